@@ -1,0 +1,25 @@
+"""Every option of Kronos, one file a group.
+
+Takes an existing ``ConfigOpts`` and never makes or reads a global one: only ``plugin/`` and ``cmd/`` know which it is.
+"""
+
+from kronos_nova.conf import claims
+from kronos_nova.conf import database
+from kronos_nova.conf import executor
+from kronos_nova.conf import kronos
+from kronos_nova.conf import nova
+from kronos_nova.conf import prometheus
+from kronos_nova.conf import scheduler
+
+GROUPS = (kronos, prometheus, database, executor, nova, claims, scheduler)
+
+
+def register_opts(conf):
+    """Register every group on ``conf``; harmless when repeated."""
+    for module in GROUPS:
+        module.register_opts(conf)
+
+
+def list_opts():
+    """For oslo-config-generator: ``[(group, options), ...]``."""
+    return [(module.GROUP, module.list_opts()) for module in GROUPS]

@@ -1,0 +1,104 @@
+"""The exceptions of Kronos, one tree.
+
+::
+
+    KronosException
+    ├── ConfigurationError          an option, a file or a schema that an operator must mend
+    │   ├── PolicyError             the policy file
+    │   ├── SnapshotError           a recorded snapshot
+    │   └── DatabaseVersionError    a database older or newer than this code
+    ├── MetricsError                a metrics source gave no usable answer
+    ├── InventoryError              Nova could not be read
+    ├── PlacementError              placement refused or did not answer
+    ├── ClaimError                  the claims of a compute node
+    ├── IllegalTransition           a move was asked to skip a state
+    └── MoveError                   one move did not succeed
+        ├── PreFlightError          refused before anything changed
+        ├── MigrationFailed         Nova ended it without success
+        ├── MigrationTimeout        it took longer than it may
+        └── NovaClientError         Nova did not answer: says nothing about the instance
+
+Raised specific, caught general. The class name of a :class:`MoveError` is the ``error_type`` of a result, so those names are
+part of the interface.
+"""
+
+
+class KronosException(Exception):  # noqa: N818 - OpenStack's conventional suffix
+    """Base of all errors of Kronos.
+
+    ``msg_fmt`` is filled from keyword arguments, as in Nova. ``code`` is a stable word for programs to tell errors apart.
+    """
+
+    msg_fmt = 'An unknown error occurred.'
+    code = 'kronos.unknown'
+
+    def __init__(self, message=None, **kwargs):
+        self.kwargs = kwargs
+        super().__init__(message if message is not None else self.msg_fmt % kwargs)
+
+
+class ConfigurationError(KronosException):
+    msg_fmt = '%(what)s: %(problem)s. %(remedy)s'
+    code = 'kronos.configuration'
+
+
+class PolicyError(ConfigurationError):
+    msg_fmt = '%(path)s: %(problems)s'
+    code = 'kronos.policies'
+
+
+class SnapshotError(ConfigurationError):
+    msg_fmt = '%(path)s: %(problems)s'
+    code = 'kronos.snapshot'
+
+
+class DatabaseVersionError(ConfigurationError):
+    msg_fmt = ('The %(database)s database is at revision %(found)s but this code needs %(expected)s. '
+               'Run "kronos-manage db sync".')
+    code = 'kronos.database_version'
+
+
+class MetricsError(KronosException):
+    msg_fmt = '%(source)s: %(problem)s'
+    code = 'kronos.metrics'
+
+
+class InventoryError(KronosException):
+    msg_fmt = 'Nova could not be read: %(problem)s'
+    code = 'kronos.inventory'
+
+
+class PlacementError(KronosException):
+    msg_fmt = 'Placement: %(problem)s'
+    code = 'kronos.placement'
+
+
+class ClaimError(KronosException):
+    msg_fmt = 'Claim: %(problem)s'
+    code = 'kronos.claim'
+
+
+class IllegalTransition(KronosException):
+    msg_fmt = 'Move %(move)s may not go from %(old)s to %(new)s.'
+    code = 'kronos.illegal_transition'
+
+
+class MoveError(KronosException):
+    msg_fmt = 'Instance %(instance)s: %(reason)s'
+    code = 'kronos.move'
+
+
+class PreFlightError(MoveError):
+    code = 'kronos.pre_flight'
+
+
+class MigrationFailed(MoveError):
+    code = 'kronos.migration_failed'
+
+
+class MigrationTimeout(MoveError):
+    code = 'kronos.migration_timeout'
+
+
+class NovaClientError(MoveError):
+    code = 'kronos.nova_client'

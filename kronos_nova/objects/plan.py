@@ -1,0 +1,88 @@
+"""What was decided, and why: plans, moves, instances that stayed, and the report of a cycle."""
+
+import dataclasses
+from dataclasses import field
+
+# Phases, in the order in which they share one budget.
+EVACUATE = 'evacuate'
+AFFINITY = 'affinity'
+SPREAD = 'spread'
+PACK = 'pack'
+
+# Outcomes of an aggregate in a cycle.
+PLANNED = 'planned'
+BALANCED = 'balanced'
+COOLING = 'cooling'
+NO_DATA = 'no_data'
+NO_MOVE = 'no_move'
+OUTCOMES = (PLANNED, BALANCED, COOLING, NO_DATA, NO_MOVE)
+
+# Why an instance stayed.
+SKIP_REASONS = ('cooldown', 'quarantine', 'locked', 'excluded', 'busy', 'not_active', 'no_profile',
+                'group', 'capacity', 'threshold', 'no_gain', 'budget')
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One live migration of a plan.
+
+    ``order`` counts from 1: taken one after the other in this order, every hard constraint holds after every move.
+    ``depends_on`` are the orders of the moves that must have ended well before this one may start. ``combined_after`` is
+    the combined imbalance once it is done.
+    """
+
+    order: int
+    phase: str
+    instance_uuid: str
+    source: str
+    destination: str
+    memory_mb: int
+    combined_after: float
+    reason: str
+    depends_on: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Skip:
+    """Instances that were considered and stayed, all for the same ``reason`` (one of :data:`SKIP_REASONS`)."""
+
+    reason: str
+    instances: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyReport:
+    """A policy in an aggregate. ``state`` is ``ok`` or ``no_data``; then ``detail`` says why and the figures are None."""
+
+    name: str
+    state: str
+    weight: float
+    threshold: float
+    detail: str = ''
+    imbalance_before: float | None = None
+    imbalance_after: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateReport:
+    """What a cycle found and decided for one aggregate (or the pool of hosts in none)."""
+
+    name: str
+    outcome: str
+    mode: str
+    planner: str
+    policies: tuple[PolicyReport, ...] = ()
+    combined_before: float | None = None
+    combined_after: float | None = None
+    hosts_emptied: tuple[str, ...] = ()
+    moves: tuple[Move, ...] = ()
+    not_moved: tuple[Skip, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CycleReport:
+    """One evaluation of every aggregate in scope. ``planning_seconds`` leaves out the reading."""
+
+    planning_seconds: float
+    aggregates: tuple[AggregateReport, ...] = field(default_factory=tuple)

@@ -1,0 +1,123 @@
+"""What was read of the cloud at one moment. Names are Nova's and placement's own."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import field
+
+UNASSIGNED = '_unassigned_'
+"""Name of the pool of hosts that are in no aggregate."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceInventory:
+    """One resource class of a host, as placement keeps it. ``total`` and ``reserved`` in the class's own unit."""
+
+    total: int
+    reserved: int = 0
+    allocation_ratio: float = 1.0
+
+    @property
+    def capacity(self) -> float:
+        """What may be allocated in all: ``(total - reserved) * allocation_ratio``, placement's own formula."""
+        return (self.total - self.reserved) * self.allocation_ratio
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """The nova-compute service of a host: ``state`` up or down, ``status`` enabled or disabled."""
+
+    state: str
+    status: str
+    forced_down: bool = False
+    disabled_reason: str | None = None
+
+    @property
+    def is_available(self) -> bool:
+        """Whether the host may be a destination, and counts in an imbalance."""
+        return self.state == 'up' and self.status == 'enabled' and not self.forced_down
+
+    @property
+    def is_evacuable(self) -> bool:
+        """Whether an operator disabled the host and live migration can still empty it."""
+        return self.state == 'up' and self.status == 'disabled' and not self.forced_down
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A compute node. ``uuid`` is also its root resource provider's; ``inventory`` maps resource class to inventory."""
+
+    name: str
+    uuid: str
+    service: Service
+    inventory: Mapping[str, ResourceInventory]
+    cell: str = 'cell1'
+    hypervisor_type: str = 'QEMU'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """A server. ``name`` is its libvirt domain; ``resources`` is what it is allocated on its host's provider tree.
+
+    Memory in MiB, disk in GiB.
+    """
+
+    uuid: str
+    name: str
+    display_name: str
+    host: str
+    project_id: str
+    status: str
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+    task_state: str | None = None
+    locked: bool = False
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    flavor_extra_specs: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate:
+    """A host aggregate; ``hosts`` are host names, in no order that means anything."""
+
+    name: str
+    uuid: str
+    hosts: tuple[str, ...]
+    availability_zone: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ServerGroup:
+    """A server group with one of Nova's four policies; ``members`` are instance uuids, deleted ones included."""
+
+    uuid: str
+    name: str
+    policy: str
+    members: tuple[str, ...]
+    rules: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything a cycle reads of Nova and placement. ``taken_at`` is ISO 8601, UTC."""
+
+    taken_at: str
+    hosts: tuple[Host, ...]
+    instances: tuple[Instance, ...]
+    aggregates: tuple[Aggregate, ...] = ()
+    server_groups: tuple[ServerGroup, ...] = ()
+
+    def hosts_of(self, scope: str) -> tuple[str, ...]:
+        """Sorted host names of the aggregate called ``scope``, or of the pool :data:`UNASSIGNED`.
+
+        :raises KeyError: no aggregate of that name
+        """
+        known = {host.name for host in self.hosts}
+        if scope == UNASSIGNED:
+            return tuple(sorted(known.difference(*(a.hosts for a in self.aggregates))))
+        for aggregate in self.aggregates:
+            if aggregate.name == scope:
+                return tuple(sorted(known.intersection(aggregate.hosts)))
+        raise KeyError(scope)

@@ -1,0 +1,7 @@
+"""The arrays a planner works on: :class:`Problem` never changes, :class:`State` is moved about and back."""
+
+from kronos_nova.simulation.problem import Group
+from kronos_nova.simulation.problem import Problem
+from kronos_nova.simulation.state import State
+
+__all__ = ('Group', 'Problem', 'State')

@@ -1,0 +1,70 @@
+"""One aggregate as arrays."""
+
+import dataclasses
+
+import numpy as np
+
+TOLERANCE = 1e-9
+"""Two figures closer than this are equal, in every comparison of every planner."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Group:
+    """A server group of which at least one member is here.
+
+    members : intp (n_members,), indexes of instances of this problem; members elsewhere are ignored
+    anti : members shall be apart (else together)
+    hard : of the two soft policies this is False
+    max_per_host : how many members of an ``anti`` group may share a host
+    """
+
+    uuid: str
+    name: str
+    members: np.ndarray
+    anti: bool
+    hard: bool
+    max_per_host: int = 1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One aggregate's hosts, instances and policies; H hosts, V instances, P policies, C resource classes.
+
+    Rows are sorted by name (hosts) and uuid (instances), so the same cloud gives the same arrays whatever the order it
+    was read in. Inputs are checked where they are read; nothing is checked again here. No NaN but where stated.
+
+    hosts, vms, policies, resource_classes : names
+    policy_weights, thresholds : float64 (P,)
+    scores : float64 (H, P), fraction of the host in use, before any move
+    weights : float64 (V, P), what the instance adds to a host's score (times ``host_scale`` of that host)
+    host_scale : float64 (H, P), 1 unless hosts differ in capacity; a bigger host has a smaller scale
+    capacity_scores : float64 (H, P), the same for ``capacity_query``; NaN where a policy has none
+    capacity_thresholds : float64 (P,), inf where a policy has none
+    vm_host : intp (V,), where instances are before any move
+    memory_mb : int64 (V,)
+    movable : bool (V,), may be moved by spread and pack
+    available : bool (H,), up, enabled, not forced down: counts in imbalances, may be a destination
+    used, limits : float64 (H, C), allocated and allocatable ((total - reserved) * ratio); limits 0 where a host has none
+    demands : float64 (V, C)
+    groups : server groups with a member here
+    """
+
+    hosts: tuple[str, ...]
+    vms: tuple[str, ...]
+    policies: tuple[str, ...]
+    resource_classes: tuple[str, ...]
+    policy_weights: np.ndarray
+    thresholds: np.ndarray
+    scores: np.ndarray
+    weights: np.ndarray
+    host_scale: np.ndarray
+    capacity_scores: np.ndarray
+    capacity_thresholds: np.ndarray
+    vm_host: np.ndarray
+    memory_mb: np.ndarray
+    movable: np.ndarray
+    available: np.ndarray
+    used: np.ndarray
+    limits: np.ndarray
+    demands: np.ndarray
+    groups: tuple[Group, ...] = ()

@@ -1,0 +1,87 @@
+"""The rooms of the package: an import may only point down."""
+
+import ast
+import pathlib
+
+import testtools
+
+ROOT = pathlib.Path(__file__).parents[2] / 'kronos_nova'
+
+# Lowest first; rooms on one floor do not know each other, but for the pairs in SIDEWAYS.
+FLOORS = (
+    ('exception', 'conf', 'version'),
+    ('objects',),
+    ('policies',),
+    ('scoring', 'profiling', 'simulation', 'constraints', 'cooldown', 'planners'),
+    ('metrics', 'inventory', 'placement', 'claims', 'db'),
+    ('engine', 'executor', 'record'),
+    ('plugin',),
+    ('cmd', 'osc'),
+)
+SIDEWAYS = {
+    ('constraints', 'simulation'), ('planners', 'simulation'), ('planners', 'constraints'),
+    ('claims', 'db'), ('record', 'engine'),
+}
+KERNEL = FLOORS[3]
+KERNEL_MAY_USE = {'numpy', 'stevedore', 'kronos_nova'}
+CLOCKS_AND_CHANCE = {'time', 'random', 'datetime', 'secrets', 'os', 'socket', 'threading', 'subprocess', 'pathlib'}
+ONE_HOME = {
+    'nova': {'plugin'},
+    'requests': {'metrics'},
+    'openstack': {'inventory', 'executor', 'cmd', 'osc'},
+    'alembic': {'db'},
+    'sqlalchemy': {'db', 'claims'},
+}
+
+
+def floor_of(room):
+    return next(level for level, rooms in enumerate(FLOORS) if room in rooms)
+
+
+def room_of(path):
+    return path.relative_to(ROOT).parts[0].removesuffix('.py')
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f'{node.module}.{alias.name}' for alias in node.names)
+
+
+def modules():
+    return [path for path in sorted(ROOT.rglob('*.py')) if path.parent != ROOT or path.stem != '__init__']
+
+
+class LayersTest(testtools.TestCase):
+    def wrong(self, is_wrong):
+        return [f'{path.relative_to(ROOT)} imports {name}' for path in modules() for name in imports_of(path)
+                if is_wrong(room_of(path), name)]
+
+    def test_an_import_only_points_down(self):
+        def is_wrong(room, name):
+            parts = name.split('.')
+            if parts[0] != 'kronos_nova' or len(parts) < 2 or parts[1] == room:
+                return False
+            return floor_of(parts[1]) >= floor_of(room) and (room, parts[1]) not in SIDEWAYS
+
+        self.assertEqual([], self.wrong(is_wrong))
+
+    def test_the_kernel_is_pure(self):
+        def is_wrong(room, name):
+            top = name.split('.')[0]
+            return room in KERNEL and (top in CLOCKS_AND_CHANCE or (top not in KERNEL_MAY_USE and not is_standard(top)))
+
+        def is_standard(top):
+            import sys
+            return top in sys.stdlib_module_names
+
+        self.assertEqual([], self.wrong(is_wrong))
+
+    def test_an_outside_library_has_one_home(self):
+        self.assertEqual([], self.wrong(lambda room, name: room not in ONE_HOME.get(name.split('.')[0], {room})))
+
+    def test_there_is_no_drawer_for_everything(self):
+        drawers = {'utils', 'common', 'helpers', 'misc'}
+        self.assertEqual([], [str(p) for p in modules() if drawers & set(p.with_suffix('').parts)])
