@@ -18,15 +18,16 @@
         ├── MigrationTimeout        it took longer than it may
         └── NovaClientError         Nova did not answer: says nothing about the instance
 
-Raised specific, caught general. The class name of a :class:`MoveError` is the ``error_type`` of a result, so those names are
-part of the interface.
+Raised specific, caught general. The class name of a :class:`MoveError` is the ``error_type`` of a
+result, so those names are part of the interface.
 """
 
 
 class KronosException(Exception):  # noqa: N818 - OpenStack's conventional suffix
     """Base of all errors of Kronos.
 
-    ``msg_fmt`` is filled from keyword arguments, as in Nova. ``code`` is a stable word for programs to tell errors apart.
+    ``msg_fmt`` is filled from keyword arguments, as in Nova. ``code`` is a stable word for programs
+    to tell errors apart.
     """
 
     msg_fmt = 'An unknown error occurred.'
@@ -53,8 +54,8 @@ class SnapshotError(ConfigurationError):
 
 
 class DatabaseVersionError(ConfigurationError):
-    msg_fmt = ('The %(database)s database is at revision %(found)s but this code needs %(expected)s. '
-               'Run "kronos-manage db sync".')
+    msg_fmt = ('The %(database)s database is at revision %(found)s but this code needs '
+               '%(expected)s. Run "kronos-manage db sync".')
     code = 'kronos.database_version'
 
 

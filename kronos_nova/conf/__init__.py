@@ -1,6 +1,7 @@
 """Every option of Kronos, one file a group.
 
-Takes an existing ``ConfigOpts`` and never makes or reads a global one: only ``plugin/`` and ``cmd/`` know which it is.
+Takes an existing ``ConfigOpts`` and never makes or reads a global one: only ``plugin/`` and
+``cmd/`` know which it is.
 """
 
 from kronos_nova.conf import claims

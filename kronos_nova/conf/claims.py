@@ -11,8 +11,8 @@ OPTS = [
 The SQLite file of the claims, relative to ``[DEFAULT] state_path``. It must be on a local disk.
 """),
     cfg.IntOpt('claim_expiry_time', default=300, min=1, help="""
-Seconds after which a claim that belongs to no instance and no migration is released. It must be longer than the slowest
-step between a claim and the moment at which Nova records it.
+Seconds after which a claim that belongs to no instance and no migration is released. It must be
+longer than the slowest step between a claim and the moment at which Nova records it.
 """),
 ]
 

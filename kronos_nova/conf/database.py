@@ -6,8 +6,9 @@ from oslo_config import cfg
 from oslo_db import options
 
 GROUP = cfg.OptGroup('kronos_database', title='Control database', help="""
-Where plans, moves, cooldowns and quarantines are kept. Unset, ``connection`` is an SQLite file under ``[DEFAULT] state_path``,
-which serves one controller; with several controllers use MySQL/MariaDB or PostgreSQL.
+Where plans, moves, cooldowns and quarantines are kept. Unset, ``connection`` is an SQLite file
+under ``[DEFAULT] state_path``, which serves one controller; with several controllers use
+MySQL/MariaDB or PostgreSQL.
 """)
 
 

@@ -11,15 +11,16 @@ OPTS = [
 How many moves may be under way in the whole cloud at once.
 """),
     cfg.IntOpt('max_concurrent_per_source', default=1, min=1, help="""
-How many moves may leave one host at once. More than ``[DEFAULT] max_concurrent_live_migrations`` of nova-compute is of no
-use: Nova queues the rest.
+How many moves may leave one host at once. More than ``[DEFAULT] max_concurrent_live_migrations`` of
+nova-compute is of no use: Nova queues the rest.
 """),
     cfg.IntOpt('max_concurrent_per_destination', default=2, min=1, help="""
 How many moves may arrive at one host at once.
 """),
     cfg.IntOpt('migration_timeout', default=1800, min=1, help="""
-Seconds after which a live migration that has not ended is aborted and counted as failed. Large or busy instances need
-longer: memory in MiB divided by what your network copies in a second, times three, is a start.
+Seconds after which a live migration that has not ended is aborted and counted as failed. Large or
+busy instances need longer: memory in MiB divided by what your network copies in a second, times
+three, is a start.
 """),
     cfg.FloatOpt('poll_interval', default=2.0, min=0.1, help="""
 Seconds between two looks at a migration under way.
@@ -28,8 +29,8 @@ Seconds between two looks at a migration under way.
 How often a move that failed is tried again before it is failed for good.
 """),
     cfg.IntOpt('stale_plan_age', default=1800, min=1, help="""
-Seconds after which a planned move that nobody started is abandoned: the load it was planned for is no longer the load there
-is.
+Seconds after which a planned move that nobody started is abandoned: the load it was planned for is
+no longer the load there is.
 """),
 ]
 

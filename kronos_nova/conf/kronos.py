@@ -15,76 +15,87 @@ OPTS = [
         ('approve', 'Plan, and move once somebody ran "kronos-manage plan approve".'),
         ('auto', 'Plan and move.'),
     ], help="""
-How far Kronos may go without being asked. Start with ``observe`` and read some days of reports ("kronos-manage plan
-list"); go on to ``approve`` or ``auto`` when they are what you would have done yourself.
+How far Kronos may go without being asked. Start with ``observe`` and read some days of reports
+("kronos-manage plan list"); go on to ``approve`` or ``auto`` when they are what you would have done
+yourself.
 """),
     cfg.ListOpt('aggregates', default=[], help="""
-Names of the host aggregates to balance, separated by commas. Each is planned on its own and no instance ever leaves its
-aggregate. With an empty list and ``include_unassigned_hosts`` off there is nothing to do, which Kronos reports as an error
-when it starts.
+Names of the host aggregates to balance, separated by commas. Each is planned on its own and no
+instance ever leaves its aggregate. With an empty list and ``include_unassigned_hosts`` off there is
+nothing to do, which Kronos reports as an error when it starts.
 """),
     cfg.BoolOpt('include_unassigned_hosts', default=False, help="""
-Balance the hosts that are in no aggregate too, as one more pool. Usual for a small cloud without aggregates.
+Balance the hosts that are in no aggregate too, as one more pool. Usual for a small cloud without
+aggregates.
 """),
     cfg.StrOpt('policies_file', default='/etc/nova/kronos-policies.yaml', help="""
-The policies: which PromQL says how loaded a host is, and what imbalance is worth a migration. Read again when it changes.
-"kronos-test-config" checks it.
+The policies: which PromQL says how loaded a host is, and what imbalance is worth a migration. Read
+again when it changes. "kronos-test-config" checks it.
 """),
     cfg.IntOpt('evaluation_interval', default=300, min=1, help="""
-Seconds between two evaluations of an aggregate. Shorter than your Prometheus' scrape interval is of no use; a start value is
-300.
+Seconds between two evaluations of an aggregate. Shorter than your Prometheus' scrape interval is of
+no use; a start value is 300.
 """),
     cfg.IntOpt('cooldown', default=600, min=0, help="""
-Seconds during which an aggregate is left alone after a plan for it was carried out, so that the next decision sees the
-load as the moves left it. Make it longer than the window of your PromQL's ``rate()``.
+Seconds during which an aggregate is left alone after a plan for it was carried out, so that the
+next decision sees the load as the moves left it. Make it longer than the window of your PromQL's
+``rate()``.
 """),
     cfg.IntOpt('instance_cooldown', default=3600, min=0, help="""
 Seconds during which an instance that was part of a plan is not moved again.
 """),
     cfg.IntOpt('instance_quarantine_seconds', default=86400, min=-1, help="""
-Seconds during which an instance is not tried again after its migration failed for good; -1 until an operator releases it
-("kronos-manage quarantine remove").
+Seconds during which an instance is not tried again after its migration failed for good; -1 until an
+operator releases it ("kronos-manage quarantine remove").
 """),
     cfg.BoolOpt('evacuate_disabled_hosts', default=False, help="""
-Live migrate everything off hosts whose nova-compute service is disabled but up, before any balancing. Turn it on where
-disabling a host means that it is to be serviced.
+Live migrate everything off hosts whose nova-compute service is disabled but up, before any
+balancing. Turn it on where disabling a host means that it is to be serviced.
 """),
     cfg.BoolOpt('enforce_hard_affinity', default=False, help="""
-Repair existing violations of ``affinity`` and ``anti-affinity`` server groups, before any balancing.
+Repair existing violations of ``affinity`` and ``anti-affinity`` server groups, before any
+balancing.
 """),
     cfg.BoolOpt('enforce_soft_affinity', default=False, help="""
-Repair existing violations of ``soft-affinity`` and ``soft-anti-affinity`` server groups, before any balancing.
+Repair existing violations of ``soft-affinity`` and ``soft-anti-affinity`` server groups, before any
+balancing.
 """),
     cfg.BoolOpt('restrict_to_az', default=False, help="""
-Never move an instance to a host of another availability zone. Only matters to an aggregate that spans several.
+Never move an instance to a host of another availability zone. Only matters to an aggregate that
+spans several.
 """),
     cfg.StrOpt('spread_planner', default='spread', help="""
-Which planner spreads load: ``spread`` (default) looks for the best plan within the budget, ``greedy`` takes the best single
-move again and again. Others may be installed as entry points of ``kronos_nova.planners``.
+Which planner spreads load: ``spread`` (default) looks for the best plan within the budget,
+``greedy`` takes the best single move again and again. Others may be installed as entry points of
+``kronos_nova.planners``.
 """),
     cfg.StrOpt('pack_planner', default='pack', help="""
-Which planner frees hosts: ``pack`` (default) frees the most hosts within the budget, ``ffd`` is the simple first fit
-decreasing. Others may be installed as entry points of ``kronos_nova.planners``.
+Which planner frees hosts: ``pack`` (default) frees the most hosts within the budget, ``ffd`` is the
+simple first fit decreasing. Others may be installed as entry points of ``kronos_nova.planners``.
 """),
     cfg.FloatOpt('planning_time_limit', default=10.0, min=0.1, help="""
-Seconds after which planning an aggregate stops and the best plan so far is used. Only clusters of thousands of hosts come
-near the default.
+Seconds after which planning an aggregate stops and the best plan so far is used. Only clusters of
+thousands of hosts come near the default.
 """),
     cfg.FloatOpt('overload_ceiling', default=0.95, min=0.0, max=1.0, help="""
-Load (0 to 1) that no host may pass in any policy while a plan is carried out, unless it already did.
+Load (0 to 1) that no host may pass in any policy while a plan is carried out, unless it already
+did.
 """),
     cfg.StrOpt('coordination_url', help="""
-Where the conductors agree who plans an aggregate: a tooz URL, such as ``etcd3+http://controller:2379``,
-``redis://controller:6379`` or ``mysql://user:password@controller/kronos``. Unset, a lock file under ``[DEFAULT] state_path``
-is used, which serves one controller with any number of workers; with several controllers it must be set.
+Where the conductors agree who plans an aggregate: a tooz URL, such as
+``etcd3+http://controller:2379``, ``redis://controller:6379`` or
+``mysql://user:password@controller/kronos``. Unset, a lock file under ``[DEFAULT] state_path`` is
+used, which serves one controller with any number of workers; with several controllers it must be
+set.
 """),
     cfg.StrOpt('atomic_moves', default='all', choices=[
         ('all', 'Every live migration in this cloud changes its allocations in one transaction.'),
         ('kronos', 'Only those that Kronos asks for; others take the way of Nova.'),
         ('off', 'None; Nova\'s own task does all of them.'),
     ], help="""
-Which live migrations use the atomic task: the source's allocation goes to the migration and the destination's to the
-instance in one request to placement, so that neither is ever missing or counted twice.
+Which live migrations use the atomic task: the source's allocation goes to the migration and the
+destination's to the instance in one request to placement, so that neither is ever missing or
+counted twice.
 """),
 ]
 

@@ -1,4 +1,4 @@
-"""What a constraint is: it answers "may this instance go there, given the moves already planned?"."""
+"""A constraint answers "may this instance go there, given the moves already planned?"."""
 
 from typing import Protocol
 
@@ -10,8 +10,9 @@ from kronos_nova.simulation import State
 class Constraint(Protocol):
     """One reason for which an instance may not go somewhere.
 
-    ``reason`` is the word under which instances that stayed because of it are reported. Implementations keep nothing that
-    a planned move changes, but look at the ``state`` they are handed.
+    ``reason`` is the word under which instances that stayed because of it are reported.
+    Implementations keep nothing that a planned move changes, but look at the ``state`` they are
+    handed.
     """
 
     reason: str
@@ -42,7 +43,7 @@ class Constraints:
 
     def permits(self, state: State, vm: int, host: int) -> bool:
         """The same for one host."""
-        return host != state.vm_host[vm] and all(c.permits(state, vm, host) for c in self.constraints)
+        return host != state.vm_host[vm] and self.first_against(state, vm, host) is None
 
     def first_against(self, state: State, vm: int, host: int) -> Constraint | None:
         """The first constraint that does not permit it, or None."""

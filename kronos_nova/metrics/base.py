@@ -12,5 +12,6 @@ class MetricsSource(Protocol):
     def query(self, query: MetricQuery) -> Vector:
         """The instant vector of a query.
 
-        :raises MetricsError: unreachable, refused, not a vector, not understood; after the adapter's own retries
+        :raises MetricsError: unreachable, refused, not a vector, not understood; after the
+        adapter's own retries
         """

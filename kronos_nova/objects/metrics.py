@@ -11,7 +11,8 @@ HOST_CAPACITY = 'host_capacity'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MetricQuery:
-    """One question of a policy. ``kind`` is one of the words above; a recorded source answers by policy and kind."""
+    """One question of a policy. ``kind`` is one of the words above; a recorded source answers by
+    policy and kind."""
 
     policy: str
     kind: str
@@ -20,7 +21,8 @@ class MetricQuery:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sample:
-    """One series of an instant vector; ``value`` may be NaN or infinite, ``timestamp`` in Unix seconds."""
+    """One series of an instant vector; ``value`` may be NaN or infinite, ``timestamp`` in Unix
+    seconds."""
 
     labels: Mapping[str, str]
     value: float
@@ -29,7 +31,8 @@ class Sample:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Vector:
-    """An answer. ``warnings`` are the source's own (Thanos names the stores that did not answer there)."""
+    """An answer. ``warnings`` are the source's own (Thanos names the stores that did not answer
+    there)."""
 
     samples: tuple[Sample, ...]
     warnings: tuple[str, ...] = ()

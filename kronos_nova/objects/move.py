@@ -36,7 +36,8 @@ def is_legal(old: str, new: str) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveOutcome:
-    """How a move ended. ``error_type`` is the class name of a :class:`kronos_nova.exception.MoveError`, or None."""
+    """How a move ended. ``error_type`` is the class name of a
+    :class:`kronos_nova.exception.MoveError`, or None."""
 
     move_id: str
     state: str

@@ -26,9 +26,9 @@ SKIP_REASONS = ('cooldown', 'quarantine', 'locked', 'excluded', 'busy', 'not_act
 class Move:
     """One live migration of a plan.
 
-    ``order`` counts from 1: taken one after the other in this order, every hard constraint holds after every move.
-    ``depends_on`` are the orders of the moves that must have ended well before this one may start. ``combined_after`` is
-    the combined imbalance once it is done.
+    ``order`` counts from 1: taken one after the other in this order, every hard constraint holds
+    after every move. ``depends_on`` are the orders of the moves that must have ended well before
+    this one may start. ``combined_after`` is the combined imbalance once it is done.
     """
 
     order: int
@@ -44,7 +44,8 @@ class Move:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Skip:
-    """Instances that were considered and stayed, all for the same ``reason`` (one of :data:`SKIP_REASONS`)."""
+    """Instances that were considered and stayed, all for the same ``reason`` (one of
+    :data:`SKIP_REASONS`)."""
 
     reason: str
     instances: tuple[str, ...]
@@ -52,7 +53,8 @@ class Skip:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyReport:
-    """A policy in an aggregate. ``state`` is ``ok`` or ``no_data``; then ``detail`` says why and the figures are None."""
+    """A policy in an aggregate. ``state`` is ``ok`` or ``no_data``; then ``detail`` says why and
+    the figures are None."""
 
     name: str
     state: str

@@ -10,7 +10,8 @@ UNASSIGNED = '_unassigned_'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceInventory:
-    """One resource class of a host, as placement keeps it. ``total`` and ``reserved`` in the class's own unit."""
+    """One resource class of a host, as placement keeps it. ``total`` and ``reserved`` in the
+    class's own unit."""
 
     total: int
     reserved: int = 0
@@ -18,7 +19,8 @@ class ResourceInventory:
 
     @property
     def capacity(self) -> float:
-        """What may be allocated in all: ``(total - reserved) * allocation_ratio``, placement's own formula."""
+        """What may be allocated in all: ``(total - reserved) * allocation_ratio``, placement's own
+        formula."""
         return (self.total - self.reserved) * self.allocation_ratio
 
 
@@ -44,7 +46,8 @@ class Service:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A compute node. ``uuid`` is also its root resource provider's; ``inventory`` maps resource class to inventory."""
+    """A compute node. ``uuid`` is also its root resource provider's; ``inventory`` maps resource
+    class to inventory."""
 
     name: str
     uuid: str
@@ -56,7 +59,8 @@ class Host:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """A server. ``name`` is its libvirt domain; ``resources`` is what it is allocated on its host's provider tree.
+    """A server. ``name`` is its libvirt domain; ``resources`` is what it is allocated on its host's
+    provider tree.
 
     Memory in MiB, disk in GiB.
     """
@@ -90,7 +94,8 @@ class Aggregate:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ServerGroup:
-    """A server group with one of Nova's four policies; ``members`` are instance uuids, deleted ones included."""
+    """A server group with one of Nova's four policies; ``members`` are instance uuids, deleted ones
+    included."""
 
     uuid: str
     name: str

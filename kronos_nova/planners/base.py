@@ -15,7 +15,8 @@ class Limits:
     budget : moves that may still be planned
     clock : monotonic seconds; the kernel has no clock of its own
     deadline : on that clock; a planner stops there with the best plan so far
-    overload_ceiling : no host may pass this score in any policy on the way, unless it already was above
+    overload_ceiling : no host may pass this score in any policy on the way, unless it already was
+        above
     """
 
     budget: int
@@ -30,7 +31,8 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A planned move in indexes of the problem. ``depends_on`` are positions of earlier steps of the same list."""
+    """A planned move in indexes of the problem. ``depends_on`` are positions of earlier steps of
+    the same list."""
 
     vm: int
     source: int
@@ -46,7 +48,8 @@ class Planner(Protocol):
     phase: str
 
     def plan(self, state: State, constraints: Constraints, limits: Limits) -> list[Step]:
-        """Choose moves and apply them to ``state``, so that the next pass starts from where this one ended.
+        """Choose moves and apply them to ``state``, so that the next pass starts from where this
+        one ended.
 
         The steps are in an order in which every constraint holds after every one of them.
         """

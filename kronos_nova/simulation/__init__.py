@@ -1,4 +1,5 @@
-"""The arrays a planner works on: :class:`Problem` never changes, :class:`State` is moved about and back."""
+"""The arrays a planner works on: :class:`Problem` never changes, :class:`State` is moved about and
+back."""
 
 from kronos_nova.simulation.problem import Group
 from kronos_nova.simulation.problem import Problem

@@ -28,23 +28,28 @@ class Group:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One aggregate's hosts, instances and policies; H hosts, V instances, P policies, C resource classes.
+    """One aggregate's hosts, instances and policies; H hosts, V instances, P policies, C resource
+    classes.
 
-    Rows are sorted by name (hosts) and uuid (instances), so the same cloud gives the same arrays whatever the order it
-    was read in. Inputs are checked where they are read; nothing is checked again here. No NaN but where stated.
+    Rows are sorted by name (hosts) and uuid (instances), so the same cloud gives the same arrays
+    whatever the order it was read in. Inputs are checked where they are read; nothing is checked
+    again here. No NaN but where stated.
 
     hosts, vms, policies, resource_classes : names
     policy_weights, thresholds : float64 (P,)
     scores : float64 (H, P), fraction of the host in use, before any move
-    weights : float64 (V, P), what the instance adds to a host's score (times ``host_scale`` of that host)
-    host_scale : float64 (H, P), 1 unless hosts differ in capacity; a bigger host has a smaller scale
+    weights : float64 (V, P), what the instance adds to a host's score (times ``host_scale`` of that
+        host)
+    host_scale : float64 (H, P), 1 unless hosts differ in capacity; a bigger host has a smaller
+        scale
     capacity_scores : float64 (H, P), the same for ``capacity_query``; NaN where a policy has none
     capacity_thresholds : float64 (P,), inf where a policy has none
     vm_host : intp (V,), where instances are before any move
     memory_mb : int64 (V,)
     movable : bool (V,), may be moved by spread and pack
     available : bool (H,), up, enabled, not forced down: counts in imbalances, may be a destination
-    used, limits : float64 (H, C), allocated and allocatable ((total - reserved) * ratio); limits 0 where a host has none
+    used, limits : float64 (H, C), allocated and allocatable ((total - reserved) * ratio); limits 0
+        where a host has none
     demands : float64 (V, C)
     groups : server groups with a member here
     """

@@ -21,7 +21,8 @@ class State:
         self.vm_host = problem.vm_host.copy()
 
     def move(self, vm: int, destination: int) -> int:
-        """Put an instance on another host. Returns the host it left, so that ``move(vm, that)`` undoes it."""
+        """Put an instance on another host. Returns the host it left, so that ``move(vm, that)``
+        undoes it."""
         problem = self.problem
         source = int(self.vm_host[vm])
         weight, demand = problem.weights[vm], problem.demands[vm]
@@ -34,7 +35,8 @@ class State:
         return source
 
     def imbalances(self) -> np.ndarray:
-        """float64 (P,): max − min of every policy's scores over the available hosts; 0 where there is none."""
+        """float64 (P,): max − min of every policy's scores over the available hosts; 0 where there
+        is none."""
         counted = self.scores[self.problem.available]
         if not len(counted):
             return np.zeros(len(self.problem.policies))
