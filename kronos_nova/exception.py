@@ -8,6 +8,18 @@
     │   ├── SnapshotError           a recorded snapshot
     │   └── DatabaseVersionError    a database older or newer than this code
     ├── MetricsError                a metrics source gave no usable answer
+    │   ├── MetricsMisconfigured    a file that an option names cannot be used
+    │   ├── MetricsUnreachable      no connection
+    │   ├── MetricsTimeout          no complete answer in time
+    │   ├── MetricsUntrusted        TLS could not be agreed on
+    │   ├── MetricsUnavailable      it says itself that it cannot serve now
+    │   ├── MetricsDenied           credentials or tenant refused
+    │   ├── MetricsRedirected       it sends elsewhere, usually to a login
+    │   ├── MetricsNotFound         no Prometheus API under that URL
+    │   ├── MetricsTooLarge         the answer is over the size limit
+    │   ├── MetricsNotUnderstood    the answer is not the API's JSON
+    │   ├── MetricsQueryRefused     the PromQL is wrong or cannot be computed
+    │   └── MetricsNotAVector       the PromQL gives a scalar, a matrix or histograms
     ├── InventoryError              Nova could not be read
     ├── PlacementError              placement refused or did not answer
     ├── ClaimError                  the claims of a compute node
@@ -62,6 +74,55 @@ class DatabaseVersionError(ConfigurationError):
 class MetricsError(KronosException):
     msg_fmt = '%(source)s: %(problem)s'
     code = 'kronos.metrics'
+
+
+class MetricsMisconfigured(MetricsError):
+    msg_fmt = '[kronos_prometheus] %(option)s: %(problem)s'
+    code = 'kronos.metrics_misconfigured'
+
+
+class MetricsUnreachable(MetricsError):
+    code = 'kronos.metrics_unreachable'
+
+
+class MetricsTimeout(MetricsError):
+    code = 'kronos.metrics_timeout'
+
+
+class MetricsUntrusted(MetricsError):
+    code = 'kronos.metrics_untrusted'
+
+
+class MetricsUnavailable(MetricsError):
+    code = 'kronos.metrics_unavailable'
+
+
+class MetricsDenied(MetricsError):
+    code = 'kronos.metrics_denied'
+
+
+class MetricsRedirected(MetricsError):
+    code = 'kronos.metrics_redirected'
+
+
+class MetricsNotFound(MetricsError):
+    code = 'kronos.metrics_not_found'
+
+
+class MetricsTooLarge(MetricsError):
+    code = 'kronos.metrics_too_large'
+
+
+class MetricsNotUnderstood(MetricsError):
+    code = 'kronos.metrics_not_understood'
+
+
+class MetricsQueryRefused(MetricsError):
+    code = 'kronos.metrics_query_refused'
+
+
+class MetricsNotAVector(MetricsError):
+    code = 'kronos.metrics_not_a_vector'
 
 
 class InventoryError(KronosException):

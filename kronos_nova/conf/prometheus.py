@@ -16,9 +16,55 @@ Base URL of the Prometheus HTTP API, with a path prefix if it has one
 Seconds to wait for one answer. Raise it where the policies' queries are slow; a query over
 thousands of hosts should still take a second or two.
 """),
+    cfg.IntOpt('max_answer_mib', default=64, min=1, help="""
+Size in MiB over which an answer is dropped unread and the query counts as failed. The profile of
+30,000 instances is about 10 MiB; an answer much larger is usually a query that lacks an
+aggregation.
+"""),
     cfg.IntOpt('max_retries', default=3, min=0, help="""
 How often a query that was refused or not answered is sent again, with growing pauses, before the
-cycle goes on without it.
+cycle goes on without it. A query that is wrong or not permitted is not sent again.
+"""),
+    cfg.StrOpt('bearer_token', secret=True, help="""
+Token for the ``Authorization: Bearer`` header. Prefer ``bearer_token_file`` where tokens expire.
+"""),
+    cfg.StrOpt('bearer_token_file', help="""
+File with that token. It is read anew for every request, so a token that is renewed on disk is
+followed without a restart. Not together with ``bearer_token`` or ``username``.
+"""),
+    cfg.StrOpt('username', help="""
+User name for basic authentication, as a reverse proxy in front of Prometheus asks for it.
+"""),
+    cfg.StrOpt('password', secret=True, help="""
+Password for ``username``.
+"""),
+    cfg.StrOpt('ca_file', help="""
+PEM file of the certificate authority that signed the certificate of ``url``. Unset, the authorities
+that the requests library trusts are used. There is no option to trust any certificate.
+"""),
+    cfg.StrOpt('cert_file', help="""
+PEM file of the client certificate to show, where Prometheus wants one. It may contain the key.
+"""),
+    cfg.StrOpt('key_file', help="""
+PEM file of the key of ``cert_file``, if it is not in there.
+"""),
+    cfg.StrOpt('tenant', help="""
+Tenant whose series are read, where several share a Mimir, a Cortex or a Thanos. It goes into
+``tenant_header``.
+"""),
+    cfg.StrOpt('tenant_header', default='X-Scope-OrgID', help="""
+HTTP header that names the tenant: ``X-Scope-OrgID`` for Mimir and Cortex, ``THANOS-TENANT`` for
+Thanos. Only sent when ``tenant`` is set.
+"""),
+    cfg.IntOpt('smoothing_window', default=0, min=0, help="""
+Seconds over which every load is averaged, so that a short peak is no reason to migrate: each query
+of a policy is sent as ``avg_over_time((query)[window:step])``. 0 sends the queries as they are,
+which is right where they average already (``rate(...[15m])``). A start value is 900. Prometheus
+evaluates the query once per step, so a window of hundreds of steps is slow.
+"""),
+    cfg.IntOpt('smoothing_step', default=60, min=1, help="""
+Seconds between two points of the average of ``smoothing_window``. Your Prometheus' scrape interval
+or a multiple of it.
 """),
 ]
 

@@ -1,4 +1,4 @@
-"""What was read of the load at one moment: instant vectors, as Prometheus answers them."""
+"""What was read of the load: instant vectors and series, as Prometheus answers them."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -36,3 +36,11 @@ class Vector:
 
     samples: tuple[Sample, ...]
     warnings: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Series:
+    """One series of a range query; ``points`` are ``(Unix seconds, value)`` in time order."""
+
+    labels: Mapping[str, str]
+    points: tuple[tuple[float, float], ...]

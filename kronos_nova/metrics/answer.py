@@ -1,0 +1,126 @@
+"""Reads the bodies that the Prometheus HTTP API sends.
+
+The same functions serve the live client and a recorded snapshot, so both refuse the same things.
+https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview
+"""
+
+import json
+
+from kronos_nova import exception
+from kronos_nova.objects.metrics import Sample
+from kronos_nova.objects.metrics import Series
+from kronos_nova.objects.metrics import Vector
+
+_REMEDY = {
+    'scalar': 'a policy needs one series a host: aggregate by the host label',
+    'string': 'a policy needs one series a host: aggregate by the host label',
+    'matrix': 'it selects a range: wrap it in rate() or avg_over_time()',
+}
+
+
+def read_vector(body: bytes, source: str) -> Vector:
+    """The instant vector in the body of ``/api/v1/query``.
+
+    :param source: what errors name: a URL or a file
+    :raises MetricsNotUnderstood: not the API's JSON
+    :raises MetricsQueryRefused: the body is the API's own error
+    :raises MetricsNotAVector: a scalar, a string, a matrix or native histograms
+    """
+    answer = read_answer(body, source)
+    result = _result_of(answer, 'vector', source)
+    return Vector(samples=tuple(_sample(series, source) for series in result),
+                  warnings=_warnings_of(answer))
+
+
+def read_matrix(body: bytes, source: str) -> tuple[Series, ...]:
+    """The series in the body of ``/api/v1/query_range``; errors as :func:`read_vector`."""
+    result = _result_of(read_answer(body, source), 'matrix', source)
+    return tuple(_series(series, source) for series in result)
+
+
+def read_answer(body: bytes, source: str) -> dict:
+    """The whole answer once its envelope is checked; ``data`` may be anything.
+
+    :raises MetricsNotUnderstood: not the API's JSON
+    :raises MetricsQueryRefused: ``status`` is ``error``
+    """
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise exception.MetricsNotUnderstood(
+            source=source, problem=f'{_looks_like(body)}, not the JSON of a Prometheus API: '
+                                   f'{error}') from error
+    if not isinstance(answer, dict) or answer.get('status') not in ('success', 'error'):
+        raise exception.MetricsNotUnderstood(
+            source=source, problem='JSON, but not of a Prometheus API: it has no "status"')
+    if answer['status'] == 'error':
+        raise exception.MetricsQueryRefused(
+            source=source, problem=f'{answer.get("errorType")}: {answer.get("error")}')
+    if 'data' not in answer:
+        raise exception.MetricsNotUnderstood(source=source, problem='the answer has no "data"')
+    return answer
+
+
+def _looks_like(body):
+    start = body[:200].lstrip().lower()
+    if not start:
+        return 'an empty answer'
+    if start.startswith((b'<!doctype', b'<html', b'<?xml', b'<head')):
+        return 'an HTML page'
+    return 'text'
+
+
+def _warnings_of(answer):
+    return tuple(str(warning) for warning in answer.get('warnings') or ())
+
+
+def _result_of(answer, wanted, source):
+    data = answer['data']
+    kind = data.get('resultType') if isinstance(data, dict) else None
+    if kind != wanted and kind in ('vector', *_REMEDY):
+        raise exception.MetricsNotAVector(
+            source=source, problem=f'the query gives a {kind}, not a {wanted}; '
+                                   f'{_REMEDY.get(kind, "it must be a range query")}')
+    if kind != wanted or not isinstance(data.get('result'), list):
+        raise exception.MetricsNotUnderstood(
+            source=source, problem=f'data has no "resultType": "{wanted}" with a list "result"')
+    return data['result']
+
+
+def _sample(series, source):
+    labels = _labels(series, source)
+    if 'value' not in series:
+        raise exception.MetricsNotAVector(
+            source=source, problem=f'series {labels} has no plain value (a native histogram?); '
+                                   'use histogram_quantile() or another function of it')
+    timestamp, value = _point(series['value'], labels, source)
+    return Sample(labels=labels, value=value, timestamp=timestamp)
+
+
+def _series(series, source):
+    labels = _labels(series, source)
+    points = series.get('values')
+    if not isinstance(points, list):
+        raise exception.MetricsNotAVector(
+            source=source, problem=f'series {labels} has no plain values')
+    return Series(labels=labels, points=tuple(_point(point, labels, source) for point in points))
+
+
+def _labels(series, source):
+    labels = series.get('metric') if isinstance(series, dict) else None
+    if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
+        raise exception.MetricsNotUnderstood(
+            source=source, problem='a series of the result has no "metric" with text labels')
+    return labels
+
+
+def _point(point, labels, source):
+    try:
+        timestamp, value = point
+        if not isinstance(value, str):
+            raise TypeError('the value must be text')
+        return float(timestamp), float(value)
+    except (TypeError, ValueError) as error:
+        raise exception.MetricsNotUnderstood(
+            source=source, problem=f'series {labels} has the point {str(point)[:80]}, not '
+                                   '[seconds, "value"]') from error

@@ -1,0 +1,122 @@
+"""The Prometheus client behind the port of :mod:`kronos_nova.metrics.base`."""
+
+import time
+from collections.abc import Callable
+
+import tenacity
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.metrics import answer
+from kronos_nova.metrics.transport import Endpoint
+from kronos_nova.metrics.transport import Transport
+from kronos_nova.objects.metrics import HOST_CAPACITY
+from kronos_nova.objects.metrics import MetricQuery
+from kronos_nova.objects.metrics import Series
+from kronos_nova.objects.metrics import Vector
+
+LOG = logging.getLogger(__name__)
+
+# What may pass by itself; everything else is wrong again when asked again.
+_PASSING = (exception.MetricsUnreachable, exception.MetricsTimeout, exception.MetricsUnavailable)
+
+
+class PrometheusClient:
+    """Reads a Prometheus API (Prometheus, Thanos, Mimir, VictoriaMetrics).
+
+    :param max_retries: how often a request that did not get through is sent again
+    :param smoothing: ``(window, step)`` in seconds over which loads are averaged, or None
+    :param sleep: how to wait between attempts
+    """
+
+    def __init__(self, endpoint: Endpoint, *, max_retries: int = 3,
+                 smoothing: tuple[int, int] | None = None,
+                 sleep: Callable[[float], None] = time.sleep):
+        self._transport = Transport(endpoint)
+        self._smoothing = smoothing
+        self._retrying = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(max_retries + 1),
+            wait=tenacity.wait_random_exponential(multiplier=0.5, max=10),
+            retry=tenacity.retry_if_exception_type(_PASSING),
+            before_sleep=_log_retry, sleep=sleep, reraise=True)
+
+    def query(self, query: MetricQuery) -> Vector:
+        """The instant vector of a policy's query, smoothed.
+
+        :raises MetricsError: the subclass tells why
+        """
+        return answer.read_vector(self.body(query), self._transport.source)
+
+    def body(self, query: MetricQuery) -> bytes:
+        """The same answer as the API sent it, for a snapshot."""
+        return self._fetch('/api/v1/query', query=self._smoothed(query))
+
+    def instant(self, promql: str) -> Vector:
+        """The instant vector of any PromQL, as it is."""
+        return answer.read_vector(self._fetch('/api/v1/query', query=promql),
+                                  self._transport.source)
+
+    def range(self, promql: str, start: float, end: float, step: float) -> tuple[Series, ...]:
+        """The series of a range query; times in Unix seconds, both ends included."""
+        body = self._fetch('/api/v1/query_range', query=promql, start=f'{start:.3f}',
+                           end=f'{end:.3f}', step=f'{step:g}')
+        return answer.read_matrix(body, self._transport.source)
+
+    def runtime_info(self) -> dict:
+        """What the server says of itself: start time, retention, configuration state.
+
+        :raises MetricsNotFound: it has no such page (Thanos, VictoriaMetrics)
+        """
+        body = self._fetch('/api/v1/status/runtimeinfo')
+        return answer.read_answer(body, self._transport.source)['data']
+
+    def _fetch(self, path, **parameters):
+        return self._retrying(self._transport.fetch, path, parameters)
+
+    def _smoothed(self, query):
+        """A capacity is no load: averaging it would hide that a host was enlarged."""
+        if self._smoothing is None or query.kind == HOST_CAPACITY:
+            return query.promql
+        window, step = self._smoothing
+        return f'avg_over_time((\n{query.promql}\n)[{window}s:{step}s])'
+
+
+def _log_retry(state):
+    LOG.warning('%(error)s; attempt %(number)d, the next in %(seconds).1f s',
+                {'error': state.outcome.exception(), 'number': state.attempt_number,
+                 'seconds': state.next_action.sleep})
+
+
+def from_options(group) -> PrometheusClient:
+    """The client that ``[kronos_prometheus]`` asks for.
+
+    :param group: that group of an ``oslo.config`` object
+    :raises ConfigurationError: options that contradict each other
+    """
+    _check(group)
+    endpoint = Endpoint(
+        url=group.url, timeout=group.timeout, max_bytes=group.max_answer_mib << 20,
+        bearer_token=group.bearer_token, bearer_token_file=group.bearer_token_file,
+        username=group.username, password=group.password, ca_file=group.ca_file,
+        cert_file=group.cert_file, key_file=group.key_file, tenant_header=group.tenant_header,
+        tenant=group.tenant)
+    smoothing = (group.smoothing_window, group.smoothing_step) if group.smoothing_window else None
+    return PrometheusClient(endpoint, max_retries=group.max_retries, smoothing=smoothing)
+
+
+def _check(group):
+    contradictions = (
+        ('@' in group.url.partition('//')[2].partition('/')[0], 'url', 'it contains credentials',
+         'Set username and password instead: a URL appears in logs.'),
+        (sum(map(bool, (group.bearer_token, group.bearer_token_file, group.username))) > 1,
+         'bearer_token', 'more than one of bearer_token, bearer_token_file and username is set',
+         'Keep one.'),
+        (bool(group.key_file) and not group.cert_file, 'key_file', 'cert_file is not set',
+         'Set both or neither.'),
+        (0 < group.smoothing_window < group.smoothing_step, 'smoothing_window',
+         'it is shorter than smoothing_step', 'Make it several steps long, or 0.'),
+    )
+    for is_wrong, option, problem, remedy in contradictions:
+        if is_wrong:
+            raise exception.ConfigurationError(what=f'[kronos_prometheus] {option}',
+                                               problem=problem, remedy=remedy)
