@@ -67,7 +67,7 @@ class SnapshotError(ConfigurationError):
 
 class DatabaseVersionError(ConfigurationError):
     msg_fmt = ('The %(database)s database is at revision %(found)s but this code needs '
-               '%(expected)s. Run "kronos-manage db sync".')
+               '%(expected)s. %(remedy)s')
     code = 'kronos.database_version'
 
 

@@ -9,6 +9,7 @@ from kronos_nova.conf import database
 from kronos_nova.conf import executor
 from kronos_nova.conf import kronos
 from kronos_nova.conf import nova
+from kronos_nova.conf import paths
 from kronos_nova.conf import prometheus
 from kronos_nova.conf import scheduler
 
@@ -17,6 +18,7 @@ GROUPS = (kronos, prometheus, database, executor, nova, claims, scheduler)
 
 def register_opts(conf):
     """Register every group on ``conf``; harmless when repeated."""
+    paths.register_opts(conf)
     for module in GROUPS:
         module.register_opts(conf)
 

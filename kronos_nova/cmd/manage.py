@@ -1,0 +1,61 @@
+"""``kronos-manage``: what an operator does to Kronos by hand.
+
+Every command is a cliff command in the entry point namespace ``kronos_nova.manage``; its ``app``
+carries the configuration as ``app.conf``.
+"""
+
+import sys
+
+from cliff import app
+from cliff import commandmanager
+from oslo_config import cfg
+from oslo_log import log as logging
+from pbr import version as pbr_version
+
+from kronos_nova import conf as kronos_conf
+
+NAMESPACE = 'kronos_nova.manage'
+DESCRIPTION = 'Look after Kronos: databases, plans, moves, quarantines, claims, allocations.'
+
+
+def load_config(options):
+    """Nova's configuration, from the files that Nova's own commands read.
+
+    :param options: parsed arguments with ``config_file`` and ``config_dir``, lists or None
+    """
+    conf = cfg.ConfigOpts()
+    logging.register_options(conf)
+    kronos_conf.register_opts(conf)
+    args = [f'--config-file={path}' for path in options.config_file or ()]
+    args += [f'--config-dir={path}' for path in options.config_dir or ()]
+    conf(args, project='nova', prog='kronos-manage')
+    return conf
+
+
+class Manage(app.App):
+    """``conf`` is ready before any command runs."""
+
+    def __init__(self):
+        super().__init__(description=DESCRIPTION, version=_version(), deferred_help=True,
+                         command_manager=commandmanager.CommandManager(NAMESPACE))
+        self.conf = None
+
+    def build_option_parser(self, description, version, argparse_kwargs=None):
+        parser = super().build_option_parser(description, version, argparse_kwargs)
+        parser.add_argument('--config-file', action='append', metavar='PATH',
+                            help='Read this file instead of nova.conf; may be repeated.')
+        parser.add_argument('--config-dir', action='append', metavar='DIR',
+                            help='Read the files of this directory too; may be repeated.')
+        return parser
+
+    def initialize_app(self, argv):
+        self.conf = load_config(self.options)
+
+
+def _version():
+    return pbr_version.VersionInfo('kronos-nova').version_string()
+
+
+def main(argv=None):
+    """:returns: the exit code: that of the command, 1 when it raised, 2 for a wrong argument"""
+    return Manage().run(sys.argv[1:] if argv is None else argv)

@@ -1,0 +1,19 @@
+"""``[DEFAULT] state_path``, Nova's own option: where files of state are kept."""
+
+from oslo_config import cfg
+
+OPTS = [
+    cfg.StrOpt('state_path', help="""
+The directory of Nova's state, as in Nova itself. The SQLite files of Kronos are kept there.
+"""),
+]
+
+
+def register_opts(conf):
+    """Register what Nova registers itself where Nova runs.
+
+    It has no default here: Nova's is the directory that Nova is installed in, which a command
+    outside Nova would guess wrong.
+    """
+    if 'state_path' not in conf:
+        conf.register_opts(OPTS)

@@ -1,0 +1,35 @@
+"""The version of the claims' format, in a table of its own: ``claim_versions``, one row.
+
+It is the version of record. A file can be read, and its version told, without alembic's table; that
+one is only how alembic goes from one version to the next, and both change in one transaction.
+"""
+
+import sqlalchemy as sa
+
+TABLE_NAME = 'claims'
+
+table = sa.Table(
+    'claim_versions', sa.MetaData(),
+    sa.Column('table_name', sa.String(64), primary_key=True),
+    sa.Column('version', sa.Integer, nullable=False))
+
+
+def read(connection):
+    """The version as a revision's name, None when the database is empty."""
+    if not sa.inspect(connection).has_table(table.name):
+        return None
+    version = connection.scalar(sa.select(table.c.version).where(table.c.table_name == TABLE_NAME))
+    return None if version is None else str(version)
+
+
+def record(*, ctx, step, **_kwargs):
+    """alembic's ``on_version_apply``: write down the version that a step has reached.
+
+    A stamp only tells alembic of a version that is written down here already.
+    """
+    if step.is_stamp:
+        return
+    table.create(ctx.connection, checkfirst=True)
+    ctx.connection.execute(table.delete())
+    ctx.connection.execute(
+        table.insert().values(table_name=TABLE_NAME, version=int(step.up_revision_id)))

@@ -1,0 +1,98 @@
+"""Engines and sessions over oslo.db, and where the two databases are."""
+
+import contextlib
+import os
+
+import sqlalchemy
+from oslo_db.sqlalchemy import engines
+from sqlalchemy import orm
+
+from kronos_nova import exception
+
+SQLITE_BUSY_TIMEOUT_MS = 10000
+
+_ENGINE_OPTIONS = (
+    'connection_debug', 'connection_parameters', 'connection_recycle_time', 'connection_trace',
+    'max_overflow', 'max_pool_size', 'max_retries', 'mysql_sql_mode', 'mysql_wsrep_sync_wait',
+    'pool_timeout', 'retry_interval', 'sqlite_synchronous')
+
+
+def state_file(conf, name):
+    """The absolute path of ``name`` below ``state_path``.
+
+    :raises ConfigurationError: ``[DEFAULT] state_path`` is not set
+    """
+    if not conf.state_path:
+        raise exception.ConfigurationError(
+            what='[DEFAULT] state_path', problem='is not set',
+            remedy='Set it in nova.conf to the directory of Nova\'s state, such as /var/lib/nova.')
+    return os.path.join(conf.state_path, name)
+
+
+def control_url(conf):
+    """The address of the control database: as configured, else a file under ``state_path``."""
+    return conf.kronos_database.connection or f'sqlite:///{state_file(conf, "kronos.sqlite")}'
+
+
+def claims_url(conf):
+    return f'sqlite:///{state_file(conf, conf.kronos_claims.claim_db)}'
+
+
+def control_engine(conf):
+    """An engine of the control database, as ``[kronos_database]`` says.
+
+    Connects lazily, but for ``max_retries``: oslo.db tries the first connection at once.
+    """
+    group = conf.kronos_database
+    options = {name: group[name] for name in _ENGINE_OPTIONS if name in group}
+    return create_engine(control_url(conf), **options)
+
+
+def create_engine(url, **options):
+    """An oslo.db engine; an SQLite file is opened in WAL mode with a busy timeout.
+
+    A transaction of an engine with the execution option ``for_writing`` takes SQLite's write lock
+    when it begins: one that only asks for it half way is refused at once, without waiting, if
+    somebody else wrote since it began.
+    """
+    if not url.startswith('sqlite'):
+        return engines.create_engine(url, **options)
+    engine = engines.create_engine(url, **{**options, 'max_retries': 0})
+    sqlalchemy.event.listen(engine, 'connect', _configure_sqlite)
+    sqlalchemy.event.listen(engine, 'begin', _begin_for_writing)
+    return engine
+
+
+def _configure_sqlite(connection, _record):
+    connection.execute(f'PRAGMA busy_timeout = {SQLITE_BUSY_TIMEOUT_MS}')
+    connection.execute('PRAGMA journal_mode = WAL')
+
+
+def _begin_for_writing(connection):
+    # oslo.db's own listener has just begun a transaction without the lock, and nothing is in it.
+    if connection.get_execution_options().get('for_writing'):
+        connection.exec_driver_sql('ROLLBACK')
+        connection.exec_driver_sql('BEGIN IMMEDIATE')
+
+
+
+class Database:
+    """The sessions of one engine. Objects stay readable after their session has ended."""
+
+    def __init__(self, engine):
+        self.engine = engine
+        self._read = orm.sessionmaker(engine, expire_on_commit=False)
+        self._write = orm.sessionmaker(
+            engine.execution_options(for_writing=True), expire_on_commit=False)
+
+    @contextlib.contextmanager
+    def reader(self):
+        """A session whose changes are thrown away."""
+        with self._read() as session:
+            yield session
+
+    @contextlib.contextmanager
+    def writer(self):
+        """A session that commits when the block ends and rolls back when it raises."""
+        with self._write.begin() as session:
+            yield session

@@ -1,0 +1,127 @@
+"""Schema versions: two alembic histories that ship inside the package, no alembic.ini."""
+
+import dataclasses
+import os
+from collections.abc import Callable
+
+import alembic.command
+import alembic.config
+from alembic.runtime import migration
+from alembic.script import ScriptDirectory
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.db import claim_versions
+
+LOG = logging.getLogger(__name__)
+
+
+def _alembic_revision(connection):
+    return migration.MigrationContext.configure(connection).get_current_revision()
+
+
+@dataclasses.dataclass(frozen=True)
+class History:
+    """One chain of revisions. ``read`` tells a database's revision (None: it is empty), ``record``
+    is told of every step taken, within the transaction that takes it."""
+
+    name: str
+    read: Callable = _alembic_revision
+    record: Callable | None = None
+
+    def config(self):
+        config = alembic.config.Config()
+        config.set_main_option('script_location', f'kronos_nova:db/migrations/{self.name}')
+        config.set_main_option('path_separator', 'newline')
+        config.attributes['on_version_apply'] = self.record
+        return config
+
+    def scripts(self):
+        return ScriptDirectory.from_config(self.config())
+
+
+CONTROL = History('control')
+CLAIMS = History('claims', read=claim_versions.read, record=claim_versions.record)
+HISTORIES = {history.name: history for history in (CONTROL, CLAIMS)}
+
+
+def head(history):
+    """The revision that this code needs."""
+    return history.scripts().get_current_head()
+
+
+def current(engine, history):
+    """The revision of a database, None when it is empty or an SQLite file that is not there.
+
+    Looking must not create that file: it would belong to whoever looked.
+    """
+    if engine.dialect.name == 'sqlite' and not os.path.exists(engine.url.database):
+        return None
+    with engine.connect() as connection:
+        return history.read(connection)
+
+
+def check(engine, history):
+    """Make sure that a database is what this code needs.
+
+    :raises DatabaseVersionError: it is older, or newer
+    """
+    found = current(engine, history)
+    if found != head(history):
+        raise _version_error(history, found)
+
+
+def sync(engine, history):
+    """Upgrade a database to this code's revision, step by step; nothing happens when it is there.
+
+    On SQLite and PostgreSQL all steps are one transaction: an upgrade that fails leaves the
+    database as it was.
+
+    :returns: the revisions before (None: it was empty) and after
+    :raises DatabaseVersionError: the database is newer than this code
+    """
+    target = head(history)
+    with engine.execution_options(for_writing=True).begin() as connection:
+        found = history.read(connection)
+        if found == target:
+            return found, target
+        _refuse_newer(history, found)
+        config = history.config()
+        config.attributes['connection'] = connection
+        if found != _alembic_revision(connection):
+            alembic.command.stamp(config, found, purge=True)
+        alembic.command.upgrade(config, 'head')
+    LOG.info('Database %(name)s: revision %(old)s to %(new)s.',
+             {'name': history.name, 'old': found, 'new': target})
+    return found, target
+
+
+def _refuse_newer(history, found):
+    if not _is_known(history, found):
+        raise _version_error(history, found)
+
+
+def _is_known(history, revision):
+    known = {script.revision for script in history.scripts().walk_revisions()}
+    return revision is None or revision in known
+
+
+def _version_error(history, found):
+    if _is_known(history, found):
+        remedy = 'Run "kronos-manage db sync".'
+    else:
+        remedy = 'It was written by a newer Kronos: install that one here.'
+    return exception.DatabaseVersionError(
+        database=history.name, found=found or 'none', expected=head(history), remedy=remedy)
+
+
+def run(context):
+    """What the ``env.py`` of a history does: run its revisions on the connection that it is handed.
+
+    :param context: ``alembic.context``
+    """
+    attributes = context.config.attributes
+    context.configure(connection=attributes['connection'],
+                      on_version_apply=attributes.get('on_version_apply') or ())
+    with context.begin_transaction():
+        context.run_migrations()

@@ -1,0 +1,119 @@
+"""The two histories, on SQLite."""
+
+import threading
+
+import fixtures
+import sqlalchemy as sa
+import testtools
+from oslo_db.sqlalchemy import test_migrations
+
+from kronos_nova import exception
+from kronos_nova.db import claim_versions
+from kronos_nova.db import engine as db_engine
+from kronos_nova.db import migrate
+from kronos_nova.db import models
+
+
+def new_engine(test, name='a.sqlite'):
+    directory = test.useFixture(fixtures.TempDir()).path
+    engine = db_engine.create_engine(f'sqlite:///{directory}/{name}')
+    test.addCleanup(engine.dispose)
+    return engine
+
+
+class SyncTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.engine = new_engine(self)
+
+    def test_an_empty_database_goes_from_none_to_the_head_and_stays_there(self):
+        for history in migrate.HISTORIES.values():
+            engine = new_engine(self, history.name)
+            head = migrate.head(history)
+            self.assertIsNone(migrate.current(engine, history))
+            self.assertEqual((None, head), migrate.sync(engine, history))
+            self.assertEqual((head, head), migrate.sync(engine, history))
+            migrate.check(engine, history)
+
+    def test_an_unsynced_database_is_named_with_the_remedy(self):
+        error = self.assertRaises(
+            exception.DatabaseVersionError, migrate.check, self.engine, migrate.CONTROL)
+        self.assertIn('control', str(error))
+        self.assertIn('kronos-manage db sync', str(error))
+
+    def test_a_newer_control_database_is_refused_and_left_alone(self):
+        migrate.sync(self.engine, migrate.CONTROL)
+        with self.engine.begin() as connection:
+            connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+        for refuse in (migrate.check, migrate.sync):
+            error = self.assertRaises(
+                exception.DatabaseVersionError, refuse, self.engine, migrate.CONTROL)
+            self.assertIn('newer', str(error))
+        self.assertEqual('9999', migrate.current(self.engine, migrate.CONTROL))
+
+    def test_the_version_of_the_claims_is_one_row_of_a_table_of_its_own(self):
+        _old, new = migrate.sync(self.engine, migrate.CLAIMS)
+        with self.engine.connect() as connection:
+            rows = connection.execute(sa.text('SELECT table_name, version FROM claim_versions'))
+            self.assertEqual([('claims', int(new))], [tuple(row) for row in rows])
+
+
+
+class SqliteFileTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.database = db_engine.Database(new_engine(self))
+        with self.database.writer() as session:
+            session.execute(sa.text('CREATE TABLE steps (name TEXT)'))
+
+    def add(self, session, name):
+        session.execute(sa.text('INSERT INTO steps VALUES (:name)'), {'name': name})
+
+    def names(self):
+        with self.database.reader() as session:
+            return list(session.scalars(sa.text('SELECT name FROM steps')))
+
+    def test_it_is_in_wal_mode(self):
+        with self.database.reader() as session:
+            self.assertEqual('wal', session.scalar(sa.text('PRAGMA journal_mode')))
+
+    def test_a_writer_that_raises_leaves_nothing(self):
+        with testtools.ExpectedException(ValueError), self.database.writer() as session:
+            self.add(session, 'lost')
+            raise ValueError
+        self.assertEqual([], self.names())
+
+    def test_a_writer_waits_for_the_one_before_while_readers_go_on(self):
+        def second():
+            with self.database.writer() as session:
+                self.add(session, 'second')
+
+        with self.database.writer() as session:
+            self.add(session, 'first')
+            thread = threading.Thread(target=second)
+            thread.start()
+            self.assertEqual([], self.names())
+        thread.join(db_engine.SQLITE_BUSY_TIMEOUT_MS / 1000)
+        self.assertEqual(['first', 'second'], self.names())
+
+
+class _SyncedModels(test_migrations.ModelsMigrationsSync):
+    def setUp(self):
+        super().setUp()
+        self.engine = new_engine(self)
+
+    def get_engine(self):
+        return self.engine
+
+    def db_sync(self, engine):
+        migrate.sync(engine, self.history)
+
+    def include_object(self, object_, name, type_, reflected, compare_to):
+        return name not in ('alembic_version', claim_versions.table.name)
+
+
+class ControlModelsTest(_SyncedModels, testtools.TestCase):
+    history = migrate.CONTROL
+
+    def get_metadata(self):
+        return models.Base.metadata
