@@ -19,12 +19,17 @@
     │   ├── MetricsTooLarge         the answer is over the size limit
     │   ├── MetricsNotUnderstood    the answer is not the API's JSON
     │   ├── MetricsQueryRefused     the PromQL is wrong or cannot be computed
-    │   ├── MetricsStale            every sample is too old
     │   └── MetricsNotAVector       the PromQL gives a scalar, a matrix or histograms
     ├── InventoryError              Nova could not be read
     ├── PlacementError              placement refused or did not answer
     ├── ClaimError                  the claims of a compute node
-    ├── IllegalTransition           a move was asked to skip a state
+    ├── JournalError                the journal of plans and moves says no
+    │   ├── IllegalTransition       a move was asked to skip a state
+    │   ├── MoveLost                another worker owns the move now
+    │   ├── MoveNotFound            no such move, or it has ended
+    │   ├── PlanNotFound            no such plan, or it is not waiting any more
+    │   ├── PlanPending             the aggregate has an open plan
+    │   └── QuarantineNotFound      the instance is in no quarantine
     └── MoveError                   one move did not succeed
         ├── PreFlightError          refused before anything changed
         ├── MigrationFailed         Nova ended it without success
@@ -122,10 +127,6 @@ class MetricsQueryRefused(MetricsError):
     code = 'kronos.metrics_query_refused'
 
 
-class MetricsStale(MetricsError):
-    code = 'kronos.metrics_stale'
-
-
 class MetricsNotAVector(MetricsError):
     code = 'kronos.metrics_not_a_vector'
 
@@ -145,9 +146,38 @@ class ClaimError(KronosException):
     code = 'kronos.claim'
 
 
-class IllegalTransition(KronosException):
+class JournalError(KronosException):
+    code = 'kronos.journal'
+
+
+class IllegalTransition(JournalError):
     msg_fmt = 'Move %(move)s may not go from %(old)s to %(new)s.'
     code = 'kronos.illegal_transition'
+
+
+class MoveLost(JournalError):
+    msg_fmt = 'Move %(move)s is carried out by %(owner)s now.'
+    code = 'kronos.move_lost'
+
+
+class MoveNotFound(JournalError):
+    msg_fmt = 'There is no move %(move)s that has not ended.'
+    code = 'kronos.move_not_found'
+
+
+class PlanNotFound(JournalError):
+    msg_fmt = 'There is no plan %(plan)s, or it has been decided on or has expired.'
+    code = 'kronos.plan_not_found'
+
+
+class PlanPending(JournalError):
+    msg_fmt = 'Aggregate %(aggregate)s has the open plan %(plan)s.'
+    code = 'kronos.plan_pending'
+
+
+class QuarantineNotFound(JournalError):
+    msg_fmt = 'Instance %(instance)s is not in quarantine.'
+    code = 'kronos.quarantine_not_found'
 
 
 class MoveError(KronosException):

@@ -1,6 +1,7 @@
 """The life of a move: its states and the legal steps between them."""
 
 import dataclasses
+import datetime
 
 PLANNED = 'planned'
 DISPATCHED = 'dispatched'
@@ -13,6 +14,8 @@ FAILED = 'failed'
 ABANDONED = 'abandoned'
 
 TERMINAL = frozenset((COMPLETED, FAILED, ABANDONED))
+IN_FLIGHT = (DISPATCHED, CHECKING, CLAIMING, MIGRATING, VERIFYING)
+"""The states that count against the caps of what may be under way at once."""
 
 TRANSITIONS = {
     PLANNED: frozenset((DISPATCHED, ABANDONED)),
@@ -21,7 +24,8 @@ TRANSITIONS = {
     CHECKING: frozenset((CLAIMING, MIGRATING, PLANNED, FAILED, ABANDONED)),
     CLAIMING: frozenset((MIGRATING, PLANNED, FAILED, ABANDONED)),
     # Back to planned: it failed and a retry is left.
-    MIGRATING: frozenset((VERIFYING, PLANNED, FAILED)),
+    # Abandoned: an operator aborted it.
+    MIGRATING: frozenset((VERIFYING, PLANNED, FAILED, ABANDONED)),
     VERIFYING: frozenset((COMPLETED, PLANNED, FAILED)),
     COMPLETED: frozenset(),
     FAILED: frozenset(),
@@ -45,3 +49,40 @@ class MoveOutcome:
     error_type: str | None = None
     error: str = ''
     retry_count: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MoveRecord:
+    """A move as the journal has it. Times are UTC without a zone."""
+
+    uuid: str
+    plan_uuid: str
+    aggregate: str
+    ordinal: int
+    phase: str
+    instance_uuid: str
+    source: str
+    destination: str
+    memory_mb: int
+    reason: str
+    state: str
+    not_before: datetime.datetime
+    created_at: datetime.datetime
+    depends_on: tuple[int, ...] = ()
+    owner: str | None = None
+    retry_count: int = 0
+    migration_uuid: str | None = None
+    abort_requested: bool = False
+    requested_at: datetime.datetime | None = None
+    finished_at: datetime.datetime | None = None
+    error_type: str | None = None
+    error: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """How many moves may be under way at once: in all, out of one host, into one host."""
+
+    total: int
+    per_source: int
+    per_destination: int

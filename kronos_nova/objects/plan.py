@@ -1,6 +1,7 @@
 """What was decided, and why: plans, moves, instances that stayed, and the report of a cycle."""
 
 import dataclasses
+import datetime
 from dataclasses import field
 
 # Phases, in the order in which they share one budget.
@@ -88,3 +89,34 @@ class CycleReport:
 
     planning_seconds: float
     aggregates: tuple[AggregateReport, ...] = field(default_factory=tuple)
+
+
+# States of a plan in the journal.
+OBSERVED = 'observed'
+PROPOSED = 'proposed'
+EXECUTING = 'executing'
+DONE = 'done'
+EXPIRED = 'expired'
+REJECTED = 'rejected'
+OPEN = (PROPOSED, EXECUTING)
+"""A plan in one of these keeps its aggregate from being planned again."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRecord:
+    """A plan as the journal has it. ``report`` is the AggregateReport as JSON; times are UTC
+    without a zone."""
+
+    uuid: str
+    aggregate: str
+    mode: str
+    planner: str
+    state: str
+    created_at: datetime.datetime
+    expires_at: datetime.datetime
+    report: str
+    finished_at: datetime.datetime | None = None
+    approved_at: datetime.datetime | None = None
+    approved_by: str | None = None
+    combined_before: float | None = None
+    combined_after: float | None = None

@@ -1,0 +1,375 @@
+"""The journal: every plan and move, written before anything outside changes."""
+
+import collections
+import contextlib
+import dataclasses
+import json
+
+import sqlalchemy as sa
+from oslo_db import api as db_api
+from oslo_utils import uuidutils
+
+from kronos_nova import exception
+from kronos_nova.db import models
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+
+DISPATCH = 'dispatch'
+PLANNING = 'planning'
+SCAN_LIMIT = 1000
+
+# A transaction that lost against another is run again: none has effects outside the database.
+retried = db_api.wrap_db_retry(max_retries=5, retry_interval=0.1, inc_retry_interval=True,
+                               retry_on_deadlock=True, retry_on_disconnect=True)
+
+
+class Journal:
+    """Plans and moves in the control database.
+
+    :param database: kronos_nova.db.engine.Database
+    :param worker: name of this process, written beside everything that it takes on
+    """
+
+    def __init__(self, database, worker):
+        self.database = database
+        self.worker = worker
+
+    # Plans
+
+    @retried
+    def record_plan(self, report, state, now, expires_at):
+        """Write a plan; with ``state`` EXECUTING its moves too, ready to be taken.
+
+        :param report: AggregateReport
+        :returns: the plan's uuid
+        :raises PlanPending: the aggregate has an open plan already, whoever made it
+        """
+        with self._through_gate(PLANNING) as session:
+            if state in plans.OPEN:
+                _refuse_second_plan(session, report.name)
+            plan = models.Plan(
+                uuid=uuidutils.generate_uuid(), aggregate=report.name, mode=report.mode,
+                planner=report.planner, state=state, created_at=now, expires_at=expires_at,
+                combined_before=report.combined_before, combined_after=report.combined_after,
+                report=json.dumps(dataclasses.asdict(report), sort_keys=True))
+            session.add(plan)
+            session.flush()
+            if state == plans.EXECUTING:
+                _add_moves(session, plan, report.moves, now)
+            return plan.uuid
+
+    @retried
+    def start_plan(self, uuid, chosen, approved_by, now):
+        """Let a proposed plan run.
+
+        :param chosen: the Moves that may run; the others of the plan are left out
+        :raises PlanNotFound: no such plan, or it is not proposed any more
+        """
+        with self._through_gate(PLANNING) as session:
+            plan = session.get(models.Plan, uuid)
+            if plan is None or plan.state != plans.PROPOSED or plan.expires_at < now:
+                raise exception.PlanNotFound(plan=uuid)
+            plan.state, plan.approved_at, plan.approved_by = plans.EXECUTING, now, approved_by
+            _add_moves(session, plan, chosen, now)
+
+    @retried
+    def close_plans(self, now):
+        """Expire what was proposed and not approved in time, and end plans whose moves all ended.
+
+        :returns: aggregates of the plans that ended
+        """
+        with self.database.writer() as session:
+            session.execute(sa.update(models.Plan).where(
+                models.Plan.state == plans.PROPOSED, models.Plan.expires_at < now,
+            ).values(state=plans.EXPIRED, finished_at=now))
+            pending = sa.select(models.Move.plan_uuid).where(
+                models.Move.state.not_in(moves.TERMINAL))
+            ended = session.scalars(sa.select(models.Plan).where(
+                models.Plan.state == plans.EXECUTING, models.Plan.uuid.not_in(pending))).all()
+            for plan in ended:
+                plan.state, plan.finished_at = plans.DONE, now
+            return [plan.aggregate for plan in ended]
+
+    @retried
+    def reject_plan(self, uuid, now):
+        """Put a proposed plan aside.
+
+        :raises PlanNotFound: no such plan, or it is not proposed any more
+        """
+        with self.database.writer() as session:
+            done = session.execute(sa.update(models.Plan).where(
+                models.Plan.uuid == uuid, models.Plan.state == plans.PROPOSED,
+            ).values(state=plans.REJECTED, finished_at=now))
+            if not done.rowcount:
+                raise exception.PlanNotFound(plan=uuid)
+
+    @retried
+    def has_open_plan(self, aggregate):
+        with self.database.reader() as session:
+            return _open_plan(session, aggregate) is not None
+
+    @retried
+    def plans(self, aggregate=None, limit=50):
+        """PlanRecords, the newest first."""
+        query = sa.select(models.Plan).order_by(models.Plan.created_at.desc()).limit(limit)
+        if aggregate is not None:
+            query = query.where(models.Plan.aggregate == aggregate)
+        with self.database.reader() as session:
+            return [_record(plans.PlanRecord, row) for row in session.scalars(query)]
+
+    @retried
+    def plan(self, uuid):
+        """:raises PlanNotFound: no such plan"""
+        with self.database.reader() as session:
+            row = session.get(models.Plan, uuid)
+            if row is None:
+                raise exception.PlanNotFound(plan=uuid)
+            return _record(plans.PlanRecord, row)
+
+    # Moves
+
+    @retried
+    def take(self, caps, now, aggregates=None):
+        """Take on planned moves whose time has come, as many as the caps leave room for.
+
+        Two workers never take the same move, nor do they together pass a cap: both go through one
+        gate.
+
+        :param aggregates: only moves of these, or of any when None
+        :returns: MoveRecords, now DISPATCHED and owned by this worker
+        """
+        with self._through_gate(DISPATCH) as session:
+            room = _Room(caps, session.scalars(_moves_in(moves.IN_FLIGHT)))
+            taken = []
+            for row in session.scalars(_ready(now, aggregates)):
+                if room.is_full:
+                    break
+                if _waits_for_another(session, row) or not room.enter(row):
+                    continue
+                row.owner = self.worker
+                _transit(session, row, moves.DISPATCHED, now, self.worker)
+                taken.append(row)
+            return [_move_record(row) for row in taken]
+
+    @retried
+    def advance(self, uuid, new, now, detail='', **values):
+        """Bring a move of this worker to its next state, with what else is to be kept.
+
+        :returns: the MoveRecord as it is now
+        :raises IllegalTransition: the move cannot go there from where it is
+        :raises MoveLost: another worker owns it now
+        """
+        with self.database.writer() as session:
+            # Written first, so that the row is locked before it is read, in any database.
+            kept = session.execute(sa.update(models.Move).where(
+                models.Move.uuid == uuid, models.Move.owner == self.worker,
+            ).values(owner=self.worker))
+            row = session.get(models.Move, uuid)
+            if not kept.rowcount:
+                raise exception.MoveLost(move=uuid, owner=row.owner)
+            for name, value in values.items():
+                setattr(row, name, value)
+            if new != row.state:
+                _transit(session, row, new, now, self.worker, detail)
+            return _move_record(row)
+
+    @retried
+    def mine(self):
+        """MoveRecords that this worker has under way, in the order they were taken."""
+        query = _moves_in(moves.IN_FLIGHT).where(models.Move.owner == self.worker).order_by(
+            models.Move.not_before, models.Move.ordinal)
+        with self.database.reader() as session:
+            return [_move_record(row) for row in session.scalars(query)]
+
+    @retried
+    def moves(self, plan_uuid=None, states=None, limit=None):
+        """MoveRecords, the newest plan's first and then in their order."""
+        query = sa.select(models.Move).order_by(
+            models.Move.created_at.desc(), models.Move.plan_uuid, models.Move.ordinal)
+        if plan_uuid is not None:
+            query = query.where(models.Move.plan_uuid == plan_uuid)
+        if states is not None:
+            query = query.where(models.Move.state.in_(states))
+        with self.database.reader() as session:
+            return [_move_record(row) for row in session.scalars(query.limit(limit))]
+
+    @retried
+    def events(self, move_uuid):
+        """[(time, old state, new state, worker, detail)] of a move, the oldest first."""
+        query = sa.select(models.MoveEvent).where(
+            models.MoveEvent.move_uuid == move_uuid).order_by(models.MoveEvent.id)
+        with self.database.reader() as session:
+            return [(e.at, e.old_state, e.new_state, e.worker, e.detail)
+                    for e in session.scalars(query)]
+
+    @retried
+    def request_abort(self, uuid):
+        """Ask whoever has a move to end it.
+
+        :raises MoveNotFound: no such move, or it has ended
+        """
+        with self.database.writer() as session:
+            done = session.execute(sa.update(models.Move).where(
+                models.Move.uuid == uuid, models.Move.state.not_in(moves.TERMINAL),
+            ).values(abort_requested=True))
+            if not done.rowcount:
+                raise exception.MoveNotFound(move=uuid)
+
+    @retried
+    def abandon(self, now, stale_before):
+        """Give up planned moves that may not start any more.
+
+        Those are: planned before ``stale_before``, asked to abort, or depending on a move that did
+        not succeed.
+
+        :returns: MoveRecords, now ABANDONED
+        """
+        with self._through_gate(DISPATCH) as session:
+            given_up = []
+            for row in session.scalars(_moves_in((moves.PLANNED,))):
+                why = _why_not_any_more(session, row, stale_before)
+                if why:
+                    row.finished_at = now
+                    _transit(session, row, moves.ABANDONED, now, self.worker, why)
+                    given_up.append(row)
+            return [_move_record(row) for row in given_up]
+
+    # Workers
+
+    @retried
+    def heartbeat(self, now):
+        """Say that this worker lives."""
+        with self.database.writer() as session:
+            session.merge(models.Worker(name=self.worker, heartbeat_at=now))
+
+    @retried
+    def adopt(self, now, dead_before):
+        """Take over what workers that were last heard of before ``dead_before`` had under way.
+
+        :returns: the MoveRecords, now owned by this worker, in the states they were left in
+        """
+        with self._through_gate(DISPATCH) as session:
+            alive = sa.select(models.Worker.name).where(models.Worker.heartbeat_at >= dead_before)
+            orphans = session.scalars(_moves_in(moves.IN_FLIGHT).where(
+                models.Move.owner.not_in(alive), models.Move.owner != self.worker)).all()
+            for row in orphans:
+                _note(session, row, row.state, now, self.worker, f'adopted from {row.owner}')
+                row.owner = self.worker
+            session.execute(sa.delete(models.Worker).where(
+                models.Worker.heartbeat_at < dead_before))
+            return [_move_record(row) for row in orphans]
+
+    @contextlib.contextmanager
+    def _through_gate(self, name):
+        with self.database.writer() as session:
+            session.execute(sa.update(models.Gate).where(
+                models.Gate.name == name).values(passed=models.Gate.passed + 1))
+            yield session
+
+
+class _Room:
+    """What the caps leave, given what is under way."""
+
+    def __init__(self, caps, under_way):
+        self.caps = caps
+        self.sources, self.destinations = collections.Counter(), collections.Counter()
+        self.instances = set()
+        for row in under_way:
+            self._count(row)
+
+    @property
+    def is_full(self):
+        return len(self.instances) >= self.caps.total
+
+    def enter(self, row):
+        """Count a move in, if there is room for it."""
+        fits = (not self.is_full and row.instance_uuid not in self.instances and
+                self.sources[row.source] < self.caps.per_source and
+                self.destinations[row.destination] < self.caps.per_destination)
+        if fits:
+            self._count(row)
+        return fits
+
+    def _count(self, row):
+        self.sources[row.source] += 1
+        self.destinations[row.destination] += 1
+        self.instances.add(row.instance_uuid)
+
+
+def _moves_in(states):
+    return sa.select(models.Move).where(models.Move.state.in_(states))
+
+
+def _ready(now, aggregates):
+    query = _moves_in((moves.PLANNED,)).where(models.Move.not_before <= now).order_by(
+        models.Move.not_before, models.Move.ordinal).limit(SCAN_LIMIT)
+    return query if aggregates is None else query.where(models.Move.aggregate.in_(aggregates))
+
+
+def _before(session, row):
+    """{ordinal: state} of the moves that ``row`` depends on."""
+    ordinals = json.loads(row.depends_on)
+    if not ordinals:
+        return {}
+    return dict(session.execute(sa.select(models.Move.ordinal, models.Move.state).where(
+        models.Move.plan_uuid == row.plan_uuid, models.Move.ordinal.in_(ordinals))).all())
+
+
+def _waits_for_another(session, row):
+    return any(state != moves.COMPLETED for state in _before(session, row).values())
+
+
+def _why_not_any_more(session, row, stale_before):
+    if row.abort_requested:
+        return 'aborted by an operator'
+    if row.created_at < stale_before:
+        return 'too old: the load it was planned for is no longer the load there is'
+    for ordinal, state in sorted(_before(session, row).items()):
+        if state in (moves.FAILED, moves.ABANDONED):
+            return f'depends on move {ordinal}, which is {state}'
+    return None
+
+
+def _open_plan(session, aggregate):
+    return session.scalars(sa.select(models.Plan.uuid).where(
+        models.Plan.aggregate == aggregate, models.Plan.state.in_(plans.OPEN))).first()
+
+
+def _refuse_second_plan(session, aggregate):
+    existing = _open_plan(session, aggregate)
+    if existing is not None:
+        raise exception.PlanPending(aggregate=aggregate, plan=existing)
+
+
+def _add_moves(session, plan, chosen, now):
+    for move in chosen:
+        row = models.Move(
+            uuid=uuidutils.generate_uuid(), plan_uuid=plan.uuid, aggregate=plan.aggregate,
+            ordinal=move.order, depends_on=json.dumps(sorted(move.depends_on)), phase=move.phase,
+            instance_uuid=move.instance_uuid, source=move.source, destination=move.destination,
+            memory_mb=move.memory_mb, reason=move.reason, state=moves.PLANNED, not_before=now,
+            created_at=now)
+        session.add(row)
+        session.flush()
+        _note(session, row, None, now, None, 'planned')
+
+
+def _transit(session, row, new, now, worker, detail=''):
+    if not moves.is_legal(row.state, new):
+        raise exception.IllegalTransition(move=row.uuid, old=row.state, new=new)
+    old, row.state = row.state, new
+    _note(session, row, old, now, worker, detail)
+
+
+def _note(session, row, old, now, worker, detail):
+    session.add(models.MoveEvent(move_uuid=row.uuid, at=now, old_state=old, new_state=row.state,
+                                 worker=worker, detail=detail))
+
+
+def _record(cls, row, **changed):
+    values = {field.name: getattr(row, field.name) for field in dataclasses.fields(cls)}
+    return cls(**{**values, **changed})
+
+
+def _move_record(row):
+    return _record(moves.MoveRecord, row, depends_on=tuple(json.loads(row.depends_on)))

@@ -1,0 +1,163 @@
+"""What Kronos remembers from one cycle to the next: cooldowns, quarantines, scores, last cycles."""
+
+import datetime
+import json
+
+import sqlalchemy as sa
+
+from kronos_nova import exception
+from kronos_nova.db import models
+from kronos_nova.db.journal import retried
+
+AGGREGATE = 'aggregate'
+INSTANCE = 'instance'
+
+
+class Cooldowns:
+    """Aggregates and instances to be left alone for a while, and instances in quarantine."""
+
+    def __init__(self, database):
+        self.database = database
+
+    @retried
+    def cool(self, scope, names, until):
+        """Leave ``names`` (of AGGREGATE or INSTANCE scope) alone until then; counts how often."""
+        with self.database.writer() as session:
+            for name in names:
+                row = session.get(models.Cooldown, (scope, name))
+                if row is None:
+                    row = models.Cooldown(scope=scope, name=name, until=until, times=0)
+                    session.add(row)
+                row.until, row.times = max(row.until, until), row.times + 1
+
+    @retried
+    def cooling(self, scope, now):
+        """{name: seconds left} of what is cooling."""
+        with self.database.reader() as session:
+            rows = session.scalars(sa.select(models.Cooldown).where(
+                models.Cooldown.scope == scope, models.Cooldown.until > now))
+            return {row.name: (row.until - now).total_seconds() for row in rows}
+
+    @retried
+    def times(self):
+        """{instance uuid: how often it was cooled}, the base of cooldowns that grow."""
+        with self.database.reader() as session:
+            rows = session.scalars(sa.select(models.Cooldown).where(
+                models.Cooldown.scope == INSTANCE))
+            return {row.name: row.times for row in rows}
+
+    @retried
+    def forget(self, before):
+        """Drop cooldowns that ended before then, and with them the count of how often."""
+        with self.database.writer() as session:
+            session.execute(sa.delete(models.Cooldown).where(models.Cooldown.until < before))
+
+    @retried
+    def quarantine(self, instance_uuid, seconds, reason, now):
+        """Leave an instance alone for ``seconds``, or with -1 until an operator says otherwise."""
+        until = None if seconds < 0 else now + datetime.timedelta(seconds=seconds)
+        with self.database.writer() as session:
+            session.merge(models.Quarantine(
+                instance_uuid=instance_uuid, until=until, reason=reason, created_at=now))
+
+    @retried
+    def quarantined(self, now):
+        """{instance uuid: seconds left, or -1}."""
+        return {uuid: -1 if until is None else (until - now).total_seconds()
+                for uuid, until, _reason, _since in self.quarantines(now)}
+
+    @retried
+    def quarantines(self, now):
+        """[(instance uuid, until or None, reason, since)] of those in quarantine."""
+        with self.database.reader() as session:
+            rows = session.scalars(sa.select(models.Quarantine).where(
+                sa.or_(models.Quarantine.until.is_(None), models.Quarantine.until > now),
+            ).order_by(models.Quarantine.created_at))
+            return [(row.instance_uuid, row.until, row.reason, row.created_at) for row in rows]
+
+    @retried
+    def release(self, instance_uuid):
+        """End the quarantine of an instance.
+
+        :raises QuarantineNotFound: it is in none
+        """
+        with self.database.writer() as session:
+            done = session.execute(sa.delete(models.Quarantine).where(
+                models.Quarantine.instance_uuid == instance_uuid))
+            if not done.rowcount:
+                raise exception.QuarantineNotFound(instance=instance_uuid)
+
+
+class Cycles:
+    """When each aggregate was last evaluated, and what was found."""
+
+    def __init__(self, database):
+        self.database = database
+
+    @retried
+    def begin(self, aggregate, worker, now, interval):
+        """Begin an evaluation, if the last one began at least ``interval`` seconds ago.
+
+        :returns: whether it was begun; False where somebody else was first or it is not time yet
+        """
+        with self.database.writer() as session:
+            due = now - datetime.timedelta(seconds=interval)
+            begun = session.execute(sa.update(models.Cycle).where(
+                models.Cycle.aggregate == aggregate, models.Cycle.started_at <= due,
+            ).values(started_at=now, worker=worker)).rowcount
+            if not begun and session.get(models.Cycle, aggregate) is None:
+                session.add(models.Cycle(aggregate=aggregate, started_at=now, worker=worker))
+                begun = 1
+            return bool(begun)
+
+    @retried
+    def end(self, aggregate, now, outcome, imbalanced, report):
+        """Keep what an evaluation found.
+
+        :param imbalanced: whether a policy was above its threshold
+        :param report: JSON of its AggregateReport
+        """
+        with self.database.writer() as session:
+            row = session.get(models.Cycle, aggregate)
+            row.finished_at, row.outcome, row.report = now, outcome, report
+            row.imbalanced_cycles = row.imbalanced_cycles + 1 if imbalanced else 0
+
+    @retried
+    def all(self):
+        """[(aggregate, started at, finished at, outcome, imbalanced cycles in a row, report)]."""
+        with self.database.reader() as session:
+            return [(row.aggregate, row.started_at, row.finished_at, row.outcome,
+                     row.imbalanced_cycles, row.report and json.loads(row.report))
+                    for row in session.scalars(sa.select(models.Cycle).order_by(
+                        models.Cycle.aggregate))]
+
+
+class Scores:
+    """The last score of every host in every policy, for the scheduler to go by."""
+
+    def __init__(self, database):
+        self.database = database
+
+    @retried
+    def replace(self, mode, weights, scores, now):
+        """Keep the scores of some hosts in the place of what was kept of them.
+
+        :param weights: {policy: weight}
+        :param scores: {host: {policy: score}}
+        """
+        with self.database.writer() as session:
+            session.execute(sa.delete(models.Score).where(models.Score.host.in_(list(scores))))
+            session.add_all(
+                models.Score(host=host, policy=policy, mode=mode, weight=weights[policy],
+                             value=value, at=now)
+                for host, values in scores.items() for policy, value in values.items())
+
+    @retried
+    def combined(self, not_before):
+        """{host: (mode, sum of weight × score)} of hosts whose scores are not older than that."""
+        with self.database.reader() as session:
+            rows = session.execute(sa.select(
+                models.Score.host, models.Score.mode,
+                sa.func.sum(models.Score.weight * models.Score.value),
+            ).where(models.Score.at >= not_before).group_by(models.Score.host, models.Score.mode))
+            return {host: (mode, value) for host, mode, value in rows}

@@ -1,0 +1,60 @@
+"""A control database of its own for a test, on disk as in life."""
+
+import datetime
+import functools
+import pathlib
+import tempfile
+
+import fixtures
+
+from kronos_nova.db import engine as db_engine
+from kronos_nova.db import migrate
+from kronos_nova.objects import plan as plans
+
+
+class ControlDatabase(fixtures.Fixture):
+    """``database`` is an up-to-date control database that is gone after the test."""
+
+    def _setUp(self):
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'kronos.sqlite')
+        path.write_bytes(_synced())
+        engine = db_engine.create_engine(f'sqlite:///{path}')
+        self.addCleanup(engine.dispose)
+        self.database = db_engine.Database(engine)
+
+
+@functools.cache
+def _synced():
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory, 'kronos.sqlite')
+        engine = db_engine.create_engine(f'sqlite:///{path}')
+        migrate.sync(engine, migrate.CONTROL)
+        with engine.connect() as connection:
+            connection.exec_driver_sql('PRAGMA wal_checkpoint(TRUNCATE)')
+        engine.dispose()
+        return path.read_bytes()
+
+
+class Clock:
+    """A clock that goes when it is told to."""
+
+    def __init__(self):
+        self.now = datetime.datetime(2026, 11, 20, 12)
+
+    def __call__(self):
+        return self.now
+
+    def go(self, seconds):
+        self.now += datetime.timedelta(seconds=seconds)
+
+
+def report(moves, name='gpu'):
+    """An AggregateReport of a spread plan; ``moves`` are (instance, source, destination[,
+    depends])."""
+    return plans.AggregateReport(
+        name=name, outcome=plans.PLANNED, mode='spread', planner='greedy', combined_before=0.5,
+        combined_after=0.1, moves=tuple(
+            plans.Move(order=number, phase=plans.SPREAD, instance_uuid=instance, source=source,
+                       destination=destination, memory_mb=1024, combined_after=0.1,
+                       reason='spreads', depends_on=tuple(depends))
+            for number, (instance, source, destination, *depends) in enumerate(moves, 1)))

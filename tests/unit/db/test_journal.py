@@ -1,0 +1,127 @@
+import datetime
+
+import testtools
+
+from kronos_nova import exception
+from kronos_nova.db import journal as db_journal
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from tests.unit.db import fixtures
+
+WIDE = moves.Caps(total=100, per_source=100, per_destination=100)
+
+
+class JournalTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.database = self.useFixture(fixtures.ControlDatabase()).database
+        self.clock = fixtures.Clock()
+        self.journal = self.worker('one')
+
+    def worker(self, name):
+        return db_journal.Journal(self.database, name)
+
+    def plan(self, *planned, state=plans.EXECUTING, name='gpu'):
+        return self.journal.record_plan(
+            fixtures.report(planned, name), state, self.clock(),
+            self.clock() + datetime.timedelta(hours=1))
+
+    def take(self, caps=WIDE, journal=None):
+        return [m.instance_uuid for m in (journal or self.journal).take(caps, self.clock())]
+
+    def finish(self, instance, state):
+        move = next(m for m in self.journal.mine() if m.instance_uuid == instance)
+        path = {moves.FAILED: (moves.FAILED,),
+                moves.COMPLETED: (moves.CHECKING, moves.MIGRATING, moves.VERIFYING,
+                                  moves.COMPLETED)}[state]
+        for step in path:
+            self.journal.advance(move.uuid, step, self.clock())
+
+    def test_a_plan_that_is_only_observed_has_nothing_to_take(self):
+        self.plan(('vm1', 'a', 'b'), state=plans.OBSERVED)
+        self.assertEqual([], self.take())
+        self.assertEqual([plans.OBSERVED], [p.state for p in self.journal.plans()])
+
+    def test_an_aggregate_has_one_open_plan(self):
+        self.plan(('vm1', 'a', 'b'))
+        self.assertRaises(exception.PlanPending, self.plan, ('vm2', 'a', 'b'))
+        self.plan(('vm2', 'a', 'b'), name='other')
+
+    def test_moves_are_taken_in_order_and_once(self):
+        self.plan(('vm1', 'a', 'b'), ('vm2', 'c', 'd'))
+        self.assertEqual(['vm1', 'vm2'], self.take())
+        self.assertEqual([], self.take(journal=self.worker('two')))
+
+    def test_no_cap_is_passed(self):
+        self.plan(('vm1', 'a', 'b'), ('vm2', 'a', 'c'), ('vm3', 'd', 'b'), ('vm4', 'e', 'f'))
+        self.assertEqual(['vm1', 'vm4'], self.take(moves.Caps(total=3, per_source=1,
+                                                              per_destination=1)))
+        self.assertEqual(['vm2'], self.take(moves.Caps(total=3, per_source=2, per_destination=1)))
+        self.assertEqual([], self.take(moves.Caps(total=3, per_source=9, per_destination=9)))
+
+    def test_a_move_waits_for_those_it_depends_on(self):
+        self.plan(('vm1', 'a', 'b'), ('vm2', 'b', 'a', 1))
+        self.assertEqual(['vm1'], self.take())
+        self.assertEqual([], self.take())
+        self.finish('vm1', moves.COMPLETED)
+        self.assertEqual(['vm2'], self.take())
+
+    def test_a_move_is_given_up_when_one_it_depends_on_failed(self):
+        uuid = self.plan(('vm1', 'a', 'b'), ('vm2', 'b', 'a', 1))
+        self.take()
+        self.finish('vm1', moves.FAILED)
+        given_up = self.journal.abandon(self.clock(), self.clock())
+        self.assertEqual(['vm2'], [m.instance_uuid for m in given_up])
+        self.assertEqual(['gpu'], self.journal.close_plans(self.clock()))
+        self.assertEqual(plans.DONE, self.journal.plan(uuid).state)
+
+    def test_a_move_that_waited_too_long_is_given_up(self):
+        self.plan(('vm1', 'a', 'b'))
+        self.clock.go(100)
+        self.assertEqual([], self.journal.abandon(
+            self.clock(), self.clock() - datetime.timedelta(seconds=100)))
+        self.assertEqual(1, len(self.journal.abandon(
+            self.clock(), self.clock() - datetime.timedelta(seconds=99))))
+
+    def test_a_state_cannot_be_skipped(self):
+        self.plan(('vm1', 'a', 'b'))
+        [move] = self.journal.take(WIDE, self.clock())
+        self.assertRaises(exception.IllegalTransition, self.journal.advance, move.uuid,
+                          moves.COMPLETED, self.clock())
+        self.assertEqual([moves.DISPATCHED], [m.state for m in self.journal.mine()])
+
+    def test_the_moves_of_a_dead_worker_go_to_another(self):
+        self.plan(('vm1', 'a', 'b'))
+        self.journal.heartbeat(self.clock())
+        [move] = self.journal.take(WIDE, self.clock())
+        self.clock.go(61)
+        heir = self.worker('two')
+        heir.heartbeat(self.clock())
+        minute_ago = self.clock() - datetime.timedelta(seconds=60)
+        self.assertEqual([move.uuid], [m.uuid for m in heir.adopt(self.clock(), minute_ago)])
+        self.assertRaises(exception.MoveLost, self.journal.advance, move.uuid, moves.CHECKING,
+                          self.clock())
+        self.assertEqual([], self.worker('three').adopt(self.clock(), minute_ago))
+
+    def test_what_happened_is_kept(self):
+        self.plan(('vm1', 'a', 'b'))
+        [move] = self.journal.take(WIDE, self.clock())
+        self.journal.advance(move.uuid, moves.FAILED, self.clock(), detail='why')
+        self.assertEqual(
+            [(None, moves.PLANNED, ''), (moves.PLANNED, moves.DISPATCHED, ''),
+             (moves.DISPATCHED, moves.FAILED, 'why')],
+            [(old, new, '' if new == moves.PLANNED else detail)
+             for _at, old, new, _worker, detail in self.journal.events(move.uuid)])
+
+    def test_a_proposed_plan_runs_when_approved_and_expires_when_not(self):
+        first = self.plan(('vm1', 'a', 'b'), state=plans.PROPOSED)
+        self.assertEqual([], self.take())
+        chosen = fixtures.report([('vm1', 'a', 'b')]).moves
+        self.journal.start_plan(first, chosen, 'jane', self.clock())
+        self.assertEqual(['vm1'], self.take())
+        second = self.plan(('vm2', 'a', 'b'), state=plans.PROPOSED, name='other')
+        self.clock.go(3601)
+        self.assertRaises(exception.PlanNotFound, self.journal.start_plan, second, chosen, 'jane',
+                          self.clock())
+        self.journal.close_plans(self.clock())
+        self.assertEqual(plans.EXPIRED, self.journal.plan(second).state)

@@ -1,0 +1,80 @@
+import datetime
+
+import testtools
+
+from kronos_nova import exception
+from kronos_nova.db import memory
+from tests.unit.db import fixtures
+
+
+class MemoryTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.database = self.useFixture(fixtures.ControlDatabase()).database
+        self.clock = fixtures.Clock()
+
+    def later(self, seconds):
+        return self.clock() + datetime.timedelta(seconds=seconds)
+
+
+class CooldownsTest(MemoryTest):
+    def setUp(self):
+        super().setUp()
+        self.cooldowns = memory.Cooldowns(self.database)
+
+    def test_what_cools_is_told_with_the_seconds_left(self):
+        self.cooldowns.cool(memory.INSTANCE, ['vm1', 'vm2'], self.later(60))
+        self.clock.go(20)
+        self.assertEqual({'vm1': 40, 'vm2': 40},
+                         self.cooldowns.cooling(memory.INSTANCE, self.clock()))
+        self.assertEqual({}, self.cooldowns.cooling(memory.AGGREGATE, self.clock()))
+        self.clock.go(41)
+        self.assertEqual({}, self.cooldowns.cooling(memory.INSTANCE, self.clock()))
+
+    def test_cooling_again_counts_and_never_shortens(self):
+        self.cooldowns.cool(memory.INSTANCE, ['vm1'], self.later(60))
+        self.cooldowns.cool(memory.INSTANCE, ['vm1'], self.later(10))
+        self.assertEqual({'vm1': 60}, self.cooldowns.cooling(memory.INSTANCE, self.clock()))
+        self.assertEqual({'vm1': 2}, self.cooldowns.times())
+
+    def test_a_quarantine_ends_by_time_or_by_hand(self):
+        self.cooldowns.quarantine('vm1', 60, 'failed', self.clock())
+        self.cooldowns.quarantine('vm2', -1, 'failed', self.clock())
+        self.assertEqual({'vm1': 60, 'vm2': -1}, self.cooldowns.quarantined(self.clock()))
+        self.clock.go(61)
+        self.assertEqual({'vm2': -1}, self.cooldowns.quarantined(self.clock()))
+        self.cooldowns.release('vm2')
+        self.assertRaises(exception.QuarantineNotFound, self.cooldowns.release, 'vm2')
+
+
+class CyclesTest(MemoryTest):
+    def test_only_one_worker_begins_a_cycle(self):
+        cycles = memory.Cycles(self.database)
+        self.assertTrue(cycles.begin('gpu', 'one', self.clock(), 300))
+        self.clock.go(299)
+        self.assertFalse(cycles.begin('gpu', 'two', self.clock(), 300))
+        self.clock.go(1)
+        self.assertTrue(cycles.begin('gpu', 'two', self.clock(), 300))
+        self.assertFalse(cycles.begin('gpu', 'one', self.clock(), 300))
+
+    def test_imbalanced_cycles_are_counted_in_a_row(self):
+        cycles = memory.Cycles(self.database)
+        cycles.begin('gpu', 'one', self.clock(), 300)
+        counts = []
+        for imbalanced in (True, True, False, True):
+            cycles.end('gpu', self.clock(), 'planned', imbalanced, '{}')
+            counts.append(cycles.all()[0][4])
+        self.assertEqual([1, 2, 0, 1], counts)
+
+
+class ScoresTest(MemoryTest):
+    def test_the_weighted_sum_of_fresh_scores(self):
+        scores = memory.Scores(self.database)
+        scores.replace('spread', {'cpu': 0.75, 'memory': 0.25},
+                       {'a': {'cpu': 0.4, 'memory': 0.8}}, self.clock())
+        self.clock.go(10)
+        scores.replace('spread', {'cpu': 0.75, 'memory': 0.25},
+                       {'b': {'cpu': 0.2, 'memory': 0.2}}, self.clock())
+        self.assertEqual({'a': ('spread', 0.5), 'b': ('spread', 0.2)},
+                         scores.combined(self.later(-10)))
+        self.assertEqual({'b': ('spread', 0.2)}, scores.combined(self.later(-9)))
