@@ -28,6 +28,18 @@ Seconds between two looks at a migration under way.
     cfg.IntOpt('max_retries', default=2, min=0, help="""
 How often a move that failed is tried again before it is failed for good.
 """),
+    cfg.FloatOpt('retry_interval', default=30.0, min=1.0, help="""
+Seconds before a move that failed is tried again; each further try waits twice as long, up to ten
+minutes, and some more by chance.
+"""),
+    cfg.FloatOpt('request_grace', default=60.0, min=5.0, help="""
+Seconds that Nova has to begin a migration it was asked for before the request counts as lost. Raise
+it where conductors are so busy that requests wait for longer.
+"""),
+    cfg.FloatOpt('worker_timeout', default=60.0, min=5.0, help="""
+Seconds without a sign of life after which a worker counts as dead and others take over its moves.
+Some poll intervals, and more than your controllers' clocks may differ.
+"""),
     cfg.IntOpt('stale_plan_age', default=1800, min=1, help="""
 Seconds after which a planned move that nobody started is abandoned: the load it was planned for is
 no longer the load there is.

@@ -1,0 +1,63 @@
+"""The port through which the executor asks Nova to migrate, and watches."""
+
+import dataclasses
+from typing import Protocol
+
+from kronos_nova.objects.move import MoveRecord
+from kronos_nova.objects.snapshot import Service
+
+# Statuses of a migration record; the others are of a migration under way.
+SUCCEEDED = ('completed', 'done')
+FAILED = ('error', 'failed', 'cancelled')
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceState:
+    """Where an instance is. ``fault`` is the message of its last fault, if it has one."""
+
+    host: str
+    status: str
+    task_state: str | None = None
+    locked: bool = False
+    fault: str = ''
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationState:
+    """A migration record. ``was_started`` tells whether the source compute was asked to begin.
+
+    Memory in bytes, None where the hypervisor's driver does not say.
+    """
+
+    uuid: str
+    status: str
+    was_started: bool
+    memory_total: int | None = None
+    memory_remaining: int | None = None
+
+
+class ComputeApi(Protocol):
+    """Nova, in-process or by its public API. Every method raises NovaClientError when Nova does not
+    answer."""
+
+    def instance(self, uuid: str) -> InstanceState | None:
+        """The instance, or None when there is none any more."""
+
+    def service(self, host: str) -> Service | None:
+        """The nova-compute service of a host, or None when there is none."""
+
+    def live_migrate(self, move: MoveRecord) -> None:
+        """Ask for the migration, under the request id ``req-<uuid of the move>``; does not wait for
+        it.
+
+        :raises PreFlightError: Nova said no, and nothing has changed
+        """
+
+    def migration(self, move: MoveRecord) -> MigrationState | None:
+        """The migration that this move asked for: by its uuid where the move has one, else the
+        first one of the instance since the request; None when Nova has none (yet).
+        """
+
+    def abort(self, move: MoveRecord) -> None:
+        """Ask Nova to end a migration under way. Harmless when it has ended or cannot be ended any
+        more."""

@@ -1,0 +1,202 @@
+"""The executor against a recorded Nova: what it asks, what it makes of the answers."""
+
+import datetime
+
+import testtools
+
+from kronos_nova import exception
+from kronos_nova.db import journal as db_journal
+from kronos_nova.db import memory
+from kronos_nova.executor import compute
+from kronos_nova.executor import executor
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects import snapshot
+from tests.unit.db import fixtures
+
+OPTIONS = executor.Options(
+    caps=moves.Caps(total=4, per_source=2, per_destination=2), migration_timeout=100,
+    max_retries=1, retry_interval=10, request_grace=30, worker_timeout=60, stale_plan_age=600,
+    cooldown=60, quarantine=3600)
+UP = snapshot.Service(state='up', status='enabled')
+DISABLED = snapshot.Service(state='up', status='disabled')
+
+
+class RecordedNova:
+    """Answers as it is told to, and remembers what it was asked."""
+
+    def __init__(self):
+        self.instances = {'vm1': compute.InstanceState(host='a', status='ACTIVE')}
+        self.services = {'a': UP, 'b': UP}
+        self.migrations = {}
+        self.requests, self.aborts = [], []
+        self.silent = False
+
+    def instance(self, uuid):
+        return self.instances.get(uuid)
+
+    def service(self, host):
+        return self.services.get(host)
+
+    def live_migrate(self, move):
+        self.requests.append(move)
+        if self.silent:
+            raise exception.NovaClientError(instance=move.instance_uuid, reason='timed out')
+
+    def migration(self, move):
+        return self.migrations.get(move.instance_uuid)
+
+    def abort(self, move):
+        self.aborts.append(move.instance_uuid)
+
+    def puts(self, host, status='ACTIVE', task_state=None, fault=''):
+        self.instances['vm1'] = compute.InstanceState(
+            host=host, status=status, task_state=task_state, fault=fault)
+
+    def says(self, status, was_started=True):
+        self.migrations['vm1'] = compute.MigrationState(
+            uuid='migration', status=status, was_started=was_started)
+
+
+class ExecutorTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        database = self.useFixture(fixtures.ControlDatabase()).database
+        self.clock = fixtures.Clock()
+        self.nova = RecordedNova()
+        self.journal = db_journal.Journal(database, 'one')
+        self.cooldowns = memory.Cooldowns(database)
+        self.executor = executor.Executor(self.journal, self.nova, self.cooldowns, OPTIONS,
+                                          self.clock)
+
+    def plan(self, phase=plans.SPREAD):
+        report = fixtures.report([('vm1', 'a', 'b')])
+        self.journal.record_plan(report, plans.EXECUTING, self.clock(),
+                                 self.clock() + datetime.timedelta(hours=1))
+
+    def move(self):
+        return self.journal.moves()[0]
+
+    def tick(self, seconds=2):
+        self.clock.go(seconds)
+        self.executor.tick()
+        return self.move().state
+
+    def to_the_end(self):
+        """Until the last try has failed; the pauses between tries are waited for."""
+        return next(state for state in (self.tick(50) for _ in range(20))
+                    if state in moves.TERMINAL)
+
+    def test_a_move_that_goes_well(self):
+        self.plan()
+        self.assertEqual(moves.MIGRATING, self.tick())
+        self.nova.puts('a', task_state='migrating')
+        self.nova.says('running')
+        self.assertEqual(moves.MIGRATING, self.tick())
+        self.assertEqual('migration', self.move().migration_uuid)
+        self.nova.puts('b')
+        self.nova.says('completed')
+        self.assertEqual(moves.COMPLETED, self.tick())
+        self.assertEqual(1, len(self.nova.requests))
+        self.assertEqual([plans.DONE], [p.state for p in self.journal.plans()])
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def test_nova_is_not_asked_where_pre_flight_fails(self):
+        wrong = {
+            'it does not exist any more': lambda: self.nova.instances.clear(),
+            'it is on b, not on a any more': lambda: self.nova.puts('b'),
+            'it is PAUSED, not ACTIVE': lambda: self.nova.puts('a', status='PAUSED'),
+            'it is busy: rebuilding': lambda: self.nova.puts('a', task_state='rebuilding'),
+            'destination b is not up and enabled': lambda: self.nova.services.update(b=DISABLED),
+            'source a is not up and enabled': lambda: self.nova.services.update(a=DISABLED),
+        }
+        for reason, spoil in wrong.items():
+            self.nova = self.executor.compute = RecordedNova()
+            spoil()
+            self.plan()
+            self.assertEqual(moves.FAILED, self.to_the_end())
+            self.assertEqual(f'Instance vm1: {reason}', self.move().error)
+            self.assertEqual('PreFlightError', self.move().error_type)
+            self.assertEqual([], self.nova.requests)
+            self.assertEqual({'vm1'}, set(self.cooldowns.quarantined(self.clock())))
+
+    def test_a_failed_migration_is_tried_again_and_then_quarantined(self):
+        self.plan()
+        self.tick()
+        self.nova.says('error')
+        self.nova.puts('a', fault='no route')
+        self.assertEqual(moves.PLANNED, self.tick())
+        self.assertEqual(moves.PLANNED, self.tick())
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+        self.assertEqual(moves.FAILED, self.to_the_end())
+        self.assertEqual(2, len(self.nova.requests))
+        self.assertEqual('MigrationFailed', self.move().error_type)
+        self.assertEqual('Instance vm1: its migration ended as error: no route', self.move().error)
+        self.assertEqual({'vm1'}, set(self.cooldowns.quarantined(self.clock())))
+
+    def test_a_migration_that_never_began_was_refused(self):
+        self.plan()
+        self.tick()
+        self.nova.says('error', was_started=False)
+        self.to_the_end()
+        self.assertEqual('PreFlightError', self.move().error_type)
+
+    def test_completed_is_not_believed_when_the_instance_stayed(self):
+        self.plan()
+        self.tick()
+        self.nova.says('completed')
+        self.to_the_end()
+        self.assertEqual(('MigrationFailed', 'Instance vm1: Nova says completed but it is on a'),
+                         (self.move().error_type, self.move().error))
+
+    def test_a_migration_that_hangs_is_aborted_and_told_as_a_timeout(self):
+        self.plan()
+        self.tick()
+        self.nova.says('running')
+        self.tick(99)
+        self.assertEqual([], self.nova.aborts)
+        self.tick(2)
+        self.assertEqual(['vm1'], self.nova.aborts)
+        self.nova.says('cancelled')
+        self.tick()
+        self.assertEqual('MigrationTimeout', self.move().error_type)
+
+    def test_a_request_without_an_answer_may_have_been_taken(self):
+        self.plan()
+        self.nova.silent = True
+        self.assertEqual(moves.MIGRATING, self.tick())
+        self.nova.says('completed')
+        self.nova.puts('b')
+        self.assertEqual(moves.COMPLETED, self.tick())
+
+    def test_a_request_that_was_lost_is_no_fault_of_the_instance(self):
+        self.plan()
+        self.nova.silent = True
+        self.tick()
+        self.assertEqual(moves.MIGRATING, self.tick(29))
+        self.assertEqual(moves.FAILED, self.to_the_end())
+        self.assertEqual('NovaClientError', self.move().error_type)
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def test_an_operator_aborts(self):
+        self.plan()
+        self.tick()
+        self.nova.says('running')
+        self.journal.request_abort(self.move().uuid)
+        self.tick()
+        self.assertEqual(['vm1'], self.nova.aborts)
+        self.nova.says('cancelled')
+        self.assertEqual(moves.ABANDONED, self.tick())
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def test_another_worker_goes_on_where_a_dead_one_stopped(self):
+        self.plan()
+        self.tick()
+        heir = executor.Executor(db_journal.Journal(self.journal.database, 'two'), self.nova,
+                                 self.cooldowns, OPTIONS, self.clock)
+        self.nova.says('completed')
+        self.nova.puts('b')
+        self.clock.go(61)
+        heir.tick()
+        self.assertEqual((moves.COMPLETED, 'two'), (self.move().state, self.move().owner))
+        self.assertEqual(1, len(self.nova.requests))
