@@ -148,12 +148,15 @@ class Executor:
         """Follow the migration until Nova says how it ended."""
         try:
             migration = self.compute.migration(move)
-            if migration is None:
-                self._look_for_lost_request(move)
-                return
+            lost = migration is None and self._is_lost(move)
         except exception.NovaClientError as e:
             # Nova being silent says nothing about the migration: it is still under way.
             LOG.warning('Cannot see how instance %s fares: %s', move.instance_uuid, e)
+            return
+        if lost:
+            raise exception.NovaClientError(
+                instance=move.instance_uuid, reason='Nova took no notice of the request to move it')
+        if migration is None:
             return
         if move.migration_uuid != migration.uuid:
             move = self.journal.advance(move.uuid, moves.MIGRATING, self.utcnow(),
@@ -165,14 +168,11 @@ class Executor:
         elif move.abort_requested or self._is_overdue(move):
             self.compute.abort(move)
 
-    def _look_for_lost_request(self, move):
+    def _is_lost(self, move):
         if self._age(move) < self.options.request_grace:
-            return
+            return False
         instance = self.compute.instance(move.instance_uuid)
-        if instance is not None and instance.task_state:
-            return
-        raise exception.NovaClientError(instance=move.instance_uuid,
-                                        reason='Nova took no notice of the request to migrate it')
+        return instance is None or not instance.task_state
 
     def _tell_failure(self, move, migration):
         if move.abort_requested:

@@ -1,0 +1,1 @@
+"""What runs inside Nova's own processes; the only package that imports nova."""

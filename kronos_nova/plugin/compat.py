@@ -1,0 +1,48 @@
+"""Whether the running Nova is one that Kronos was built for.
+
+Two questions: is the release known (:func:`version_problem`, cheap, asked at load), and are the
+methods that a subclass overrides what the subclass expects (:func:`signature_problems`, asked when
+the manager's class is wanted). A "no" to either leaves that service plain Nova.
+"""
+
+import functools
+import importlib
+import inspect
+
+from nova import version
+
+SUPPORTED = {33: '2026.1', 34: '2026.2'}
+
+
+@functools.cache
+def version_problem():
+    """One line why this Nova is not supported, or None."""
+    found = version.version_info.version_string()
+    major = found.split('.')[0]
+    if major.isdigit() and int(major) in SUPPORTED:
+        return None
+    known = ', '.join(f'{number} ({name})' for number, name in SUPPORTED.items())
+    return (f'Nova {found} is not a release that this Kronos knows ({known}). Install the Kronos '
+            f'for it, or remove "driver = kronos" from [oslo_messaging_notifications].')
+
+
+def signature_problems(expected):
+    """Lines that tell what of Nova is missing or different.
+
+    :param expected: {'module:Class.method': tuple of the names of its parameters}, or None in the
+        place of the tuple where only the presence matters
+    """
+    return [line for line in (_problem(path, names) for path, names in expected.items()) if line]
+
+
+def _problem(path, names):
+    module_name, _, attributes = path.partition(':')
+    try:
+        found = functools.reduce(getattr, attributes.split('.'),
+        importlib.import_module(module_name))
+    except (ImportError, AttributeError):
+        return f'{path} is missing'
+    if names is None:
+        return None
+    has = tuple(inspect.signature(found).parameters)
+    return None if has == tuple(names) else f'{path} takes {has}, not {tuple(names)}'

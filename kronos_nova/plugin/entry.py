@@ -1,0 +1,44 @@
+"""Where Nova loads Kronos: a notification driver that notifies nobody.
+
+``[oslo_messaging_notifications] driver = kronos`` makes every Nova service construct this driver in
+``rpc.init()``, before it looks its manager class up in ``nova.service.SERVICE_MANAGERS``. That is
+all it takes to be asked for a manager. It runs in every service, before workers fork: it imports
+next to nothing and starts no thread.
+"""
+
+import sys
+
+from oslo_log import log as logging
+from oslo_messaging.notify import notifier
+
+from kronos_nova import conf as kronos_conf
+from kronos_nova.plugin import compat
+
+LOG = logging.getLogger(__name__)
+
+MANAGERS = {
+    'nova-conductor': 'kronos_nova.plugin.managers.Conductor',
+    'nova-compute': 'kronos_nova.plugin.managers.Compute',
+    'nova-scheduler': 'kronos_nova.plugin.managers.Scheduler',
+}
+
+
+class KronosDriver(notifier.Driver):
+    """Registers Kronos' managers with Nova, and drops every notification."""
+
+    def __init__(self, conf, topics, transport):
+        super().__init__(conf, topics, transport)
+        # A service without a manager (nova-api) never imports nova.service, nor does importing it
+        # here early do any good: under native threading that would pull in eventlet.
+        service = sys.modules.get('nova.service')
+        if service is None or service.SERVICE_MANAGERS.items() >= MANAGERS.items():
+            return
+        problem = compat.version_problem()
+        if problem:
+            LOG.error('Kronos is not loaded and this service runs as plain Nova: %s', problem)
+            return
+        kronos_conf.register_opts(conf)
+        service.SERVICE_MANAGERS.update(MANAGERS)
+
+    def notify(self, ctxt, message, priority, retry):
+        """Do nothing: other drivers named in nova.conf notify."""

@@ -1,0 +1,54 @@
+"""The managers under the names that :mod:`kronos_nova.plugin.entry` registers.
+
+Nova imports a manager's class by its dotted name. The names here are resolved at that moment, so
+that a service imports only its own part of Kronos, and so that Nova's own class is handed out where
+Nova is not what the part expects.
+"""
+
+import importlib
+
+from oslo_log import log as logging
+
+from kronos_nova.plugin import compat
+
+LOG = logging.getLogger(__name__)
+
+# name: (module and class of ours, module and class of Nova's)
+CLASSES = {
+    'Conductor': ('kronos_nova.plugin.conductor:KronosConductorManager',
+                  'nova.conductor.manager:ConductorManager'),
+    'Compute': ('kronos_nova.plugin.compute:KronosComputeManager',
+                'nova.compute.manager:ComputeManager'),
+    'Scheduler': ('kronos_nova.plugin.scheduler:KronosSchedulerManager',
+                  'nova.scheduler.manager:SchedulerManager'),
+}
+
+
+def resolve(name):
+    """(the class to use, what speaks against ours): ours where it fits this Nova, else Nova's.
+
+    The module of ours says what it builds on in ``EXPECTED``.
+    """
+    ours, stock = CLASSES[name]
+    try:
+        module = importlib.import_module(ours.partition(':')[0])
+    except Exception as e:  # whatever it is, the service has to start
+        return _load(stock), [f'{ours} could not be imported ({e.__class__.__name__}: {e})']
+    problems = compat.signature_problems(module.EXPECTED)
+    return _load(stock if problems else ours), problems
+
+
+def _load(path):
+    module_name, _, class_name = path.partition(':')
+    return getattr(importlib.import_module(module_name), class_name)
+
+
+def __getattr__(name):
+    if name not in CLASSES:
+        raise AttributeError(name)
+    manager, problems = resolve(name)
+    if problems:
+        LOG.error('Kronos is not loaded and this service runs as plain Nova: %s',
+                  '; '.join(problems))
+    globals()[name] = manager
+    return manager
