@@ -1,0 +1,89 @@
+"""The WSGI services of a box other than Nova's: placement, images, networks."""
+
+import json
+import sys
+
+import requests
+
+from tests.e2e.box import auth
+from tests.e2e.box import conffile
+from tests.e2e.box.processes import Process
+from tests.e2e.box.settings import LOOPBACK
+from tests.e2e.box.settings import installed
+
+
+class Api:
+    """A WSGI module under waitress, its configuration under ``etc/NAME`` of the box."""
+
+    name = module = None
+
+    def __init__(self, root, ports, env=None):
+        self.etc = root / 'etc' / self.name
+        self.port = ports.take()
+        self.url = f'http://{LOOPBACK}:{self.port}'
+        self.access_log = root / 'log' / f'{self.name}-access.log'
+        variable = f'OS_{self.name.upper()}_CONFIG_DIR'
+        self.process = Process(
+            f'{self.name}-api',
+            [sys.executable, '-m', 'tests.e2e.box.serve', self.module, self.port,
+             self.access_log],
+            root, env={variable: str(self.etc), **(env or {})}, ready=self._answers)
+
+    def start(self):
+        self.etc.mkdir(parents=True, exist_ok=True)
+        self.process.start()
+
+    def _answers(self):
+        try:
+            return requests.get(self.url, timeout=5).status_code < 500
+        except requests.ConnectionError:
+            return False
+
+    def requests_since(self, offset=0):
+        """What the access log says from a byte on, as dicts, and the byte where it ends."""
+        with self.access_log.open('rb') as log:
+            log.seek(offset)
+            lines = log.read()
+        lines = lines[:lines.rfind(b'\n') + 1]
+        return [json.loads(line) for line in lines.splitlines()], offset + len(lines)
+
+
+class Placement(Api):
+    name, module = 'placement', 'placement.wsgi.api'
+
+    def configure(self, database):
+        conffile.write(self.etc / 'placement.conf', {
+            'api': {'auth_strategy': 'noauth2'},
+            'placement_database': {'connection': database.url('placement')}})
+
+
+class Glance(Api):
+    name, module = 'glance', 'glance.wsgi.api'
+
+    def configure(self, database):
+        files = self.etc.parent.parent / 'images'
+        files.mkdir(parents=True, exist_ok=True)
+        self.etc.mkdir(parents=True, exist_ok=True)
+        paste = auth.pipeline(installed('glance', 'etc/glance/glance-api-paste.ini'),
+                              self.etc / 'glance-api-paste.ini')
+        conffile.write(self.etc / 'glance-api.conf', {
+            'DEFAULT': {'enabled_backends': 'file:file',
+                        'worker_self_reference_url': self.url},
+            'database': {'connection': database.url('glance')},
+            'glance_store': {'default_backend': 'file'},
+            'file': {'filesystem_store_datadir': files},
+            'os_glance_staging_store': {'filesystem_store_datadir': files / 'staging'},
+            'os_glance_tasks_store': {'filesystem_store_datadir': files / 'tasks'},
+            'paste_deploy': {'flavor': 'keystone', 'config_file': paste}})
+
+
+class NetworkStub(Api):
+    name, module = 'network', 'tests.e2e.box.network'
+
+
+class NovaApi(Api):
+    name, module = 'nova', 'nova.wsgi.osapi_compute'
+
+    def configure(self):
+        """nova.conf is there already: the API shares its folder with the other services."""
+        auth.pipeline(installed('nova', 'etc/nova/api-paste.ini'), self.etc / 'api-paste.ini')

@@ -1,0 +1,160 @@
+"""What a user and a test ask of the box, by its public APIs alone."""
+
+import itertools
+
+from keystoneauth1 import adapter
+from keystoneauth1 import session
+from keystoneauth1 import token_endpoint
+
+from tests.e2e.box import auth
+from tests.e2e.box.processes import wait_for
+
+COMPUTE_VERSION = '2.96'
+PLACEMENT_VERSION = '1.39'
+MIGRATION_ENDED = ('completed', 'failed', 'error', 'cancelled')
+
+
+class Client:
+    def __init__(self, compute_url, placement_url, image_url):
+        self._compute = _adapter(f'{compute_url}/v2.1', 'compute', COMPUTE_VERSION)
+        self._placement = _adapter(placement_url, 'placement', PLACEMENT_VERSION)
+        self._image = _adapter(image_url, 'image', None)
+        self._numbers = itertools.count(1)
+
+    def compute(self, method, path, **kwargs):
+        """One request to Nova; the body of the answer, or None if it has none."""
+        return _body(self._compute.request(path, method, **kwargs))
+
+    def placement(self, method, path, **kwargs):
+        return _body(self._placement.request(path, method, **kwargs))
+
+    # -- what there is
+
+    def hypervisors(self):
+        return self.compute('GET', '/os-hypervisors/detail')['hypervisors']
+
+    def services(self, binary='nova-compute'):
+        """Service records by host."""
+        listed = self.compute('GET', f'/os-services?binary={binary}')['services']
+        return {service['host']: service for service in listed}
+
+    def servers(self):
+        return self.compute('GET', '/servers/detail?all_tenants=1&limit=1000')['servers']
+
+    def server(self, uuid):
+        return self.compute('GET', f'/servers/{uuid}')['server']
+
+    def host(self, uuid):
+        return self.server(uuid)['OS-EXT-SRV-ATTR:host']
+
+    def migrations(self, **filters):
+        query = '&'.join(f'{name}={value}' for name, value in filters.items())
+        return self.compute('GET', f'/os-migrations?{query}')['migrations']
+
+    def providers(self):
+        """Resource provider uuid -> name."""
+        listed = self.placement('GET', '/resource_providers')['resource_providers']
+        return {provider['uuid']: provider['name'] for provider in listed}
+
+    def allocations(self, consumer):
+        """What a consumer holds: provider name -> resources; and its consumer type."""
+        answer = self.placement('GET', f'/allocations/{consumer}')
+        names = self.providers()
+        held = {names[uuid]: part['resources'] for uuid, part in answer['allocations'].items()}
+        return held, answer.get('consumer_type')
+
+    def consumers(self):
+        """Every consumer that holds anything: consumer uuid -> names of its providers."""
+        found = {}
+        for uuid, name in self.providers().items():
+            held = self.placement('GET', f'/resource_providers/{uuid}/allocations')
+            for consumer in held['allocations']:
+                found.setdefault(consumer, []).append(name)
+        return found
+
+    # -- set up
+
+    def create_image(self):
+        image = _body(self._image.post('/v2/images', json={
+            'name': 'box', 'disk_format': 'raw', 'container_format': 'bare'}))
+        self._image.put(f'/v2/images/{image["id"]}/file', data=b'\0' * 512,
+                        headers={'Content-Type': 'application/octet-stream'})
+        return image['id']
+
+    def create_flavor(self, name, vcpus, ram, disk=1, extra_specs=None):
+        flavor = self.compute('POST', '/flavors', json={'flavor': {
+            'name': name, 'id': name, 'vcpus': vcpus, 'ram': ram, 'disk': disk}})['flavor']
+        if extra_specs:
+            self.compute('POST', f'/flavors/{name}/os-extra_specs',
+                         json={'extra_specs': extra_specs})
+        return flavor['id']
+
+    def create_aggregate(self, name, hosts):
+        made = self.compute('POST', '/os-aggregates', json={'aggregate': {'name': name}})
+        number = made['aggregate']['id']
+        for host in hosts:
+            self.compute('POST', f'/os-aggregates/{number}/action',
+                         json={'add_host': {'host': host}})
+        return number
+
+    def create_server_group(self, name, policy):
+        group = self.compute('POST', '/os-server-groups', json={
+            'server_group': {'name': name, 'policy': policy}})
+        return group['server_group']['id']
+
+    # -- servers
+
+    def create(self, image, name=None, flavor='m1.small', host=None, group=None, metadata=None):
+        """Ask for a server and return its uuid without waiting for it."""
+        server = {'name': name or f'server{next(self._numbers)}', 'imageRef': image,
+                  'flavorRef': flavor, 'networks': 'none', 'metadata': metadata or {}}
+        if host:
+            server['host'] = host
+        body = {'server': server}
+        if group:
+            body['os:scheduler_hints'] = {'group': group}
+        return self.compute('POST', '/servers', json=body)['server']['id']
+
+    def wait_active(self, uuids, timeout=180):
+        """Wait until all are ACTIVE; their records by uuid."""
+        def ended():
+            found = {server['id']: server for server in self.servers()}
+            states = {uuid: found[uuid]['status'] for uuid in uuids}
+            broken = [uuid for uuid, status in states.items() if status == 'ERROR']
+            if broken:
+                raise AssertionError(f'ERROR: {[found[uuid].get("fault") for uuid in broken]}')
+            return all(status == 'ACTIVE' for status in states.values()) and found
+        return wait_for(ended, timeout, 'the servers are not ACTIVE', interval=0.5)
+
+    def delete(self, uuid):
+        self.compute('DELETE', f'/servers/{uuid}')
+
+    # -- live migration
+
+    def live_migrate(self, uuid, host=None):
+        """Ask for a live migration, as an administrator would."""
+        self.compute('POST', f'/servers/{uuid}/action', json={
+            'os-migrateLive': {'host': host, 'block_migration': 'auto'}})
+
+    def migration(self, uuid, status=None, timeout=60):
+        """The newest migration of a server, once it has one (of that status)."""
+        def found():
+            newest = max(self.migrations(instance_uuid=uuid), key=lambda each: each['id'],
+                         default=None)
+            if newest and (status is None or newest['status'] in status):
+                return newest
+        return wait_for(found, timeout, f'{uuid} has no migration {status or ""}', interval=0.3)
+
+    def migration_ended(self, uuid, timeout=180):
+        return self.migration(uuid, MIGRATION_ENDED, timeout)
+
+
+def _adapter(url, service, version):
+    plugin = token_endpoint.Token(url, auth.TOKEN)
+    return adapter.Adapter(session.Session(auth=plugin), endpoint_override=url,
+                           service_type=service, default_microversion=version,
+                           user_agent='box')
+
+
+def _body(response):
+    return response.json() if response.content else None

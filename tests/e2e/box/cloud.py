@@ -1,0 +1,185 @@
+"""Puts the components together: starts them in order, waits, and ends them all."""
+
+import functools
+import pathlib
+import subprocess
+import tempfile
+import time
+
+from tests.e2e.box import apis
+from tests.e2e.box import auth
+from tests.e2e.box import conffile
+from tests.e2e.box import nova
+from tests.e2e.box import processes
+from tests.e2e.box import schema
+from tests.e2e.box.client import Client
+from tests.e2e.box.mariadb import MariaDB
+from tests.e2e.box.rabbitmq import RabbitMQ
+from tests.e2e.box.settings import BoxError
+from tests.e2e.box.settings import Ports
+from tests.e2e.box.settings import Settings
+from tests.e2e.box.settings import command
+
+PREFIX = 'kronos-box-'
+
+
+class Cloud:
+    """A running cloud; a context manager.
+
+    :param progress: called with one line of text at every step
+    """
+
+    def __init__(self, settings=None, progress=None):
+        self.settings = settings or Settings()
+        self._progress = progress or (lambda text: None)
+        self.root = pathlib.Path(self.settings.root or tempfile.mkdtemp(prefix=PREFIX))
+        self._ports = Ports()
+        self._janitor = processes.Janitor(self.root, self.settings.keep)
+        self.database = MariaDB(self.root, self._ports)
+        self.broker = RabbitMQ(self.root, self._ports)
+        self.placement = apis.Placement(self.root, self._ports)
+        self.glance = apis.Glance(self.root, self._ports)
+        self.network = apis.NetworkStub(self.root, self._ports)
+        self.nova_api = apis.NovaApi(self.root, self._ports)
+        self.nova = nova.Nova(self.settings, self.root)
+        self.client = Client(self.nova_api.url, self.placement.url, self.glance.url)
+
+    def __enter__(self):
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_exc):
+        self.stop()
+
+    # -- start
+
+    def start(self):
+        """Start everything and wait until every host can take servers.
+
+        :raises BoxError: when a component does not come up
+        """
+        for folder in ('run', 'log'):
+            (self.root / folder).mkdir(parents=True, exist_ok=True)
+        self._janitor.start()
+        self._step('preparing the databases', self._prepare_databases)
+        self._step('starting MariaDB and RabbitMQ', self._start_backends)
+        self._step('starting placement, glance and the Nova services', self._start_services)
+        self._step('starting the compute hosts', self._start_computes)
+
+    def _step(self, text, work):
+        self._progress(text)
+        begun = time.monotonic()
+        work()
+        self._progress(f'{text}: done in {time.monotonic() - begun:.1f} s')
+
+    def _prepare_databases(self):
+        self.database.restore(schema.saved_databases(self._ports, self.settings.timeout))
+
+    def _start_backends(self):
+        timeout = self.settings.timeout
+        self.database.start(timeout)
+        self.broker.start(timeout)
+
+    def _start_services(self):
+        self._configure()
+        for part in (self.placement, self.glance, self.network):
+            part.start()
+        if self.settings.kronos:
+            self.manage('db', 'sync')
+        for part in (*self.nova.conductors, self.nova.scheduler, self.nova_api):
+            part.start()
+        for api in (self.placement, self.glance, self.network):
+            api.process.wait_ready(self.settings.timeout)
+
+    def _configure(self):
+        self.placement.configure(self.database)
+        self.glance.configure(self.database)
+        endpoints = {'placement': self.placement.url, 'image': self.glance.url,
+                     'network': self.network.url}
+        shared = nova.options(self.settings, self.root, self.database, self.broker.url, endpoints)
+        kronos = {'kronos_database': {'connection': self.database.url('kronos')}}
+        layers = [shared, kronos if self.settings.kronos else {}, self.settings.nova_conf]
+        conffile.write(self.nova.conf, *layers)
+        # nova-compute refuses to reach the database by itself, and says so in its log.
+        conffile.write(self.nova.compute_conf, *[
+            {section: said for section, said in layer.items()
+             if section not in nova.CONTROLLER_ONLY} for layer in layers])
+        self.nova_api.configure()
+        self.nova.configure()
+
+    def _start_computes(self):
+        for daemon in self.nova.computes.values():
+            daemon.start()
+        self.nova_api.process.wait_ready(self.settings.timeout)
+        self.wait_hosts()
+
+    def wait_hosts(self):
+        """Wait until Nova knows every host, finds it up, and placement has its inventory."""
+        wanted = set(self.settings.hosts())
+
+        def known():
+            self._check_alive()
+            up = {each['hypervisor_hostname'] for each in self.client.hypervisors()
+                  if each['state'] == 'up'}
+            return wanted <= up and wanted <= self._candidates()
+        processes.wait_for(known, self.settings.timeout, 'not all hosts are known', interval=0.5)
+
+    def _candidates(self):
+        """Names of the providers where a small server would fit."""
+        names = self.client.providers()
+        answer = self.client.placement(
+            'GET', '/allocation_candidates?resources=VCPU:1,MEMORY_MB:1')
+        return {names.get(uuid) for uuid in answer['provider_summaries']}
+
+    def _check_alive(self):
+        for daemon in self.nova.all():
+            if not daemon.process.alive():
+                raise BoxError(f'{daemon.name} ended:\n{daemon.process.tail()}')
+
+    # -- use
+
+    @functools.cached_property
+    def image(self):
+        return self.client.create_image()
+
+    def boot(self, *names, timeout=180, **kwargs):
+        """Servers with these names, ACTIVE; their uuids."""
+        uuids = [self.client.create(self.image, name, **kwargs) for name in names]
+        self.client.wait_active(uuids, timeout)
+        return uuids
+
+    def manage(self, *arguments, check=True):
+        """Run kronos-manage on the box' nova.conf; what it printed."""
+        done = subprocess.run(
+            [*command('kronos-nova', 'kronos-manage'),
+             '--config-file', str(self.nova.conf), *arguments],
+            capture_output=True, text=True)
+        if check and done.returncode:
+            raise BoxError(f'kronos-manage {" ".join(arguments)} ended with {done.returncode}:\n'
+                           f'{done.stdout}{done.stderr}')
+        return done.stdout
+
+    def addresses(self):
+        """Where everything is, for people and for programs."""
+        return {'root': str(self.root), 'nova.conf': str(self.nova.conf),
+                'compute': f'{self.nova_api.url}/v2.1', 'placement': self.placement.url,
+                'image': self.glance.url, 'network': self.network.url,
+                'token': auth.TOKEN, 'broker': self.broker.url,
+                'database': self.database.url('kronos')}
+
+    # -- end
+
+    def release(self):
+        """Let it run on without this process; ``python -m tests.e2e.box stop ROOT`` ends it."""
+        self._janitor.dismiss()
+
+    def stop(self):
+        """End every process; delete the files unless ``keep`` is set."""
+        processes.stop_recorded(self.root)
+        if not self.settings.keep:
+            processes.remove(self.root)
+        self._janitor.dismiss()

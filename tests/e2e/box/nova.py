@@ -1,0 +1,106 @@
+"""Nova's daemons: stock binaries, a nova.conf for controllers and one for computes."""
+
+import json
+import sys
+
+from tests.e2e.box import auth
+from tests.e2e.box import conffile
+from tests.e2e.box.processes import Process
+from tests.e2e.box.settings import LOOPBACK
+from tests.e2e.box.settings import command
+
+CONTROLLER_ONLY = ('database', 'api_database', 'kronos_database')
+
+
+class Daemon:
+    """A stock binary of Nova with its own host name and state path."""
+
+    def __init__(self, name, argv, root, shared):
+        self.name = name
+        self.state_path = root / 'state' / name
+        self._own = root / 'etc' / 'nova' / f'{name}.conf'
+        self.process = Process(
+            name, [*argv, '--config-file', shared, '--config-file', self._own], root)
+
+    def configure(self, *layers):
+        self.state_path.mkdir(parents=True, exist_ok=True)
+        conffile.write(self._own, {
+            'DEFAULT': {'host': self.name, 'state_path': self.state_path},
+            'oslo_concurrency': {'lock_path': self.state_path / 'locks'}}, *layers)
+
+    def start(self):
+        self.process.start()
+
+    def restart(self, timeout=10):
+        """Stop it if it runs, and start it with the files it had."""
+        if self.process.alive():
+            self.process.stop(timeout)
+        self.process.start()
+
+
+class Nova:
+    """conductors, scheduler and computes; ``computes`` is host name -> Daemon."""
+
+    def __init__(self, settings, root):
+        self._settings = settings
+        self.conf = root / 'etc' / 'nova' / 'nova.conf'
+        self.compute_conf = root / 'etc' / 'nova' / 'nova-compute.conf'
+        self.faults = root / 'faults.json'
+        names = [f'conductor{number}' for number in range(1, settings.conductors + 1)]
+        self.conductors = [Daemon(name, command('nova', 'nova-conductor'), root, self.conf)
+                           for name in names]
+        self.scheduler = Daemon('scheduler', command('nova', 'nova-scheduler'), root, self.conf)
+        launcher = [sys.executable, '-m', 'tests.e2e.box.compute']
+        self.computes = {host: Daemon(host, launcher, root, self.compute_conf)
+                         for host in settings.hosts()}
+
+    def configure(self):
+        for daemon in [*self.conductors, self.scheduler]:
+            daemon.configure()
+        for daemon in self.computes.values():
+            daemon.configure({'box': {
+                'faults': self.faults, 'vcpus': self._settings.vcpus,
+                'memory_mb': self._settings.memory_mb}})
+        self.set_faults({'default': {'seconds': self._settings.migration_seconds}})
+
+    def set_faults(self, orders):
+        """Say how live migrations go from now on; see ``virt/box_driver.py``."""
+        partial = self.faults.with_suffix('.new')
+        partial.write_text(json.dumps(orders))
+        partial.rename(self.faults)
+
+    def all(self):
+        return [*self.conductors, self.scheduler, *self.computes.values()]
+
+
+def options(settings, root, database, broker_url, endpoints):
+    """The sections of nova.conf that all its services share.
+
+    :param endpoints: service name -> URL of placement, image and network
+    """
+    fixed_token = {'auth_type': 'admin_token', 'token': auth.TOKEN}
+    return {
+        'DEFAULT': {
+            'transport_url': broker_url, 'my_ip': LOOPBACK, 'state_path': root / 'state',
+            'concurrency_backend': settings.concurrency,
+            'compute_driver': 'box_driver.BoxDriver',
+            'report_interval': 5, 'service_down_time': 30, 'graceful_shutdown_timeout': 5,
+            'update_resources_interval': 30, 'rpc_response_timeout': 120},
+        'api_database': {'connection': database.url('nova_api')},
+        'database': {'connection': database.url('nova_cell1')},
+        'placement': {**fixed_token, 'endpoint': endpoints['placement'],
+                      'endpoint_override': endpoints['placement']},
+        'glance': {**fixed_token, 'endpoint_override': endpoints['image']},
+        'neutron': {**fixed_token, 'endpoint': endpoints['network'],
+                    'endpoint_override': endpoints['network']},
+        'conductor': {'workers': settings.conductor_workers},
+        'scheduler': {'workers': 1, 'discover_hosts_in_cells_interval': 2},
+        'filter_scheduler': {'shuffle_best_same_weighed_hosts': True},
+        'quota': {'instances': -1, 'cores': -1, 'ram': -1, 'server_groups': -1,
+                  'server_group_members': -1},
+        'compute': {'resource_provider_association_refresh': 0},
+        'vnc': {'enabled': False},
+        'oslo_concurrency': {'lock_path': root / 'state' / 'locks'},
+        'oslo_messaging_rabbit': {'heartbeat_timeout_threshold': 60},
+        'oslo_messaging_notifications': {'driver': 'kronos' if settings.kronos else None},
+    }

@@ -1,0 +1,168 @@
+"""Processes of a box: started in a group of their own, on record, and ended by that record.
+
+Each has a file ``run/NAME.pid`` under the box' root with its pid and start time, so that
+whoever comes later (``stop``, the janitor, the next start) ends these processes and no others.
+"""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from tests.e2e.box.settings import SOURCE
+from tests.e2e.box.settings import BoxError
+
+STOP_SECONDS = 8.0
+
+
+class Process:
+    """One component's process, with its log at ``log/NAME.log``."""
+
+    def __init__(self, name, argv, root, env=None, ready=None):
+        """:param ready: called without arguments until it returns true"""
+        self.name = name
+        self.log = pathlib.Path(root) / 'log' / f'{name}.log'
+        self._argv = [str(arg) for arg in argv]
+        self._record = pathlib.Path(root) / 'run' / f'{name}.pid'
+        self._env = {**os.environ, 'PYTHONPATH': str(SOURCE), **(env or {})}
+        self._ready = ready
+        self._popen = None
+
+    @property
+    def pid(self):
+        return self._popen.pid
+
+    def start(self):
+        for folder in (self.log.parent, self._record.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+        with self.log.open('ab') as log:
+            self._popen = subprocess.Popen(
+                self._argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._env,
+                cwd=SOURCE, start_new_session=True)
+        self._record.write_text(f'{self.pid} {start_time(self.pid)}')
+
+    def alive(self):
+        return self._popen is not None and self._popen.poll() is None
+
+    def wait_ready(self, timeout):
+        """Wait until it serves.
+
+        :raises BoxError: when it ended or the time is over; with the end of its log
+        """
+        def served():
+            if not self.alive():
+                raise BoxError(f'{self.name} ended at start:\n{self.tail()}')
+            return self._ready is None or self._ready()
+        wait_for(served, timeout, lambda: f'{self.name} is not ready:\n{self.tail()}')
+
+    def tail(self, lines=25):
+        return '\n'.join(self.log.read_text(errors='replace').splitlines()[-lines:])
+
+    def children(self):
+        """Pids of its direct children, oldest first: the workers of a forking service."""
+        listed = pathlib.Path(f'/proc/{self.pid}/task/{self.pid}/children').read_text()
+        return sorted(int(pid) for pid in listed.split())
+
+    def kill(self):
+        """End it and everything in its group at once, as a crash would."""
+        _signal(self.pid, signal.SIGKILL)
+        self._popen.wait()
+        self._record.unlink(missing_ok=True)
+
+    def stop(self, timeout=STOP_SECONDS):
+        _signal(self.pid, signal.SIGTERM, group=False)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(timeout)
+        self.kill()
+
+
+class Janitor:
+    """The process that ends the box when this one dies; see janitor.py."""
+
+    def __init__(self, root, keep):
+        self._argv = [sys.executable, '-m', 'tests.e2e.box.janitor', str(root),
+                      'keep' if keep else 'remove']
+        self._popen = None
+
+    def start(self):
+        self._popen = subprocess.Popen(self._argv, stdin=subprocess.PIPE, cwd=SOURCE,
+                                       start_new_session=True)
+
+    def dismiss(self):
+        """The box lives on without its owner, or is gone already."""
+        if self._popen:
+            self._popen.communicate(b'.')
+            self._popen = None
+
+
+def start_time(pid):
+    """Clock ticks from boot to the start of a process, None when there is no such process."""
+    try:
+        stat = pathlib.Path(f'/proc/{pid}/stat').read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = stat.rpartition(')')[2].split()
+    return None if fields[0] == 'Z' else int(fields[19])
+
+
+def stop_recorded(root, timeout=STOP_SECONDS):
+    """End every process that is on record under ``root``; harmless when repeated.
+
+    Asks first and kills what is left after ``timeout`` seconds, children included.
+    """
+    records = {path: _read(path) for path in (pathlib.Path(root) / 'run').glob('*.pid')}
+    running = {path: pid for path, (pid, started) in records.items()
+               if started is not None and start_time(pid) == started}
+    for pid in running.values():
+        _signal(pid, signal.SIGTERM, group=False)
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline and any(start_time(pid) for pid in running.values()):
+        _reap(running.values())
+        time.sleep(0.1)
+    for pid in running.values():
+        _signal(pid, signal.SIGKILL)
+    _reap(running.values())
+    for path in records:
+        path.unlink(missing_ok=True)
+
+
+def remove(root):
+    """Delete a box' files; what still writes there was just killed, hence the second try."""
+    for _attempt in range(2):
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def wait_for(condition, timeout, message, interval=0.1):
+    """Call ``condition`` until it returns something true, which is returned.
+
+    :param message: text, or a callable that gives it
+    :raises BoxError: when the time is over
+    """
+    deadline = time.monotonic() + timeout
+    while not (result := condition()):
+        if time.monotonic() > deadline:
+            raise BoxError(f'After {timeout:.0f} s: {message() if callable(message) else message}')
+        time.sleep(interval)
+    return result
+
+
+def _read(path):
+    with contextlib.suppress(ValueError, OSError):
+        pid, started = path.read_text().split()
+        return int(pid), int(started)
+    return 0, None
+
+
+def _signal(pid, number, group=True):
+    with contextlib.suppress(ProcessLookupError):
+        (os.killpg if group else os.kill)(pid, number)
+
+
+def _reap(pids):
+    for pid in pids:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)

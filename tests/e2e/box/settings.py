@@ -1,0 +1,102 @@
+"""What a box consists of, and where it keeps its files."""
+
+import dataclasses
+import importlib.metadata
+import pathlib
+import random
+import socket
+import sys
+
+LOOPBACK = '127.0.0.1'
+SOURCE = pathlib.Path(__file__).resolve().parents[3]
+
+
+class BoxError(Exception):
+    """A component did not start, ended on its own, or did not do what was asked in time."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What to start.
+
+    :param computes: nova-compute processes, one host each
+    :param conductors: nova-conductor services, each with ``conductor_workers`` processes
+    :param concurrency: Nova's ``concurrency_backend``: auto, threading or eventlet
+    :param kronos: whether nova.conf has the driver line that loads the plugin
+    :param nova_conf: further options, section -> option -> value (a list gives the option
+        several times), for every Nova service
+    :param keystone: keystone in front of every service, in place of a fixed token
+    :param neutron: neutron's API, in place of a stub that knows no network
+    :param trace: an .npz file with loads to play, synthetic days if None
+    :param day_seconds: wall seconds in which a day of load passes
+    :param migration_seconds: how long a live migration takes unless ``faults`` say otherwise
+    :param vcpus: of a host
+    :param memory_mb: of a host
+    :param root: where its files are; a temporary directory if None
+    :param keep: leave the files where they are after ``stop``
+    :param timeout: seconds that any single component may take to start
+    """
+
+    computes: int = 6
+    conductors: int = 1
+    conductor_workers: int = 2
+    concurrency: str = 'auto'
+    kronos: bool = False
+    nova_conf: dict = dataclasses.field(default_factory=dict)
+    keystone: bool = False
+    neutron: bool = False
+    prometheus: bool = True
+    trace: pathlib.Path | None = None
+    day_seconds: float = 600.0
+    migration_seconds: float = 3.0
+    vcpus: int = 16
+    memory_mb: int = 65536
+    root: pathlib.Path | None = None
+    keep: bool = False
+    timeout: float = 240.0
+
+    def hosts(self):
+        return [f'compute{number}' for number in range(1, self.computes + 1)]
+
+
+def installed(package, name):
+    """Path of a file that a package installed outside its modules: ``bin/...``, ``etc/...``.
+
+    :raises BoxError: when the package or the file is not there
+    """
+    try:
+        files = importlib.metadata.files(package) or []
+    except importlib.metadata.PackageNotFoundError as error:
+        raise BoxError(f'{package} is not installed in {sys.prefix}') from error
+    for file in files:
+        if str(file).endswith(f'../{name}'):
+            return file.locate().resolve()
+    raise BoxError(f'{package} installed no {name}')
+
+
+def command(package, name):
+    """Argument list of a package's own command, run by this interpreter."""
+    return [sys.executable, str(installed(package, f'bin/{name}'))]
+
+
+class Ports:
+    """Free TCP ports below the range that outgoing connections use, none given twice."""
+
+    def __init__(self):
+        self._given = set()
+
+    def take(self):
+        while True:
+            port = random.randrange(20000, 32000)
+            if port not in self._given and _is_free(port):
+                self._given.add(port)
+                return port
+
+
+def _is_free(port):
+    with socket.socket() as probe:
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+        return True
