@@ -12,6 +12,15 @@ OPTS = [
     cfg.StrOpt('region_name', help="""
 Region whose Nova and placement are used. Needed only where the catalogue has several.
 """),
+    cfg.ListOpt('valid_interfaces', default=['internal', 'public'], help="""
+Kinds of endpoints to use, best first.
+"""),
+    cfg.URIOpt('endpoint_override', schemes=['http', 'https'], help="""
+URL of Nova (``http://controller:8774/v2.1``), instead of the catalogue's. Seldom needed.
+"""),
+    cfg.URIOpt('placement_endpoint_override', schemes=['http', 'https'], help="""
+URL of placement (``http://controller:8778``), instead of the catalogue's. Seldom needed.
+"""),
 ]
 
 
@@ -19,6 +28,8 @@ def register_opts(conf):
     conf.register_group(GROUP)
     loading.register_auth_conf_options(conf, GROUP.name)
     loading.register_session_conf_options(conf, GROUP.name)
+    # Without one a request waits for ever.
+    conf.set_default('timeout', 60, group=GROUP.name)
     conf.register_opts(OPTS, group=GROUP)
 
 

@@ -28,9 +28,9 @@ from kronos_nova.metrics.transport import Endpoint
 from kronos_nova.objects.metrics import HOST_CAPACITY
 from kronos_nova.objects.metrics import IMBALANCE
 from kronos_nova.objects.metrics import MetricQuery
-from tests.unit.metrics.web import WebServer
-from tests.unit.metrics.web import say
-from tests.unit.metrics.web import say_in_turn
+from tests.unit.web import WebServer
+from tests.unit.web import say
+from tests.unit.web import say_in_turn
 
 CPU = MetricQuery('cpu', IMBALANCE, 'sum by (host) (rate(cpu[5m]))')
 

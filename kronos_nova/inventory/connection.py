@@ -1,0 +1,40 @@
+"""A connection to the public API from ``[kronos_nova]``."""
+
+import openstack
+from keystoneauth1 import exceptions
+from keystoneauth1 import loading
+from openstack.config import cloud_region
+
+from kronos_nova import exception
+
+GROUP = 'kronos_nova'
+
+
+def connect(conf) -> openstack.connection.Connection:
+    """A connection that does not reach out before it is used.
+
+    :param conf: an ``oslo.config`` object with Kronos' options registered
+    :raises ConfigurationError: the options are not enough to authenticate with
+    """
+    try:
+        auth = loading.load_auth_from_conf_options(conf, GROUP)
+        session = loading.load_session_from_conf_options(conf, GROUP, auth=auth)
+    except exceptions.ClientException as error:
+        raise _incomplete(error) from error
+    if auth is None:
+        raise _incomplete('auth_type is not set')
+    group = conf[GROUP]
+    region = cloud_region.from_session(
+        session, region_name=group.region_name, interface=group.valid_interfaces,
+        compute_endpoint_override=group.endpoint_override,
+        placement_endpoint_override=group.placement_endpoint_override,
+        # An API service that restarts behind a load balancer.
+        connect_retries=3, status_code_retries=3, app_name='kronos-nova')
+    return openstack.connection.Connection(config=region)
+
+
+def _incomplete(problem):
+    return exception.ConfigurationError(
+        what=f'[{GROUP}]', problem=problem,
+        remedy='Give auth_type, auth_url, username, password, project_name and the domains of a '
+               'user with the admin role, as in nova.conf\'s [placement].')

@@ -1,0 +1,117 @@
+"""A small cloud's public API over real HTTP, answering as Nova and placement do."""
+
+import copy
+import json
+import urllib.parse
+
+from tests.unit.web import WebServer
+
+VERSIONS = {
+    '/compute/v2.1': {'version': {
+        'id': 'v2.1', 'status': 'CURRENT', 'version': '2.100', 'min_version': '2.1',
+        'links': [{'rel': 'self', 'href': '/compute/v2.1'}]}},
+    '/placement': {'versions': [{
+        'id': 'v1.0', 'status': 'CURRENT', 'max_version': '1.39', 'min_version': '1.0',
+        'links': [{'rel': 'self', 'href': ''}]}]},
+}
+PAGE = 2
+"""Nova's ``[api] max_limit`` here, so that every list has several pages."""
+
+
+def server(number, host, **changes):
+    return {
+        'id': f'00000000-0000-0000-0000-{number:012d}', 'name': f'web{number}', 'status': 'ACTIVE',
+        'tenant_id': 'p1', 'locked': False, 'metadata': {}, 'OS-EXT-SRV-ATTR:host': host,
+        'OS-EXT-SRV-ATTR:instance_name': f'instance-{number:08x}', 'OS-EXT-STS:task_state': None,
+        'flavor': {'vcpus': 2, 'ram': 2048, 'disk': 10, 'ephemeral': 5, 'swap': 0,
+                   'original_name': 'm1', 'extra_specs': {'hw:cpu_policy': 'shared'}}, **changes}
+
+
+def hypervisor(number, host, kind='QEMU'):
+    return {'id': f'aaaaaaaa-0000-0000-0000-{number:012d}', 'hypervisor_hostname': host,
+            'hypervisor_type': kind, 'state': 'up', 'status': 'enabled',
+            'service': {'host': host, 'id': f's{number}', 'disabled_reason': None}}
+
+
+def service(host, **changes):
+    return {'host': host, 'binary': 'nova-compute', 'state': 'up', 'status': 'enabled',
+            'forced_down': False, 'disabled_reason': None, 'zone': 'nova', **changes}
+
+
+def inventory(total, reserved=0, ratio=1.0):
+    return {'total': total, 'reserved': reserved, 'allocation_ratio': ratio, 'min_unit': 1,
+            'max_unit': total, 'step_size': 1}
+
+
+class Cloud:
+    """What the API has; a test changes the attributes before it asks."""
+
+    def __init__(self):
+        self.services = [service('cmp1'), service('cmp2', status='disabled', disabled_reason='RAM'),
+                         service('cmp3', state='down', forced_down=True), service('metal')]
+        self.hypervisors = [hypervisor(1, 'cmp1'), hypervisor(2, 'cmp2'), hypervisor(3, 'cmp3'),
+                            hypervisor(4, 'metal', 'ironic')]
+        self.aggregates = [{'name': 'gpu', 'uuid': 'ag1', 'availability_zone': 'az1',
+                            'hosts': ['cmp1', 'metal'], 'metadata': {'availability_zone': 'az1'}}]
+        self.groups = [
+            {'id': 'g1', 'name': 'db', 'policy': 'anti-affinity', 'members': ['x'],
+             'rules': {'max_server_per_host': 2}},
+            {'id': 'g2', 'name': 'old', 'policies': ['affinity'], 'members': []},
+            {'id': 'g3', 'name': 'soft', 'policy': 'soft-affinity', 'members': [], 'rules': {}}]
+        self.servers = [server(1, 'cmp1'), server(2, 'cmp1', locked=True),
+                        server(3, 'cmp2', **{'OS-EXT-STS:task_state': 'migrating'}),
+                        server(4, 'metal'), server(5, None, status='ERROR')]
+        roots = [h['id'] for h in self.hypervisors]
+        self.providers = [{'uuid': uuid, 'root_provider_uuid': uuid, 'name': uuid}
+                          for uuid in [*roots, 'shared-disk']]
+        self.providers.append({'uuid': 'numa0', 'root_provider_uuid': roots[0], 'name': 'numa0'})
+        self.inventories = {uuid: {'VCPU': inventory(16, 2, 4.0),
+                                   'MEMORY_MB': inventory(32768, 512, 1.0)} for uuid in roots}
+        self.inventories['numa0'] = {'VCPU': inventory(4, 0, 1.0), 'VGPU': inventory(2)}
+        self.allocations = {roots[0]: {self.servers[0]['id']: {'resources': {'MEMORY_MB': 2048}}},
+                            'numa0': {self.servers[0]['id']: {'resources': {'VCPU': 2}}}}
+        self.refuse = {}
+        self.asked = []
+
+    def fixture(self):
+        return WebServer(self._respond)
+
+    def _respond(self, handler):
+        url = urllib.parse.urlsplit(handler.path)
+        query = {k: v[0] for k, v in urllib.parse.parse_qs(url.query).items()}
+        self.asked.append((url.path, query, handler.headers.get('OpenStack-API-Version')))
+        status, body = self.refuse.get(url.path) or (200, self._body(url.path, query))
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        handler.send_response(status)
+        handler.send_header('Content-Type', 'application/json')
+        handler.send_header('Content-Length', str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    def _body(self, path, query):
+        if path.rstrip('/') in VERSIONS:
+            return VERSIONS[path.rstrip('/')]
+        lists = {'/os-services': ('services', self.services),
+                 '/os-aggregates': ('aggregates', self.aggregates),
+                 '/resource_providers': ('resource_providers', self.providers)}
+        service_path = path.removeprefix('/compute/v2.1').removeprefix('/placement')
+        if service_path in lists:
+            key, content = lists[service_path]
+            return {key: content}
+        if service_path in ('/os-hypervisors/detail', '/servers/detail'):
+            key = service_path.split('/')[1].removeprefix('os-')
+            return self._page(key, copy.deepcopy(getattr(self, key)), query)
+        if service_path == '/os-server-groups':
+            offset = int(query['offset'])
+            return {'server_groups': self.groups[offset:offset + PAGE]}
+        _, collection, uuid, what = service_path.split('/')
+        return {what: getattr(self, what).get(uuid, {})}
+
+    @staticmethod
+    def _page(key, content, query):
+        start = next((i + 1 for i, item in enumerate(content) if item['id'] == query.get('marker')),
+                     0)
+        page = {key: content[start:start + PAGE]}
+        if start + PAGE < len(content):
+            page[f'{key}_links'] = [{'rel': 'next', 'href': 'http://elsewhere.invalid/'}]
+        return page

@@ -1,0 +1,134 @@
+"""Reading a cloud through its public API, over real HTTP."""
+
+import datetime
+import socket
+
+import ddt
+import fixtures
+import testtools
+from oslo_config import cfg
+
+from kronos_nova import conf as kronos_conf
+from kronos_nova import exception
+from kronos_nova.inventory.connection import connect
+from kronos_nova.inventory.openstack import OpenStackInventory
+from kronos_nova.objects.snapshot import ResourceInventory
+from kronos_nova.objects.snapshot import Service
+from tests.unit.inventory.cloud import Cloud
+
+
+@ddt.ddt
+class OpenStackInventoryTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud = Cloud()
+        self.url = self.useFixture(self.cloud.fixture()).url
+
+    def read(self):
+        conf = cfg.ConfigOpts()
+        kronos_conf.register_opts(conf)
+        conf(['--config-dir', self.config_dir()], project='kronos')
+        now = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
+        return OpenStackInventory(connect(conf), clock=lambda: now).read()
+
+    def config_dir(self):
+        folder = self.useFixture(fixtures.TempDir()).path
+        with open(f'{folder}/nova.conf', 'w') as file:
+            file.write('[kronos_nova]\nauth_type = admin_token\ntoken = t\n'
+                       f'endpoint = {self.url}\n'
+                       f'endpoint_override = {self.url}/compute/v2.1\n'
+                       f'placement_endpoint_override = {self.url}/placement\n')
+        return folder
+
+    def refused(self):
+        return str(self.assertRaises(exception.InventoryError, self.read))
+
+    def test_hosts_with_their_services_and_bare_metal_left_out(self):
+        snapshot = self.read()
+        self.assertEqual('2026-11-20T12:00:00Z', snapshot.taken_at)
+        self.assertEqual(
+            {'cmp1': Service(state='up', status='enabled'),
+             'cmp2': Service(state='up', status='disabled', disabled_reason='RAM'),
+             'cmp3': Service(state='down', status='enabled', forced_down=True)},
+            {host.name: host.service for host in snapshot.hosts})
+
+    def test_a_host_has_the_inventory_of_its_whole_tree(self):
+        host = next(host for host in self.read().hosts if host.name == 'cmp1')
+        self.assertEqual(ResourceInventory(total=2), host.inventory['VGPU'])
+        self.assertEqual(ResourceInventory(total=32768, reserved=512),
+                         host.inventory['MEMORY_MB'])
+        # (16 - 2) * 4 of the root and 4 * 1 of its NUMA node.
+        self.assertEqual((20, 2), (host.inventory['VCPU'].total, host.inventory['VCPU'].reserved))
+        self.assertAlmostEqual(60.0, host.inventory['VCPU'].capacity)
+
+    def test_servers_of_every_page_and_project_on_these_hosts(self):
+        instances = {instance.uuid[-1]: instance for instance in self.read().instances}
+        self.assertEqual(['1', '2', '3'], sorted(instances))
+        self.assertEqual({'MEMORY_MB': 2048, 'VCPU': 2}, instances['1'].resources)
+        self.assertEqual(15, instances['1'].disk_gb)
+        self.assertEqual({'hw:cpu_policy': 'shared'}, instances['1'].flavor_extra_specs)
+        self.assertTrue(instances['2'].locked)
+        self.assertEqual('migrating', instances['3'].task_state)
+        self.assertEqual({}, instances['3'].resources)
+        self.assertIn('1', [query.get('all_tenants') for path, query, _ in self.cloud.asked
+                            if path.endswith('/servers/detail')])
+
+    def test_server_groups_of_both_spellings(self):
+        groups = {group.uuid: group for group in self.read().server_groups}
+        self.assertEqual(('anti-affinity', {'max_server_per_host': 2}),
+                         (groups['g1'].policy, groups['g1'].rules))
+        self.assertEqual('affinity', groups['g2'].policy)
+        self.assertEqual('soft-affinity', groups['g3'].policy)
+
+    def test_an_aggregate_names_only_the_hosts_that_are_there(self):
+        aggregate, = self.read().aggregates
+        self.assertEqual((('cmp1',), 'az1'), (aggregate.hosts, aggregate.availability_zone))
+
+    def test_no_version_that_asks_every_host_for_its_uptime(self):
+        self.read()
+        asked = {version for path, _, version in self.cloud.asked if 'hypervisors' in path}
+        self.assertEqual({'compute 2.73'}, asked)
+
+    def test_a_cell_that_is_down_is_told_by_its_hosts(self):
+        self.cloud.services[0] = {'host': 'cmp1', 'binary': 'nova-compute', 'status': 'UNKNOWN'}
+        self.assertIn('the cell of the hosts cmp1 is down', self.refused())
+
+    def test_a_cell_that_is_down_is_told_by_its_servers(self):
+        self.cloud.servers[1] = {'id': 'lost', 'status': 'UNKNOWN', 'tenant_id': 'p1'}
+        self.assertIn('lost', self.refused())
+
+    def test_a_user_who_may_not_see_hosts(self):
+        for server in self.cloud.servers:
+            del server['OS-EXT-SRV-ATTR:host']
+        self.assertIn('admin role', self.refused())
+
+    def test_a_hypervisor_that_placement_does_not_know(self):
+        del self.cloud.providers[1]
+        self.assertIn('nova-compute ever reported', self.refused())
+
+    @ddt.data('/compute/v2.1/os-services', '/compute/v2.1/servers/detail', '/placement/'
+              'resource_providers', '/placement/resource_providers/numa0/allocations')
+    def test_one_part_refused_is_the_whole_refused(self, path):
+        self.cloud.refuse[path] = (403, {'forbidden': {'code': 403, 'message': 'Policy says no'}})
+        said = self.refused()
+        self.assertIn('admin role', said)
+        self.assertIn(path.rpartition('/')[2], said)
+
+    @ddt.data((500, b'{}'), (200, b'<html>'), (200, b'{}'), (200, b'[]'), (404, b'{}'))
+    @ddt.unpack
+    def test_answers_that_are_none(self, status, body):
+        self.cloud.refuse['/compute/v2.1/os-aggregates'] = (status, body)
+        self.refused()
+
+    def test_nobody_listens(self):
+        with socket.socket() as unused:
+            unused.bind(('127.0.0.1', 0))
+            self.url = f'http://127.0.0.1:{unused.getsockname()[1]}'
+            self.assertIn(self.url, self.refused())
+
+    def test_without_credentials_the_options_are_named(self):
+        conf = cfg.ConfigOpts()
+        kronos_conf.register_opts(conf)
+        conf([], project='kronos', default_config_files=[])
+        error = self.assertRaises(exception.ConfigurationError, connect, conf)
+        self.assertIn('auth_url', str(error))
