@@ -3,7 +3,16 @@ placement in one process, by Nova's own fixtures."""
 
 import importlib.metadata
 
+import nova.conf
+import nova.service
+from keystoneauth1 import adapter
+from keystoneauth1 import loading
+from keystoneauth1 import session
+from keystoneauth1 import token_endpoint
+from nova.tests.functional import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
+
+from kronos_nova.placement.client import PlacementClient
 
 
 def api_paste_config():
@@ -12,21 +21,78 @@ def api_paste_config():
                     if path.match('etc/nova/api-paste.ini')))
 
 
+def placement_adapter(fixture, adapter_class=adapter.Adapter):
+    """A keystoneauth adapter for the placement service of ``fixture``."""
+    auth = token_endpoint.Token(fixture.endpoint, fixture.token)
+    return adapter_class(session.Session(auth=auth), service_type='placement')
+
+
+class RecordedPlacement(nova_fixtures.PlacementFixture):
+    """The real placement service, remembering what it was asked.
+
+    ``requests`` is a list of (method, path, JSON body, status).
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.requests = []
+        real = session.Session.request
+
+        def request(this, url, method, **kwargs):
+            response = real(this, url, method, **kwargs)
+            override = kwargs.get('endpoint_override') or ''
+            path = url.removeprefix(override).removeprefix(self.endpoint)
+            self.requests.append((method, path, kwargs.get('json'), response.status_code))
+            return response
+
+        self._patch(session.Session, 'request', request)
+
+    def _patch(self, owner, name, value):
+        self.addCleanup(setattr, owner, name, getattr(owner, name))
+        setattr(owner, name, value)
+
+    def writes_of_allocations(self):
+        return [(method, path, body) for method, path, body, _status in self.requests
+                if path.startswith('/allocations') and method != 'GET']
+
+
 class NovaTestCase(integrated_helpers.ProviderUsageBaseTestCase):
     """Stock Nova with the computes named in ``hosts``.
 
-    ``api`` (an administrator's) and ``placement`` are clients of the real services; a server is
-    booted by :meth:`boot`.
+    ``api`` (an administrator's) and ``placement`` are clients of the real services,
+    ``placement_client`` is ours. ``managers`` replaces managers of Nova's services by ours:
+    {binary: dotted name}.
     """
 
     compute_driver = 'fake.MediumFakeDriver'
     hosts = ('host1', 'host2')
+    managers = {}
 
     def setUp(self):
         self.flags(api_paste_config=api_paste_config(), group='wsgi')
+        for binary, manager in self.managers.items():
+            self.addCleanup(nova.service.SERVICE_MANAGERS.__setitem__, binary,
+                            nova.service.SERVICE_MANAGERS[binary])
+            nova.service.SERVICE_MANAGERS[binary] = manager
         super().setUp()
         for host in self.hosts:
             self._start_compute(host)
+
+    def useFixture(self, fixture):
+        """Nova's base class makes the placement fixture; ours takes its place."""
+        if type(fixture) is not nova_fixtures.PlacementFixture:
+            return super().useFixture(fixture)
+        self.placement_fixture = super().useFixture(RecordedPlacement())
+        self.placement_client = PlacementClient(placement_adapter(self.placement_fixture))
+        self._configure_placement()
+        return self.placement_fixture
+
+    def _configure_placement(self):
+        """Let ``[placement]`` of nova.conf lead there too."""
+        for option in loading.get_auth_plugin_conf_options('admin_token'):
+            nova.conf.CONF.register_opt(option, 'placement')
+        self.flags(auth_type='admin_token', endpoint=self.placement_fixture.endpoint,
+                   token=self.placement_fixture.token, group='placement')
 
     def boot(self, host, **kwargs):
         """An ACTIVE server without network on ``host``."""
@@ -42,3 +108,6 @@ class NovaTestCase(integrated_helpers.ProviderUsageBaseTestCase):
         names = {rp['uuid']: rp['name'] for rp in self._get_all_providers()}
         held = self.placement.get(f'/allocations/{consumer}', version='1.38').body['allocations']
         return {names[uuid]: allocation['resources'] for uuid, allocation in held.items()}
+
+    def uuid_of(self, provider):
+        return self._get_provider_uuid_by_name(provider)

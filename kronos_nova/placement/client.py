@@ -1,0 +1,196 @@
+"""Placement's API, as far as moving allocations needs it, over any keystoneauth adapter."""
+
+import re
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Mapping
+
+import tenacity
+from keystoneauth1 import exceptions as ks_exceptions
+from oslo_log import log as logging
+from oslo_utils import uuidutils
+
+from kronos_nova import exception
+from kronos_nova.placement import errors
+from kronos_nova.placement.allocations import AllocationSet
+from kronos_nova.placement.allocations import Consumer
+
+LOG = logging.getLogger(__name__)
+
+CONSUMER_TYPES = (1, 38)
+REQUIRED = ((1, 36), 'same_subtree in allocation candidates')
+CONCURRENT_UPDATE = 'placement.concurrent_update'
+RESOURCE_CLASS = re.compile('[A-Z0-9_]+')
+SHARING = 'MISC_SHARES_VIA_AGGREGATE'
+
+#: Decides from what the consumers hold what they are to hold; None: it is so already.
+Change = Callable[[Mapping[str, Consumer]], AllocationSet | None]
+
+
+def retrying(attempts: int = 10, longest_pause: float = 2.0) -> tenacity.Retrying:
+    """Again after a conflict or an outage, with growing random pauses (seconds), then raise."""
+    return tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type((errors.ConcurrentUpdate,
+                                                errors.PlacementUnavailable)),
+        wait=tenacity.wait_random_exponential(multiplier=0.05, max=longest_pause),
+        stop=tenacity.stop_after_attempt(attempts), reraise=True,
+        before_sleep=tenacity.before_sleep_log(LOG, logging.DEBUG))
+
+
+class PlacementClient:
+    """Reads consumers and providers, and writes several consumers in one transaction.
+
+    ``adapter`` is a keystoneauth adapter for placement; ``attempts`` makes a fresh
+    :class:`tenacity.Retrying` for each change. Every method raises
+    :class:`~kronos_nova.placement.errors.PlacementUnavailable` when placement does not answer and
+    :class:`~kronos_nova.placement.errors.RequestRefused` when it does not let us.
+    """
+
+    def __init__(self, adapter, attempts: Callable[[], tenacity.Retrying] = retrying):
+        self._adapter = adapter
+        self._attempts = attempts
+        self._version = None
+
+    def negotiate(self) -> str:
+        """The microversion to speak: 1.38, or 1.36 where consumer types are not offered.
+
+        :raises PlacementTooOld: not even that is offered
+        """
+        root = self._request('GET', '/', version=None).json()['versions'][0]
+        offered = tuple(int(part) for part in root['max_version'].split('.'))
+        needed, feature = REQUIRED
+        if offered < needed:
+            raise errors.PlacementTooOld(endpoint=self._adapter.get_endpoint() or 'its endpoint',
+                                         offered=_text(offered), needed=_text(needed),
+                                         feature=feature)
+        self._version = min(offered, CONSUMER_TYPES)
+        return _text(self._version)
+
+    def consumer(self, uuid: str) -> Consumer:
+        """What ``uuid`` holds; a consumer without allocations if placement does not know it."""
+        return Consumer.from_body(uuid, self._get(f'/allocations/{uuid}'))
+
+    def post(self, allocations: AllocationSet) -> None:
+        """One ``POST /allocations``: all consumers change, or none does.
+
+        Repeating it is refused (:class:`ConsumerChanged`), as the generations have moved on.
+
+        :raises InvalidAllocations, InsufficientInventory, ConcurrentUpdate: nothing was changed
+        :raises PlacementUnavailable: it is not known whether it was
+        """
+        response = self._request('POST', '/allocations',
+                                 json=allocations.to_body(self.has_consumer_types))
+        if response.status_code == 400:
+            raise self._invalid(allocations, _detail(response))
+        if response.status_code == 409:
+            raise self._conflict(allocations, response)
+        _raise_for_refusal(response)
+
+    def replace(self, uuids: Collection[str], change: Change) -> AllocationSet | None:
+        """Read the consumers ``uuids``, let ``change`` decide, post; all again after a conflict.
+
+        After an answer that did not arrive the consumers are read again too, so ``change`` must
+        recognise its own result. Returns what was posted, None if there was nothing to do.
+
+        :raises ConcurrentUpdate, PlacementUnavailable: the last one, after all attempts
+        """
+        for attempt in self._attempts():
+            with attempt:
+                held = {uuid: self.consumer(uuid) for uuid in uuids}
+                wanted = change(held)
+                if wanted is not None and wanted.consumers:
+                    self.post(wanted)
+        return wanted
+
+    def tree(self, root: str) -> frozenset[str]:
+        """The uuids of all providers in the tree that ``root`` belongs to."""
+        providers = self._get(f'/resource_providers?in_tree={root}')['resource_providers']
+        return frozenset(provider['uuid'] for provider in providers)
+
+    def sharing(self) -> frozenset[str]:
+        """The uuids of all providers that share their inventory by aggregates."""
+        providers = self._get(f'/resource_providers?required={SHARING}')['resource_providers']
+        return frozenset(provider['uuid'] for provider in providers)
+
+    def aggregates(self, provider: str) -> frozenset[str]:
+        """The uuids of the aggregates that ``provider`` is in."""
+        return frozenset(self._get(f'/resource_providers/{provider}/aggregates')['aggregates'])
+
+    def candidates(self, query: str) -> list[dict]:
+        """The allocation requests of ``GET /allocation_candidates?query``, in placement's order."""
+        return self._get(f'/allocation_candidates?{query}')['allocation_requests']
+
+    @property
+    def has_consumer_types(self) -> bool:
+        return self.version >= CONSUMER_TYPES
+
+    @property
+    def version(self) -> tuple[int, int]:
+        if self._version is None:
+            self.negotiate()
+        return self._version
+
+    def _get(self, path: str) -> dict:
+        response = self._request('GET', path)
+        _raise_for_refusal(response)
+        return response.json()
+
+    def _request(self, method, path, version=..., **kwargs):
+        version = self.version if version is ... else version
+        headers = {'Accept': 'application/json'}
+        if version is not None:
+            headers['OpenStack-API-Version'] = f'placement {_text(version)}'
+        try:
+            response = self._adapter.request(path, method, headers=headers, raise_exc=False,
+                                             **kwargs)
+        except ks_exceptions.ClientException as error:
+            raise errors.PlacementUnavailable(problem=f'{method} {path}: {error}') from error
+        if response.status_code >= 500:
+            raise errors.PlacementUnavailable(
+                problem=f'{method} {path}: HTTP {response.status_code}')
+        return response
+
+    def _invalid(self, allocations: AllocationSet, detail: str) -> errors.InvalidAllocations:
+        held = [consumer.allocations for consumer in allocations.consumers]
+        for provider in sorted({uuid for each in held for uuid in each}):
+            if uuidutils.is_uuid_like(provider) and not self._exists(
+                    f'/resource_providers/{provider}'):
+                return errors.UnknownProvider(problem=f'there is no resource provider {provider}')
+        for name in sorted({name for each in held for amounts in each.values()
+                            for name in amounts}):
+            if RESOURCE_CLASS.fullmatch(name) and not self._exists(f'/resource_classes/{name}'):
+                return errors.UnknownResourceClass(problem=f'there is no resource class {name}')
+        return errors.MalformedRequest(problem=detail)
+
+    def _conflict(self, allocations: AllocationSet, response) -> exception.PlacementError:
+        detail = _detail(response)
+        if _error(response).get('code') != CONCURRENT_UPDATE:
+            return errors.InsufficientInventory(problem=detail)
+        for consumer in allocations.consumers:
+            if self.consumer(consumer.uuid).generation != consumer.generation:
+                return errors.ConsumerChanged(problem=f'consumer {consumer.uuid}: {detail}')
+        return errors.ProviderChanged(problem=detail)
+
+    def _exists(self, path: str) -> bool:
+        return self._request('GET', path).status_code == 200
+
+
+def _text(version: tuple[int, int]) -> str:
+    return '{}.{}'.format(*version)
+
+
+def _error(response) -> dict:
+    try:
+        return response.json()['errors'][0]
+    except (ValueError, LookupError, TypeError):
+        return {}
+
+
+def _detail(response) -> str:
+    detail = _error(response).get('detail') or response.text
+    return re.sub(r'\s+', ' ', detail).strip()
+
+
+def _raise_for_refusal(response) -> None:
+    if response.status_code >= 400:
+        raise errors.RequestRefused(problem=f'HTTP {response.status_code}: {_detail(response)}')

@@ -1,0 +1,71 @@
+"""What placement may answer instead of doing what it was asked::
+
+    PlacementError  (kronos_nova.exception)
+    ├── PlacementUnavailable     no answer or a 5xx: a write may or may not have taken effect
+    ├── PlacementTooOld          it does not offer a microversion that is needed
+    ├── RequestRefused           any other 4xx: credentials, policy, address
+    ├── InvalidAllocations       400
+    │   ├── MalformedRequest     the body breaks the schema of the API
+    │   ├── UnknownProvider      it names a resource provider that does not exist
+    │   └── UnknownResourceClass it names a resource class that does not exist
+    ├── InsufficientInventory    409: capacity, or min_unit, max_unit, step_size
+    ├── ConcurrentUpdate         409 placement.concurrent_update: read again and try again
+    │   ├── ConsumerChanged      a consumer's generation is not the one that was sent
+    │   └── ProviderChanged      a resource provider's generation moved under placement
+    └── NothingToMove            the consumers do not hold what a move needs
+
+Placement gives the three of 400 the same error code, and the two of ``ConcurrentUpdate`` too. Which
+it was is found out by reading what the request named, never from the text of the answer.
+"""
+
+from kronos_nova import exception
+
+
+class PlacementUnavailable(exception.PlacementError):
+    code = 'kronos.placement.unavailable'
+
+
+class PlacementTooOld(exception.PlacementError):
+    msg_fmt = ('Placement at %(endpoint)s offers microversions up to %(offered)s but at least '
+               '%(needed)s (%(feature)s) is needed. Upgrade placement first.')
+    code = 'kronos.placement.too_old'
+
+
+class RequestRefused(exception.PlacementError):
+    code = 'kronos.placement.refused'
+
+
+class InvalidAllocations(exception.PlacementError):
+    code = 'kronos.placement.invalid'
+
+
+class MalformedRequest(InvalidAllocations):
+    code = 'kronos.placement.malformed'
+
+
+class UnknownProvider(InvalidAllocations):
+    code = 'kronos.placement.unknown_provider'
+
+
+class UnknownResourceClass(InvalidAllocations):
+    code = 'kronos.placement.unknown_resource_class'
+
+
+class InsufficientInventory(exception.PlacementError):
+    code = 'kronos.placement.insufficient_inventory'
+
+
+class ConcurrentUpdate(exception.PlacementError):
+    code = 'kronos.placement.concurrent_update'
+
+
+class ConsumerChanged(ConcurrentUpdate):
+    code = 'kronos.placement.consumer_changed'
+
+
+class ProviderChanged(ConcurrentUpdate):
+    code = 'kronos.placement.provider_changed'
+
+
+class NothingToMove(exception.PlacementError):
+    code = 'kronos.placement.nothing_to_move'

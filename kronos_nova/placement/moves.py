@@ -1,0 +1,151 @@
+"""The allocations of a move: the migration holds the source's, the instance the destination's.
+
+Three steps, each one ``POST /allocations``, each harmless when repeated: :func:`start` splits,
+:func:`finish` leaves the instance with the destination's alone, :func:`revert` gives the source's
+back. They hold for live and cold migrations and for resizes, to another host and to the same one,
+where the old and the new amounts are judged against ``max_unit`` apart.
+
+What an instance holds on a sharing provider that both hosts reach stays with the instance all along
+and is counted once.
+Allocations of the instance that lie neither on the source nor on a sharing provider are left over
+from earlier moves and go. :func:`finish` and :func:`revert` also take a *doubled* instance, which
+holds source and destination both, as before migrations had allocations of their own and as after
+evacuations.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from collections.abc import Mapping
+
+from oslo_log import log as logging
+
+from kronos_nova.placement import errors
+from kronos_nova.placement.allocations import INSTANCE
+from kronos_nova.placement.allocations import MIGRATION
+from kronos_nova.placement.allocations import Allocations
+from kronos_nova.placement.allocations import AllocationSet
+from kronos_nova.placement.allocations import Consumer
+from kronos_nova.placement.allocations import off
+from kronos_nova.placement.allocations import on
+from kronos_nova.placement.client import PlacementClient
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Parties:
+    """The two consumers of a move and the root providers of its two hosts (uuids)."""
+
+    instance: str
+    migration: str
+    source: str
+    destination: str | None = None
+    project_id: str
+    user_id: str
+
+    @property
+    def consumers(self) -> tuple[str, str]:
+        return self.instance, self.migration
+
+
+def start(client: PlacementClient, move: Parties, destination: Allocations) -> AllocationSet | None:
+    """The source's allocations to the migration, ``destination`` to the instance.
+
+    Once started it may be called again with another ``destination``, which replaces the first.
+    ``destination`` may name sharing providers too; what it says of them replaces what the instance
+    held there. An instance that holds nothing on the source gets ``destination`` all the same.
+
+    :raises InsufficientInventory: nothing was changed
+    :raises ConcurrentUpdate, PlacementUnavailable: after all attempts
+    """
+    source = client.tree(move.source)
+
+    def change(held: Mapping[str, Consumer]) -> AllocationSet:
+        instance, migration = _parties(move, held)
+        elsewhere = off(instance.allocations, source)
+        kept = on(elsewhere, shared(client, elsewhere, move.destination))
+        if migration.allocations:
+            for_migration = migration.allocations
+        else:
+            for_migration = {**on(instance.allocations, source),
+                             **on(off(elsewhere, kept), client.sharing() if elsewhere else ())}
+            _warn_of_leftovers(move, off(elsewhere, {**kept, **for_migration}))
+        return AllocationSet.of(
+            migration.holding(for_migration), instance.holding({**kept, **destination}),
+        ).changed_from(held.values())
+
+    return client.replace(move.consumers, change)
+
+
+def shared(client: PlacementClient, allocations: Allocations, destination: str) -> frozenset[str]:
+    """Which providers of ``allocations`` are sharing ones that the host ``destination`` reaches."""
+    sharing = on(allocations, client.sharing()) if allocations else {}
+    reached = client.aggregates(destination) if sharing else frozenset()
+    return frozenset(uuid for uuid in sharing if client.aggregates(uuid) & reached)
+
+
+def finish(client: PlacementClient, move: Parties) -> AllocationSet | None:
+    """The move succeeded: the migration's allocations go, the instance keeps the destination's.
+
+    :raises NothingToMove: the instance holds nothing on the destination; nothing was changed
+    :raises ConcurrentUpdate, PlacementUnavailable: after all attempts
+    """
+    destination = client.tree(move.destination)
+    sharing = client.sharing()
+
+    def change(held: Mapping[str, Consumer]) -> AllocationSet:
+        instance, migration = _parties(move, held)
+        if not on(instance.allocations, destination):
+            raise errors.NothingToMove(
+                problem=f'instance {move.instance} holds nothing on {move.destination}')
+        return AllocationSet.of(
+            migration.holding({}), instance.holding(on(instance.allocations, destination | sharing))
+        ).changed_from(held.values())
+
+    return client.replace(move.consumers, change)
+
+
+def revert(client: PlacementClient, move: Parties, is_gone: Callable[[], bool],
+           before: Allocations | None = None) -> AllocationSet | None:
+    """The move failed: the instance holds again what it held on the source, the migration nothing.
+
+    ``before`` is what the instance held before :func:`start`, where the caller still knows: needed
+    only where a resize changed the amount on a sharing provider. ``is_gone`` tells whether the
+    instance was deleted meanwhile; it is asked after each reading, and then nobody gets anything.
+
+    :raises NothingToMove: neither consumer holds anything on the source; nothing was changed
+    :raises InsufficientInventory: the source's inventory shrank meanwhile; nothing was changed
+    :raises ConcurrentUpdate, PlacementUnavailable: after all attempts
+    """
+    source = client.tree(move.source)
+    sharing = client.sharing()
+
+    def change(held: Mapping[str, Consumer]) -> AllocationSet:
+        instance, migration = _parties(move, held)
+        if is_gone():
+            restored = {}
+        elif before is not None:
+            restored = before
+        else:
+            on_source = migration.allocations or on(instance.allocations, source)
+            if not on_source:
+                raise errors.NothingToMove(
+                    problem=f'neither instance {move.instance} nor migration {move.migration} '
+                            f'holds anything on {move.source}')
+            restored = {**on(instance.allocations, sharing), **on_source}
+        return AllocationSet.of(
+            migration.holding({}), instance.holding(restored)).changed_from(held.values())
+
+    return client.replace(move.consumers, change)
+
+
+def _parties(move: Parties, held: Mapping[str, Consumer]) -> tuple[Consumer, Consumer]:
+    owner = {'project_id': move.project_id, 'user_id': move.user_id}
+    return (dataclasses.replace(held[move.instance], consumer_type=INSTANCE, **owner),
+            dataclasses.replace(held[move.migration], consumer_type=MIGRATION, **owner))
+
+
+def _warn_of_leftovers(move: Parties, allocations: Allocations) -> None:
+    if allocations:
+        LOG.warning('Instance %s held allocations that belong neither to its host nor to a sharing '
+                    'provider; they are removed with its move: %s', move.instance, allocations)

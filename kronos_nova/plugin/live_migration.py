@@ -1,0 +1,245 @@
+"""Live migration whose allocations change hands in one transaction.
+
+Nova's own task moves the source's allocations to the migration, has the scheduler claim the
+destination for the instance, and undoes both one after the other when something fails. In between
+placement promises what is not there, and a process that dies there leaves it so. Here the scheduler
+only chooses, and one ``POST /allocations`` does the rest.
+"""
+
+from nova import availability_zones
+from nova import exception as nova_exception
+from nova import objects
+from nova.conductor.tasks import live_migrate
+from nova.scheduler import utils as scheduler_utils
+from oslo_log import log as logging
+from oslo_serialization import jsonutils
+
+from kronos_nova import exception
+from kronos_nova.placement import errors
+from kronos_nova.placement import moves
+from kronos_nova.placement.allocations import Allocations
+from kronos_nova.placement.allocations import off
+from kronos_nova.placement.allocations import on
+from kronos_nova.placement.client import PlacementClient
+
+LOG = logging.getLogger(__name__)
+
+# The more providers a host has, the more ways an instance fits on it. One that was free a moment
+# ago and is taken now is rare; more than a few in a row means that the host is full.
+CANDIDATES_TO_TRY = 5
+
+
+class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
+    """Nova's task with the allocations split, redirected and restored by one request each.
+
+    Takes the same arguments as Nova's and ``placement``.
+    """
+
+    def __init__(self, *args, placement: PlacementClient, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._placement = placement
+        self._claim = None
+
+    def _execute(self):
+        self._check_instance_is_active()
+        self._check_instance_has_no_numa()
+        self._check_host_is_up(self.source)
+        self._source_cn = objects.ComputeNode.get_by_host_and_nodename(
+            self.context, self.source, self.instance.node)
+        try:
+            self._claim = Claim(self._placement, self.instance, self.migration,
+                                self._source_cn.uuid)
+            if self.destination:
+                dest_node = self._claim_forced_destination()
+            else:
+                self.query_client = ClaimingScheduler(self.query_client, self._claim)
+                self.destination, dest_node, self.limits = self._find_destination()
+        except exception.PlacementError as error:
+            # Nova leaves an instance as it was after this one; it would put it into ERROR for
+            # anything that it does not know.
+            raise nova_exception.MigrationPreCheckError(reason=str(error)) from error
+        self._record_destination(dest_node)
+        return self.compute_rpcapi.live_migration(
+            self.context, host=self.source, instance=self.instance, dest=self.destination,
+            block_migration=self.block_migration, migration=self.migration,
+            migrate_data=self.migrate_data)
+
+    def rollback(self, ex):
+        """Give the source's allocations back. What fails here is left to the reconciler: the error
+        that brought us here is the one to report."""
+        try:
+            if self._claim is not None:
+                self._claim.release(self._is_instance_gone)
+        except exception.PlacementError:
+            LOG.exception('The allocations of migration %s could not be given back to its instance '
+                          'yet.', self.migration.uuid, instance=self.instance)
+
+    def _claim_forced_destination(self):
+        self._check_destination_is_not_source()
+        self._check_host_is_up(self.destination)
+        self._check_destination_has_enough_memory()
+        _source, node = self._check_compatible_with_source_hypervisor(self.destination)
+        try:
+            self._claim.copy_to(node.uuid)
+        except errors.InsufficientInventory as error:
+            raise nova_exception.NoValidHost(
+                reason=f'{self.destination} has no room for instance {self.instance.uuid}: {error}'
+            ) from error
+        self._check_requested_destination()
+        return node.hypervisor_hostname
+
+    def _remove_host_allocations(self, compute_node_uuid):
+        """Nothing: the claim of the next host replaces this one's, or :meth:`rollback` ends it."""
+
+    def _record_destination(self, dest_node):
+        self.instance.availability_zone = availability_zones.get_host_availability_zone(
+            self.context, self.destination)
+        self.migration.source_node = self.instance.node
+        self.migration.dest_node = dest_node
+        self.migration.dest_compute = self.destination
+        self.migration.save()
+
+    def _is_instance_gone(self):
+        try:
+            objects.Instance.get_by_uuid(self.context, self.instance.uuid, expected_attrs=[])
+        except nova_exception.InstanceNotFound:
+            return True
+        return False
+
+
+class Claim:
+    """What this migration has claimed so far, and how to claim more or to give it back."""
+
+    def __init__(self, placement: PlacementClient, instance, migration, source: str):
+        self._placement = placement
+        self._instance = instance
+        self._migration = migration
+        self._source = source
+        self._source_tree = placement.tree(source)
+        self._before = placement.consumer(instance.uuid).allocations
+        self._parties = None
+
+    def shared_with(self, destination: str) -> Allocations:
+        """What the instance holds on sharing providers that ``destination`` reaches too."""
+        elsewhere = off(self._before, self._source_tree)
+        return on(elsewhere, moves.shared(self._placement, elsewhere, destination))
+
+    def candidates(self, spec, destination: str) -> list[dict]:
+        """How the instance of ``spec`` may lie on ``destination``: allocation requests."""
+        spec = without_resources(spec, self.shared_with(destination))
+        request = scheduler_utils.ResourceRequest.from_request_spec(spec)
+        found = self._placement.candidates(_query(request, destination))
+        if not found and request.cpu_pinning_requested:
+            # A host that does not report PCPU yet; the scheduler asks a second time as well.
+            request = scheduler_utils.ResourceRequest.from_request_spec(
+                spec, enable_pinning_translate=False)
+            found = self._placement.candidates(_query(request, destination))
+        return found
+
+    def take(self, destination: str, allocations: Allocations) -> None:
+        """:raises PlacementError: see :func:`kronos_nova.placement.moves.start`"""
+        parties = moves.Parties(
+            instance=self._instance.uuid, migration=self._migration.uuid, source=self._source,
+            destination=destination, project_id=self._instance.project_id,
+            user_id=self._instance.user_id)
+        try:
+            moves.start(self._placement, parties, allocations)
+        except errors.InsufficientInventory:
+            raise
+        except exception.PlacementError:
+            self._parties = parties
+            raise
+        self._parties = parties
+
+    def copy_to(self, destination: str) -> None:
+        """Take on ``destination`` what the instance held on the source, as a forced move does.
+
+        :raises NoValidHost: it lies on more than the root provider; the scheduler has to choose
+        """
+        local = off(self._before, self.shared_with(destination))
+        nested = off(on(local, self._source_tree), {self._source})
+        if nested or not local:
+            raise nova_exception.NoValidHost(
+                reason=f'instance {self._instance.uuid} holds allocations that cannot be copied to '
+                       f'another host; ask again without force')
+        amounts = {}
+        for held in local.values():
+            for name, amount in held.items():
+                amounts[name] = amounts.get(name, 0) + amount
+        self.take(destination, {destination: amounts})
+
+    def release(self, is_gone) -> None:
+        """Undo :meth:`take`; nothing if it never got as far as changing anything.
+
+        :raises PlacementError: see :func:`kronos_nova.placement.moves.revert`
+        """
+        if self._parties is not None:
+            held_source = bool(on(self._before, self._source_tree))
+            moves.revert(self._placement, self._parties, is_gone,
+                         before=None if held_source else self._before)
+
+
+class ClaimingScheduler:
+    """In the place of the scheduler's client: it chooses by a dry run, then we claim.
+
+    Nova's loop over destinations (skip a host that fails the live checks, try the next) goes on
+    unchanged above it.
+    """
+
+    def __init__(self, query_client, claim: Claim):
+        self._query_client = query_client
+        self._claim = claim
+
+    def select_destinations(self, context, spec, instance_uuids, **_kwargs):
+        """:raises NoValidHost: the scheduler refuses, or every host it names has no room left"""
+        spec = spec.obj_clone()
+        # The number that was booted together, once.
+        spec.num_instances = 1
+        spec = self._without_shared(context, spec)
+        while True:
+            selection = self._query_client.select_destinations(
+                context, spec, None, return_objects=True)[0][0]
+            request = self._take(spec, selection.compute_node_uuid)
+            if request is not None:
+                selection.allocation_request = jsonutils.dumps(request)
+                return [[selection]]
+            LOG.info('Host %s has no room left for instance %s.', selection.service_host,
+                     instance_uuids[0])
+            spec.ignore_hosts = [*(spec.ignore_hosts or ()), selection.service_host]
+
+    def _take(self, spec, destination: str):
+        """The allocation request that was claimed, None if there is no room."""
+        for request in self._claim.candidates(spec, destination)[:CANDIDATES_TO_TRY]:
+            try:
+                self._claim.take(destination, {
+                    uuid: held['resources'] for uuid, held in request['allocations'].items()})
+            except errors.InsufficientInventory:
+                continue
+            return request
+        return None
+
+    def _without_shared(self, context, spec):
+        """A named destination is asked of placement by ``in_tree``, which leaves sharing providers
+        out: what the instance keeps there must not be asked for."""
+        target = spec.requested_destination
+        if not (target and 'host' in target and target.host):
+            return spec
+        nodes = objects.ComputeNodeList.get_all_by_host(context, target.host)
+        return without_resources(spec, self._claim.shared_with(nodes[0].uuid))
+
+
+def without_resources(spec, allocations: Allocations):
+    """A copy of ``spec`` that does not ask for the resource classes in ``allocations``."""
+    if not allocations:
+        return spec
+    spec = spec.obj_clone()
+    nothing = {f'resources:{name}': '0' for held in allocations.values() for name in held}
+    spec.flavor.extra_specs = {**(spec.flavor.extra_specs or {}), **nothing}
+    return spec
+
+
+def _query(request, destination: str) -> str:
+    request.get_request_group(None).in_tree = destination
+    if request.get_num_of_suffixed_groups() >= 2 and not request.group_policy:
+        request.group_policy = 'none'
+    return request.to_querystring()

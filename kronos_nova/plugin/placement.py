@@ -1,0 +1,13 @@
+"""Placement as the Nova service that we run in is configured to reach it."""
+
+import functools
+
+import nova.utils
+
+from kronos_nova.placement.client import PlacementClient
+
+
+@functools.cache
+def client() -> PlacementClient:
+    """A client by ``[placement]`` of nova.conf, one a process."""
+    return PlacementClient(nova.utils.get_sdk_adapter('placement', admin=True))
