@@ -29,6 +29,10 @@ def parser():
     start.add_argument('--nova-conf', action='append', default=[], metavar='SECTION.OPTION=VALUE',
                        help='a further option of nova.conf; may be repeated')
     start.add_argument('--migration-seconds', type=float, default=3.0)
+    start.add_argument('--trace', type=pathlib.Path,
+                       help='an .npz with loads in percent to play, in place of synthetic days')
+    start.add_argument('--day-seconds', type=float, default=600.0,
+                       help='seconds in which a day of load passes')
     start.add_argument('--root', type=pathlib.Path, help='folder for its files')
     start.add_argument('--keep', action='store_true', help='leave the files after the end')
     start.add_argument('--detach', action='store_true',
@@ -46,7 +50,7 @@ def settings(arguments):
         section, _dot, option = name.partition('.')
         conf.setdefault(section, {})[option] = value
     plain = ('computes', 'conductors', 'conductor_workers', 'concurrency', 'kronos',
-             'migration_seconds', 'root', 'keep')
+             'migration_seconds', 'trace', 'day_seconds', 'root', 'keep')
     return Settings(nova_conf=conf, **{name: getattr(arguments, name) for name in plain})
 
 

@@ -14,6 +14,7 @@ from tests.e2e.box import processes
 from tests.e2e.box import schema
 from tests.e2e.box.client import Client
 from tests.e2e.box.mariadb import MariaDB
+from tests.e2e.box.prometheus import Monitoring
 from tests.e2e.box.rabbitmq import RabbitMQ
 from tests.e2e.box.settings import BoxError
 from tests.e2e.box.settings import Ports
@@ -41,6 +42,7 @@ class Cloud:
         self.glance = apis.Glance(self.root, self._ports)
         self.network = apis.NetworkStub(self.root, self._ports)
         self.nova_api = apis.NovaApi(self.root, self._ports)
+        self.monitoring = Monitoring(self.settings, self.root, self._ports)
         self.nova = nova.Nova(self.settings, self.root)
         self.client = Client(self.nova_api.url, self.placement.url, self.glance.url)
 
@@ -66,9 +68,10 @@ class Cloud:
             (self.root / folder).mkdir(parents=True, exist_ok=True)
         self._janitor.start()
         self._step('preparing the databases', self._prepare_databases)
-        self._step('starting MariaDB and RabbitMQ', self._start_backends)
-        self._step('starting placement, glance and the Nova services', self._start_services)
-        self._step('starting the compute hosts', self._start_computes)
+        self._step('starting MariaDB, RabbitMQ and Prometheus', self._start_backends)
+        self._step('starting placement, glance, nova-api, conductors and scheduler',
+                   self._start_services)
+        self._step(f'starting {self.settings.computes} compute hosts', self._start_computes)
 
     def _step(self, text, work):
         self._progress(text)
@@ -81,19 +84,22 @@ class Cloud:
 
     def _start_backends(self):
         timeout = self.settings.timeout
-        self.database.start(timeout)
         self.broker.start(timeout)
+        self.database.start(timeout)
+        self._configure()
+        self.monitoring.start({host: daemon.state_path / 'guests.json'
+                               for host, daemon in self.nova.computes.items()}, timeout)
 
     def _start_services(self):
-        self._configure()
         for part in (self.placement, self.glance, self.network):
             part.start()
         if self.settings.kronos:
             self.manage('db', 'sync')
         for part in (*self.nova.conductors, self.nova.scheduler, self.nova_api):
             part.start()
-        for api in (self.placement, self.glance, self.network):
-            api.process.wait_ready(self.settings.timeout)
+        # Only these: nova-compute ends if placement does not answer it at start.
+        for process in (self.placement.process, self.broker.server):
+            process.wait_ready(self.settings.timeout)
 
     def _configure(self):
         self.placement.configure(self.database)
@@ -101,7 +107,8 @@ class Cloud:
         endpoints = {'placement': self.placement.url, 'image': self.glance.url,
                      'network': self.network.url}
         shared = nova.options(self.settings, self.root, self.database, self.broker.url, endpoints)
-        kronos = {'kronos_database': {'connection': self.database.url('kronos')}}
+        kronos = {'kronos_database': {'connection': self.database.url('kronos')},
+                  'kronos_prometheus': {'url': self.monitoring.url}}
         layers = [shared, kronos if self.settings.kronos else {}, self.settings.nova_conf]
         conffile.write(self.nova.conf, *layers)
         # nova-compute refuses to reach the database by itself, and says so in its log.
@@ -114,7 +121,8 @@ class Cloud:
     def _start_computes(self):
         for daemon in self.nova.computes.values():
             daemon.start()
-        self.nova_api.process.wait_ready(self.settings.timeout)
+        for api in (self.glance, self.network, self.nova_api):
+            api.process.wait_ready(self.settings.timeout)
         self.wait_hosts()
 
     def wait_hosts(self):
@@ -168,7 +176,7 @@ class Cloud:
         return {'root': str(self.root), 'nova.conf': str(self.nova.conf),
                 'compute': f'{self.nova_api.url}/v2.1', 'placement': self.placement.url,
                 'image': self.glance.url, 'network': self.network.url,
-                'token': auth.TOKEN, 'broker': self.broker.url,
+                'prometheus': self.monitoring.url, 'token': auth.TOKEN, 'broker': self.broker.url,
                 'database': self.database.url('kronos')}
 
     # -- end

@@ -41,12 +41,13 @@ class RabbitMQ:
         return f'rabbit://guest:guest@{LOOPBACK}:{self.port}/'
 
     def start(self, timeout):
+        """Start it; ``server.wait_ready`` tells when it serves."""
         self._home.mkdir(parents=True, exist_ok=True)
         (self._home / 'plugins').write_text('[].\n')
         os.chmod(self._home, 0o700)
-        for process in (self.epmd, self.server):
-            process.start()
-            process.wait_ready(timeout)
+        self.epmd.start()
+        self.epmd.wait_ready(timeout)
+        self.server.start()
 
 
 def listens(port):

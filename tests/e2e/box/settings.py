@@ -45,7 +45,6 @@ class Settings:
     nova_conf: dict = dataclasses.field(default_factory=dict)
     keystone: bool = False
     neutron: bool = False
-    prometheus: bool = True
     trace: pathlib.Path | None = None
     day_seconds: float = 600.0
     migration_seconds: float = 3.0

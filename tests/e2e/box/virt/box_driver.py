@@ -22,7 +22,6 @@ import time
 
 import nova.conf
 from nova import exception
-from nova.compute import power_state
 from nova.virt import fake
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -61,6 +60,7 @@ class BoxDriver(fake.FakeDriverWithoutFakeNodes):
 
     def spawn(self, context, instance, *args, **kwargs):
         super().spawn(context, instance, *args, **kwargs)
+        self._guests.describe(instance)
         self._guests.save(self.instances)
 
     def destroy(self, context, instance, *args, **kwargs):
@@ -128,18 +128,24 @@ class Guests:
 
     def __init__(self, path):
         self._path = path
+        self._described = {}
 
     def load(self):
         instances = collections.OrderedDict()
         if self._path.exists():
             for uuid, guest in json.loads(self._path.read_text()).items():
                 instances[uuid] = fake.FakeInstance(guest['name'], guest['state'], uuid)
+                self._described[uuid] = guest
         return instances
 
+    def describe(self, instance):
+        self._described[instance.uuid] = {
+            'display_name': instance.display_name, 'vcpus': instance.flavor.vcpus,
+            'memory_mb': instance.flavor.memory_mb}
+
     def save(self, instances):
-        written = {uuid: {'name': guest.name, 'state': guest.state}
-                   for uuid, guest in list(instances.items())
-                   if guest.state != power_state.NOSTATE}
+        written = {uuid: {**self._described[uuid], 'name': guest.name, 'state': guest.state}
+                   for uuid, guest in list(instances.items())}
         partial = self._path.with_suffix(f'.{time.monotonic_ns()}')
         partial.write_text(json.dumps(written))
         os.replace(partial, self._path)

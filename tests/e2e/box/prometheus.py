@@ -1,0 +1,78 @@
+"""Debian's Prometheus, scraping the load exporter every second."""
+
+import json
+import sys
+
+import requests
+
+from tests.e2e.box.processes import Process
+from tests.e2e.box.processes import wait_for
+from tests.e2e.box.rabbitmq import listens
+from tests.e2e.box.settings import LOOPBACK
+
+CONFIG = """\
+global:
+  scrape_interval: 1s
+scrape_configs:
+  - job_name: load
+    static_configs:
+      - targets: ['{target}']
+"""
+
+
+class Monitoring:
+    """The exporter and its Prometheus."""
+
+    def __init__(self, settings, root, ports):
+        self._settings, self._root = settings, root
+        self.port, exporter_port = ports.take(), ports.take()
+        self.url = f'http://{LOOPBACK}:{self.port}'
+        self.target = f'{LOOPBACK}:{exporter_port}'
+        self.orders = root / 'load.json'
+        self._config = root / 'etc' / 'exporter.json'
+        self._scrapes = root / 'etc' / 'prometheus.yml'
+        self.exporter = Process(
+            'exporter', [sys.executable, '-m', 'tests.e2e.box.exporter', exporter_port,
+                         self._config], root, ready=lambda: listens(exporter_port))
+        self.process = Process(
+            'prometheus',
+            ['prometheus', f'--config.file={self._scrapes}', f'--web.listen-address={LOOPBACK}:'
+             f'{self.port}', f'--storage.tsdb.path={root / "prometheus"}', '--log.level=warn'],
+            root, ready=self._answers)
+
+    def start(self, guests, timeout):
+        """:param guests: host name -> the file with its guests"""
+        settings = self._settings
+        self._config.write_text(json.dumps({
+            'day_seconds': settings.day_seconds, 'orders': str(self.orders),
+            'trace': str(settings.trace) if settings.trace else None,
+            'vcpus': settings.vcpus, 'memory_mb': settings.memory_mb,
+            'guests': {host: str(file) for host, file in guests.items()}}))
+        self._scrapes.write_text(CONFIG.format(target=self.target))
+        for process in (self.exporter, self.process):
+            process.start()
+            process.wait_ready(timeout)
+
+    def set_load(self, instances):
+        """Say how busy guests are from now on; see ``load.Load``."""
+        partial = self.orders.with_suffix('.new')
+        partial.write_text(json.dumps({'instances': instances}))
+        partial.rename(self.orders)
+
+    def query(self, promql):
+        """An instant vector: a list of label dict and value."""
+        answer = requests.get(f'{self.url}/api/v1/query', params={'query': promql}, timeout=10)
+        answer.raise_for_status()
+        return [(sample['metric'], float(sample['value'][1]))
+                for sample in answer.json()['data']['result']]
+
+    def wait_series(self, promql, count, timeout=60):
+        """Wait until a query has ``count`` samples."""
+        return wait_for(lambda: len(found := self.query(promql)) >= count and found, timeout,
+                        f'{promql} has fewer than {count} samples', interval=0.5)
+
+    def _answers(self):
+        try:
+            return requests.get(f'{self.url}/-/ready', timeout=2).ok
+        except requests.ConnectionError:
+            return False
