@@ -1,0 +1,2 @@
+"""Where an instance may not go: each reason its own module and an entry point of
+``kronos_nova.constraints``."""

@@ -9,7 +9,6 @@ from kronos_nova import exception
 from kronos_nova.metrics import labels
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects.metrics import MetricQuery
-from kronos_nova.objects.metrics import Vector
 
 
 class State(enum.Enum):
@@ -38,31 +37,25 @@ class Health:
 
 
 def examine(source: MetricsSource, query: MetricQuery, host_label: str,
-            hosts: Iterable[str], oldest: float = float('-inf')) -> Health:
+            hosts: Iterable[str]) -> Health:
     """Ask ``query`` and judge the answer by the hosts that it should cover. Raises nothing of the
-    source's: an error is a state.
-
-    :param oldest: Unix seconds; a sample from before is as good as none. A Prometheus stamps the
-        samples of an instant query with the time of the evaluation, so this finds caches that
-        answer with old results, and clocks that differ.
-    """
+    source's: an error is a state."""
     try:
         vector = source.query(query)
+    except exception.MetricsStale as error:
+        return Health(state=State.STALE, detail=str(error), error=error)
     except exception.MetricsError as error:
         return Health(state=State.UNREACHABLE, detail=str(error), error=error)
-    fresh = tuple(sample for sample in vector.samples if sample.timestamp >= oldest)
-    diagnosis = labels.diagnose(Vector(fresh), host_label, hosts)
-    stale = len(vector.samples) - len(fresh)
+    diagnosis = labels.diagnose(vector, host_label, hosts)
     state = State.PARTIAL if diagnosis.missing or diagnosis.repeated else State.HEALTHY
-    return Health(state=State.STALE if stale else state,
-                  detail='; '.join([*vector.warnings, *_details(diagnosis, host_label, stale)]),
-                  diagnosis=diagnosis, out_of_range=_out_of_range(fresh, host_label, diagnosis))
+    return Health(state=state, detail=_detail(diagnosis, host_label, vector.warnings),
+                  diagnosis=diagnosis, out_of_range=_out_of_range(vector, host_label, diagnosis))
 
 
-def _out_of_range(samples, host_label, diagnosis):
+def _out_of_range(vector, host_label, diagnosis):
     known = set(diagnosis.matched)
     return tuple(sorted({
-        sample.labels[host_label] for sample in samples
+        sample.labels[host_label] for sample in vector.samples
         if sample.labels.get(host_label) in known and not _is_fraction(sample.value)}))
 
 
@@ -70,16 +63,15 @@ def _is_fraction(value):
     return not math.isnan(value) and 0.0 <= value <= 1.0
 
 
-def _details(diagnosis, host_label, stale):
-    if stale:
-        yield (f'{stale} samples are too old: compare the clocks of this host and of Prometheus, '
-               'and look for a cache between them')
+def _detail(diagnosis, host_label, warnings):
+    parts = list(warnings)
     if diagnosis.missing:
         total = len(diagnosis.matched) + len(diagnosis.missing)
-        yield f'{len(diagnosis.missing)} of {total} hosts have no series'
+        parts.append(f'{len(diagnosis.missing)} of {total} hosts have no series')
     if diagnosis.repeated:
-        yield (f'{len(diagnosis.repeated)} hosts have more than one: aggregate with '
-               f'"by ({host_label})"')
+        parts.append(f'{len(diagnosis.repeated)} hosts have more than one: aggregate with '
+                     f'"by ({host_label})"')
     if diagnosis.proposal:
-        yield (f'{diagnosis.proposal.matches} would match with '
-               f'{diagnosis.proposal.remedy(host_label)}')
+        parts.append(f'{diagnosis.proposal.matches} would match with '
+                     f'{diagnosis.proposal.remedy(host_label)}')
+    return '; '.join(parts)

@@ -1,0 +1,1 @@
+"""Choose moves: each planner an entry point of ``kronos_nova.planners``."""

@@ -1,0 +1,8 @@
+"""What an operator asks for: the policies file, validated."""
+
+from kronos_nova.policies.loader import load
+from kronos_nova.policies.loader import parse
+from kronos_nova.policies.models import Policy
+from kronos_nova.policies.models import PolicySet
+
+__all__ = ('Policy', 'PolicySet', 'load', 'parse')

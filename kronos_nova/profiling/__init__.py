@@ -1,0 +1,7 @@
+"""What each instance adds to its host's load."""
+
+from kronos_nova.profiling.weights import Placed
+from kronos_nova.profiling.weights import Weights
+from kronos_nova.profiling.weights import profile
+
+__all__ = ('Placed', 'Weights', 'profile')

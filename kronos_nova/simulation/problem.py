@@ -52,6 +52,9 @@ class Problem:
         where a host has none
     demands : float64 (V, C)
     groups : server groups with a member here
+    evacuable : bool (V,), may be moved by the evacuator; None means as
+        ``movable``
+    draining : bool (H,), disabled but up: the evacuator empties them; None means no host
     """
 
     hosts: tuple[str, ...]
@@ -73,3 +76,5 @@ class Problem:
     limits: np.ndarray
     demands: np.ndarray
     groups: tuple[Group, ...] = ()
+    evacuable: np.ndarray | None = None
+    draining: np.ndarray | None = None

@@ -20,6 +20,7 @@ FLOORS = (
     ('cmd', 'osc'),
 )
 SIDEWAYS = {
+    ('scoring', 'simulation'), ('profiling', 'simulation'),
     ('constraints', 'simulation'), ('planners', 'simulation'), ('planners', 'constraints'),
     ('claims', 'db'), ('record', 'engine'),
 }

@@ -1,0 +1,56 @@
+"""What a cycle knows of the cycles before it."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import field
+
+INDEFINITE = -1
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PastMove:
+    """A migration that ended well; ``ended_at`` in Unix seconds."""
+
+    instance_uuid: str
+    source: str
+    destination: str
+    ended_at: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """What is cooling, and what happened lately.
+
+    aggregates, instances : name or uuid to the seconds of cooldown left; 0 and less is over
+    quarantines : uuid to seconds left, or :data:`INDEFINITE`
+    imbalanced : aggregate to how many cycles in a row before this one found it imbalanced
+    moves : migrations that ended within the longest window one looks back
+    """
+
+    aggregates: Mapping[str, float] = field(default_factory=dict)
+    instances: Mapping[str, float] = field(default_factory=dict)
+    quarantines: Mapping[str, float] = field(default_factory=dict)
+    imbalanced: Mapping[str, int] = field(default_factory=dict)
+    moves: tuple[PastMove, ...] = ()
+
+    def clamped(self, aggregate: float, instance: float, quarantine: float) -> 'Memory':
+        """The same with nothing longer than the durations (seconds) that are configured now.
+
+        :param quarantine: -1 lets any duration stand; an indefinite quarantine always stands
+        """
+        return dataclasses.replace(
+            self,
+            aggregates={k: min(v, aggregate) for k, v in self.aggregates.items()},
+            instances={k: min(v, instance) for k, v in self.instances.items()},
+            quarantines={k: v if INDEFINITE in (v, quarantine) else min(v, quarantine)
+                         for k, v in self.quarantines.items()})
+
+    def is_cooling(self, aggregate: str) -> bool:
+        return self.aggregates.get(aggregate, 0) > 0
+
+    def hold_on(self, instance_uuid: str) -> str | None:
+        """``quarantine`` or ``cooldown`` if one of them is upon the instance."""
+        left = self.quarantines.get(instance_uuid, 0)
+        if left > 0 or left == INDEFINITE:
+            return 'quarantine'
+        return 'cooldown' if self.instances.get(instance_uuid, 0) > 0 else None

@@ -1,0 +1,138 @@
+"""From a snapshot and what was measured to the problem of one aggregate."""
+
+import dataclasses
+
+import numpy as np
+
+from kronos_nova import exception
+from kronos_nova import profiling
+from kronos_nova import simulation
+from kronos_nova.constraints import standing
+from kronos_nova.cooldown import Memory
+from kronos_nova.engine.carried import Carried
+from kronos_nova.engine.measure import Feed
+from kronos_nova.engine.measure import Load
+from kronos_nova.engine.options import EngineOptions
+from kronos_nova.objects import metrics
+from kronos_nova.objects.snapshot import Host
+from kronos_nova.objects.snapshot import Instance
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies import Policy
+from kronos_nova.simulation import Problem
+
+PACK = 'pack'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """One aggregate (or the pool): its hosts by name and the instances on them by uuid, where the
+    moves planned for other aggregates leave them."""
+
+    name: str
+    hosts: tuple[Host, ...]
+    instances: tuple[Instance, ...]
+
+    @property
+    def available(self) -> np.ndarray:
+        """bool (H,)"""
+        return np.array([host.service.is_available for host in self.hosts], dtype=bool)
+
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        return tuple(host.name for host in self.hosts)
+
+    @property
+    def vm_host(self) -> np.ndarray:
+        """intp (V,)"""
+        index = {name: position for position, name in enumerate(self.host_names)}
+        return np.array([index[instance.host] for instance in self.instances], dtype=np.intp)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A problem, and the instances that no planner is asked about.
+
+    held : instance index to a word of :data:`~kronos_nova.objects.plan.SKIP_REASONS`, or to '' on a
+        host that live migration cannot leave: such instances are not even considered
+    """
+
+    problem: Problem
+    held: dict[int, str]
+    warnings: tuple[str, ...] = ()
+
+
+def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, carried: Carried,
+          memory: Memory, options: EngineOptions) -> Case:
+    """The arrays of an aggregate."""
+    policies, vm_host = load.policies, scope.vm_host
+    scale = np.where(np.isnan(load.host_scale), 1.0, load.host_scale)
+    weights, warnings = _weights(scope, load, feed, scale, vm_host)
+    held = _held(scope, weights, carried, memory, options)
+    free = np.ones(len(scope.instances), dtype=bool)
+    free[list(held)] = False
+    settled = np.array([standing.wish(instance, options.opt_out) == standing.ONLY_EVACUATE
+                        for instance in scope.instances], dtype=bool)
+    available = scope.available & load.measured
+    vms = tuple(instance.uuid for instance in scope.instances)
+    placement = simulation.resources(scope.hosts, scope.instances, vm_host)
+    problem = Problem(
+        hosts=scope.host_names, vms=vms, policies=tuple(p.name for p in policies),
+        resource_classes=placement.classes,
+        policy_weights=np.array([policy.weight for policy in policies]),
+        thresholds=np.array([_threshold(policy) for policy in policies]),
+        scores=np.nan_to_num(load.scores) + carried.shift(scope.host_names, policies),
+        weights=np.nan_to_num(weights), host_scale=scale,
+        capacity_scores=load.capacity + carried.shift(scope.host_names, policies),
+        capacity_thresholds=np.array([
+            np.inf if policy.capacity_threshold is None else policy.capacity_threshold
+            for policy in policies]),
+        vm_host=vm_host, memory_mb=np.array([i.memory_mb for i in scope.instances], dtype=np.int64),
+        movable=free & ~settled & available[vm_host], available=available,
+        used=placement.used + carried.held_back(scope.host_names, placement.classes),
+        limits=placement.limits, demands=placement.demands,
+        groups=simulation.groups(snapshot.server_groups, vms),
+        evacuable=free, draining=np.array([host.service.is_evacuable for host in scope.hosts]))
+    for vm in np.flatnonzero(free & settled & available[vm_host]):
+        held[int(vm)] = 'excluded'
+    return Case(problem=problem, held=held, warnings=warnings)
+
+
+def _threshold(policy: Policy) -> float:
+    """Packing makes hosts unequal on purpose, so there no imbalance is too large."""
+    return np.inf if policy.mode == PACK else policy.threshold
+
+
+def _weights(scope, load, feed, scale, vm_host):
+    """float64 (V, P), NaN = not known; and warnings."""
+    columns, warnings = [np.zeros((len(scope.instances), 0))], []
+    for number, policy in enumerate(load.policies):
+        try:
+            vector = feed.vector(policy, metrics.VM_PROFILE)
+        except exception.MetricsError as error:
+            warnings.append(f'{policy.name}: the profile is missing, every instance takes the '
+                            f'fallback: {error}')
+            vector = metrics.Vector(samples=())
+        found = profiling.profile(policy, vector, profiling.Placed(
+            scope.instances, vm_host, load.scores[:, number], scale[:, number]))
+        columns.append(found.values)
+        warnings += [f'{policy.name}: {warning}' for warning in found.warnings]
+    return np.column_stack(columns), tuple(warnings)
+
+
+def _held(scope, weights, carried, memory, options):
+    unknown = np.isnan(weights).any(axis=1)
+    hosts = {host.name: host.service for host in scope.hosts}
+    held = {}
+    for position, instance in enumerate(scope.instances):
+        service = hosts[instance.host]
+        if not (service.is_available or service.is_evacuable):
+            held[position] = ''
+            continue
+        reason = standing.obstacle(instance, options.opt_out) or memory.hold_on(instance.uuid)
+        if reason is None and instance.uuid in carried.moved:
+            reason = 'cooldown'
+        if reason is None and unknown[position]:
+            reason = 'no_profile'
+        if reason:
+            held[position] = reason
+    return held

@@ -1,0 +1,111 @@
+"""Reads every load once a cycle, and splits it among the aggregates."""
+
+import dataclasses
+
+import numpy as np
+
+from kronos_nova import exception
+from kronos_nova import scoring
+from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.objects import metrics
+from kronos_nova.objects.metrics import Vector
+from kronos_nova.policies import Policy
+
+FRACTION = scoring.Range(0.0, 1.0)
+NOT_NEGATIVE = scoring.Range(0.0, float('inf'))
+
+_PROMQL = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile_query',
+           metrics.CAPACITY: 'capacity_query', metrics.HOST_CAPACITY: 'host_capacity_query'}
+
+
+class Feed:
+    """The answers of a metrics source, each asked for once."""
+
+    def __init__(self, source: MetricsSource):
+        self._source = source
+        self._answers = {}
+
+    def vector(self, policy: Policy, kind: str) -> Vector:
+        """The answer to a policy's query; empty if the policy has none of that kind.
+
+        :raises MetricsError: there is no usable answer
+        """
+        key = policy.name, kind
+        if key not in self._answers:
+            self._answers[key] = self._ask(policy, kind)
+        answer = self._answers[key]
+        if isinstance(answer, exception.MetricsError):
+            raise answer
+        return answer
+
+    def _ask(self, policy, kind):
+        promql = getattr(policy, _PROMQL[kind])
+        if promql is None:
+            return Vector(samples=())
+        try:
+            return self._source.query(metrics.MetricQuery(policy.name, kind, promql))
+        except exception.MetricsError as error:
+            return error
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What is known of the hosts of one aggregate.
+
+    policies : those with data
+    no_data : name of each other one to why it has none
+    scores, capacity : float64 (H, P); NaN = not measured, or the policy has no such query
+    host_scale : float64 (H, P), 1 / capacity in the profile's unit, 1 if the profile is a fraction
+    measured : bool (H,), whether all that a policy asks for is known
+    """
+
+    policies: tuple[Policy, ...]
+    no_data: dict[str, str]
+    scores: np.ndarray
+    capacity: np.ndarray
+    host_scale: np.ndarray
+    measured: np.ndarray
+    warnings: tuple[str, ...] = ()
+
+
+def measure(feed: Feed, policies: tuple[Policy, ...], hosts: tuple[str, ...],
+            available: np.ndarray, rules: scoring.Rules) -> Load:
+    """Score the hosts by every policy."""
+    good, no_data, warnings = [], {}, []
+    for policy in policies:
+        try:
+            readings = list(_readings(feed, policy, hosts, available, rules))
+            problems = [problem for reading in readings for problem in reading.problems]
+        except exception.MetricsError as error:
+            problems = [str(error)]
+        if problems:
+            no_data[policy.name] = '; '.join(problems)
+        else:
+            good.append((policy, readings))
+            warnings += [f'{policy.name}: {warning}'
+                         for reading in readings for warning in reading.warnings]
+    columns = [np.column_stack([np.zeros((len(hosts), 0))]
+                               + [readings[n].values for _, readings in good]) for n in range(3)]
+    scores, capacity, sizes = columns
+    wanted = np.array([policy.capacity_query is not None for policy, _ in good], dtype=bool)
+    return Load(
+        policies=tuple(policy for policy, _ in good), no_data=no_data, scores=scores,
+        capacity=capacity, host_scale=1.0 / sizes, warnings=tuple(warnings),
+        measured=~(np.isnan(scores) | np.isnan(capacity) & wanted | np.isnan(sizes)).any(axis=1))
+
+
+def _readings(feed, policy, hosts, available, rules):
+    """Scores, capacity values and sizes."""
+    def read(kind, allowed):
+        return scoring.read(feed.vector(policy, kind), policy.host_label, hosts, available,
+                            allowed, rules)
+
+    yield read(metrics.IMBALANCE, FRACTION)
+    if policy.capacity_query is None:
+        yield scoring.Readings(np.full(len(hosts), np.nan))
+    else:
+        yield read(metrics.CAPACITY, NOT_NEGATIVE)
+    if policy.host_capacity_query is None:
+        yield scoring.Readings(np.ones(len(hosts)))
+    else:
+        yield read(metrics.HOST_CAPACITY, scoring.Range(1e-6, float('inf')))

@@ -1,0 +1,45 @@
+"""What the engine goes by, as plain values."""
+
+import dataclasses
+
+from kronos_nova.constraints.standing import OptOut
+from kronos_nova.objects.snapshot import UNASSIGNED
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions:
+    """The options of ``[kronos]`` that bear on a plan, with the same names and units.
+
+    aggregates : names, or None for every aggregate there is
+    budget : moves a cycle may plan in an aggregate; None leaves it to the policies
+    max_sample_age : seconds; None accepts samples of any age
+    """
+
+    aggregates: tuple[str, ...] | None = None
+    include_unassigned_hosts: bool = True
+    spread_planner: str = 'greedy'
+    pack_planner: str = 'ffd'
+    budget: int | None = None
+    evacuate_disabled_hosts: bool = False
+    enforce_hard_affinity: bool = False
+    enforce_soft_affinity: bool = False
+    restrict_to_az: bool = False
+    planning_time_limit: float = 10.0
+    overload_ceiling: float = 0.95
+    min_coverage: float = 1.0
+    max_sample_age: float | None = None
+    opt_out: OptOut = OptOut()
+
+    def scopes(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """What to plan, in order: of the aggregates called ``names`` those in scope, and the
+        pool."""
+        wanted = sorted(names) if self.aggregates is None else sorted(set(self.aggregates))
+        return (*wanted, *([UNASSIGNED] if self.include_unassigned_hosts else []))
+
+
+def from_conf(conf) -> EngineOptions:
+    """Read a ``ConfigOpts`` on which :func:`kronos_nova.conf.register_opts` was called."""
+    group = conf.kronos
+    plain = {field.name: getattr(group, field.name) for field in dataclasses.fields(EngineOptions)
+             if field.name in group}
+    return EngineOptions(**{**plain, 'aggregates': tuple(group.aggregates)})

@@ -1,0 +1,81 @@
+"""Runs the planners over one aggregate, one budget for all of them."""
+
+import dataclasses
+
+from kronos_nova.constraints.base import Constraints
+from kronos_nova.engine.options import EngineOptions
+from kronos_nova.objects.plan import Move
+from kronos_nova.planners import registry as planners
+from kronos_nova.planners.affinity import violations
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import Step
+from kronos_nova.planners.evacuate import waiting
+from kronos_nova.planners.outcome import Outlook
+from kronos_nova.simulation import Problem
+from kronos_nova.simulation import State
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Passes:
+    """What is wrong in an aggregate, and so which planners have something to do."""
+
+    evacuate: bool
+    repair: bool
+    balance: bool
+
+    @property
+    def is_idle(self) -> bool:
+        return not (self.evacuate or self.repair or self.balance)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """Where planning ended: ``steps`` are (phase, step) of all passes, ``state`` is after them."""
+
+    state: State
+    steps: tuple[tuple[str, Step], ...]
+    budget_left: int
+
+    def moves(self) -> tuple[Move, ...]:
+        """The steps by name."""
+        problem = self.state.problem
+        return tuple(Move(
+            order=order, phase=phase, instance_uuid=problem.vms[step.vm],
+            source=problem.hosts[step.source], destination=problem.hosts[step.destination],
+            memory_mb=int(problem.memory_mb[step.vm]), combined_after=step.combined_after,
+            reason=f'{step.reason}; {problem.memory_mb[step.vm]} MiB to copy',
+            depends_on=tuple(earlier + 1 for earlier in step.depends_on))
+            for order, (phase, step) in enumerate(self.steps, start=1))
+
+
+def needed(problem: Problem, mode: str, options: EngineOptions) -> Passes:
+    """Look at an aggregate before any move."""
+    state = State(problem)
+    enforced = {True: options.enforce_hard_affinity, False: options.enforce_soft_affinity}
+    return Passes(
+        evacuate=options.evacuate_disabled_hosts and len(waiting(state)) > 0,
+        repair=any(enforced[group.hard] and violations(state, group) for group in problem.groups),
+        balance=mode == 'pack' or not Outlook(state).is_balanced)
+
+
+def run(problem: Problem, constraints: Constraints, passes: Passes, planner: str,
+        options: EngineOptions, limits: Limits) -> Chosen:
+    """Evacuate, repair, balance: each from where the one before ended."""
+    state, steps = State(problem), []
+    for runner in _runners(passes, planner, options):
+        left = dataclasses.replace(limits, budget=limits.budget - len(steps))
+        first = len(steps)
+        steps += [(runner.phase, dataclasses.replace(
+            step, depends_on=tuple(earlier + first for earlier in step.depends_on)))
+            for step in runner.plan(state, constraints, left)]
+    return Chosen(state=state, steps=tuple(steps), budget_left=limits.budget - len(steps))
+
+
+def _runners(passes, planner, options):
+    if passes.evacuate:
+        yield planners.load('evacuate')
+    if passes.repair:
+        yield planners.load('affinity', hard=options.enforce_hard_affinity,
+                            soft=options.enforce_soft_affinity)
+    if passes.balance or not passes.is_idle:
+        yield planners.load(planner)

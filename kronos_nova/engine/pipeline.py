@@ -1,0 +1,208 @@
+"""One cycle: from what was read to what is to be moved, and why."""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from kronos_nova import exception
+from kronos_nova import scoring
+from kronos_nova.constraints import registry
+from kronos_nova.constraints.base import Rules
+from kronos_nova.cooldown import Memory
+from kronos_nova.engine import explain
+from kronos_nova.engine import passes
+from kronos_nova.engine.build import Scope
+from kronos_nova.engine.build import build
+from kronos_nova.engine.carried import Carried
+from kronos_nova.engine.measure import Feed
+from kronos_nova.engine.measure import Load
+from kronos_nova.engine.measure import measure
+from kronos_nova.engine.options import EngineOptions
+from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.objects import plan
+from kronos_nova.objects.plan import AggregateReport
+from kronos_nova.objects.plan import CycleReport
+from kronos_nova.objects.plan import Move
+from kronos_nova.objects.plan import PolicyReport
+from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.evacuate import preflight
+from kronos_nova.policies import PolicySet
+from kronos_nova.simulation import State
+
+HYPERVISORS = frozenset(('QEMU', 'KVM'))
+VETO_ROUNDS = 20
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a cycle reaches out to.
+
+    source : answers the policies' queries
+    clock : monotonic seconds, for the time limit and the time taken
+    now : Unix seconds of the cycle, against which samples and migrations are old or new
+    refuses : why Nova's scheduler would not let a move be made, or None if it would; asked once for
+        every move that was chosen, never for others
+    """
+
+    source: MetricsSource
+    clock: Callable[[], float]
+    now: float
+    refuses: Callable[[Move], str | None] = lambda move: None
+
+
+def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
+               surroundings: Surroundings, memory: Memory | None = None) -> CycleReport:
+    """Plan every aggregate in scope. Nothing is changed anywhere.
+
+    How the rest of Kronos gets in:
+
+    * ``memory`` tells what is cooling or quarantined (seconds left); an aggregate that cools is
+      reported and not planned, an instance that does stays where it is.
+    * Which aggregates are planned is ``options.aggregates``: whoever calls leaves out those whose
+      automation is ``off``, or that another worker holds, with ``dataclasses.replace``. What may be
+      done with a plan is not decided here.
+    * ``surroundings.refuses`` is Nova's scheduler in a dry run. It is asked about every move of a
+      finished plan, in order; a refusal masks that pair of instance and host and the aggregate is
+      planned again, until nothing is refused.
+
+    Aggregates that share hosts are planned one from where the other ends. The answer does not
+    depend on the order in which anything was read, nor on the clock, unless the time limit is
+    reached.
+
+    :raises ConfigurationError: an aggregate or a planner of that name does not exist
+    """
+    started = surroundings.clock()
+    cycle = _Cycle(snapshot, policies, options, surroundings, memory or Memory())
+    names = options.scopes(tuple(aggregate.name for aggregate in snapshot.aggregates))
+    reports = tuple(cycle.plan(scope) for scope in map(cycle.scope, names)
+                    if scope.hosts or scope.name != UNASSIGNED)
+    return CycleReport(planning_seconds=surroundings.clock() - started, aggregates=reports)
+
+
+class _Cycle:
+    def __init__(self, snapshot, policies, options, surroundings, memory):
+        self.snapshot, self.policies, self.options = snapshot, policies, options
+        self.surroundings, self.memory = surroundings, memory
+        self.feed = Feed(surroundings.source)
+        self.carried = Carried()
+        self.rules = Rules(restrict_to_az=options.restrict_to_az)
+
+    def scope(self, name) -> Scope:
+        """The hosts and instances of an aggregate that Kronos can do anything with."""
+        try:
+            names = set(self.snapshot.hosts_of(name))
+        except KeyError as error:
+            raise exception.ConfigurationError(
+                what=f'aggregate "{name}"', problem='there is no aggregate of that name',
+                remedy='Correct [kronos] aggregates, or create it') from error
+        hosts = tuple(sorted((host for host in self.snapshot.hosts if host.name in names
+                              and host.hypervisor_type.upper() in HYPERVISORS),
+                             key=lambda host: host.name))
+        names = {host.name for host in hosts}
+        placed = (self.carried.place(instance) for instance in self.snapshot.instances)
+        return Scope(name=name, hosts=hosts, instances=tuple(sorted(
+            (i for i in placed if i.host in names), key=lambda i: i.uuid)))
+
+    def plan(self, scope: Scope) -> AggregateReport:
+        load = self.measure(scope)
+        if not load.policies:
+            return self.report(scope, load, plan.NO_DATA)
+        case = build(scope, load, self.feed, self.snapshot, self.carried, self.memory, self.options)
+        needed = passes.needed(case.problem, self.policies.mode, self.options)
+        before = State(case.problem)
+        if self.policies.mode == 'pack' and load.no_data:  # how full hosts are is not known
+            return self.report(scope, load, plan.NO_DATA, before, before)
+        if needed.is_idle or self.memory.is_cooling(scope.name):
+            return self.report(scope, load, plan.BALANCED if needed.is_idle else plan.COOLING,
+                               before, before)
+        chosen, constraints = self.choose(case, needed)
+        self.carried.add(chosen.state, [step for _phase, step in chosen.steps])
+        reasons = case.held | explain.stayed(chosen.state, constraints, chosen.budget_left,
+                                             self.policies.mode == 'pack')
+        report = self.report(scope, load, plan.PLANNED if chosen.steps else plan.NO_MOVE, before,
+                             chosen.state)
+        return dataclasses.replace(
+            report, moves=chosen.moves(), not_moved=explain.skips(reasons, case.problem.vms),
+            hosts_emptied=_emptied(before, chosen.state),
+            warnings=(*load.warnings, *case.warnings,
+                      *(self.blocked(case, constraints) if needed.evacuate else ())))
+
+    def measure(self, scope) -> Load:
+        age = self.options.max_sample_age
+        rules = scoring.Rules(
+            min_coverage=self.options.min_coverage,
+            oldest=float('-inf') if age is None else self.surroundings.now - age)
+        return measure(self.feed, self.policies.active, scope.host_names, scope.available, rules)
+
+    def choose(self, case, needed):
+        """Plan until the scheduler refuses nothing; what it refuses is masked."""
+        vetoes, asked = {}, {}
+        for _round in range(VETO_ROUNDS):
+            constraints = registry.load(case.problem, self.snapshot, dataclasses.replace(
+                self.rules, vetoes=vetoes))
+            chosen = passes.run(case.problem, constraints, needed, self.planner, self.options,
+                                self.limits())
+            refused = self.refused(chosen.moves(), asked)
+            if not refused:
+                return chosen, constraints
+            vetoes = vetoes | refused
+        return dataclasses.replace(chosen, state=State(case.problem), steps=()), constraints
+
+    def refused(self, moves, asked):
+        """(instance, host) to the reason; ``asked`` remembers the answers."""
+        for move in moves:
+            pair = move.instance_uuid, move.destination
+            if pair not in asked:
+                asked[pair] = self.surroundings.refuses(move)
+        pairs = ((move.instance_uuid, move.destination) for move in moves)
+        return {pair: asked[pair] for pair in pairs if asked[pair] is not None}
+
+    @property
+    def planner(self):
+        return (self.options.pack_planner if self.policies.mode == 'pack'
+                else self.options.spread_planner)
+
+    def limits(self) -> Limits:
+        clock = self.surroundings.clock
+        return Limits(
+            budget=self.policies.budget if self.options.budget is None else self.options.budget,
+            clock=clock, deadline=clock() + self.options.planning_time_limit,
+            overload_ceiling=self.options.overload_ceiling)
+
+    def blocked(self, case, constraints):
+        """What an operator must know of hosts that cannot be emptied."""
+        held = {vm: f'it is {reason}' for vm, reason in case.held.items()}
+        for found in preflight(State(case.problem), constraints, held):
+            if found.blocked:
+                first = min(found.blocked)
+                yield (f'{found.host} cannot be emptied: {len(found.blocked)} of '
+                       f'{found.instances} instances are blocked, such as {first}: '
+                       f'{found.blocked[first]}')
+
+    def report(self, scope, load, outcome, before=None, after=None) -> AggregateReport:
+        rows = {name: PolicyReport(name=name, state='no_data', detail=detail, weight=policy.weight,
+                                   threshold=policy.threshold)
+                for policy in self.policies.active for name, detail in load.no_data.items()
+                if policy.name == name}
+        if before is not None:
+            for number, policy in enumerate(load.policies):
+                rows[policy.name] = PolicyReport(
+                    name=policy.name, state='ok', weight=policy.weight, threshold=policy.threshold,
+                    imbalance_before=float(before.imbalances()[number]),
+                    imbalance_after=float(after.imbalances()[number]))
+        return AggregateReport(
+            name=scope.name, outcome=outcome, mode=self.policies.mode, planner=self.planner,
+            policies=tuple(rows[name] for name in sorted(rows)),
+            combined_before=None if before is None else before.combined(),
+            combined_after=None if after is None else after.combined(), warnings=load.warnings)
+
+
+def _emptied(before, after):
+    """Names of the hosts that have instances before and none after."""
+    size = len(before.problem.hosts)
+    emptied = (np.bincount(before.vm_host, minlength=size) > 0) & (
+        np.bincount(after.vm_host, minlength=size) == 0)
+    return tuple(before.problem.hosts[host] for host in np.flatnonzero(emptied))

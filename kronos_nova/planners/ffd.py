@@ -1,0 +1,47 @@
+"""``ffd``: first fit decreasing, the simple way to free hosts."""
+
+import numpy as np
+
+from kronos_nova.constraints.base import Constraints
+from kronos_nova.objects.plan import PACK
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import Step
+from kronos_nova.planners.outcome import Outlook
+from kronos_nova.planners.outcome import take
+from kronos_nova.simulation import State
+
+
+class FirstFitDecreasing:
+    """Drains the coldest host first, its heaviest instance first, each to the fullest host that may
+    take it. A host that took an instance is not drained, nor does a drained or empty one take
+    any."""
+
+    phase = PACK
+
+    def plan(self, state: State, constraints: Constraints, limits: Limits) -> list[Step]:
+        problem, steps = state.problem, []
+        weights = problem.policy_weights
+        drained, took = np.zeros((2, len(problem.hosts)), dtype=bool)
+        empty = np.bincount(state.vm_host, minlength=len(problem.hosts)) == 0
+        for host in np.argsort(state.scores @ weights, kind='stable'):
+            if took[host] or empty[host] or not problem.available[host]:
+                continue
+            drained[host] = True
+            for vm in self._heaviest_first(state, host):
+                if len(steps) >= limits.budget or limits.is_over:
+                    return steps
+                permitted = constraints.mask(state, int(vm)) & ~drained & ~empty
+                if permitted.any():
+                    load = np.where(permitted, state.scores @ weights, -np.inf)
+                    target = int(load.argmax())
+                    took[target] = True
+                    steps.append(take(Outlook(state), int(vm), target,
+                                      f'empties {problem.hosts[host]}'))
+        return steps
+
+    @staticmethod
+    def _heaviest_first(state, host):
+        problem = state.problem
+        vms = np.flatnonzero((state.vm_host == host) & problem.movable)
+        combined = problem.weights[vms] @ problem.policy_weights
+        return vms[np.argsort(-combined, kind='stable')]

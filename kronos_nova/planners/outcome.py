@@ -1,0 +1,113 @@
+"""What a move would do to the imbalances, for many moves at once."""
+
+import numpy as np
+
+from kronos_nova.planners.base import Step
+from kronos_nova.simulation import TOLERANCE
+from kronos_nova.simulation import State
+
+
+class Outlook:
+    """Answers for one state; made anew once it has changed.
+
+    A move changes two hosts, so the highest score afterwards is that of one of the two or else the
+    highest of three that is neither: three hosts from each end of a policy are all one needs.
+    """
+
+    def __init__(self, state: State):
+        self.state = state
+        self.problem = state.problem
+        self._hosts = np.flatnonzero(self.problem.available)
+        counted = state.scores[self._hosts]
+        self.imbalances = state.imbalances()
+        self.tops = [self._ends(-counted[:, p]) for p in range(counted.shape[1])]
+        self.bottoms = [self._ends(counted[:, p]) for p in range(counted.shape[1])]
+
+    def _ends(self, keys):
+        """Indexes of the three hosts with the smallest keys, in that order."""
+        few = np.argpartition(keys, 2)[:3] if len(keys) > 3 else np.arange(len(keys))
+        return self._hosts[few[np.argsort(keys[few], kind='stable')]]
+
+    @property
+    def combined(self) -> float:
+        return float(self.imbalances @ self.problem.policy_weights)
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether every policy is at or below its threshold."""
+        return bool((self.imbalances <= self.problem.thresholds + TOLERANCE).all())
+
+    def after(self, vms, destinations) -> np.ndarray:
+        """float64 (..., P): the imbalances after each move; both arguments broadcast."""
+        vms, destinations = np.broadcast_arrays(vms, destinations)
+        sources = self.state.vm_host[vms]
+        result = np.empty((*vms.shape, len(self.problem.policies)))
+        for policy in range(result.shape[-1]):
+            result[..., policy] = self._after(policy, vms, sources, destinations)
+        return result
+
+    def _after(self, policy, vms, sources, destinations):
+        problem, scores = self.problem, self.state.scores[:, policy]
+        weight = problem.weights[vms, policy]
+        left = scores[sources] - weight * problem.host_scale[sources, policy]
+        entered = scores[destinations] + weight * problem.host_scale[destinations, policy]
+        counts = problem.available[sources]
+        counts_too = problem.available[destinations]
+        high = self._beyond(self.tops[policy], scores, -np.inf, sources, destinations)
+        low = self._beyond(self.bottoms[policy], scores, np.inf, sources, destinations)
+        for values, counted in ((left, counts), (entered, counts_too)):
+            high = np.maximum(high, np.where(counted, values, -np.inf))
+            low = np.minimum(low, np.where(counted, values, np.inf))
+        return np.where(high >= low, high - low, 0.0)
+
+    @staticmethod
+    def _beyond(ends, scores, nothing, sources, destinations):
+        """The first of the ends that is neither source nor destination."""
+        result = np.full(sources.shape, nothing)
+        for host in ends[::-1]:
+            untouched = (sources != host) & (destinations != host)
+            result = np.where(untouched, scores[host], result)
+        return result
+
+    def accepts(self, after) -> np.ndarray:
+        """bool (...): no policy gets worse and ends above its threshold."""
+        worse = after > self.imbalances + TOLERANCE
+        return ~(worse & (after > self.problem.thresholds + TOLERANCE)).any(axis=-1)
+
+    def decrease(self, after) -> np.ndarray:
+        """float64 (...): by how much the combined imbalance falls."""
+        return self.combined - after @ self.problem.policy_weights
+
+
+def take(outlook: Outlook, vm: int, destination: int, why: str) -> Step:
+    """Make a move, and tell what it does to every policy."""
+    state = outlook.state
+    source = state.move(vm, destination)
+    effect = ', '.join(
+        f'{name} {before:.3f} to {after:.3f}' for name, before, after in
+        zip(state.problem.policies, outlook.imbalances, state.imbalances(), strict=True))
+    return Step(vm=vm, source=source, destination=destination, combined_after=state.combined(),
+                reason=f'{why}: imbalance {effect}')
+
+
+def gentlest(outlook: Outlook, vms, mask_of) -> tuple[int, int] | None:
+    """The accepted move of one of ``vms`` after which the combined imbalance is lowest, as
+    (instance, destination); ties as in ``greedy``. None if there is none.
+
+    :param mask_of: instance to bool (H,), where it may go
+    """
+    best, chosen = np.inf, []
+    weights = outlook.problem.policy_weights
+    for vm in vms:
+        hosts = np.flatnonzero(mask_of(vm))
+        if not len(hosts):
+            continue
+        after = outlook.after(np.full(len(hosts), vm), hosts)
+        combined = np.where(outlook.accepts(after), after @ weights, np.inf)
+        best = min(best, float(combined.min()))
+        near = combined <= best + TOLERANCE
+        if np.isfinite(best):
+            chosen += zip(combined[near], outlook.problem.memory_mb[[vm]].repeat(near.sum()),
+                          np.full(near.sum(), vm), hosts[near], strict=True)
+    tied = [row[1:] for row in chosen if row[0] <= best + TOLERANCE]
+    return tuple(int(index) for index in min(tied)[1:]) if tied else None

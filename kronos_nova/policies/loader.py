@@ -1,0 +1,86 @@
+"""Reads the policies file, and tells everything that is wrong with it at once."""
+
+import pathlib
+
+import pydantic
+import yaml
+
+from kronos_nova import exception
+from kronos_nova.policies import models
+
+MAX_BYTES = 1 << 20
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without what a policies file has no use for: repeated keys, and aliases, with which a
+    small file can unfold to an enormous one."""
+
+    def compose_node(self, parent, index):
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError(f'line {self.peek_event().start_mark.line + 1}: aliases are not '
+                                 'supported, write the value out')
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node, deep=False):
+        seen = set()
+        for key_node, _value in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise yaml.YAMLError(f'line {key_node.start_mark.line + 1}: {key!r} is not a name')
+            if key in seen:
+                raise yaml.YAMLError(f'line {key_node.start_mark.line + 1}: "{key}" is given twice')
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def load(path) -> models.PolicySet:
+    """The policies of a file.
+
+    :raises PolicyError: it cannot be read, or something in it is wrong; the message has one line a
+        problem, each with its place in the file
+    """
+    path = pathlib.Path(path)
+    try:
+        with path.open('rb') as stream:
+            content = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise _error(path, [f'cannot be read: {error.strerror}']) from error
+    if len(content) > MAX_BYTES:
+        raise _error(path, [f'is larger than {MAX_BYTES} bytes, which no policies file is'])
+    return parse(content, path)
+
+
+def parse(content: bytes | str, path='policies') -> models.PolicySet:
+    """The same for the text of a file; ``path`` is only for messages."""
+    try:
+        tree = yaml.load(content, Loader=_Loader)  # noqa: S506 - a subclass of the safe loader
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise _error(path, [f'is not YAML: {" ".join(str(error).split())}']) from error
+    if not isinstance(tree, dict):
+        raise _error(path, ['must be a mapping with the key "policies"'])
+    try:
+        return models.PolicySet.model_validate(tree)
+    except pydantic.ValidationError as error:
+        raise _error(path, [_line(problem, tree) for problem in error.errors()]) from error
+
+
+def _error(path, problems):
+    return exception.PolicyError(path=path, problems='\n'.join(problems))
+
+
+def _line(problem, tree):
+    """``policies[0] (cpu).threshold: ...``"""
+    place = ''
+    for part in problem['loc']:
+        place += f'[{part}]' if isinstance(part, int) else f'.{part}' if place else part
+        if isinstance(part, int) and isinstance(tree, list) and isinstance(tree[part], dict):
+            place += f' ({tree[part].get("name", "no name")})'
+        tree = _step(tree, part)
+    return f'{place or "policies"}: {problem["msg"].removeprefix("Value error, ")}'
+
+
+def _step(tree, part):
+    try:
+        return tree[part]
+    except (KeyError, IndexError, TypeError):
+        return None

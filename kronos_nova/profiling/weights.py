@@ -1,0 +1,103 @@
+"""From a profile query's answer to a weight an instance."""
+
+import dataclasses
+
+import numpy as np
+
+from kronos_nova.objects.metrics import Vector
+from kronos_nova.objects.snapshot import Instance
+from kronos_nova.policies import Policy
+from kronos_nova.simulation import TOLERANCE
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Placed:
+    """The instances of an aggregate and the hosts under them.
+
+    instances : sorted by uuid
+    vm_host : intp (V,)
+    scores : float64 (H,), the policy's; NaN = not measured
+    host_scale : float64 (H,), 1 / capacity of the host in the profile's unit
+    """
+
+    instances: tuple[Instance, ...]
+    vm_host: np.ndarray
+    scores: np.ndarray
+    host_scale: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Weights:
+    """What instances weigh, in the profile's unit.
+
+    values : float64 (V,), NaN = not known, and then the instance does not move
+    warnings : for an operator
+    """
+
+    values: np.ndarray
+    warnings: tuple[str, ...] = ()
+
+
+def profile(policy: Policy, vector: Vector, placed: Placed) -> Weights:
+    """Weigh every instance by its sample, and those without one as the policy's fallback says.
+
+    A sample that cannot be true (negative, infinite, more than the whole host, given twice) is not
+    replaced by a guess: that instance is left alone.
+    """
+    values, wrong = _measured(policy, vector, placed)
+    share = values * placed.host_scale[placed.vm_host]
+    bad = (share < -TOLERANCE) | (share > 1.0 + TOLERANCE) | np.isinf(share) | wrong
+    unknown = np.isnan(values) & ~bad
+    values[bad] = np.nan
+    values[unknown] = FALLBACKS[policy.vm_profile_fallback](placed)[unknown]
+    warnings = ()
+    if bad.any():
+        first = placed.instances[int(np.flatnonzero(bad)[0])].uuid
+        warnings = (f'{int(bad.sum())} instances have a profile that is out of range or given '
+                    f'twice, such as {first}: not moved',)
+    return Weights(values, warnings + vector.warnings)
+
+
+def _measured(policy, vector, placed):
+    """values (V,) and which of them were given twice (V,)."""
+    index = _index(placed.instances, policy.vm_profile_label_type)
+    values = np.full(len(placed.instances), np.nan)
+    wrong = np.zeros(len(placed.instances), dtype=bool)
+    for sample in vector.samples:
+        for position in index.get(sample.labels.get(policy.vm_profile_label), ()):
+            wrong[position] |= not np.isnan(values[position])
+            values[position] = sample.value
+    for positions in index.values():
+        if len(positions) > 1:  # several servers of one display name: whose sample is it?
+            values[positions] = np.nan
+            wrong[positions] = False
+    return values, wrong
+
+
+def _index(instances, label_type):
+    index = {}
+    for position, instance in enumerate(instances):
+        index.setdefault(getattr(instance, label_type), []).append(position)
+    return index
+
+
+def _nothing(placed):
+    return np.full(len(placed.instances), np.nan)
+
+
+def _by_vcpus(placed):
+    """The share of its host's score that its share of the host's instances' vCPUs is."""
+    vcpus = np.array([instance.vcpus for instance in placed.instances], dtype=float)
+    total = np.bincount(placed.vm_host, weights=vcpus, minlength=len(placed.scores))
+    total = total[placed.vm_host]
+    share = np.divide(vcpus, total, out=np.zeros_like(vcpus), where=total > 0)
+    return share * (placed.scores / placed.host_scale)[placed.vm_host]
+
+
+def _evenly(placed):
+    """An equal share of its host's score."""
+    count = np.bincount(placed.vm_host, minlength=len(placed.scores))[placed.vm_host]
+    return (placed.scores / placed.host_scale)[placed.vm_host] / count
+
+
+FALLBACKS = {'skip': _nothing, 'flavor_vcpu_ratio': _by_vcpus, 'host_average': _evenly}

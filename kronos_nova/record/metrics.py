@@ -1,0 +1,62 @@
+"""Answers queries from a snapshot's files."""
+
+import pathlib
+
+from kronos_nova import exception
+from kronos_nova.metrics import answer
+from kronos_nova.objects import metrics
+from kronos_nova.objects.metrics import MetricQuery
+from kronos_nova.objects.metrics import Vector
+from kronos_nova.policies import PolicySet
+from kronos_nova.record.reader import Problems
+
+_NEEDED = {metrics.IMBALANCE: 'imbalance_query', metrics.CAPACITY: 'capacity_query',
+           metrics.HOST_CAPACITY: 'host_capacity_query'}
+
+
+class RecordedMetrics:
+    """The answers that were recorded, whatever the PromQL is now: what was asked is known by policy
+    and kind."""
+
+    def __init__(self, folder: pathlib.Path):
+        self._folder = folder
+
+    def query(self, query: MetricQuery) -> Vector:
+        """The recorded vector; empty for a profile that was not recorded.
+
+        :raises MetricsError: what was recorded is Prometheus' own error
+        """
+        path = self._path(query.policy, query.kind)
+        if query.kind == metrics.VM_PROFILE and not path.exists():
+            return Vector(samples=())
+        return answer.read_vector(path.read_bytes(), str(path.relative_to(self._folder)))
+
+    def check(self, policies: PolicySet):
+        """Read every answer that the policies need.
+
+        :raises SnapshotError: some are missing or no answers at all; one line each
+        """
+        problems = Problems(self._folder)
+        for policy in policies.active:
+            for kind, option in _NEEDED.items():
+                path = self._path(policy.name, kind)
+                if getattr(policy, option) is not None and not path.is_file():
+                    problems.add(str(path.relative_to(self._folder)), '',
+                                 f'is missing, and policy {policy.name} needs it')
+            for kind in (*_NEEDED, metrics.VM_PROFILE):
+                self._try(policy, kind, problems)
+        problems.raise_if_any()
+
+    def _try(self, policy, kind, problems):
+        path = self._path(policy.name, kind)
+        if not path.is_file():
+            return
+        try:
+            self.query(MetricQuery(policy.name, kind, ''))
+        except exception.MetricsNotUnderstood as error:
+            problems.add(str(path.relative_to(self._folder)), '', error.kwargs['problem'])
+        except exception.MetricsError:  # the API's own error: a policy without data, no bad file
+            return
+
+    def _path(self, policy, kind):
+        return self._folder / 'metrics' / policy / f'{kind}.json'

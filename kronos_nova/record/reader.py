@@ -1,0 +1,133 @@
+"""Reads a snapshot folder, and tells everything that is wrong with it at once."""
+
+import collections
+import dataclasses
+import pathlib
+
+import pydantic
+import pydantic_core
+
+from kronos_nova import exception
+from kronos_nova.cooldown import Memory
+from kronos_nova.objects import snapshot as objects
+from kronos_nova.record import schema
+
+MAX_LISTED = 100
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A snapshot folder, read but for its metrics. ``taken_at`` in Unix seconds."""
+
+    folder: pathlib.Path
+    taken_at: float
+    snapshot: objects.Snapshot
+    memory: Memory
+
+
+class Problems:
+    """Collects what is wrong, each with its file and path."""
+
+    def __init__(self, folder: pathlib.Path):
+        self._folder = folder
+        self._lines = []
+
+    def add(self, file: str, path: str, problem: str):
+        self._lines.append(f'{file}: {path}: {problem}' if path else f'{file}: {problem}')
+
+    def raise_if_any(self):
+        """:raises SnapshotError: something was added"""
+        if not self._lines:
+            return
+        more = len(self._lines) - MAX_LISTED
+        lines = self._lines[:MAX_LISTED] + ([f'and {more} more'] if more > 0 else [])
+        raise exception.SnapshotError(path=self._folder, problems='\n'.join(lines))
+
+
+def read(folder) -> Recording:
+    """The snapshot in a folder.
+
+    :raises SnapshotError: it is not one; the message has one line a problem
+    """
+    folder = pathlib.Path(folder)
+    problems = Problems(folder)
+    if not folder.is_dir():
+        problems.add(str(folder), '', 'is not a folder')
+        problems.raise_if_any()
+    meta = _file(folder / 'meta.json', schema.Meta, problems)
+    inventory = _file(folder / 'inventory.json', schema.Inventory, problems)
+    cooldowns = schema.Cooldowns()
+    if (folder / 'cooldowns.json').exists():
+        cooldowns = _file(folder / 'cooldowns.json', schema.Cooldowns, problems)
+    if inventory is not None:
+        for path, problem in _contradictions(inventory):
+            problems.add('inventory.json', path, problem)
+    problems.raise_if_any()
+    return Recording(folder=folder, taken_at=meta.taken_at.timestamp(),
+                     snapshot=_snapshot(meta, inventory),
+                     memory=Memory(aggregates=cooldowns.aggregate_cooldowns,
+                                   instances=cooldowns.instance_cooldowns,
+                                   quarantines=cooldowns.instance_quarantines))
+
+
+def _file(path, model, problems):
+    try:
+        tree = pydantic_core.from_json(path.read_bytes(), allow_inf_nan=False)
+    except OSError as error:
+        problems.add(path.name, '', f'cannot be read: {error.strerror}')
+        return None
+    except ValueError as error:
+        problems.add(path.name, '', f'is not JSON: {error}')
+        return None
+    try:
+        return model.model_validate(tree)
+    except pydantic.ValidationError as error:
+        for found in error.errors():
+            problems.add(path.name, _path(found['loc']), found['msg'])
+        return None
+
+
+def _path(location):
+    return ''.join(f'[{part}]' if isinstance(part, int) else f'.{part}'
+                   for part in location).lstrip('.')
+
+
+def _contradictions(inventory):
+    """(path, problem) of what each file's shape cannot tell."""
+    hosts = {host.name for host in inventory.hosts}
+    for table, key in (('hosts', 'name'), ('hosts', 'uuid'), ('instances', 'uuid'),
+                       ('aggregates', 'name'), ('server_groups', 'uuid')):
+        rows = getattr(inventory, table)
+        counts = collections.Counter(getattr(row, key) for row in rows)
+        for value in sorted(value for value, count in counts.items() if count > 1):
+            yield table, f'{key} {value} is given {counts[value]} times'
+    for number, aggregate in enumerate(inventory.aggregates):
+        for name in sorted(set(aggregate.hosts) - hosts):
+            yield f'aggregates[{number}].hosts', f'no host is called {name}'
+        if aggregate.name == objects.UNASSIGNED:
+            yield f'aggregates[{number}].name', 'is the name of the pool of hosts in no aggregate'
+    for number, instance in enumerate(inventory.instances):
+        if instance.host not in hosts:
+            yield f'instances[{number}].host', f'no host is called {instance.host}'
+    for number, host in enumerate(inventory.hosts):
+        for name, item in host.inventory.items():
+            if item.reserved > item.total:
+                yield (f'hosts[{number}].inventory.{name}',
+                       f'reserved {item.reserved} is more than total {item.total}')
+
+
+def _snapshot(meta, inventory):
+    return objects.Snapshot(
+        taken_at=meta.taken_at.isoformat(),
+        hosts=tuple(objects.Host(
+            name=row.name, uuid=row.uuid, cell=row.cell, hypervisor_type=row.hypervisor_type,
+            service=objects.Service(**dict(row.service)),
+            inventory={name: objects.ResourceInventory(**dict(item))
+                       for name, item in row.inventory.items()})
+            for row in inventory.hosts),
+        instances=tuple(objects.Instance(**dict(row)) for row in inventory.instances),
+        aggregates=tuple(objects.Aggregate(**{**dict(row), 'hosts': tuple(row.hosts)})
+                         for row in inventory.aggregates),
+        server_groups=tuple(objects.ServerGroup(**{
+            **dict(row), 'members': tuple(row.members), 'rules': row.rules or {}})
+            for row in inventory.server_groups))

@@ -1,0 +1,90 @@
+"""Reports for programs and for people."""
+
+import json
+
+from rich.console import Console
+from rich.table import Table
+
+from kronos_nova.objects.plan import AggregateReport
+from kronos_nova.objects.plan import CycleReport
+
+FORMAT = 1
+
+
+def as_json(report: CycleReport) -> str:
+    """One JSON object, format 1. But for ``planning_seconds`` it depends on the input alone."""
+    return json.dumps({
+        'format': FORMAT, 'planning_seconds': report.planning_seconds,
+        'aggregates': [_aggregate(aggregate) for aggregate in report.aggregates]}, indent=1)
+
+
+def _aggregate(report: AggregateReport):
+    return {
+        'name': report.name, 'outcome': report.outcome, 'mode': report.mode,
+        'planner': report.planner,
+        'policies': [{
+            'name': row.name, 'state': row.state, 'detail': row.detail, 'weight': row.weight,
+            'threshold': row.threshold, 'imbalance_before': row.imbalance_before,
+            'imbalance_after': row.imbalance_after} for row in report.policies],
+        'combined_before': report.combined_before, 'combined_after': report.combined_after,
+        'hosts_emptied': list(report.hosts_emptied),
+        'moves': [{
+            'order': move.order, 'phase': move.phase, 'instance_uuid': move.instance_uuid,
+            'source': move.source, 'destination': move.destination, 'memory_mb': move.memory_mb,
+            'combined_after': move.combined_after, 'reason': move.reason}
+            for move in report.moves],
+        'not_moved': [{'reason': skip.reason, 'count': len(skip.instances),
+                       'instances': list(skip.instances)} for skip in report.not_moved]}
+
+
+def print_tables(report: CycleReport, console: Console):
+    """A few tables an aggregate."""
+    for aggregate in report.aggregates:
+        console.print(f'Aggregate {aggregate.name}: {aggregate.outcome} '
+                      f'({aggregate.mode}, planner {aggregate.planner})', markup=False)
+        for table in (_policies(aggregate), _moves(aggregate), _stayed(aggregate)):
+            if table.row_count:
+                console.print(table)
+        if aggregate.hosts_emptied:
+            console.print('Emptied: ' + ', '.join(aggregate.hosts_emptied), markup=False)
+        for warning in aggregate.warnings:
+            console.print(f'Warning: {warning}', markup=False)
+        console.print()
+    console.print(f'Planned in {report.planning_seconds:.3f} s')
+
+
+def _policies(report):
+    table = _table('Policy', 'State', 'Weight', 'Threshold', 'Before', 'After', 'Detail')
+    for row in report.policies:
+        table.add_row(row.name, row.state, f'{row.weight:.2f}', f'{row.threshold:.3f}',
+                      _figure(row.imbalance_before), _figure(row.imbalance_after), row.detail)
+    if report.combined_before is not None:
+        table.add_row('combined', '', '', '', _figure(report.combined_before),
+                      _figure(report.combined_after), '')
+    return table
+
+
+def _moves(report):
+    table = _table('#', 'Phase', 'Instance', 'From', 'To', 'MiB', 'Why')
+    for move in report.moves:
+        table.add_row(str(move.order), move.phase, move.instance_uuid, move.source,
+                      move.destination, str(move.memory_mb), move.reason)
+    return table
+
+
+def _stayed(report):
+    table = _table('Not moved because', 'Instances', 'Such as')
+    for skip in report.not_moved:
+        table.add_row(skip.reason, str(len(skip.instances)), skip.instances[0])
+    return table
+
+
+def _table(*columns):
+    table = Table()
+    for column in columns:
+        table.add_column(column, overflow='fold')
+    return table
+
+
+def _figure(value):
+    return '' if value is None else f'{value:.4f}'

@@ -1,0 +1,66 @@
+"""Runs the engine's own pipeline on a snapshot."""
+
+import dataclasses
+import pathlib
+import time
+
+from kronos_nova import exception
+from kronos_nova import policies
+from kronos_nova.engine.options import EngineOptions
+from kronos_nova.engine.pipeline import Surroundings
+from kronos_nova.engine.pipeline import plan_cycle
+from kronos_nova.objects.plan import CycleReport
+from kronos_nova.policies import PolicySet
+from kronos_nova.record import reader
+from kronos_nova.record.metrics import RecordedMetrics
+from kronos_nova.record.reader import Recording
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Durations:
+    """Seconds that cooldowns may last now; longer ones in the snapshot are shortened. -1 lets any
+    quarantine stand."""
+
+    aggregate: float
+    instance: float
+    quarantine: float
+
+
+def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
+    """A snapshot, and the policies in it or another file's.
+
+    :raises ConfigurationError: any of it is wrong; the message lists everything that is
+    """
+    folder = pathlib.Path(folder)
+    wrong = []
+    recording = _collect(wrong, reader.read, folder)
+    chosen = _collect(wrong, policies.load, policies_file or folder / 'policies.yaml')
+    if chosen is not None and folder.is_dir():
+        _collect(wrong, RecordedMetrics(folder).check, chosen)
+    if wrong:
+        raise exception.SnapshotError('\n'.join(str(error) for error in wrong))
+    return recording, chosen
+
+
+def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
+           durations: Durations) -> CycleReport:
+    """The report of a cycle at the moment the snapshot was taken.
+
+    Samples of any age count: they are as old as the recording.
+
+    :raises ConfigurationError: an aggregate or planner that is asked for does not exist
+    """
+    memory = recording.memory.clamped(durations.aggregate, durations.instance,
+                                      durations.quarantine)
+    surroundings = Surroundings(source=RecordedMetrics(recording.folder), clock=time.monotonic,
+                                now=recording.taken_at)
+    return plan_cycle(recording.snapshot, chosen,
+                      dataclasses.replace(options, max_sample_age=None), surroundings, memory)
+
+
+def _collect(wrong, function, *arguments):
+    try:
+        return function(*arguments)
+    except exception.ConfigurationError as error:
+        wrong.append(error)
+        return None

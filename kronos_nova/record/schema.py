@@ -1,0 +1,101 @@
+"""The files of a snapshot, format 1."""
+
+from typing import Annotated
+from typing import Literal
+
+import pydantic
+
+FORMAT = 1
+
+Text = Annotated[str, pydantic.Field(min_length=1, max_length=1024)]
+Count = Annotated[int, pydantic.Field(ge=0, lt=1 << 53)]
+Seconds = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
+
+
+class _Strict(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra='forbid', strict=True, frozen=True)
+
+
+class Meta(_Strict):
+    format: Literal[1]
+    taken_at: pydantic.AwareDatetime = pydantic.Field(strict=False)
+    kronos_version: str
+    cloud: str
+
+
+class Aggregate(_Strict):
+    name: Text
+    uuid: str
+    availability_zone: str | None
+    hosts: list[Text]
+    metadata: dict[str, str]
+
+
+class Service(_Strict):
+    state: Literal['up', 'down']
+    status: Literal['enabled', 'disabled']
+    forced_down: bool
+    disabled_reason: str | None
+
+
+class ResourceInventory(_Strict):
+    total: Count
+    reserved: Count
+    allocation_ratio: float = pydantic.Field(gt=0, allow_inf_nan=False)
+
+
+class Host(_Strict):
+    name: Text
+    uuid: Text
+    cell: Text
+    hypervisor_type: str
+    service: Service
+    inventory: dict[Text, ResourceInventory]
+
+
+class Instance(_Strict):
+    uuid: Text
+    name: str
+    display_name: str
+    host: Text
+    project_id: str | None
+    status: Text
+    task_state: str | None
+    locked: bool
+    vcpus: Count
+    memory_mb: Count
+    disk_gb: Count
+    metadata: dict[str, str]
+    flavor_extra_specs: dict[str, str]
+    resources: dict[Text, Count]
+
+
+class ServerGroup(_Strict):
+    uuid: Text
+    name: str
+    policy: Literal['affinity', 'anti-affinity', 'soft-affinity', 'soft-anti-affinity']
+    rules: dict[str, int] | None
+    members: list[Text]
+
+    @pydantic.field_validator('rules')
+    @classmethod
+    def _check_rules(cls, rules):
+        for key, value in (rules or {}).items():
+            if key != 'max_server_per_host':
+                raise ValueError(f'unknown rule {key}')
+            if value < 1:
+                raise ValueError('max_server_per_host must be 1 or more')
+        return rules
+
+
+class Inventory(_Strict):
+    aggregates: list[Aggregate]
+    hosts: list[Host]
+    instances: list[Instance]
+    server_groups: list[ServerGroup]
+
+
+class Cooldowns(_Strict):
+    aggregate_cooldowns: dict[Text, Seconds] = {}
+    instance_cooldowns: dict[Text, Seconds] = {}
+    instance_quarantines: dict[Text, Seconds | Literal[-1]] = {}

@@ -1,0 +1,143 @@
+"""One figure a host, or the reason why there is none that may be trusted."""
+
+import collections
+import dataclasses
+
+import numpy as np
+
+from kronos_nova.objects.metrics import Vector
+from kronos_nova.simulation import TOLERANCE
+
+NAMED = 3
+"""How many hosts a message names before it only counts."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Range:
+    """What values make sense; both ends do, give or take rounding."""
+
+    lowest: float
+    highest: float
+
+    def violated_by(self, values: np.ndarray) -> np.ndarray:
+        """bool, shape of ``values``: infinite or outside; NaN is no value and violates nothing."""
+        return (values < self.lowest - TOLERANCE) | (values > self.highest + TOLERANCE) | np.isinf(
+            values)
+
+    def __str__(self):
+        if np.isinf(self.highest):
+            return f'{self.lowest:g} and above'
+        return f'{self.lowest:g} to {self.highest:g}'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rules:
+    """When readings may be trusted.
+
+    min_coverage : fraction of the available hosts that must have a sample
+    oldest : Unix seconds; an older sample is none
+    """
+
+    min_coverage: float = 1.0
+    oldest: float = float('-inf')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Readings:
+    """What a query said of some hosts.
+
+    values : float64 (H,), NaN = no sample
+    problems : why no decision may rest on them; empty if one may
+    warnings : what an operator should know, though a decision may
+    """
+
+    values: np.ndarray
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def read(vector: Vector, label: str, hosts: tuple[str, ...], available: np.ndarray,
+         allowed: Range, rules: Rules) -> Readings:
+    """Find every host's sample by ``label``.
+
+    Series of other hosts are other aggregates' and passed over. A host that is not available needs
+    no sample, but a value out of range is a broken query wherever it shows.
+
+    :param available: bool (H,), the hosts that need a sample
+    """
+    index = {host: position for position, host in enumerate(hosts)}
+    values = np.full(len(hosts), np.nan)
+    times, seen, strangers = np.full(len(hosts), -np.inf), collections.Counter(), set()
+    for sample in vector.samples:
+        name = sample.labels.get(label)
+        position = index.get(name)
+        if position is None:
+            strangers.add(name)
+            continue
+        seen[name] += 1
+        values[position], times[position] = sample.value, sample.timestamp
+    stale = (times < rules.oldest) & ~np.isnan(values)
+    problems = [*_repeated(seen), *_outside(values, hosts, allowed)]
+    values = np.where(stale, np.nan, values)
+    missing = np.isnan(values) & available
+    if not problems:
+        problems += _coverage(missing, stale, available, hosts, rules)
+        if problems and not seen and strangers:
+            problems.append(_doctor(label, strangers))
+    warnings = vector.warnings
+    if not problems and missing.any():
+        warnings += (f'no sample for {_names(hosts, missing)}: left out of the plan',)
+    return Readings(values, tuple(problems), warnings)
+
+
+def normalised(values: np.ndarray) -> np.ndarray:
+    """float64 (H,): min-max normalised to [0, 1], NaN kept; 0 where all are equal. For people."""
+    if np.isnan(values).all():
+        return values.copy()
+    low, high = np.nanmin(values), np.nanmax(values)
+    if high == low:
+        return np.where(np.isnan(values), np.nan, 0.0)
+    return (values - low) / (high - low)
+
+
+def _repeated(seen):
+    repeated = sorted(name for name, count in seen.items() if count > 1)
+    if repeated:
+        yield (f'more than one series for {_listed(repeated)}: aggregate the query by the host '
+               'label')
+
+
+def _outside(values, hosts, allowed):
+    wrong = allowed.violated_by(values)
+    if wrong.any():
+        first = int(np.flatnonzero(wrong)[0])
+        yield (f'{int(wrong.sum())} of {len(hosts)} hosts out of range {allowed}, such as '
+               f'{hosts[first]} at {values[first]:g}')
+
+
+def _coverage(missing, stale, available, hosts, rules):
+    needed = int(available.sum())
+    if not needed:
+        return ['no host is up and enabled']
+    covered = 1.0 - missing.sum() / needed
+    if missing.sum() < needed and covered >= rules.min_coverage - TOLERANCE:
+        return []
+    old = f', {int((stale & available).sum())} of them only an old one' if stale.any() else ''
+    return [f'{int(missing.sum())} of {needed} available hosts have no sample{old}: '
+            f'{_names(hosts, missing)}']
+
+
+def _doctor(label, strangers):
+    if strangers == {None}:
+        return f'the series have no label "{label}": see host_label'
+    return (f'values of the label "{label}" are such as '
+            f'{_listed(sorted(name for name in strangers if name))}, which are none of the hosts')
+
+
+def _names(hosts, chosen):
+    return _listed([hosts[position] for position in np.flatnonzero(chosen)])
+
+
+def _listed(names):
+    more = f' and {len(names) - NAMED} more' if len(names) > NAMED else ''
+    return ', '.join(names[:NAMED]) + more

@@ -1,0 +1,80 @@
+"""greedy gives the plan that trying every pair gives."""
+
+import numpy as np
+import testtools
+from hypothesis import given
+from hypothesis import settings
+
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.greedy import Greedy
+from kronos_nova.simulation import State
+from tests.unit.planners import clouds
+
+
+def try_everything(problem, constraints, budget):
+    """The definition of greedy, word for word and slow."""
+    state, moves = State(problem), []
+    while len(moves) < budget:
+        before = state.imbalances()
+        if (before <= problem.thresholds + 1e-9).all():
+            break
+        combined, candidates = state.combined(), []
+        for vm in np.flatnonzero(problem.movable):
+            for host in range(len(problem.hosts)):
+                if not constraints.permits(state, int(vm), host):
+                    continue
+                source = state.move(vm, host)
+                after, decrease = state.imbalances(), combined - state.combined()
+                state.move(vm, source)
+                state.scores[[source, host]] = np.array([  # what was there, to the last bit
+                    *[scores_of(problem, moves)[h] for h in (source, host)]])
+                spoils = (after > before + 1e-9) & (after > problem.thresholds + 1e-9)
+                if decrease > 1e-9 and not spoils.any():
+                    candidates.append((decrease, int(problem.memory_mb[vm]), problem.vms[vm],
+                                       problem.hosts[host], int(vm), host))
+        if not candidates:
+            break
+        most = max(candidates)[0]
+        chosen = min(c[1:] for c in candidates if c[0] >= most - 1e-9)
+        state.move(*chosen[-2:])
+        moves.append(chosen[-2:])
+    return moves
+
+
+def scores_of(problem, moves):
+    state = State(problem)
+    for vm, host in moves:
+        state.move(vm, host)
+    return state.scores
+
+
+class GreedyTest(testtools.TestCase):
+    @settings(max_examples=150, deadline=None)
+    @given(clouds.problems())
+    def test_the_plan_is_that_of_trying_every_pair(self, problem):
+        constraints = clouds.constraints(problem)
+        steps = Greedy().plan(State(problem), constraints, Limits(budget=6))
+        self.assertEqual(try_everything(problem, constraints, 6),
+                         [(step.vm, step.destination) for step in steps])
+
+    @settings(max_examples=60, deadline=None)
+    @given(clouds.problems())
+    def test_what_a_step_says_is_what_the_state_shows(self, problem):
+        state = State(problem)
+        steps = Greedy().plan(state, clouds.constraints(problem), Limits(budget=6))
+        replayed = State(problem)
+        for step in steps:
+            self.assertEqual(step.source, replayed.move(step.vm, step.destination))
+            self.assertAlmostEqual(step.combined_after, replayed.combined(), places=12)
+        self.assertTrue(np.array_equal(state.vm_host, replayed.vm_host))
+
+    @settings(max_examples=60, deadline=None)
+    @given(clouds.problems())
+    def test_a_row_a_column_and_a_pair_agree(self, problem):
+        state, constraints = State(problem), clouds.constraints(problem)
+        columns = np.array([constraints.column(state, host) for host in range(len(problem.hosts))])
+        for vm in range(len(problem.vms)):
+            mask = constraints.mask(state, vm)
+            self.assertEqual(mask.tolist(), columns[:, vm].tolist())
+            self.assertEqual(mask.tolist(), [constraints.permits(state, vm, host)
+                                             for host in range(len(problem.hosts))])

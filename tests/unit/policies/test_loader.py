@@ -1,0 +1,78 @@
+"""A policies file is taken whole, or refused with everything that is wrong with it."""
+
+import fixtures
+import testtools
+
+from kronos_nova import exception
+from kronos_nova import policies
+
+CPU = """
+- name: cpu
+  mode: spread
+  weight: 0.5
+  imbalance_query: host_cpu
+  vm_profile_query: vm_cpu
+  threshold: 0.1
+"""
+MEMORY = CPU.replace('cpu', 'memory')
+
+
+def problems_of(text):
+    try:
+        policies.parse(text, 'p.yaml')
+    except exception.PolicyError as error:
+        return str(error)
+    raise AssertionError('nothing was refused')
+
+
+class LoaderTest(testtools.TestCase):
+    def test_two_policies_share_the_weight(self):
+        found = policies.parse('policies:' + MEMORY + CPU)
+        self.assertEqual(['cpu', 'memory'], [policy.name for policy in found.active])
+        self.assertEqual(('spread', 10), (found.mode, found.budget))
+
+    def test_the_budget_is_the_largest_of_the_enabled(self):
+        found = policies.parse('policies:' + CPU.replace('0.5', '1') + (
+            '  max_migrations_per_cycle: 3\n') + MEMORY + (
+            '  enabled: false\n  max_migrations_per_cycle: 50\n'))
+        self.assertEqual(3, found.budget)
+
+    def test_everything_wrong_is_told_at_once_with_its_place(self):
+        told = problems_of('policies:' + CPU.replace('0.1', '1.5').replace('  weight: 0.5\n', '')
+                           + MEMORY.replace('spread', 'sprad') + '  colour: red\n')
+        for place in ('policies[0] (cpu).threshold', 'policies[0] (cpu).weight',
+                      'policies[1] (memory).mode', 'policies[1] (memory).colour'):
+            self.assertIn(place, told)
+
+    def test_weights_must_sum_to_one(self):
+        self.assertIn('must sum to 1, but sum to 0.5', problems_of('policies:' + CPU))
+
+    def test_modes_do_not_mix(self):
+        pack = MEMORY.replace('spread', 'pack') + '  capacity_query: c\n  capacity_threshold: 0.8\n'
+        self.assertIn('cannot be mixed', problems_of('policies:' + CPU + pack))
+
+    def test_names_are_unique(self):
+        self.assertIn('repeated: cpu', problems_of('policies:' + CPU + CPU))
+
+    def test_pack_needs_to_know_how_full_hosts_are(self):
+        pack = CPU.replace('spread', 'pack').replace('0.5', '1')
+        self.assertIn('capacity_query is needed', problems_of('policies:' + pack))
+
+    def test_figures_must_be_figures(self):
+        for bad in ('.nan', '.inf', '-0.1', 'much'):
+            self.assertIn('weight', problems_of('policies:' + CPU.replace('0.5', bad)))
+
+    def test_what_is_no_mapping_is_refused(self):
+        for text in ('', '- a', 'just text', '42', 'policies: []', 'policies: {}'):
+            self.assertIn('polic', problems_of(text))
+
+    def test_what_is_no_yaml_is_refused(self):
+        for text in ('a: [', 'a: &x 1\nb: *x', 'a: 1\na: 2', '\x00', '!!python/object:os.x {}',
+                     '? [1, 2]\n: 3', '[' * 5000):
+            self.assertIn('p.yaml', problems_of(text))
+
+    def test_a_file_that_cannot_be_read_is_named(self):
+        path = self.useFixture(fixtures.TempDir()).join('none.yaml')
+        error = self.assertRaises(exception.PolicyError, policies.load, path)
+        self.assertIn(path, str(error))
+        self.assertIn('No such file', str(error))
