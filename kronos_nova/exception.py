@@ -19,7 +19,6 @@
     │   ├── MetricsTooLarge         the answer is over the size limit
     │   ├── MetricsNotUnderstood    the answer is not the API's JSON
     │   ├── MetricsQueryRefused     the PromQL is wrong or cannot be computed
-    │   ├── MetricsStale            every sample is too old
     │   └── MetricsNotAVector       the PromQL gives a scalar, a matrix or histograms
     ├── InventoryError              Nova could not be read
     ├── PlacementError              placement refused or did not answer
@@ -126,10 +125,6 @@ class MetricsNotUnderstood(MetricsError):
 
 class MetricsQueryRefused(MetricsError):
     code = 'kronos.metrics_query_refused'
-
-
-class MetricsStale(MetricsError):
-    code = 'kronos.metrics_stale'
 
 
 class MetricsNotAVector(MetricsError):

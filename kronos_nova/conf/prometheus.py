@@ -56,12 +56,6 @@ Tenant whose series are read, where several share a Mimir, a Cortex or a Thanos.
 HTTP header that names the tenant: ``X-Scope-OrgID`` for Mimir and Cortex, ``THANOS-TENANT`` for
 Thanos. Only sent when ``tenant`` is set.
 """),
-    cfg.IntOpt('max_sample_age', default=180, min=1, help="""
-Seconds by which the time of a sample may differ from this host's clock; others are left out, and a
-policy of which nothing is left has no data in that cycle. Some scrape intervals is a start value.
-Prometheus stamps an answer with the time it computed it, so what this finds is a cache that serves
-old answers, and clocks that differ.
-"""),
     cfg.IntOpt('smoothing_window', default=0, min=0, help="""
 Seconds over which every load is averaged, so that a short peak is no reason to migrate: each query
 of a policy is sent as ``avg_over_time((query)[window:step])``. 0 sends the queries as they are,

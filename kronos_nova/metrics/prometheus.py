@@ -8,7 +8,6 @@ from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.metrics import answer
-from kronos_nova.metrics.freshness import FreshSource
 from kronos_nova.metrics.transport import Endpoint
 from kronos_nova.metrics.transport import Transport
 from kronos_nova.objects.metrics import HOST_CAPACITY
@@ -88,12 +87,7 @@ def _log_retry(state):
                  'seconds': state.next_action.sleep})
 
 
-def from_options(group) -> FreshSource:
-    """The metrics source for a cycle: :func:`client_from_options` without old samples."""
-    return FreshSource(client_from_options(group), group.max_sample_age)
-
-
-def client_from_options(group) -> PrometheusClient:
+def from_options(group) -> PrometheusClient:
     """The client that ``[kronos_prometheus]`` asks for.
 
     :param group: that group of an ``oslo.config`` object

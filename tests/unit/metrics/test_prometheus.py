@@ -364,7 +364,7 @@ class OptionsTest(ClientTestCase):
         kronos_conf.register_opts(conf)
         for name, value in options.items():
             conf.set_override(name, value, group='kronos_prometheus')
-        return prometheus.client_from_options(conf.kronos_prometheus)
+        return prometheus.from_options(conf.kronos_prometheus)
 
     def test_the_options_reach_the_wire(self):
         server = self.serve(say(200, TWO_HOSTS))
