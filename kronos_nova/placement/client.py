@@ -18,7 +18,9 @@ from kronos_nova.placement.allocations import Consumer
 LOG = logging.getLogger(__name__)
 
 CONSUMER_TYPES = (1, 38)
-REQUIRED = ((1, 36), 'same_subtree in allocation candidates')
+# What moves are built on, and since when placement has it.
+NEEDED = {(1, 13): 'POST /allocations', (1, 28): 'consumer generations',
+          (1, 36): 'same_subtree in allocation candidates'}
 CONCURRENT_UPDATE = 'placement.concurrent_update'
 RESOURCE_CLASS = re.compile('[A-Z0-9_]+')
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
@@ -58,11 +60,11 @@ class PlacementClient:
         """
         root = self._request('GET', '/', version=None).json()['versions'][0]
         offered = tuple(int(part) for part in root['max_version'].split('.'))
-        needed, feature = REQUIRED
-        if offered < needed:
-            raise errors.PlacementTooOld(endpoint=self._adapter.get_endpoint() or 'its endpoint',
-                                         offered=_text(offered), needed=_text(needed),
-                                         feature=feature)
+        if offered < max(NEEDED):
+            lacks = ', '.join(f'{feature} ({_text(since)})' for since, feature in NEEDED.items()
+                              if offered < since)
+            raise errors.PlacementTooOld(offered=_text(offered), needed=_text(max(NEEDED)),
+                                         lacks=lacks)
         self._version = min(offered, CONSUMER_TYPES)
         return _text(self._version)
 
@@ -143,8 +145,10 @@ class PlacementClient:
         try:
             response = self._adapter.request(path, method, headers=headers, raise_exc=False,
                                              **kwargs)
-        except ks_exceptions.ClientException as error:
+        except ks_exceptions.ConnectionError as error:
             raise errors.PlacementUnavailable(problem=f'{method} {path}: {error}') from error
+        except ks_exceptions.ClientException as error:
+            raise errors.RequestRefused(problem=f'{method} {path}: {error}') from error
         if response.status_code >= 500:
             raise errors.PlacementUnavailable(
                 problem=f'{method} {path}: HTTP {response.status_code}')

@@ -3,7 +3,7 @@
     PlacementError  (kronos_nova.exception)
     ├── PlacementUnavailable     no answer or a 5xx: a write may or may not have taken effect
     ├── PlacementTooOld          it does not offer a microversion that is needed
-    ├── RequestRefused           any other 4xx: credentials, policy, address
+    ├── RequestRefused           it does not let us: credentials, policy, catalogue
     ├── InvalidAllocations       400
     │   ├── MalformedRequest     the body breaks the schema of the API
     │   ├── UnknownProvider      it names a resource provider that does not exist
@@ -26,8 +26,8 @@ class PlacementUnavailable(exception.PlacementError):
 
 
 class PlacementTooOld(exception.PlacementError):
-    msg_fmt = ('Placement at %(endpoint)s offers microversions up to %(offered)s but at least '
-               '%(needed)s (%(feature)s) is needed. Upgrade placement first.')
+    msg_fmt = ('Placement offers microversions up to %(offered)s, not %(needed)s; it lacks '
+               '%(lacks)s. Upgrade placement first.')
     code = 'kronos.placement.too_old'
 
 
