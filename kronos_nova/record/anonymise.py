@@ -1,0 +1,151 @@
+"""Takes the names out of a snapshot and leaves everything that a plan depends on.
+
+Pseudonyms are numbered in the order of what they replace, separately for every kind of thing.
+Planners decide ties by names and uuids, so the anonymised snapshot gives the same plan under
+other names.
+"""
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable
+from collections.abc import Iterable
+
+import yaml
+
+from kronos_nova.objects import metrics
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies import PolicySet
+from kronos_nova.record.writer import QUERIES
+from kronos_nova.record.writer import Taken
+
+OWN_PREFIX = 'kronos:'
+"""Metadata of this prefix is addressed to Kronos and stays."""
+
+_WORD = re.compile(r'[\w.-]+')
+
+
+def anonymise(taken: Taken, policies: PolicySet) -> Taken:
+    """The same snapshot with names, uuids and projects replaced, everywhere alike.
+
+    What no plan depends on is left out: server metadata that is not Kronos', reasons for which
+    hosts were disabled, labels that no policy uses, PromQL.
+
+    :param policies: what ``taken.policies`` says
+    """
+    names = _Names(taken.snapshot)
+    return dataclasses.replace(
+        taken, cloud='anonymised', snapshot=_snapshot(taken.snapshot, names),
+        policies=_policies(policies),
+        bodies={(policy.name, kind): _body(taken.bodies[policy.name, kind], policy, kind, names)
+                for policy in policies.active for kind in QUERIES
+                if (policy.name, kind) in taken.bodies})
+
+
+def _numbered(values: Iterable[str], pseudonym: Callable[[int], str]) -> dict[str, str]:
+    present = sorted(set(values) - {None})
+    return {value: pseudonym(number) for number, value in enumerate(present, 1)}
+
+
+def _uuids(kind) -> Callable[[int], str]:
+    return lambda number: f'{kind:08d}-0000-4000-8000-{number:012d}'
+
+
+class _Names:
+    """A table of pseudonyms for each kind of thing."""
+
+    def __init__(self, snapshot: Snapshot):
+        hosts, instances = snapshot.hosts, snapshot.instances
+        aggregates, groups = snapshot.aggregates, snapshot.server_groups
+        self.host = _numbered([h.name for h in hosts], 'host-{:05d}'.format)
+        self.host_uuid = _numbered([h.uuid for h in hosts], _uuids(1))
+        self.cell = _numbered([h.cell for h in hosts], 'cell{}'.format)
+        # Members of server groups may have been deleted.
+        self.instance_uuid = _numbered(
+            [*(i.uuid for i in instances), *(m for g in groups for m in g.members)], _uuids(2))
+        self.domain = _numbered([i.name for i in instances], 'instance-{:08x}'.format)
+        self.display_name = _numbered([i.display_name for i in instances], 'vm-{:06d}'.format)
+        self.project = _numbered([i.project_id for i in instances], '{:032x}'.format)
+        self.aggregate = _numbered([a.name for a in aggregates], 'aggregate-{:03d}'.format)
+        self.aggregate_uuid = _numbered([a.uuid for a in aggregates], _uuids(3))
+        self.zone = _numbered([a.availability_zone for a in aggregates], 'zone-{}'.format)
+        self.group = _numbered([g.name for g in groups], 'group-{:04d}'.format)
+        self.group_uuid = _numbered([g.uuid for g in groups], _uuids(4))
+        self._anything = {**self.cell, **self.zone, **self.aggregate, **self.project, **self.host,
+                          **self.host_uuid, **self.instance_uuid}
+
+    def in_text(self, text: str) -> str:
+        """Replaces what is a name or a uuid of its own in a longer text, such as a list of
+        projects."""
+        return _WORD.sub(lambda word: self._anything.get(word[0], word[0]), text)
+
+
+def _snapshot(snapshot, names):
+    return dataclasses.replace(
+        snapshot,
+        hosts=tuple(_host(host, names) for host in snapshot.hosts),
+        instances=tuple(_instance(instance, names) for instance in snapshot.instances),
+        aggregates=tuple(_aggregate(aggregate, names) for aggregate in snapshot.aggregates),
+        server_groups=tuple(dataclasses.replace(
+            group, uuid=names.group_uuid[group.uuid], name=names.group[group.name],
+            members=tuple(names.instance_uuid[member] for member in group.members))
+            for group in snapshot.server_groups))
+
+
+def _host(host, names):
+    return dataclasses.replace(
+        host, name=names.host[host.name], uuid=names.host_uuid[host.uuid],
+        cell=names.cell[host.cell],
+        service=dataclasses.replace(host.service, disabled_reason=None))
+
+
+def _instance(instance, names):
+    return dataclasses.replace(
+        instance, uuid=names.instance_uuid[instance.uuid], name=names.domain[instance.name],
+        display_name=names.display_name[instance.display_name], host=names.host[instance.host],
+        project_id=names.project.get(instance.project_id),
+        metadata={key: value for key, value in instance.metadata.items()
+                  if key.startswith(OWN_PREFIX)},
+        flavor_extra_specs=_values(instance.flavor_extra_specs, names))
+
+
+def _aggregate(aggregate, names):
+    return dataclasses.replace(
+        aggregate, name=names.aggregate[aggregate.name],
+        uuid=names.aggregate_uuid[aggregate.uuid],
+        availability_zone=names.zone.get(aggregate.availability_zone),
+        hosts=tuple(names.host[host] for host in aggregate.hosts),
+        metadata=_values(aggregate.metadata, names))
+
+
+def _values(mapping, names):
+    return {key: names.in_text(value) for key, value in mapping.items()}
+
+
+def _policies(policies):
+    """The file anew, without comments and PromQL: a replay goes by the answers, and nobody can
+    tell what a query betrays."""
+    rows = [policy.model_dump(exclude_none=True) for policy in policies.policies]
+    for row in rows:
+        row |= {field: 'anonymised' for field in QUERIES.values() if field in row}
+    return yaml.safe_dump({'policies': rows}, sort_keys=False, width=100).encode()
+
+
+def _body(body, policy, kind, names):
+    """Only the label that the policy reads stays. A value that is no host's or instance's is
+    replaced too."""
+    if kind == metrics.VM_PROFILE:
+        label = policy.vm_profile_label
+        table = {'uuid': names.instance_uuid, 'name': names.domain,
+                 'display_name': names.display_name}[policy.vm_profile_label_type]
+    else:
+        label, table = policy.host_label, names.host
+    answer = json.loads(body)
+    result = answer['data']['result']
+    strangers = _numbered((series['metric'].get(label) for series in result
+                           if series['metric'].get(label) not in table), 'unknown-{}'.format)
+    known = {**strangers, **table}
+    series = [{'metric': {label: known[s['metric'][label]]} if label in s['metric'] else {},
+               'value': s['value']} for s in result]
+    return json.dumps({'status': 'success',
+                       'data': {'resultType': 'vector', 'result': series}}).encode()

@@ -1,0 +1,129 @@
+"""Writes what a cycle would read into a snapshot folder, format 1."""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Protocol
+
+from kronos_nova import exception
+from kronos_nova.inventory.base import InventorySource
+from kronos_nova.metrics import answer
+from kronos_nova.objects import metrics
+from kronos_nova.objects.metrics import MetricQuery
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies import PolicySet
+
+FORMAT = 1
+QUERIES = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile_query',
+           metrics.CAPACITY: 'capacity_query', metrics.HOST_CAPACITY: 'host_capacity_query'}
+"""Kind of a question to the field of a policy that has its PromQL."""
+
+NO_COOLDOWNS = {'aggregate_cooldowns': {}, 'instance_cooldowns': {}, 'instance_quarantines': {}}
+
+
+class BodySource(Protocol):
+    """A metrics source that also gives its answers as they came."""
+
+    def body(self, query: MetricQuery) -> bytes:
+        """:raises MetricsError: there is no answer"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """Everything of a snapshot, before it is written.
+
+    :ivar policies: the text of the policies file
+    :ivar bodies: by policy and kind, the bodies of Prometheus' answers
+    """
+
+    snapshot: Snapshot
+    policies: bytes
+    bodies: Mapping[tuple[str, str], bytes]
+    kronos_version: str
+    cloud: str = ''
+
+
+def questions(policies: PolicySet) -> Iterator[MetricQuery]:
+    """All that the enabled policies ask."""
+    for policy in policies.active:
+        for kind, field in QUERIES.items():
+            promql = getattr(policy, field)
+            if promql is not None:
+                yield MetricQuery(policy.name, kind, promql)
+
+
+def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], bytes]:
+    """The answers to all of them, looked at once so that no garbage is recorded.
+
+    :raises MetricsError: one was not answered
+    """
+    found = {}
+    for query in questions(policies):
+        body = source.body(query)
+        answer.read_vector(body, f'policy {query.policy}, {query.kind}')
+        found[query.policy, query.kind] = body
+    return found
+
+
+def take(inventory: InventorySource, source: BodySource, policy_set: PolicySet,
+         **rest) -> Taken:
+    """Read a live cloud: its load first, for that takes a moment and its servers may take minutes.
+
+    :param rest: further fields of :class:`Taken`
+    :raises InventoryError: Nova or placement could not be read
+    :raises MetricsError: a query was not answered
+    """
+    return Taken(bodies=bodies(source, policy_set), snapshot=inventory.read(), **rest)
+
+
+def write(taken: Taken, folder: pathlib.Path):
+    """Write a snapshot into a folder that is empty or not there yet.
+
+    :raises SnapshotError: there is something in it already, or it cannot be written
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise exception.SnapshotError(
+                path=folder, problems='is not empty; name a new folder, a snapshot is never '
+                                      'overwritten')
+        for name, content in _files(taken):
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    except OSError as error:
+        raise exception.SnapshotError(path=error.filename or folder,
+                                      problems=f'cannot be written: {error.strerror}') from error
+
+
+def _files(taken) -> Iterator[tuple[str, bytes]]:
+    """Relative path and content; meta.json last, so that a folder with it is complete."""
+    yield 'inventory.json', _inventory(taken.snapshot)
+    yield 'policies.yaml', taken.policies
+    yield 'cooldowns.json', _json(NO_COOLDOWNS, indent=2)
+    for (policy, kind), body in sorted(taken.bodies.items()):
+        yield f'metrics/{policy}/{kind}.json', body
+    yield 'meta.json', _json({
+        'format': FORMAT, 'taken_at': taken.snapshot.taken_at,
+        'kronos_version': taken.kronos_version, 'cloud': taken.cloud}, indent=2)
+
+
+def _inventory(snapshot):
+    """One line a row, sorted: a person can read it and a diff of two snapshots means something."""
+    tables = {
+        'aggregates': sorted(snapshot.aggregates, key=lambda row: row.name),
+        'hosts': sorted(snapshot.hosts, key=lambda row: row.name),
+        'instances': sorted(snapshot.instances, key=lambda row: row.uuid),
+        'server_groups': sorted(snapshot.server_groups, key=lambda row: row.uuid),
+    }
+    parts = []
+    for name, rows in tables.items():
+        lines = b',\n'.join(b'  ' + _json(dataclasses.asdict(row)).rstrip() for row in rows)
+        parts.append(_json(name).rstrip() + (b': [\n' + lines + b'\n ]' if lines else b': []'))
+    return b'{' + b',\n '.join(parts) + b'}\n'
+
+
+def _json(value, indent=None):
+    return json.dumps(value, indent=indent, ensure_ascii=False).encode() + b'\n'

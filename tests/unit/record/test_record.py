@@ -1,0 +1,224 @@
+"""``kronos-record`` against a cloud's API and a Prometheus over real HTTP, read back."""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import re
+import urllib.parse
+
+import fixtures
+import testtools
+
+from kronos_nova import policies
+from kronos_nova.cmd import record
+from kronos_nova.engine.options import EngineOptions
+from kronos_nova.objects.metrics import IMBALANCE
+from kronos_nova.objects.metrics import VM_PROFILE
+from kronos_nova.objects.metrics import MetricQuery
+from kronos_nova.record import reader
+from kronos_nova.record import replay
+from kronos_nova.record.metrics import RecordedMetrics
+from tests.unit.inventory.cloud import Cloud
+from tests.unit.inventory.cloud import server
+from tests.unit.inventory.cloud import service
+from tests.unit.web import WebServer
+
+POLICIES = """# the cloud of acme
+policies:
+  - name: cpu
+    mode: spread
+    weight: 1.0
+    threshold: 0.1
+    imbalance_query: 'load{site="acme", host=~"cmp1|cmp2|rate"}'
+    vm_profile_query: weight
+    vm_profile_label: domain
+    vm_profile_label_type: name
+"""
+
+NEVER = replay.Durations(aggregate=0, instance=0, quarantine=0)
+
+
+def vector(*series):
+    return json.dumps({'status': 'success', 'data': {'resultType': 'vector', 'result': [
+        {'metric': labels, 'value': [1700000000, str(value)]} for labels, value in series]}},
+        indent=3).encode()
+
+
+class RecordTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud = Cloud()
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.target = self.folder / 'snapshot'
+        self.answers = {
+            'load': vector(({'host': 'cmp1', 'site': 'acme'}, 0.7), ({'host': 'cmp2'}, 0.1),
+                           ({'host': 'ceph1'}, 0.2)),
+            'weight': vector(*(({'domain': f'instance-{n:08x}', 'project_name': 'secret'}, 0.1 * n)
+                               for n in range(1, 4)))}
+        api = self.useFixture(self.cloud.fixture()).url
+        prometheus = self.useFixture(WebServer(self.answer)).url
+        (self.folder / 'policies.yaml').write_text(POLICIES)
+        (self.folder / 'nova.conf').write_text(
+            f'[kronos]\npolicies_file = {self.folder}/policies.yaml\n'
+            f'[kronos_prometheus]\nurl = {prometheus}\nmax_retries = 0\n'
+            '[kronos_nova]\nauth_type = admin_token\ntoken = t\n'
+            f'endpoint = {api}\nendpoint_override = {api}/compute/v2.1\n'
+            f'placement_endpoint_override = {api}/placement\n')
+
+    def answer(self, handler):
+        query = urllib.parse.parse_qs(urllib.parse.urlsplit(handler.path).query)['query'][0]
+        body = self.answers[re.match(r'\w+', query)[0]]
+        handler.send_response(200)
+        handler.send_header('Content-Length', str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    def run_command(self, *args):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = record.main([str(self.target), '--config-file',
+                                  str(self.folder / 'nova.conf'), *args])
+        return status, out.getvalue(), err.getvalue()
+
+
+class RecordTest(RecordTestCase):
+    def test_what_is_recorded_is_read_back(self):
+        status, out, _ = self.run_command('--cloud', 'test')
+        self.assertEqual(0, status)
+        self.assertIn('3 hosts, 3 instances, 1 aggregates, 3 server groups, 2 answers', out)
+        recording = reader.read(self.target)
+        self.assertEqual(['cmp1', 'cmp2', 'cmp3'], [h.name for h in recording.snapshot.hosts])
+        self.assertEqual({'MEMORY_MB': 2048, 'VCPU': 2}, recording.snapshot.instances[0].resources)
+        source = RecordedMetrics(self.target)
+        source.check(policies.load(self.target / 'policies.yaml'))
+        self.assertEqual(3, len(source.query(MetricQuery('cpu', IMBALANCE, '')).samples))
+        self.assertEqual(3, len(source.query(MetricQuery('cpu', VM_PROFILE, '')).samples))
+
+    def test_the_files_are_those_of_the_format(self):
+        self.run_command('--cloud', 'test')
+        files = sorted(str(path.relative_to(self.target))
+                       for path in self.target.rglob('*') if path.is_file())
+        self.assertEqual(['cooldowns.json', 'inventory.json', 'meta.json',
+                          'metrics/cpu/imbalance.json', 'metrics/cpu/vm_profile.json',
+                          'policies.yaml'], files)
+        self.assertEqual(self.answers['load'],
+                         (self.target / 'metrics/cpu/imbalance.json').read_bytes())
+        self.assertEqual(POLICIES, (self.target / 'policies.yaml').read_text())
+        self.assertEqual({'aggregate_cooldowns': {}, 'instance_cooldowns': {},
+                          'instance_quarantines': {}},
+                         json.loads((self.target / 'cooldowns.json').read_text()))
+        meta = json.loads((self.target / 'meta.json').read_text())
+        self.assertEqual((1, 'test'), (meta['format'], meta['cloud']))
+
+    def test_the_same_cloud_gives_the_same_inventory_in_any_order(self):
+        self.run_command()
+        first = (self.target / 'inventory.json').read_bytes()
+        for table in (self.cloud.servers, self.cloud.hypervisors, self.cloud.services):
+            table.reverse()
+        self.target = self.folder / 'again'
+        self.run_command()
+        self.assertEqual(first, (self.target / 'inventory.json').read_bytes())
+
+    def test_a_folder_with_something_in_it_is_left_alone(self):
+        self.target.mkdir()
+        (self.target / 'mine').write_text('')
+        status, _, err = self.run_command()
+        self.assertEqual(1, status)
+        self.assertIn('is not empty', err)
+        self.assertEqual(['mine'], os.listdir(self.target))
+
+    def test_nothing_is_written_when_something_cannot_be_read(self):
+        self.answers['weight'] = b'<html>'
+        status, _, err = self.run_command()
+        self.assertEqual(1, status)
+        self.assertIn('HTML', err)
+        self.answers['weight'] = self.answers['load']
+        self.cloud.refuse['/compute/v2.1/os-services'] = (500, b'{}')
+        self.assertEqual(1, self.run_command()[0])
+        self.assertFalse(self.target.exists())
+
+    def test_options_that_are_no_good(self):
+        for text, said in (('', 'auth_type'), ('[kronos_prometheus]\nurl = ftp://x\n', 'ftp')):
+            (self.folder / 'nova.conf').write_text(
+                text + f'[kronos]\npolicies_file = {self.folder}/policies.yaml\n')
+            status, _, err = self.run_command()
+            self.assertEqual(1, status)
+            self.assertIn(said, err)
+
+
+class AnonymiseTest(RecordTestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud.servers = [
+            server(n, host, name=f'acme-{n}', tenant_id='acme-project',
+                   metadata={'owner': 'jane@acme', 'kronos:move': 'never'})
+            for n, host in ((1, 'cmp2'), (2, 'cmp1'), (3, 'cmp1'))]
+        self.cloud.aggregates[0]['metadata']['filter_tenant_id'] = 'acme-project,other'
+        self.cloud.groups[0].update(
+            name='acme-db', members=[self.cloud.servers[0]['id'], 'deleted-acme-server'])
+
+    def anonymised(self):
+        self.assertEqual((0, ''), self.run_command('--anonymise')[::2])
+        return reader.read(self.target).snapshot
+
+    def test_no_name_uuid_or_project_is_left_in_any_file(self):
+        originals = ['acme', 'cmp1', 'cmp2', 'ceph1', 'web1', 'jane', 'secret', 'gpu', 'az1',
+                     *(s['id'] for s in self.cloud.servers),
+                     *(h['id'] for h in self.cloud.hypervisors)]
+        self.anonymised()
+        for path in self.target.rglob('*.*'):
+            text = path.read_text()
+            for original in originals:
+                self.assertNotIn(original, text, path)
+
+    def test_what_a_plan_depends_on_is_the_same(self):
+        snapshot = self.anonymised()
+        source = RecordedMetrics(self.target)
+        self.assertEqual(['host-00001', 'host-00002', 'host-00003'],
+                         [host.name for host in snapshot.hosts])
+        self.assertEqual(['host-00002', 'host-00001', 'host-00001'],
+                         [instance.host for instance in snapshot.instances])
+        self.assertEqual({'kronos:move': 'never'}, snapshot.instances[0].metadata)
+        aggregate, = snapshot.aggregates
+        project = snapshot.instances[0].project_id
+        self.assertEqual({'availability_zone': 'zone-1', 'filter_tenant_id': f'{project},other'},
+                         aggregate.metadata)
+        self.assertEqual(snapshot.instances[0].uuid, snapshot.server_groups[0].members[0])
+        vector = source.query(MetricQuery('cpu', VM_PROFILE, ''))
+        self.assertEqual([({'domain': instance.name}, number * 0.1)
+                          for number, instance in enumerate(snapshot.instances, 1)],
+                         [(s.labels, s.value) for s in vector.samples])
+        vector = source.query(MetricQuery('cpu', IMBALANCE, ''))
+        self.assertEqual([({'host': 'host-00001'}, 0.7), ({'host': 'host-00002'}, 0.1),
+                          ({'host': 'unknown-1'}, 0.2)],
+                         [(s.labels, s.value) for s in vector.samples])
+
+    def test_policies_stay_but_for_their_promql(self):
+        self.anonymised()
+        policy, = policies.load(self.target / 'policies.yaml').policies
+        self.assertEqual(('cpu', 0.1, 'domain', 'anonymised', 'anonymised'), (
+            policy.name, policy.threshold, policy.vm_profile_label, policy.imbalance_query,
+            policy.vm_profile_query))
+
+    def test_the_plan_is_the_same_under_other_names(self):
+        self.cloud.services = [service(f'cmp{n}') for n in (1, 2, 3)]
+        self.cloud.servers = [server(n, f'cmp{1 + n % 2}') for n in range(1, 9)]
+        self.answers['load'] = vector(*(({'host': f'cmp{n}'}, load)
+                                        for n, load in ((1, 0.8), (2, 0.8), (3, 0.0))))
+        self.answers['weight'] = vector(*(({'domain': f'instance-{n:08x}'}, 0.2)
+                                          for n in range(1, 9)))
+        plans = []
+        for arguments in ((), ('--anonymise',)):
+            self.target = self.folder / f'snapshot{len(arguments)}'
+            self.assertEqual(0, self.run_command(*arguments)[0])
+            recording, policy_set = replay.read(self.target, None)
+            report = replay.replay(recording, policy_set, EngineOptions(), NEVER)
+            hosts = sorted(host.name for host in recording.snapshot.hosts)
+            instances = sorted(instance.uuid for instance in recording.snapshot.instances)
+            plans.append([(instances.index(move.instance_uuid), hosts.index(move.source),
+                           hosts.index(move.destination), move.combined_after)
+                          for aggregate in report.aggregates for move in aggregate.moves])
+        self.assertNotEqual([], plans[0])
+        self.assertEqual(*plans)
