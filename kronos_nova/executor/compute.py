@@ -13,18 +13,18 @@ FAILED = ('error', 'failed', 'cancelled')
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceState:
-    """Where an instance is. ``fault`` is the message of its last fault, if it has one."""
+    """Where an instance is, and how."""
 
     host: str
     status: str
     task_state: str | None = None
     locked: bool = False
-    fault: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationState:
-    """A migration record. ``was_started`` tells whether the source compute was asked to begin.
+    """A migration record. ``was_started`` tells whether the source compute was asked to begin,
+    ``fault`` what went wrong, where Nova says so.
 
     Memory in bytes, None where the hypervisor's driver does not say.
     """
@@ -32,6 +32,7 @@ class MigrationState:
     uuid: str
     status: str
     was_started: bool
+    fault: str = ''
     memory_total: int | None = None
     memory_remaining: int | None = None
 

@@ -75,6 +75,8 @@ class Executor:
         :returns: how many moves this worker has under way
         :raises DBError: the journal cannot be reached; nothing was begun
         """
+        if not self.journal.aggregates_with_open_plans():
+            return 0
         now = self.utcnow()
         self.journal.heartbeat(now)
         self.journal.adopt(now, now - _seconds(self.options.worker_timeout))
@@ -182,8 +184,7 @@ class Executor:
             raise exception.MigrationTimeout(
                 instance=move.instance_uuid,
                 reason=f'not done after {self.options.migration_timeout:.0f} s and aborted')
-        instance = self.compute.instance(move.instance_uuid)
-        fault = f': {instance.fault}' if instance and instance.fault else ''
+        fault = f': {migration.fault}' if migration.fault else ''
         if not migration.was_started:
             self._refuse(move, f'Nova refused to begin{fault}')
         raise exception.MigrationFailed(

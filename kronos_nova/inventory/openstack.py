@@ -4,17 +4,16 @@ The answers are taken as JSON through openstacksdk's adapters. Its resource clas
 3 ms a server, which is minutes in a cloud of 30,000.
 """
 
-import collections
 import datetime
 from collections.abc import Callable
 from collections.abc import Iterator
-from concurrent import futures
 
 import openstack
 from keystoneauth1 import exceptions
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.inventory import providers
 from kronos_nova.inventory import shape
 from kronos_nova.objects.snapshot import Snapshot
 
@@ -25,8 +24,6 @@ LOG = logging.getLogger(__name__)
 COMPUTE_VERSION = '2.73'
 PLACEMENT_VERSION = '1.30'
 PAGE = 1000
-# Placement has no way to ask for all providers' inventories at once.
-PARALLEL_READS = 8
 
 # What Nova calls a hypervisor that libvirt runs by KVM is QEMU; the other is for older drivers.
 HYPERVISOR_TYPES = ('QEMU', 'KVM')
@@ -75,7 +72,7 @@ class OpenStackInventory:
         groups = list(self._server_groups())
         servers = list(self._pages('/servers/detail?all_tenants=1', 'servers'))
         shape.refuse_gaps(services.values(), servers)
-        trees = self._trees({h['id'] for h in hypervisors})
+        trees = providers.read_trees(self._placement, {h['id'] for h in hypervisors})
         hosts = tuple(shape.host(h, services[h['service']['host']], trees[h['id']])
                       for h in hypervisors)
         names = {host.name: host.uuid for host in hosts}
@@ -118,29 +115,6 @@ class OpenStackInventory:
                 'server_groups'):
             yield from page
             offset += len(page)
-
-    def _trees(self, roots) -> dict[str, list[shape.Provider]]:
-        """Root provider uuid -> its tree, itself included."""
-        uuids = {p['uuid']: p['root_provider_uuid']
-                 for p in self._placement('/resource_providers')['resource_providers']
-                 if p['root_provider_uuid'] in roots}
-        trees = collections.defaultdict(list)
-        with futures.ThreadPoolExecutor(PARALLEL_READS) as pool:
-            for root, provider in zip(uuids.values(), pool.map(self._provider, uuids),
-                                      strict=True):
-                trees[root].append(provider)
-        missing = sorted(roots - trees.keys())
-        if missing:
-            raise exception.InventoryError(
-                problem=f'placement knows no resource provider {", ".join(missing[:5])}'
-                        f'{" and others" if len(missing) > 5 else ""} that Nova has a hypervisor '
-                        'for; has its nova-compute ever reported?')
-        return trees
-
-    def _provider(self, uuid):
-        path = f'/resource_providers/{uuid}'
-        return shape.Provider(inventories=self._placement(f'{path}/inventories')['inventories'],
-                              allocations=self._placement(f'{path}/allocations')['allocations'])
 
 
 def _cause(error):

@@ -50,10 +50,10 @@ def host(hypervisor: dict, service: dict, tree: Iterable[Provider]) -> Host:
         service=Service(state=service['state'], status=service['status'],
                         forced_down=service['forced_down'],
                         disabled_reason=service['disabled_reason'] or None),
-        inventory=_inventory(tree))
+        inventory=inventory(tree))
 
 
-def _inventory(tree) -> dict[str, ResourceInventory]:
+def inventory(tree: Iterable[Provider]) -> dict[str, ResourceInventory]:
     """The whole tree's by resource class: a NUMA node or a card may have a provider of its own."""
     parts = collections.defaultdict(list)
     for provider in tree:

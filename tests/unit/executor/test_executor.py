@@ -49,13 +49,13 @@ class RecordedNova:
     def abort(self, move):
         self.aborts.append(move.instance_uuid)
 
-    def puts(self, host, status='ACTIVE', task_state=None, fault=''):
+    def puts(self, host, status='ACTIVE', task_state=None):
         self.instances['vm1'] = compute.InstanceState(
-            host=host, status=status, task_state=task_state, fault=fault)
+            host=host, status=status, task_state=task_state)
 
-    def says(self, status, was_started=True):
+    def says(self, status, was_started=True, fault=''):
         self.migrations['vm1'] = compute.MigrationState(
-            uuid='migration', status=status, was_started=was_started)
+            uuid='migration', status=status, was_started=was_started, fault=fault)
 
 
 class ExecutorTest(testtools.TestCase):
@@ -123,8 +123,7 @@ class ExecutorTest(testtools.TestCase):
     def test_a_failed_migration_is_tried_again_and_then_quarantined(self):
         self.plan()
         self.tick()
-        self.nova.says('error')
-        self.nova.puts('a', fault='no route')
+        self.nova.says('error', fault='no route')
         self.assertEqual(moves.PLANNED, self.tick())
         self.assertEqual(moves.PLANNED, self.tick())
         self.assertEqual({}, self.cooldowns.quarantined(self.clock()))

@@ -1,0 +1,58 @@
+"""Contexts for work that no request asked for, and the way to an instance's cell."""
+
+from nova import context as nova_context
+from nova import exception as nova_exception
+from nova import objects
+
+USER_ID = 'kronos'
+"""Who asked for a migration, in Nova's records. A record without a user and a project breaks
+``GET /os-migrations`` for everybody."""
+
+
+def admin_context():
+    return nova_context.get_admin_context()
+
+
+def request_context(project_id, request_id):
+    """An admin's context for a request to Nova.
+
+    :param project_id: the instance's
+    :param request_id: ``req-`` and a uuid; carried as the global request id too, through every
+    service
+    """
+    return nova_context.RequestContext(
+        user_id=USER_ID, project_id=project_id, is_admin=True, roles=['admin'],
+        request_id=request_id, global_request_id=request_id)
+
+
+def mappings(context):
+    """The CellMappings in which instances live: all but cell0."""
+    return [cell for cell in objects.CellMappingList.get_all(context) if not cell.is_cell0()]
+
+
+def target_instance(context, uuid):
+    """Target the context at the instance's cell.
+
+    :returns: whether the instance has one; without it has never been scheduled, or is gone
+    """
+    try:
+        mapping = objects.InstanceMapping.get_by_instance_uuid(context, uuid)
+    except nova_exception.InstanceMappingNotFound:
+        return False
+    if mapping.cell_mapping is None:
+        return False
+    nova_context.set_target_cell(context, mapping.cell_mapping)
+    return True
+
+
+def target_host(context, host):
+    """Target the context at the cell of a compute host.
+
+    :returns: whether the host is mapped to one
+    """
+    try:
+        mapping = objects.HostMapping.get_by_host(context, host)
+    except nova_exception.HostMappingNotFound:
+        return False
+    nova_context.set_target_cell(context, mapping.cell_mapping)
+    return True

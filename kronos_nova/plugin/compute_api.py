@@ -1,0 +1,144 @@
+"""The executor's port to Nova, in-process: ``nova.compute.api`` and Nova's objects."""
+
+import contextlib
+import datetime
+
+import oslo_messaging as messaging
+from keystoneauth1 import exceptions as ks_exc
+from nova import exception as nova_exception
+from nova import objects
+from nova import servicegroup
+from nova.api.openstack import common
+from nova.compute import api
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.executor import compute
+from kronos_nova.objects import snapshot
+from kronos_nova.plugin import cells
+
+LOG = logging.getLogger(__name__)
+
+CLOCK_SLACK = datetime.timedelta(seconds=5)
+"""By how much the clocks of controllers may differ when a migration is told by its time."""
+
+
+def service_of(servicegroup_api, service):
+    """What Nova says of a nova-compute service, as our Service."""
+    return snapshot.Service(
+        state='up' if servicegroup_api.service_is_up(service) else 'down',
+        status='disabled' if service.disabled else 'enabled',
+        forced_down=service.forced_down, disabled_reason=service.disabled_reason)
+
+
+class InProcessComputeApi:
+    """ComputeApi over Nova's own code, in the conductor."""
+
+    def __init__(self):
+        self.api = api.API()
+        self.servicegroup_api = servicegroup.API()
+
+    def instance(self, uuid):
+        with _answered(uuid):
+            found = self._instance(cells.admin_context(), uuid)
+            if found is None:
+                return None
+            return compute.InstanceState(
+                host=found.host, task_state=found.task_state, locked=bool(found.locked),
+                status=common.status_from_state(found.vm_state, found.task_state))
+
+    def service(self, host):
+        with _answered(host):
+            context = cells.admin_context()
+            if not cells.target_host(context, host):
+                return None
+            try:
+                found = objects.Service.get_by_compute_host(context, host)
+            except nova_exception.ComputeHostNotFound:
+                return None
+            return service_of(self.servicegroup_api, found)
+
+    def live_migrate(self, move):
+        with _answered(move.instance_uuid):
+            context = cells.request_context(None, f'req-{move.uuid}')
+            instance = self._instance(context, move.instance_uuid)
+            if instance is None:
+                raise _refused(move, 'it does not exist any more')
+            context.project_id = instance.project_id
+            try:
+                self.api.live_migrate(context, instance, 'auto', False, move.destination,
+                                      force=False, async_=True)
+            except nova_exception.NovaException as e:
+                raise _refused(move, f'Nova refused: {e}') from e
+
+    def migration(self, move):
+        with _answered(move.instance_uuid):
+            context = cells.admin_context()
+            if not cells.target_instance(context, move.instance_uuid):
+                return None
+            found = self._migration(context, move)
+            return found and compute.MigrationState(
+                uuid=found.uuid, status=found.status, was_started=found.dest_node is not None,
+                fault=_fault(context, found), memory_total=found.memory_total,
+                memory_remaining=found.memory_remaining)
+
+    def abort(self, move):
+        with _answered(move.instance_uuid):
+            context = cells.request_context(None, f'req-{move.uuid}')
+            instance = self._instance(context, move.instance_uuid)
+            migration = instance and self._migration(context, move)
+            if not migration:
+                return
+            context.project_id = instance.project_id
+            try:
+                self.api.live_migrate_abort(context, instance, migration.id,
+                                            support_abort_in_queue=True)
+            except nova_exception.NovaException as e:
+                LOG.debug('Migration %s cannot be aborted: %s', migration.uuid, e)
+
+    @staticmethod
+    def _instance(context, uuid):
+        if not cells.target_instance(context, uuid):
+            return None
+        try:
+            return objects.Instance.get_by_uuid(
+                context, uuid, expected_attrs=['flavor', 'info_cache', 'metadata',
+                                               'pci_requests', 'system_metadata'])
+        except nova_exception.InstanceNotFound:
+            return None
+
+    @staticmethod
+    def _migration(context, move):
+        """The oldest live migration of the instance since it was asked for: Nova lets only one run
+        at a time, so a later one cannot be ours."""
+        filters = {'instance_uuid': move.instance_uuid, 'migration_type': 'live-migration'}
+        if move.migration_uuid:
+            filters['uuid'] = move.migration_uuid
+        since = move.requested_at - CLOCK_SLACK
+        return next((m for m in objects.MigrationList.get_by_filters(
+            context, filters, sort_keys=['created_at', 'id'], sort_dirs=['asc', 'asc'])
+            if move.migration_uuid or m.created_at.replace(tzinfo=None) >= since), None)
+
+
+def _fault(context, migration):
+    """What went wrong with a failed migration, in Nova's words."""
+    if migration.status not in compute.FAILED:
+        return ''
+    fault = objects.InstanceFault.get_latest_for_instance(context, migration.instance_uuid)
+    if fault is None or fault.created_at < migration.created_at:
+        return ''
+    return fault.message
+
+
+def _refused(move, reason):
+    return exception.PreFlightError(instance=move.instance_uuid, reason=reason)
+
+
+@contextlib.contextmanager
+def _answered(what):
+    """Nova's database, broker or placement not answering says nothing about the instance."""
+    try:
+        yield
+    except (db_exc.DBError, messaging.MessagingException, ks_exc.ClientException) as e:
+        raise exception.NovaClientError(instance=what, reason=f'Nova did not answer: {e}') from e
