@@ -104,9 +104,11 @@ class Journal:
                 raise exception.PlanNotFound(plan=uuid)
 
     @retried
-    def has_open_plan(self, aggregate):
+    def aggregates_with_open_plans(self):
+        """Names of the aggregates for which a plan waits or runs."""
         with self.database.reader() as session:
-            return _open_plan(session, aggregate) is not None
+            return session.scalars(sa.select(models.Plan.aggregate).where(
+                models.Plan.state.in_(plans.OPEN))).all()
 
     @retried
     def plans(self, aggregate=None, limit=50):
@@ -127,6 +129,12 @@ class Journal:
             return _record(plans.PlanRecord, row)
 
     # Moves
+
+    @retried
+    def knows(self, move_uuid):
+        """Whether there is such a move, whatever its state."""
+        with self.database.reader() as session:
+            return session.get(models.Move, move_uuid) is not None
 
     @retried
     def take(self, caps, now, aggregates=None):
@@ -192,6 +200,20 @@ class Journal:
             query = query.where(models.Move.state.in_(states))
         with self.database.reader() as session:
             return [_move_record(row) for row in session.scalars(query.limit(limit))]
+
+    @retried
+    def hosts_being_emptied(self):
+        """Names of the hosts that running plans empty, for maintenance or to free them."""
+        evacuated = sa.select(models.Move.source).join(
+            models.Plan, models.Plan.uuid == models.Move.plan_uuid,
+        ).where(models.Plan.state == plans.EXECUTING, models.Move.phase == plans.EVACUATE)
+        packed = sa.select(models.Plan.report).where(
+            models.Plan.state == plans.EXECUTING, models.Plan.mode == plans.PACK)
+        with self.database.reader() as session:
+            hosts = set(session.scalars(evacuated))
+            for report in session.scalars(packed):
+                hosts.update(json.loads(report)['hosts_emptied'])
+            return hosts
 
     @retried
     def events(self, move_uuid):
@@ -330,13 +352,9 @@ def _why_not_any_more(session, row, stale_before):
     return None
 
 
-def _open_plan(session, aggregate):
-    return session.scalars(sa.select(models.Plan.uuid).where(
-        models.Plan.aggregate == aggregate, models.Plan.state.in_(plans.OPEN))).first()
-
-
 def _refuse_second_plan(session, aggregate):
-    existing = _open_plan(session, aggregate)
+    existing = session.scalars(sa.select(models.Plan.uuid).where(
+        models.Plan.aggregate == aggregate, models.Plan.state.in_(plans.OPEN))).first()
     if existing is not None:
         raise exception.PlanPending(aggregate=aggregate, plan=existing)
 

@@ -1,0 +1,126 @@
+"""nova-scheduler with Kronos in it: knows the load that was measured, and which hosts are emptied.
+
+The manager reads both now and then; the filter and the weigher only look at what it has read, so
+that scheduling never waits for another database.
+"""
+
+import datetime
+import functools
+
+import nova.conf
+from nova.scheduler import filters
+from nova.scheduler import manager
+from nova.scheduler import weights
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
+from oslo_service import periodic_task
+from oslo_utils import timeutils
+
+from kronos_nova import conf as kronos_conf
+from kronos_nova import exception
+from kronos_nova.db import engine as db_engine
+from kronos_nova.db import journal
+from kronos_nova.db import memory
+
+CONF = nova.conf.CONF
+# The filter and the weigher may be named in nova.conf without the notification driver.
+kronos_conf.register_opts(CONF)
+LOG = logging.getLogger(__name__)
+
+EXPECTED = {
+    'nova.scheduler.manager:SchedulerManager.__init__': ('self', 'args', 'kwargs'),
+    'nova.scheduler.filters:BaseHostFilter.host_passes': None,
+    'nova.scheduler.weights:BaseHostWeigher': None,
+}
+
+
+class View:
+    """What was read last.
+
+    scores : {host: weighted sum of its scores}, the higher the less wanted
+    emptied : names of the hosts that are being emptied
+    """
+
+    def __init__(self):
+        self.forget()
+
+    def forget(self):
+        self.scores, self.emptied = {}, frozenset()
+
+    def update(self, combined, emptied):
+        """
+        :param combined: {host: (mode, weighted sum of its scores)}
+        """
+        self.scores = {host: -value if mode == 'pack' else value
+                       for host, (mode, value) in combined.items()}
+        self.emptied = frozenset(emptied)
+
+    def score(self, host):
+        """A host without a score is as good as the others are on average."""
+        if host in self.scores or not self.scores:
+            return self.scores.get(host, 0.0)
+        return sum(self.scores.values()) / len(self.scores)
+
+
+VIEW = View()
+
+
+class KronosSchedulerManager(manager.SchedulerManager):
+    """Nova's scheduler with one periodic task more."""
+
+    _kronos_problem = None
+
+    @periodic_task.periodic_task(spacing=10, run_immediately=True)
+    def kronos_look(self, context):
+        """Read the scores and what is being emptied; while they cannot be read there are none."""
+        try:
+            look(VIEW, _database(), CONF.kronos_scheduler.score_max_age)
+        except (db_exc.DBError, exception.KronosException) as e:
+            VIEW.forget()
+            self._say(f'{e}')
+        else:
+            self._say(None)
+
+    def _say(self, problem):
+        if problem and problem != self._kronos_problem:
+            LOG.warning('KronosFilter and KronosWeigher are neutral until this is mended: %s',
+                        problem)
+        self._kronos_problem = problem
+
+
+def look(view, database, score_max_age):
+    """:raises DBError: the control database does not answer"""
+    oldest = timeutils.utcnow() - datetime.timedelta(seconds=score_max_age)
+    view.update(memory.Scores(database).combined(oldest),
+                journal.Journal(database, None).hosts_being_emptied())
+
+
+@functools.cache
+def _database():
+    return db_engine.Database(db_engine.control_engine(CONF))
+
+
+class KronosFilter(filters.BaseHostFilter):
+    """Refuses hosts that Kronos is emptying, unless the request names the host."""
+
+    RUN_ON_REBUILD = False
+
+    def host_passes(self, host_state, spec_obj):
+        return host_state.host not in VIEW.emptied or _names(spec_obj, host_state.host)
+
+
+def _names(spec_obj, host):
+    if host in (spec_obj.force_hosts or ()):
+        return True
+    target = spec_obj.requested_destination
+    return bool(target and 'host' in target and target.host == host)
+
+
+class KronosWeigher(weights.BaseHostWeigher):
+    """Prefers hosts whose measured load is low, or high where Kronos packs."""
+
+    def weight_multiplier(self, host_state):
+        return CONF.kronos_scheduler.weight_multiplier
+
+    def _weigh_object(self, host_state, weight_properties):
+        return -VIEW.score(host_state.host)
