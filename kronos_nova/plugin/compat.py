@@ -14,7 +14,6 @@ from nova import version
 SUPPORTED = {33: '2026.1', 34: '2026.2'}
 
 
-@functools.cache
 def version_problem():
     """One line why this Nova is not supported, or None."""
     found = version.version_info.version_string()

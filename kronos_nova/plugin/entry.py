@@ -6,6 +6,7 @@ all it takes to be asked for a manager. It runs in every service, before workers
 next to nothing and starts no thread.
 """
 
+import functools
 import sys
 
 from oslo_log import log as logging
@@ -33,12 +34,19 @@ class KronosDriver(notifier.Driver):
         service = sys.modules.get('nova.service')
         if service is None or service.SERVICE_MANAGERS.items() >= MANAGERS.items():
             return
-        problem = compat.version_problem()
-        if problem:
-            LOG.error('Kronos is not loaded and this service runs as plain Nova: %s', problem)
+        if not _is_usable():
             return
         kronos_conf.register_opts(conf)
         service.SERVICE_MANAGERS.update(MANAGERS)
 
     def notify(self, ctxt, message, priority, retry):
         """Do nothing: other drivers named in nova.conf notify."""
+
+
+@functools.cache
+def _is_usable():
+    """Asked once and said once: Nova constructs a driver for each of its notifiers."""
+    problem = compat.version_problem()
+    if problem:
+        LOG.error('Kronos is not loaded and this service runs as plain Nova: %s', problem)
+    return not problem

@@ -3,6 +3,7 @@ placement in one process, by Nova's own fixtures."""
 
 import importlib.metadata
 
+import fixtures
 import nova.conf
 import nova.service
 from keystoneauth1 import adapter
@@ -70,10 +71,8 @@ class NovaTestCase(integrated_helpers.ProviderUsageBaseTestCase):
 
     def setUp(self):
         self.flags(api_paste_config=api_paste_config(), group='wsgi')
-        for binary, manager in self.managers.items():
-            self.addCleanup(nova.service.SERVICE_MANAGERS.__setitem__, binary,
-                            nova.service.SERVICE_MANAGERS[binary])
-            nova.service.SERVICE_MANAGERS[binary] = manager
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.service.SERVICE_MANAGERS', nova.service.SERVICE_MANAGERS | self.managers))
         super().setUp()
         for host in self.hosts:
             self._start_compute(host)

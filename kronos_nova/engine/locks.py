@@ -1,0 +1,59 @@
+"""Who plans an aggregate: a tooz lock for each."""
+
+import os
+
+import tooz
+from oslo_log import log as logging
+from tooz import coordination
+
+from kronos_nova import exception
+
+LOG = logging.getLogger(__name__)
+
+
+class AggregateLocks:
+    """The locks that this process holds. A process that dies loses them.
+
+    :param url: a tooz URL; None for lock files under ``state_path``, which serve one host
+    :param member: name of this process, unique in the cloud
+    """
+
+    def __init__(self, url, state_path, member):
+        if url is None:
+            directory = os.path.join(state_path, 'kronos-locks')
+            os.makedirs(directory, exist_ok=True)
+            url = f'file://{directory}'
+        self._held = {}
+        try:
+            self._coordinator = coordination.get_coordinator(url, member.encode())
+            self._coordinator.start()
+        except (tooz.ToozError, ValueError) as e:
+            raise exception.ConfigurationError(
+                what='[kronos] coordination_url', problem=f'cannot be used: {e}',
+                remedy='Give the URL of a tooz back end that answers, or remove the option where '
+                       'there is one controller.') from e
+
+    def acquire(self, aggregate):
+        """Whether this process now plans the aggregate; does not wait."""
+        lock = self._coordinator.get_lock(f'kronos-{aggregate}'.encode())
+        try:
+            if not lock.acquire(blocking=False):
+                return False
+        except tooz.ToozError as e:
+            LOG.warning('No lock on aggregate %s: %s', aggregate, e)
+            return False
+        self._held[aggregate] = lock
+        return True
+
+    def heartbeat(self):
+        """Keep what is held from expiring, in back ends where locks do."""
+        if self._held:
+            self._coordinator.heartbeat()
+
+    def release_all(self):
+        for aggregate in list(self._held):
+            try:
+                self._held.pop(aggregate).release()
+            except tooz.ToozError as e:
+                # It has expired, or will.
+                LOG.warning('The lock on aggregate %s was not given back: %s', aggregate, e)

@@ -1,0 +1,182 @@
+"""nova-conductor with Kronos in it: plans, carries out, and makes live migrations atomic."""
+
+import functools
+import os
+import sys
+
+import nova.conf
+from nova import profiler
+from nova.conductor import manager
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
+from oslo_service import periodic_task
+from oslo_utils import timeutils
+
+from kronos_nova import exception
+from kronos_nova.db import engine as db_engine
+from kronos_nova.db import journal
+from kronos_nova.db import memory
+from kronos_nova.db import migrate
+from kronos_nova.engine import locks
+from kronos_nova.executor import executor
+from kronos_nova.plugin import compute_api
+from kronos_nova.plugin import live_migration
+from kronos_nova.plugin import placement
+from kronos_nova.plugin import planning
+from kronos_nova.policies import loader
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+TASK_ARGUMENTS = ('self', 'context', 'instance', 'destination', 'block_migration',
+                  'disk_over_commit', 'migration')
+
+EXPECTED = {
+    'nova.conductor.manager:ConductorManager.__init__': ('self', 'args', 'kwargs'),
+    'nova.conductor.manager:ComputeTaskManager.__init__': ('self',),
+    'nova.conductor.manager:ComputeTaskManager._build_live_migrate_task': (
+        *TASK_ARGUMENTS, 'request_spec'),
+    'nova.conductor.tasks.live_migrate:LiveMigrationTask.__init__': (
+        *TASK_ARGUMENTS, 'compute_rpcapi', 'servicegroup_api', 'query_client', 'report_client',
+        'request_spec'),
+    'nova.conductor.tasks.live_migrate:LiveMigrationTask._find_destination': ('self',),
+    'nova.compute.api:API.live_migrate': None,
+    'nova.compute.api:API.live_migrate_abort': None,
+}
+
+
+class KronosConductorManager(manager.ConductorManager):
+    """Nova's conductor with two periodic tasks more, and our way to migrate live."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.additional_endpoints.remove(self.compute_task_mgr)
+        self.compute_task_mgr = KronosComputeTaskManager()
+        self.additional_endpoints.append(self.compute_task_mgr)
+        self.kronos = Kronos(CONF)
+
+    @periodic_task.periodic_task(spacing=1, run_immediately=True)
+    def kronos_execute(self, context):
+        """Carry out moves."""
+        self.kronos.execute()
+
+    @periodic_task.periodic_task(spacing=2, run_immediately=True)
+    def kronos_plan(self, context):
+        """Start a cycle where one is due."""
+        self.kronos.plan()
+
+
+@profiler.trace_cls('rpc')
+class KronosComputeTaskManager(manager.ComputeTaskManager):
+    """Nova's compute tasks, with the atomic live migration task where it is wanted."""
+
+    def _build_live_migrate_task(self, context, instance, destination, block_migration,
+                                 disk_over_commit, migration, request_spec=None):
+        if not self._is_atomic(context):
+            return super()._build_live_migrate_task(
+                context, instance, destination, block_migration, disk_over_commit, migration,
+                request_spec)
+        return live_migration.AtomicLiveMigrationTask(
+            context, instance, destination, block_migration, disk_over_commit, migration,
+            self.compute_rpcapi, self.servicegroup_api, self.query_client, self.report_client,
+            request_spec, placement=placement.client())
+
+    def _is_atomic(self, context):
+        wanted = CONF.kronos.atomic_moves
+        return wanted == 'all' or (wanted == 'kronos' and _is_of_a_plan(context))
+
+
+def _is_of_a_plan(context):
+    """Whether the executor asked for this: it puts the move's uuid into the request id."""
+    move_uuid = (context.global_request_id or '').removeprefix('req-')
+    if not move_uuid:
+        return False
+    try:
+        return _journal().knows(move_uuid)
+    except (db_exc.DBError, exception.KronosException) as e:
+        LOG.warning('Cannot tell whether request %s is of a plan, and take it for one that is not: '
+                    '%s', context.global_request_id, e)
+        return False
+
+
+@functools.cache
+def _database():
+    """Of this process: never made before workers have forked."""
+    return db_engine.Database(db_engine.control_engine(CONF))
+
+
+def _journal():
+    return journal.Journal(_database(), f'{CONF.host}:{os.getpid()}')
+
+
+class Kronos:
+    """Kronos in one conductor worker: made on the first tick, when the worker has forked.
+
+    Whatever is wrong is said once and tried again; the conductor goes on meanwhile.
+    """
+
+    def __init__(self, conf):
+        self.conf = conf
+        self._executor = self._planning = None
+        self._said = {}
+        self._next_execution = 0.0
+
+    def execute(self):
+        """Let the executor tick, every ``poll_interval``."""
+        now = timeutils.now()
+        if now >= self._next_execution and self._is_wanted():
+            self._next_execution = now + self.conf.kronos_executor.poll_interval
+            self._guarded('executor', self._execute)
+
+    def plan(self):
+        if self._is_wanted():
+            self._guarded('planner', self._plan)
+
+    def _is_wanted(self):
+        """A conductor of a cell cannot see the whole cloud: it leaves all this to the others."""
+        return bool(self.conf.kronos.automation != 'off' and self.conf.api_database.connection)
+
+    def _guarded(self, part, work):
+        try:
+            work()
+        except (exception.KronosException, db_exc.DBError) as e:
+            self._say(part, str(e))
+        else:
+            self._say(part, None)
+
+    def _say(self, part, problem):
+        """Log a problem when it appears and when it is gone, not every second."""
+        if problem == self._said.get(part):
+            return
+        if problem:
+            LOG.error('The %s of Kronos waits until this is mended: %s', part, problem)
+        elif self._said.get(part):
+            LOG.info('The %s of Kronos goes on.', part)
+        self._said[part] = problem
+
+    def _execute(self):
+        if self._executor is None:
+            migrate.check(_database().engine, migrate.CONTROL)
+            self._executor = executor.Executor(
+                _journal(), compute_api.InProcessComputeApi(), memory.Cooldowns(_database()),
+                executor.Options.from_conf(self.conf), timeutils.utcnow)
+        self._executor.tick()
+
+    def _plan(self):
+        if self._planning is None:
+            self._planning = self._make_planning()
+        self._planning.tick()
+
+    def _make_planning(self):
+        """:raises ConfigurationError: an operator has to mend something first"""
+        conf = self.conf
+        if not planning.scopes(conf):
+            raise exception.ConfigurationError(
+                what='[kronos] aggregates', problem='no aggregate is in scope',
+                remedy='Name the aggregates to balance, or set include_unassigned_hosts.')
+        loader.load(conf.kronos.policies_file)
+        migrate.check(_database().engine, migrate.CONTROL)
+        worker = f'{conf.host}:{os.getpid()}'
+        return planning.Planning(
+            conf, locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path, worker),
+            memory.Cycles(_database()), worker, timeutils.utcnow, sys.argv[1:])

@@ -1,0 +1,84 @@
+"""Starts cycles: decides what is due, and lets a child process do it.
+
+Reading a large cloud and planning for it are seconds of pure Python, which in this process would
+take turns with every RPC that the conductor serves, whatever its concurrency mode. A child has an
+interpreter of its own, gives its memory back when it ends, and takes nothing down when it dies.
+"""
+
+import os
+import subprocess
+import sys
+
+from oslo_log import log as logging
+
+from kronos_nova.objects import snapshot
+
+LOG = logging.getLogger(__name__)
+
+CHILD = 'kronos_nova.plugin.cycle'
+
+
+def scopes(conf):
+    """Names of what ``[kronos]`` puts in scope, the pool of unassigned hosts among them."""
+    pool = [snapshot.UNASSIGNED] if conf.kronos.include_unassigned_hosts else []
+    return [*dict.fromkeys(conf.kronos.aggregates), *pool]
+
+
+class Planning:
+    """One worker's part in planning: at most one child at a time, under the locks of what it plans.
+
+    :param locks: kronos_nova.engine.locks.AggregateLocks
+    :param cycles: kronos_nova.db.memory.Cycles
+    :param arguments: the command line that gave this process its configuration
+    """
+
+    def __init__(self, conf, locks, cycles, worker, utcnow, arguments):
+        self.conf = conf
+        self.locks = locks
+        self.cycles = cycles
+        self.worker = worker
+        self.utcnow = utcnow
+        self.arguments = arguments
+        self.child = None
+
+    def tick(self):
+        """See whether the child has ended, else whether there is something to start one for."""
+        if self.child is not None:
+            self._look_after_child()
+        if self.child is None and self.conf.kronos.automation != 'off':
+            due = [scope for scope in scopes(self.conf) if self._is_ours(scope)]
+            if due:
+                self.child = self._start(due)
+            else:
+                self.locks.release_all()
+
+    def stop(self):
+        if self.child is not None:
+            self.child.terminate()
+            self.child.wait()
+            self._look_after_child()
+
+    def _is_ours(self, scope):
+        """Whether it is time for the aggregate and nobody else is at it."""
+        if not self.locks.acquire(scope):
+            return False
+        return self.cycles.begin(scope, self.worker, self.utcnow(),
+                                 self.conf.kronos.evaluation_interval)
+
+    def _start(self, due):
+        command = [sys.executable, '-m', CHILD, '--scopes', *due, '--', *self.arguments]
+        # The child is no server: it needs none of the green threads that this process may have.
+        environment = {**os.environ, 'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1'}
+        LOG.debug('Planning %s', ', '.join(due))
+        return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)  # noqa: S603
+
+    def _look_after_child(self):
+        status = self.child.poll()
+        if status is None:
+            self.locks.heartbeat()
+            return
+        if status:
+            LOG.error('A planning process ended with status %d; its own log lines say why. The '
+                      'next one starts when its aggregates are due again.', status)
+        self.child = None
+        self.locks.release_all()
