@@ -28,6 +28,44 @@ class Outlook:
         few = np.argpartition(keys, 2)[:3] if len(keys) > 3 else np.arange(len(keys))
         return self._hosts[few[np.argsort(keys[few], kind='stable')]]
 
+    def row(self, vm: int) -> np.ndarray:
+        """float64 (H, P): the imbalances after the instance's move to each host. What it says of
+        its own host, and of hosts that are not available, means nothing."""
+        problem, source = self.problem, self.state.vm_host[vm]
+        entered = self.state.scores + problem.weights[vm] * problem.host_scale
+        after = np.maximum(self._highest_but(source, [vm]), entered)
+        after -= np.minimum(self._low_but(source, [vm]), entered)
+        for host in self.lowest_but(source):
+            after[host] = self.after(vm, host)
+        return after
+
+    def at_best(self, source: int, vms: np.ndarray) -> np.ndarray:
+        """float64 (n, P): no move of these instances off ``source`` leaves less imbalance, unless
+        to one of :meth:`lowest_but`."""
+        return self._highest_but(source, vms) - self._low_but(source, vms)
+
+    def lowest_but(self, source: int) -> list[int]:
+        """The hosts at the bottom of each policy were it not for ``source``."""
+        firsts = ([host for host in hosts if host != source][:1] for hosts in self.bottoms)
+        return sorted({int(host) for first in firsts for host in first})
+
+    def _highest_but(self, source, vms):
+        return self._end_but(source, vms, self.tops, np.maximum, -np.inf)
+
+    def _low_but(self, source, vms):
+        return self._end_but(source, vms, self.bottoms, np.minimum, np.inf)
+
+    def _end_but(self, source, vms, ends, further, nothing):
+        """float64 (n, P): how far the scores reach once an instance left ``source``, but for the
+        host it enters."""
+        scores, problem = self.state.scores, self.problem
+        others = np.array([
+            next((scores[host, policy] for host in hosts if host != source), nothing)
+            for policy, hosts in enumerate(ends)])
+        if not problem.available[source]:
+            return np.broadcast_to(others, (len(vms), len(others)))
+        return further(others, scores[source] - problem.weights[vms] * problem.host_scale[source])
+
     @property
     def combined(self) -> float:
         return float(self.imbalances @ self.problem.policy_weights)
