@@ -1,0 +1,69 @@
+"""The client against a real Prometheus."""
+
+import time
+
+import testtools
+
+from kronos_nova import exception
+from kronos_nova.metrics import prometheus
+from kronos_nova.metrics.transport import Endpoint
+from kronos_nova.objects.metrics import IMBALANCE
+from kronos_nova.objects.metrics import MetricQuery
+from tests.functional.prometheus import Prometheus
+from tests.unit.web import WebServer
+
+
+class Saw:
+    """A gauge that is 0 and 1 by turns."""
+
+    def __init__(self):
+        self.value = 0
+
+    def __call__(self, handler):
+        self.value = 1 - self.value
+        body = f'saw {self.value}\n'.encode()
+        handler.send_response(200)
+        handler.send_header('Content-Type', 'text/plain')
+        handler.send_header('Content-Length', str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+
+class PrometheusTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        address = self.useFixture(WebServer(Saw())).url.removeprefix('http://')
+        self.url = self.useFixture(Prometheus([{
+            'job_name': 'saw', 'static_configs': [{'targets': [address]}]}])).url
+        self.client = prometheus.PrometheusClient(Endpoint(url=self.url))
+        self.wait_for(8)
+
+    def wait_for(self, samples):
+        deadline = time.monotonic() + 60
+        while not self.client.instant(f'count_over_time(saw[1m]) >= {samples}').samples:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.2)
+
+    def test_what_it_says_is_understood(self):
+        sample, = self.client.query(MetricQuery('p', IMBALANCE, 'saw')).samples
+        self.assertEqual('saw', sample.labels['job'])
+        self.assertIn(sample.value, (0.0, 1.0))
+        self.assertAlmostEqual(time.time(), sample.timestamp, delta=5)
+        self.assertIn('storageRetention', self.client.runtime_info())
+        now = time.time()
+        series, = self.client.range('saw', now - 3, now, 0.5)
+        self.assertGreaterEqual(len(series.points), 5)
+        for promql, error in (('rate(', exception.MetricsQueryRefused),
+                              ('1', exception.MetricsNotAVector),
+                              ('saw[5s]', exception.MetricsNotAVector),
+                              ('saw + on () {__name__=~"saw|up"}', exception.MetricsQueryRefused)):
+            self.assertRaises(error, self.client.instant, promql)
+
+    def test_smoothing_takes_the_peaks_away(self):
+        smooth = prometheus.PrometheusClient(Endpoint(url=self.url), smoothing=(4, 1))
+        promql = 'saw # a comment must not swallow what is put around'
+        sample, = smooth.query(MetricQuery('p', IMBALANCE, promql)).samples
+        self.assertTrue(0.0 <= sample.value <= 1.0, sample)
+        half = prometheus.PrometheusClient(Endpoint(url=self.url), smoothing=(3600, 1))
+        sample, = half.query(MetricQuery('p', IMBALANCE, 'avg_over_time(saw[2s])')).samples
+        self.assertAlmostEqual(0.5, sample.value, delta=0.2)

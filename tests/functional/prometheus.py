@@ -1,0 +1,60 @@
+"""Debian's Prometheus on a loopback port, scraping exporters of the test."""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+
+import fixtures
+import requests
+import yaml
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+class Prometheus(fixtures.Fixture):
+    """A real server with an empty database.
+
+    :param jobs: Prometheus' ``scrape_configs``
+    """
+
+    def __init__(self, jobs, interval='500ms'):
+        self.jobs = jobs
+        self.interval = interval
+
+    def _setUp(self):
+        program = shutil.which('prometheus')
+        if program is None:
+            raise RuntimeError('prometheus is not installed; see bindep.txt')
+        folder = self.useFixture(fixtures.TempDir()).path
+        config = os.path.join(folder, 'prometheus.yml')
+        with open(config, 'w') as file:
+            yaml.safe_dump({'global': {'scrape_interval': self.interval,
+                                       'scrape_timeout': self.interval},
+                            'scrape_configs': self.jobs}, file)
+        port = free_port()
+        self.url = f'http://127.0.0.1:{port}'
+        with open(os.path.join(folder, 'log'), 'wb') as log:
+            process = subprocess.Popen(
+                [program, f'--config.file={config}', f'--storage.tsdb.path={folder}/data',
+                 f'--web.listen-address=127.0.0.1:{port}'], stdout=log, stderr=log)
+        self.addCleanup(process.wait, 20)
+        self.addCleanup(process.terminate)
+        self._wait(process, log.name)
+
+    def _wait(self, process, log):
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and process.poll() is None:
+            try:
+                if requests.get(f'{self.url}/-/ready', timeout=1).ok:
+                    return
+            except requests.ConnectionError:
+                pass
+            time.sleep(0.05)
+        with open(log) as file:
+            raise RuntimeError(f'Prometheus did not start: {file.read()[-2000:]}')
