@@ -46,7 +46,7 @@ def record(conf, args) -> writer.Taken:
     """
     path = args.policies or pathlib.Path(conf.kronos.policies_file)
     policy_set = policies.load(path)
-    source = prometheus.from_options(conf.kronos_prometheus)
+    source = prometheus.from_conf(conf)
     taken = writer.take(
         OpenStackInventory(connect(conf)), source, policy_set,
         policies=path.read_bytes(), cloud=args.cloud,

@@ -81,6 +81,18 @@ thousands of hosts come near the default.
 Load (0 to 1) that no host may pass in any policy while a plan is carried out, unless it already
 did.
 """),
+    cfg.FloatOpt('min_coverage', default=1.0, min=0.0, max=1.0, help="""
+Part (0 to 1) of an aggregate's available hosts that must have a sample for a policy to count in a
+cycle; below, the policy has no data. With less than 1, hosts without a sample are left out of the
+plan, as source and as destination. Lower it in a large aggregate where some exporter is always
+down: 0.9 is a start value.
+"""),
+    cfg.FloatOpt('max_sample_age', default=300.0, min=1.0, help="""
+Seconds after which a sample is too old to go by, told by its own time. Prometheus stamps the answer
+to a query with the time it computed it, so what this finds is a cache that serves old answers, and
+clocks that differ. Some scrape intervals, and never less than the clocks of your controllers and of
+Prometheus may differ.
+"""),
     cfg.StrOpt('coordination_url', help="""
 Where the conductors agree who plans an aggregate: a tooz URL, such as
 ``etcd3+http://controller:2379``, ``redis://controller:6379`` or

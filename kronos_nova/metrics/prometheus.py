@@ -87,12 +87,12 @@ def _log_retry(state):
                  'seconds': state.next_action.sleep})
 
 
-def from_options(group) -> PrometheusClient:
-    """The client that ``[kronos_prometheus]`` asks for.
+def from_conf(conf) -> PrometheusClient:
+    """The client that ``[kronos_prometheus]`` of an ``oslo.config`` object asks for.
 
-    :param group: that group of an ``oslo.config`` object
     :raises ConfigurationError: options that contradict each other
     """
+    group = conf.kronos_prometheus
     _check(group)
     endpoint = Endpoint(
         url=group.url, timeout=group.timeout, max_bytes=group.max_answer_mib << 20,

@@ -359,16 +359,16 @@ def _self_signed():
 
 @ddt.ddt
 class OptionsTest(ClientTestCase):
-    def from_options(self, **options):
+    def from_conf(self, **options):
         conf = self.useFixture(config_fixture.Config(cfg.ConfigOpts())).conf
         kronos_conf.register_opts(conf)
         for name, value in options.items():
             conf.set_override(name, value, group='kronos_prometheus')
-        return prometheus.from_options(conf.kronos_prometheus)
+        return prometheus.from_conf(conf)
 
     def test_the_options_reach_the_wire(self):
         server = self.serve(say(200, TWO_HOSTS))
-        self.from_options(url=server.url + '/prom', bearer_token='s3cret', tenant='cloud1',
+        self.from_conf(url=server.url + '/prom', bearer_token='s3cret', tenant='cloud1',
                           smoothing_window=600).query(CPU)
         _, path, headers, _ = server.requests[0]
         self.assertTrue(path.startswith('/prom/api/v1/query?'), path)
@@ -384,6 +384,6 @@ class OptionsTest(ClientTestCase):
         {'smoothing_window': 30},
     )
     def test_options_that_contradict_each_other(self, options):
-        error = self.assertRaises(exception.ConfigurationError, self.from_options, **options)
+        error = self.assertRaises(exception.ConfigurationError, self.from_conf, **options)
         self.assertIn('[kronos_prometheus]', str(error))
         self.assertNotIn('secret', str(error))
