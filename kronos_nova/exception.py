@@ -161,7 +161,7 @@ class MoveLost(JournalError):
 
 
 class MoveNotFound(JournalError):
-    msg_fmt = 'There is no move %(move)s that has not ended.'
+    msg_fmt = 'There is no move %(move)s, or it has ended.'
     code = 'kronos.move_not_found'
 
 

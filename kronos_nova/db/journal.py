@@ -137,6 +137,15 @@ class Journal:
             return session.get(models.Move, move_uuid) is not None
 
     @retried
+    def move(self, uuid):
+        """:raises MoveNotFound: no such move"""
+        with self.database.reader() as session:
+            row = session.get(models.Move, uuid)
+            if row is None:
+                raise exception.MoveNotFound(move=uuid)
+            return _move_record(row)
+
+    @retried
     def take(self, caps, now, aggregates=None):
         """Take on planned moves whose time has come, as many as the caps leave room for.
 

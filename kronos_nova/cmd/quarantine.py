@@ -1,0 +1,29 @@
+"""``kronos-manage quarantine``: instances that are not tried again for a while."""
+
+from cliff import command
+from cliff import lister
+from oslo_utils import timeutils
+
+from kronos_nova.cmd import control
+
+
+class List(lister.Lister):
+    """List instances in quarantine, since when, until when and why."""
+
+    def take_action(self, parsed_args):
+        rows = control.cooldowns(self.app.conf).quarantines(timeutils.utcnow())
+        return ('Instance', 'Since', 'Until', 'Reason'), [
+            (uuid, since.isoformat(' '), until.isoformat(' ') if until else 'released by hand',
+             reason) for uuid, until, reason, since in rows]
+
+
+class Remove(command.Command):
+    """Let an instance be moved again."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('instance', metavar='UUID')
+        return parser
+
+    def take_action(self, parsed_args):
+        control.cooldowns(self.app.conf).release(parsed_args.instance)

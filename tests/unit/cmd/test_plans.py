@@ -1,0 +1,90 @@
+"""Plans, moves and quarantines as an operator sees and steers them."""
+
+import contextlib
+import datetime
+import io
+import json
+import pathlib
+
+import fixtures
+import testtools
+from oslo_utils import timeutils
+
+from kronos_nova import exception
+from kronos_nova.cmd import manage
+from kronos_nova.cmd import plan as plan_commands
+from kronos_nova.db import engine as db_engine
+from kronos_nova.db import journal as db_journal
+from kronos_nova.db import memory
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from tests.unit.db import fixtures as db_fixtures
+
+WIDE = moves.Caps(total=9, per_source=9, per_destination=9)
+
+
+class PlansTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.config = directory / 'nova.conf'
+        self.config.write_text(f'[DEFAULT]\nstate_path = {directory}\n')
+        self.manage('db', 'sync', 'control')
+        engine = db_engine.create_engine(f'sqlite:///{directory}/kronos.sqlite')
+        self.addCleanup(engine.dispose)
+        self.database = db_engine.Database(engine)
+        self.journal = db_journal.Journal(self.database, 'one')
+
+    def manage(self, *words, expected=0):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+            status = manage.main([f'--config-file={self.config}', *words])
+        self.assertEqual(expected, status)
+        return out.getvalue()
+
+    def table(self, *words):
+        return json.loads(self.manage(*words, '-f', 'json'))
+
+    def propose(self, *planned):
+        now = timeutils.utcnow()
+        return self.journal.record_plan(db_fixtures.report(planned), plans.PROPOSED, now,
+                                        now + datetime.timedelta(hours=1))
+
+    def test_a_plan_is_shown_and_approved_without_some_of_its_moves(self):
+        uuid = self.propose(('vm1', 'a', 'b'), ('vm2', 'b', 'a', 1), ('vm3', 'c', 'd'))
+        [row] = self.table('plan', 'list')
+        self.assertEqual((uuid, 'proposed', 3), (row['UUID'], row['State'], row['Moves']))
+        self.assertEqual(3, len(self.table('plan', 'show', uuid)['moves']))
+        self.assertIn('vm1 a -> b: spreads', self.manage('plan', 'show', uuid))
+        self.assertIn('1 of 3', self.manage('plan', 'approve', uuid, '--skip', '1'))
+        [row] = self.table('move', 'list')
+        self.assertEqual(('vm3', 'planned'), (row['Instance'], row['State']))
+
+    def test_a_rejected_plan_cannot_be_approved(self):
+        uuid = self.propose(('vm1', 'a', 'b'))
+        self.manage('plan', 'reject', uuid)
+        self.manage('plan', 'approve', uuid, expected=1)
+        self.assertEqual([], self.table('move', 'list'))
+
+    def test_a_move_is_followed_and_aborted(self):
+        self.manage('plan', 'approve', self.propose(('vm1', 'a', 'b'), ('vm2', 'a', 'b')))
+        [first, second] = self.journal.take(WIDE, timeutils.utcnow())
+        self.manage('move', 'abort', first.uuid)
+        self.assertTrue(self.journal.move(first.uuid).abort_requested)
+        self.manage('move', 'abort', '--plan', second.plan_uuid)
+        self.assertTrue(self.journal.move(second.uuid).abort_requested)
+        events = self.table('move', 'show', first.uuid)['events']
+        self.assertIn('planned -> dispatched by one', events)
+        self.manage('move', 'abort', 'no-such-move', expected=1)
+
+    def test_a_quarantine_is_seen_and_ended(self):
+        memory.Cooldowns(self.database).quarantine('vm1', -1, 'it failed', timeutils.utcnow())
+        [row] = self.table('quarantine', 'list')
+        self.assertEqual(('vm1', 'released by hand', 'it failed'),
+                         (row['Instance'], row['Until'], row['Reason']))
+        self.manage('quarantine', 'remove', 'vm1')
+        self.assertEqual([], self.table('quarantine', 'list'))
+        self.manage('quarantine', 'remove', 'vm1', expected=1)
+
+    def test_a_move_that_is_not_in_the_plan_cannot_be_left_out(self):
+        self.assertRaises(exception.ConfigurationError, plan_commands.without, [], [7])
