@@ -51,7 +51,7 @@ class Journal:
                 uuid=uuidutils.generate_uuid(), aggregate=report.name, mode=report.mode,
                 planner=report.planner, state=state, created_at=now, expires_at=expires_at,
                 combined_before=report.combined_before, combined_after=report.combined_after,
-                report=json.dumps(dataclasses.asdict(report), sort_keys=True))
+                report=report.to_json())
             session.add(plan)
             session.flush()
             if state == plans.EXECUTING:

@@ -1,8 +1,8 @@
 """One evaluation: read, plan, write down."""
 
+import collections
 import dataclasses
 import datetime
-import json
 import time
 from collections.abc import Callable
 
@@ -104,8 +104,15 @@ class Cycle:
             self._record_plan(report, now)
         above = any(policy.imbalance_before is not None and
                     policy.imbalance_before > policy.threshold for policy in report.policies)
-        self.ports.cycles.end(report.name, now, report.outcome, above,
-                              json.dumps(dataclasses.asdict(report), sort_keys=True))
+        self._keep_scores(report, now)
+        self.ports.cycles.end(report.name, now, report.outcome, above, report.to_json())
+
+    def _keep_scores(self, report, now):
+        scores = collections.defaultdict(dict)
+        for score in report.host_scores:
+            scores[score.host][score.policy] = score.value
+        self.ports.scores.replace(
+            report.mode, {policy.name: policy.weight for policy in report.policies}, scores, now)
 
     def _record_plan(self, report, now):
         state = STATE_OF[self.rules.automation]

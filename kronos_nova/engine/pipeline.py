@@ -23,6 +23,7 @@ from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import plan
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import CycleReport
+from kronos_nova.objects.plan import HostScore
 from kronos_nova.objects.plan import Move
 from kronos_nova.objects.plan import PolicyReport
 from kronos_nova.objects.snapshot import UNASSIGNED
@@ -197,7 +198,12 @@ class _Cycle:
             name=scope.name, outcome=outcome, mode=self.policies.mode, planner=self.planner,
             policies=tuple(rows[name] for name in sorted(rows)),
             combined_before=None if before is None else before.combined(),
-            combined_after=None if after is None else after.combined(), warnings=load.warnings)
+            combined_after=None if after is None else after.combined(), warnings=load.warnings,
+            host_scores=tuple(
+                HostScore(host, policy.name, float(load.scores[row, column]))
+                for row, host in enumerate(scope.host_names)
+                for column, policy in enumerate(load.policies)
+                if not np.isnan(load.scores[row, column])))
 
 
 def _emptied(before, after):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import json
 from dataclasses import field
 
 # Phases, in the order in which they share one budget.
@@ -66,6 +67,15 @@ class PolicyReport:
     imbalance_after: float | None = None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostScore:
+    """What a policy measured of a host before any move."""
+
+    host: str
+    policy: str
+    value: float
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateReport:
     """What a cycle found and decided for one aggregate (or the pool of hosts in none)."""
@@ -81,6 +91,12 @@ class AggregateReport:
     moves: tuple[Move, ...] = ()
     not_moved: tuple[Skip, ...] = ()
     warnings: tuple[str, ...] = ()
+    host_scores: tuple[HostScore, ...] = ()
+
+    def to_json(self):
+        """The report as it is kept: every why and why not, but not the scores of every host."""
+        kept = dataclasses.replace(self, host_scores=())
+        return json.dumps(dataclasses.asdict(kept), sort_keys=True)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,15 @@
 Prometheus is the one part that is recorded: it answers with the load of the hosts by their servers.
 """
 
+import dataclasses
 import datetime
 import pathlib
 import time
+from unittest import mock
 
 import fixtures
 import nova.conf
+from nova import objects
 from nova.virt import fake
 from oslo_utils import timeutils
 
@@ -24,6 +27,7 @@ from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
 from kronos_nova.plugin import compute_api
 from kronos_nova.plugin import inventory
+from kronos_nova.plugin import scheduler
 from kronos_nova.policies import loader
 from tests.functional import base
 from tests.unit.db import fixtures as db_fixtures
@@ -125,6 +129,36 @@ class BalancingTest(base.NovaTestCase):
             self.assertEqual([host], list(self.held_by(server['id'])))
         for move in done:
             self.assertEqual({}, self.held_by(move.migration_uuid))
+
+    def test_new_servers_go_where_the_measured_load_is_low(self):
+        self.flags(automation='observe', group='kronos')
+        view = scheduler.View()
+        self.useFixture(fixtures.MonkeyPatch('kronos_nova.plugin.scheduler.VIEW', view))
+        [self.boot('host1') for _ in range(3)]
+        self.boot('host2')
+        self.cycle()
+        scheduler.look(view, self.database, 60)
+        self.assertAlmostEqual(0.3, view.score('host1'))
+        weigher = scheduler.KronosWeigher()
+        by_weight = sorted(self.hosts, key=lambda host: weigher._weigh_object(
+            mock.Mock(host=host), None), reverse=True)
+        self.assertEqual(['host3', 'host2', 'host1'], by_weight)
+
+    def test_new_servers_keep_off_hosts_that_are_emptied(self):
+        view = scheduler.View()
+        self.useFixture(fixtures.MonkeyPatch('kronos_nova.plugin.scheduler.VIEW', view))
+        report = db_fixtures.report([('vm1', 'host1', 'host2')])
+        evacuation = dataclasses.replace(
+            report, moves=tuple(dataclasses.replace(m, phase=plans.EVACUATE) for m in report.moves))
+        now = timeutils.utcnow()
+        self.journal.record_plan(evacuation, plans.EXECUTING, now, now)
+        scheduler.look(view, self.database, 60)
+        self.assertEqual({'host1'}, view.emptied)
+        kept = scheduler.KronosFilter()
+        self.assertFalse(kept.host_passes(mock.Mock(host='host1'), objects.RequestSpec(
+            force_hosts=None, requested_destination=None)))
+        self.assertTrue(kept.host_passes(mock.Mock(host='host1'), objects.RequestSpec(
+            force_hosts=['host1'], requested_destination=None)))
 
     def test_nothing_moves_where_it_only_observes(self):
         self.flags(automation='observe', group='kronos')
