@@ -2,14 +2,15 @@
 
 import dataclasses
 import enum
-import math
-from collections.abc import Iterable
 
 from kronos_nova import exception
 from kronos_nova.metrics import labels
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
+
+TOLERANCE = 1e-9
+"""What rounding may put a fraction outside [0, 1], as the engine sees it."""
 
 
 class State(enum.Enum):
@@ -22,12 +23,32 @@ class State(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What an answer should name.
+
+    :ivar label: the label that has the names
+    :ivar names: those that need a series
+    :ivar others: known ones that need none
+    :ivar noun: what they are, for messages
+    :ivar oldest: Unix seconds; a sample from before is as good as none. A Prometheus stamps the
+        samples of an instant query with the time of the evaluation, so this finds caches that
+        answer with old results, and clocks that differ.
+    """
+
+    label: str
+    names: frozenset[str]
+    others: frozenset[str] = frozenset()
+    noun: str = 'hosts'
+    oldest: float = float('-inf')
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     """What one query of a policy is worth.
 
     :ivar detail: one line for a person, '' when healthy
-    :ivar diagnosis: the hosts that were found; None when there was no answer
-    :ivar out_of_range: hosts whose value is not in [0, 1], NaN included
+    :ivar diagnosis: the names that were found; None when there was no answer
+    :ivar out_of_range: expected names whose value is not in [0, 1], NaN included
     """
 
     state: State
@@ -37,49 +58,41 @@ class Health:
     error: exception.MetricsError | None = None
 
 
-def examine(source: MetricsSource, query: MetricQuery, host_label: str,
-            hosts: Iterable[str], oldest: float = float('-inf')) -> Health:
-    """Ask ``query`` and judge the answer by the hosts that it should cover. Raises nothing of the
-    source's: an error is a state.
-
-    :param oldest: Unix seconds; a sample from before is as good as none. A Prometheus stamps the
-        samples of an instant query with the time of the evaluation, so this finds caches that
-        answer with old results, and clocks that differ.
-    """
+def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> Health:
+    """Ask ``query`` and judge the answer. Raises nothing of the source's: an error is a state."""
     try:
         vector = source.query(query)
     except exception.MetricsError as error:
         return Health(state=State.UNREACHABLE, detail=str(error), error=error)
-    fresh = tuple(sample for sample in vector.samples if sample.timestamp >= oldest)
-    diagnosis = labels.diagnose(Vector(fresh), host_label, hosts)
+    fresh = tuple(sample for sample in vector.samples if sample.timestamp >= expected.oldest)
+    diagnosis = labels.diagnose(Vector(fresh), expected.label, expected.names, expected.others)
     stale = len(vector.samples) - len(fresh)
     state = State.PARTIAL if diagnosis.missing or diagnosis.repeated else State.HEALTHY
     return Health(state=State.STALE if stale else state,
-                  detail='; '.join([*vector.warnings, *_details(diagnosis, host_label, stale)]),
-                  diagnosis=diagnosis, out_of_range=_out_of_range(fresh, host_label, diagnosis))
+                  detail='; '.join([*vector.warnings, *_details(diagnosis, expected, stale)]),
+                  diagnosis=diagnosis, out_of_range=_out_of_range(fresh, expected))
 
 
-def _out_of_range(samples, host_label, diagnosis):
-    known = set(diagnosis.matched)
+def _out_of_range(samples, expected):
     return tuple(sorted({
-        sample.labels[host_label] for sample in samples
-        if sample.labels.get(host_label) in known and not _is_fraction(sample.value)}))
+        sample.labels[expected.label] for sample in samples
+        if sample.labels.get(expected.label) in expected.names
+        and not -TOLERANCE <= sample.value <= 1.0 + TOLERANCE}))
 
 
-def _is_fraction(value):
-    return not math.isnan(value) and 0.0 <= value <= 1.0
-
-
-def _details(diagnosis, host_label, stale):
+def _details(diagnosis, expected, stale):
     if stale:
         yield (f'{stale} samples are too old: compare the clocks of this host and of Prometheus, '
                'and look for a cache between them')
     if diagnosis.missing:
-        total = len(diagnosis.matched) + len(diagnosis.missing)
-        yield f'{len(diagnosis.missing)} of {total} hosts have no series'
+        yield (f'{len(diagnosis.missing)} of {len(expected.names)} {expected.noun} have no series, '
+               f'such as {diagnosis.missing[0]}')
+    if diagnosis.unknown:
+        yield (f'{len(diagnosis.unknown)} values of the label "{expected.label}" are none of the '
+               f'{expected.noun}, such as "{diagnosis.unknown[0]}"')
     if diagnosis.repeated:
-        yield (f'{len(diagnosis.repeated)} hosts have more than one: aggregate with '
-               f'"by ({host_label})"')
+        yield (f'{len(diagnosis.repeated)} {expected.noun} have more than one series: aggregate '
+               f'with "by ({expected.label})"')
     if diagnosis.proposal:
         yield (f'{diagnosis.proposal.matches} would match with '
-               f'{diagnosis.proposal.remedy(host_label)}')
+               f'{diagnosis.proposal.remedy(expected.label)}')

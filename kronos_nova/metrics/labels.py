@@ -61,15 +61,21 @@ _WITHOUT_PORT = (r'(.*):\d+', '$1')
 _FIRST_PART = (r'([^.:]+).*', '$1')
 
 
-def diagnose(vector: Vector, host_label: str, hosts: Iterable[str]) -> Diagnosis:
-    """Compare the series with the hosts that are expected, and propose a mapping if it helps."""
+def diagnose(vector: Vector, host_label: str, hosts: Iterable[str],
+             others: Iterable[str] = ()) -> Diagnosis:
+    """Compare the series with the hosts that are expected, and propose a mapping if it helps.
+
+    Works for the names of instances as well.
+
+    :param others: known names that need no series
+    """
     hosts = frozenset(hosts)
     found = collections.Counter(s.labels.get(host_label, '') for s in vector.samples)
     matched = hosts & found.keys()
     return Diagnosis(
         matched=tuple(sorted(matched)),
         missing=tuple(sorted(hosts - matched)),
-        unknown=tuple(sorted(found.keys() - hosts)),
+        unknown=tuple(sorted(found.keys() - hosts - frozenset(others))),
         repeated=tuple(sorted(host for host in matched if found[host] > 1)),
         proposal=_propose(vector, host_label, hosts, len(matched)))
 

@@ -30,7 +30,8 @@ class Source:
 @ddt.ddt
 class HealthTest(testtools.TestCase):
     def examine(self, source, oldest=0.0):
-        return health.examine(source, CPU, 'host', HOSTS, oldest)
+        return health.examine(source, CPU, health.Expected(
+            label='host', names=frozenset(HOSTS), oldest=oldest))
 
     def test_healthy(self):
         found = self.examine(Source(('cmp1', 0.0, 1.0), ('cmp2', 1.0, 1.0)))

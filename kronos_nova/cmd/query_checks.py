@@ -1,0 +1,116 @@
+"""Asks every PromQL of every policy and compares the answers with the cloud."""
+
+import dataclasses
+from collections.abc import Iterator
+
+from kronos_nova.engine.options import EngineOptions
+from kronos_nova.metrics import health
+from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.objects import metrics
+from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies import Policy
+from kronos_nova.policies import PolicySet
+from kronos_nova.record import writer
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class QueryFinding:
+    """What came of one query.
+
+    :ivar kind: imbalance, vm_profile, capacity or host_capacity
+    :ivar state: ok, warning or failed
+    :ivar health: healthy, partial, stale or unreachable
+    :ivar matched: how many of the expected hosts (of instances for a vm_profile) have a series
+    :ivar expected: how many should
+    :ivar missing, unknown, repeated, out_of_range: names
+    :ivar proposal: what to write into the policy so that more would match, or None
+    """
+
+    policy: str
+    kind: str
+    state: str
+    health: str
+    matched: int = 0
+    expected: int = 0
+    missing: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
+    out_of_range: tuple[str, ...] = ()
+    proposal: str | None = None
+    detail: str = ''
+
+
+def examine(source: MetricsSource, policy_set: PolicySet, snapshot: Snapshot | None,
+            options: EngineOptions, now: float) -> Iterator[QueryFinding]:
+    """Ask everything.
+
+    :param snapshot: what to compare with; None if Nova could not be read
+    :param now: Unix seconds
+    """
+    cloud = _Cloud(snapshot, options, now)
+    by_name = {policy.name: policy for policy in policy_set.active}
+    for query in writer.questions(policy_set):
+        policy = by_name[query.policy]
+        expected = cloud.expected(policy, query.kind)
+        yield _finding(policy, query.kind, expected, health.examine(source, query, expected),
+                       options.min_coverage)
+
+
+class _Cloud:
+    """What answers should name."""
+
+    def __init__(self, snapshot, options, now):
+        self.oldest = now - options.max_sample_age if options.max_sample_age else float('-inf')
+        self.hosts, self.needed, self.instances, self.in_scope = frozenset(), frozenset(), (), ()
+        if snapshot is None:
+            return
+        known = {UNASSIGNED, *(aggregate.name for aggregate in snapshot.aggregates)}
+        self.in_scope = {host for scope in options.scopes(()) if scope in known
+                         for host in snapshot.hosts_of(scope)}
+        self.hosts = frozenset(host.name for host in snapshot.hosts)
+        self.needed = frozenset(host.name for host in snapshot.hosts
+                                if host.name in self.in_scope and host.service.is_available)
+        self.instances = tuple(i for i in snapshot.instances if i.status == 'ACTIVE')
+
+    def expected(self, policy: Policy, kind: str) -> health.Expected:
+        if kind != metrics.VM_PROFILE:
+            return health.Expected(label=policy.host_label, names=self.needed,
+                                   others=self.hosts, oldest=self.oldest)
+        names = {True: set(), False: set()}
+        for instance in self.instances:
+            name = getattr(instance, policy.vm_profile_label_type)
+            names[instance.host in self.in_scope].add(name)
+        return health.Expected(
+            label=policy.vm_profile_label, names=frozenset(names[True]),
+            others=frozenset(names[False]), noun='instances', oldest=self.oldest)
+
+
+def _finding(policy, kind, expected, found, min_coverage):
+    if found.diagnosis is None:
+        return QueryFinding(policy=policy.name, kind=kind, state='failed',
+                            health=found.state.value, detail=found.detail)
+    diagnosis = found.diagnosis
+    is_fraction = kind == metrics.IMBALANCE or (
+        kind == metrics.VM_PROFILE and policy.host_capacity_query is None)
+    out_of_range = found.out_of_range if is_fraction else ()
+    return QueryFinding(
+        policy=policy.name, kind=kind, health=found.state.value, detail=found.detail,
+        state=_state(policy, kind, expected, found, out_of_range, min_coverage),
+        matched=len(diagnosis.matched), expected=len(expected.names),
+        missing=diagnosis.missing, unknown=diagnosis.unknown, repeated=diagnosis.repeated,
+        out_of_range=out_of_range,
+        proposal=diagnosis.proposal and diagnosis.proposal.remedy(expected.label))
+
+
+def _state(policy, kind, expected, found, out_of_range, min_coverage):
+    """Failed is what leaves the policy without data, or unable to move anything."""
+    diagnosis = found.diagnosis
+    coverage = len(diagnosis.matched) / len(expected.names) if expected.names else 1.0
+    if kind == metrics.VM_PROFILE:
+        is_fatal = coverage == 0 and policy.vm_profile_fallback == 'skip'
+    else:
+        is_fatal = coverage < min_coverage or diagnosis.repeated
+    if is_fatal or out_of_range:
+        return 'failed'
+    return 'ok' if found.state is health.State.HEALTHY and expected.names else 'warning'

@@ -1,0 +1,169 @@
+"""``kronos-test-config`` against a cloud's API, a Prometheus and a database."""
+
+import contextlib
+import io
+import json
+import pathlib
+import re
+import socket
+import urllib.parse
+
+import fixtures
+import testtools
+
+from kronos_nova.cmd import manage
+from kronos_nova.cmd import test_config
+from tests.unit.inventory.cloud import Cloud
+from tests.unit.inventory.cloud import server
+from tests.unit.inventory.cloud import service
+from tests.unit.web import WebServer
+
+POLICIES = """policies:
+  - {name: cpu, mode: spread, weight: 1.0, threshold: 0.1, imbalance_query: load,
+     vm_profile_query: weight}
+"""
+
+
+class TestConfigTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cloud = Cloud()
+        self.cloud.services = [service(f'cmp{n}') for n in (1, 2, 3)] + [service('metal')]
+        self.cloud.aggregates[0]['hosts'] = ['cmp1', 'cmp2']
+        self.cloud.servers = [server(1, 'cmp1'), server(2, 'cmp2')]
+        self.series = {'vector': [({}, 1)],
+                       'load': [({'host': f'cmp{n}'}, 0.1 * n) for n in (1, 2, 3)],
+                       'weight': [({'uuid': s['id']}, 0.1) for s in self.cloud.servers]}
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        (self.folder / 'policies.yaml').write_text(POLICIES)
+        self.api = self.useFixture(self.cloud.fixture()).url
+        self.prometheus = self.useFixture(WebServer(self.answer)).url
+        self.kronos = 'include_unassigned_hosts = true\naggregates = gpu'
+        self.write()
+        with contextlib.redirect_stdout(io.StringIO()):
+            manage.main(['--config-file', self.conf, 'db', 'sync', 'control'])
+
+    def write(self):
+        self.conf = str(self.folder / 'nova.conf')
+        pathlib.Path(self.conf).write_text(
+            f'[DEFAULT]\nstate_path = {self.folder}\ntransport_url = fake://\n'
+            f'[kronos]\npolicies_file = {self.folder}/policies.yaml\n{self.kronos}\n'
+            f'[kronos_prometheus]\nurl = {self.prometheus}\nmax_retries = 0\n'
+            '[kronos_nova]\nauth_type = admin_token\ntoken = t\n'
+            f'endpoint = {self.api}\nendpoint_override = {self.api}/compute/v2.1\n'
+            f'placement_endpoint_override = {self.api}/placement\n')
+
+    def answer(self, handler):
+        query = urllib.parse.parse_qs(urllib.parse.urlsplit(handler.path).query).get('query', [''])
+        series = self.series.get(re.match(r'\w*', query[0])[0])
+        body = b'<html>' if series is None else json.dumps({
+            'status': 'success', 'data': {'resultType': 'vector', 'result': [
+                {'metric': labels, 'value': [4e9, str(value)]}
+                for labels, value in series]}}).encode()
+        handler.send_response(200)
+        handler.send_header('Content-Length', str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    def run_command(self, *args):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = test_config.main(['--config-file', self.conf, *args])
+        return status, out.getvalue(), err.getvalue()
+
+    def report(self):
+        status, out, _ = self.run_command('-f', 'json')
+        found = json.loads(out)
+        states = {row['check']: (row['state'], row['detail']) for row in found['checks']}
+        return status, states, {row['kind']: row for row in found['queries']}
+
+    def test_all_is_well_but_for_a_broker_that_cannot_be_checked(self):
+        status, checks, queries = self.report()
+        self.assertEqual(3, status)
+        self.assertEqual({'broker': 'warning'}, {
+            name: state for name, (state, _) in checks.items() if state != 'ok'})
+        self.assertEqual(['broker', 'database', 'nova', 'options', 'placement', 'policies',
+                          'prometheus', 'scope'], sorted(checks))
+        self.assertIn('3 hosts with QEMU/KVM, 3 of them available, 2 instances',
+                      checks['nova'][1])
+        self.assertEqual(('ok', 'healthy', 3, 3), tuple(
+            queries['imbalance'][key] for key in ('state', 'health', 'matched', 'expected')))
+        self.assertEqual(('ok', 2, 2), tuple(
+            queries['vm_profile'][key] for key in ('state', 'matched', 'expected')))
+
+    def test_tables_for_people(self):
+        _, out, _ = self.run_command()
+        self.assertIn('vm_profile', out)
+        self.assertIn('3 of 3', out)
+
+    def test_hosts_that_are_missing_and_out_of_range(self):
+        self.series['load'] = [({'host': 'cmp1'}, 0.5), ({'host': 'cmp2'}, 50)]
+        status, _, queries = self.report()
+        self.assertEqual(1, status)
+        row = queries['imbalance']
+        self.assertEqual(('failed', 'partial', ['cmp3'], ['cmp2']), tuple(
+            row[key] for key in ('state', 'health', 'missing', 'out_of_range')))
+
+    def test_a_host_that_is_down_needs_no_series(self):
+        self.cloud.services[2]['state'] = 'down'
+        self.series['load'] = self.series['load'][:2]
+        self.assertEqual('ok', self.report()[2]['imbalance']['state'])
+
+    def test_enough_coverage_is_a_warning(self):
+        self.kronos += '\nmin_coverage = 0.6'
+        self.write()
+        self.series['load'] = self.series['load'][:2]
+        self.assertEqual('warning', self.report()[2]['imbalance']['state'])
+
+    def test_the_label_doctor_speaks(self):
+        self.series['load'] = [({'instance': f'cmp{n}:9100'}, 0.1) for n in (1, 2, 3)]
+        row = self.report()[2]['imbalance']
+        self.assertEqual('failed', row['state'])
+        self.assertEqual('label_replace(QUERY, "host", "$1", "instance", "(.*):\\\\d+")',
+                         row['proposal'])
+
+    def test_instances_by_another_name(self):
+        self.series['weight'] = [({'uuid': 'instance-00000001'}, 0.1)]
+        row = self.report()[2]['vm_profile']
+        self.assertEqual(('failed', ['instance-00000001']), (row['state'], row['unknown']))
+
+    def test_each_thing_that_is_broken_is_told_by_itself(self):
+        with socket.socket() as unused:
+            unused.bind(('127.0.0.1', 0))
+            nobody = f'127.0.0.1:{unused.getsockname()[1]}'
+            (self.folder / 'kronos.sqlite').unlink()
+            self.cloud.refuse['/placement/resource_classes'] = (401, {})
+            self.series.clear()
+            (self.folder / 'policies.yaml').write_text('[]')
+            self.kronos = 'aggregates = ghost\nautomation = sometimes'
+            self.write()
+            text = pathlib.Path(self.conf).read_text()
+            pathlib.Path(self.conf).write_text(
+                text.replace('fake://', f'rabbit://user:secret@{nobody}/'))
+            status, checks, queries = self.report()
+        self.assertEqual((1, {}), (status, queries))
+        for check, said in (('options', '[kronos] automation'), ('policies', 'mapping'),
+                            ('prometheus', 'HTML'), ('placement', '401'), ('scope', 'ghost'),
+                            ('database', 'kronos-manage db sync'), ('broker', nobody)):
+            state, detail = checks[check]
+            self.assertEqual('failed', state, check)
+            self.assertIn(said, detail)
+            self.assertNotIn('secret', detail)
+        self.assertFalse((self.folder / 'kronos.sqlite').exists())
+
+    def test_an_aggregate_of_one_host_deserves_a_look(self):
+        self.cloud.aggregates[0]['hosts'] = ['cmp1']
+        state, detail = self.report()[1]['scope']
+        self.assertEqual(('warning', True), (state, 'gpu has 1 hosts' in detail))
+
+    def test_without_nova_queries_are_asked_all_the_same(self):
+        self.cloud.refuse['/compute/v2.1/os-services'] = (500, {})
+        status, checks, queries = self.report()
+        self.assertEqual((1, 'failed', 'warning'),
+                         (status, checks['nova'][0], queries['imbalance']['state']))
+
+    def test_no_configuration_file(self):
+        self.conf = str(self.folder / 'nowhere.conf')
+        status, _, err = self.run_command()
+        self.assertEqual(2, status)
+        self.assertIn('nowhere.conf', err)
