@@ -17,7 +17,7 @@ class EngineOptions:
 
     aggregates: tuple[str, ...] | None = None
     include_unassigned_hosts: bool = True
-    spread_planner: str = 'greedy'
+    spread_planner: str = 'spread'
     pack_planner: str = 'ffd'
     budget: int | None = None
     evacuate_disabled_hosts: bool = False

@@ -10,6 +10,7 @@ from kronos_nova.planners.affinity import violations
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
+from kronos_nova.planners.order import dependencies
 from kronos_nova.planners.outcome import Outlook
 from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
@@ -64,10 +65,10 @@ def run(problem: Problem, constraints: Constraints, passes: Passes, planner: str
     state, steps = State(problem), []
     for runner in _runners(passes, planner, options):
         left = dataclasses.replace(limits, budget=limits.budget - len(steps))
-        first = len(steps)
-        steps += [(runner.phase, dataclasses.replace(
-            step, depends_on=tuple(earlier + first for earlier in step.depends_on)))
-            for step in runner.plan(state, constraints, left)]
+        steps += [(runner.phase, step) for step in runner.plan(state, constraints, left)]
+    needed = dependencies([step for _, step in steps], State(problem), limits.overload_ceiling)
+    steps = [(phase, dataclasses.replace(step, depends_on=earlier))
+             for (phase, step), earlier in zip(steps, needed, strict=True)]
     return Chosen(state=state, steps=tuple(steps), budget_left=limits.budget - len(steps))
 
 

@@ -20,6 +20,13 @@ class State:
         self.used = problem.used.copy()
         self.vm_host = problem.vm_host.copy()
 
+    def copy(self) -> 'State':
+        """Another state of the same problem, which is moved about on its own."""
+        other = State(self.problem)
+        other.scores[:], other.capacity_scores[:] = self.scores, self.capacity_scores
+        other.used[:], other.vm_host[:] = self.used, self.vm_host
+        return other
+
     def move(self, vm: int, destination: int) -> int:
         """Put an instance on another host. Returns the host it left, so that ``move(vm, that)``
         undoes it."""

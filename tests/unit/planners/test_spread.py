@@ -1,0 +1,127 @@
+"""spread ends well, keeps every rule on the way, and says what depends on what."""
+
+import itertools
+
+import numpy as np
+import testtools
+from hypothesis import given
+from hypothesis import settings
+
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.greedy import Greedy
+from kronos_nova.planners.order import dependencies
+from kronos_nova.planners.spread import Spread
+from kronos_nova.simulation import State
+from tests.unit.planners import clouds
+
+
+def plan(planner, problem, limits):
+    """(steps, state after them)"""
+    state = State(problem)
+    return planner.plan(state, clouds.constraints(problem), limits), state
+
+
+def best_of_all(problem, constraints, budget):
+    """The least combined imbalance of any sequence of moves that ends legally."""
+    start = State(problem)
+    worst = np.maximum(start.imbalances(), problem.thresholds) + 1e-9
+    best, seen = start.combined(), set()
+
+    def go(state, left):
+        nonlocal best
+        place = (tuple(state.vm_host), left)
+        if place in seen:
+            return
+        seen.add(place)
+        if (state.imbalances() <= worst).all():
+            best = min(best, state.combined())
+        if left:
+            for vm in np.flatnonzero(problem.movable & problem.available[state.vm_host]):
+                for host in np.flatnonzero(constraints.mask(state, vm)):
+                    source = state.move(vm, host)
+                    go(state, left - 1)
+                    state.move(vm, source)
+
+    go(start, budget)
+    return best
+
+
+class SpreadTest(testtools.TestCase):
+    @settings(max_examples=20, deadline=None)
+    @given(clouds.problems())
+    def test_every_constraint_holds_after_every_step(self, problem):
+        constraints, state = clouds.constraints(problem), State(problem)
+        ceiling = np.maximum(0.5, problem.scores) + 1e-9
+        steps, _ = plan(Spread(), problem, Limits(budget=5, overload_ceiling=0.5))
+        self.assertLessEqual(len(steps), 5)
+        for step in steps:
+            self.assertTrue(problem.movable[step.vm])
+            self.assertTrue(constraints.permits(state, step.vm, step.destination))
+            self.assertEqual(step.source, state.move(step.vm, step.destination))
+            self.assertTrue((state.scores[step.destination] <= ceiling[step.destination]).all())
+            self.assertAlmostEqual(step.combined_after, state.combined(), places=9)
+
+    @settings(max_examples=20, deadline=None)
+    @given(clouds.problems())
+    def test_it_is_never_worse_than_greedy_and_spoils_no_policy(self, problem):
+        limits = Limits(budget=5, overload_ceiling=9.0)
+        _, greedy = plan(Greedy(), problem, limits)
+        steps, state = plan(Spread(), problem, limits)
+        self.assertLessEqual(state.combined(), greedy.combined() + 1e-9)
+        allowed = np.maximum(State(problem).imbalances(), problem.thresholds) + 1e-9
+        self.assertTrue((state.imbalances() <= allowed).all())
+
+    @settings(max_examples=12, deadline=None)
+    @given(clouds.problems(max_hosts=4, max_vms=6))
+    def test_two_moves_are_the_best_two_moves(self, problem):
+        limits = Limits(budget=2, overload_ceiling=9.0)
+        state = State(problem)
+        if (state.imbalances() <= problem.thresholds + 1e-9).all():
+            return
+        _, state = plan(Spread(), problem, limits)
+        best = best_of_all(problem, clouds.constraints(problem), 2)
+        self.assertLessEqual(state.combined(), best + 1e-9)
+
+    @settings(max_examples=6, deadline=None)
+    @given(clouds.problems())
+    def test_the_same_input_gives_the_same_plan(self, problem):
+        limits = Limits(budget=5)
+        self.assertEqual(plan(Spread(), problem, limits)[0], plan(Spread(), problem, limits)[0])
+
+    @settings(max_examples=12, deadline=None)
+    @given(clouds.problems())
+    def test_any_order_that_honours_the_dependencies_is_possible(self, problem):
+        constraints = clouds.constraints(problem)
+        steps, _ = plan(Spread(), problem, Limits(budget=4, overload_ceiling=9.0))
+        needed = dependencies(steps, State(problem), ceiling=9.0)
+        for order in itertools.permutations(range(len(steps))):
+            done, state = set(), State(problem)
+            for n in order:
+                if not done.issuperset(needed[n]):
+                    break
+                self.assertTrue(constraints.permits(state, steps[n].vm, steps[n].destination))
+                state.move(steps[n].vm, steps[n].destination)
+                done.add(n)
+
+
+class Clock:
+    """Passes a second each time it is asked."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        self.now += 1.0
+        return self.now
+
+
+class DeadlineTest(testtools.TestCase):
+    @settings(max_examples=8, deadline=None)
+    @given(clouds.problems())
+    def test_it_stops_in_time_with_what_it_has(self, problem):
+        for seconds in (0.0, 5.0, 12.0):
+            clock = Clock()
+            limits = Limits(budget=5, clock=clock, deadline=seconds)
+            steps, state = plan(Spread(), problem, limits)
+            self.assertLess(clock.now, seconds + 30.0)
+            self.assertLessEqual(state.combined(), State(problem).combined() + 1e-9)
