@@ -1,6 +1,7 @@
 """Engines and sessions over oslo.db, and where the two databases are."""
 
 import contextlib
+import functools
 import os
 
 import sqlalchemy
@@ -48,7 +49,7 @@ def control_engine(conf):
     return create_engine(control_url(conf), **options)
 
 
-def create_engine(url, **options):
+def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
     """An oslo.db engine; an SQLite file is opened in WAL mode with a busy timeout.
 
     A transaction of an engine with the execution option ``for_writing`` takes SQLite's write lock
@@ -58,13 +59,14 @@ def create_engine(url, **options):
     if not url.startswith('sqlite'):
         return engines.create_engine(url, **options)
     engine = engines.create_engine(url, **{**options, 'max_retries': 0})
-    sqlalchemy.event.listen(engine, 'connect', _configure_sqlite)
+    sqlalchemy.event.listen(engine, 'connect',
+                            functools.partial(_configure_sqlite, busy_timeout_ms))
     sqlalchemy.event.listen(engine, 'begin', _begin_for_writing)
     return engine
 
 
-def _configure_sqlite(connection, _record):
-    connection.execute(f'PRAGMA busy_timeout = {SQLITE_BUSY_TIMEOUT_MS}')
+def _configure_sqlite(busy_timeout_ms, connection, _record):
+    connection.execute(f'PRAGMA busy_timeout = {busy_timeout_ms}')
     connection.execute('PRAGMA journal_mode = WAL')
 
 
@@ -73,7 +75,6 @@ def _begin_for_writing(connection):
     if connection.get_execution_options().get('for_writing'):
         connection.exec_driver_sql('ROLLBACK')
         connection.exec_driver_sql('BEGIN IMMEDIATE')
-
 
 
 class Database:

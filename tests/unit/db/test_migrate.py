@@ -8,6 +8,7 @@ import testtools
 from oslo_db.sqlalchemy import test_migrations
 
 from kronos_nova import exception
+from kronos_nova.db import claim_models
 from kronos_nova.db import claim_versions
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
@@ -117,3 +118,10 @@ class ControlModelsTest(_SyncedModels, testtools.TestCase):
 
     def get_metadata(self):
         return models.Base.metadata
+
+
+class ClaimsModelsTest(_SyncedModels, testtools.TestCase):
+    history = migrate.CLAIMS
+
+    def get_metadata(self):
+        return claim_models.LocalBase.metadata

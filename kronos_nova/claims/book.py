@@ -1,0 +1,131 @@
+"""What the tracker of a compute node holds, as claims. Pure: no I/O, no clock.
+
+For an instance a node may hold room as its home, room for a move (in or out), and claims that Nova
+does not know of (prepared ahead, or forgotten by its audit), which are *kept*. Together they are at
+most two claims, told apart by ``resize_target``.
+"""
+
+import collections
+import dataclasses
+
+from kronos_nova.objects.claim import CLAIMED
+from kronos_nova.objects.claim import Amount
+from kronos_nova.objects.claim import Claim
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Move:
+    """Room that Nova counts for a migration. ``is_old`` is set where it is what the instance had
+    before, held for a way back; else it is what the instance will have here."""
+
+    amount: Amount
+    is_old: bool
+    migration_uuid: str
+
+
+@dataclasses.dataclass(slots=True)
+class _Holding:
+    instance: Amount | None = None
+    move: Move | None = None
+
+    def amounts(self):
+        """``{resize_target: Amount}``. A revert's way back is no target; the instance is, then."""
+        if self.move is None:
+            return {False: self.instance} if self.instance else {}
+        if self.instance is None:
+            return {not self.move.is_old: self.move.amount}
+        if self.move.is_old:
+            return {False: self.move.amount, True: self.instance}
+        return {False: self.instance, True: self.move.amount}
+
+
+class NodeBook:
+    """The claims of one node.
+
+    ``kept``: {key: Claim}, those that Nova does not count itself. ``is_audited`` is set while Nova
+    counts everything anew; what was kept then waits in ``waiting`` to be judged.
+    """
+
+    def __init__(self, host, node):
+        self.host = host
+        self.node = node
+        self.kept = {}
+        self.waiting = {}
+        self.is_audited = False
+        self._holdings = collections.defaultdict(_Holding)
+
+    def begin_audit(self):
+        """Forget what Nova counts: it is about to count anew, from nothing."""
+        self._holdings.clear()
+        self.waiting.update(self.kept)
+        self.kept.clear()
+        self.is_audited = True
+
+    def end_audit(self, kept):
+        """:param kept: claims that are counted beside what Nova counts"""
+        self.waiting.clear()
+        for claim in kept:
+            self.keep(claim)
+        self.is_audited = False
+
+    def track_instance(self, uuid, amount):
+        self._holdings[uuid].instance = amount
+
+    def track_move(self, uuid, move):
+        """The PCI devices of a move are the instance's too, while both are here: count them
+        once."""
+        holding = self._holdings[uuid]
+        holding.move = move
+        if holding.instance:
+            holding.instance = dataclasses.replace(holding.instance, pci=tuple(
+                address for address in holding.instance.pci if address not in move.amount.pci))
+
+    def forget_instance(self, uuid):
+        """The instance has left or was never built."""
+        holding = self._holdings[uuid]
+        holding.instance = None
+        if holding.move is None:
+            del self._holdings[uuid]
+
+    def drop_move(self, uuid, is_old):
+        """A move has ended: drop one side of it; what stays is the instance's home.
+
+        With one side here only, that one is dropped, whichever it was said to be.
+
+        :returns: the Amount dropped, None when nothing was held
+        """
+        sides = {claim.resize_target: claim for claim in self.claims(uuid).values()}
+        gone = sides.pop(not is_old, None) or (sides.popitem()[1] if sides else None)
+        self._holdings.pop(uuid, None)
+        for claim in self.kept_for(uuid):
+            del self.kept[claim.key]
+        for claim in sides.values():
+            self.track_instance(uuid, claim.amount)
+        return gone and gone.amount
+
+    def keep(self, claim):
+        self.kept[claim.key] = claim
+
+    def kept_for(self, uuid):
+        return [claim for claim in self.kept.values() if claim.instance_uuid == uuid]
+
+    def knows(self, uuid):
+        """Whether Nova itself counts something for an instance here."""
+        return uuid in self._holdings
+
+    def uuids(self):
+        return {*self._holdings, *(claim.instance_uuid for claim in self.kept.values())}
+
+    def claims(self, uuid, now=None):
+        """``{key: Claim}`` of an instance; new ones are of ``now``."""
+        claims = {claim.key: claim for claim in self.kept_for(uuid)}
+        if uuid not in self._holdings:
+            return claims
+        holding = self._holdings[uuid]
+        for resize_target, amount in holding.amounts().items():
+            claim = Claim(
+                host=self.host, node=self.node, instance_uuid=uuid, amount=amount, created_at=now,
+                resize_target=resize_target, state=CLAIMED,
+                migration_uuid=holding.move.migration_uuid if holding.move else None)
+            claims[claim.key] = claim
+        return claims

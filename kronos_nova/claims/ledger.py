@@ -1,0 +1,151 @@
+"""The books of a compute host beside the store that keeps them.
+
+The books are right whether or not the store can be written: a store that fails is reported once,
+left alone until the next audit, and then brought up to date.
+"""
+
+import collections
+import dataclasses
+import datetime
+import itertools
+
+import prometheus_client
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.claims import book
+
+LOG = logging.getLogger(__name__)
+
+UNSAVED = prometheus_client.Gauge(
+    'kronos_claims_unsaved', 'Whether the claims of this host are in memory only (1) or kept (0).')
+STORE_ERRORS = prometheus_client.Counter(
+    'kronos_claims_store_errors_total', 'Failed attempts to read or write the claims.')
+ORPHANS = prometheus_client.Counter(
+    'kronos_claims_orphans_total', 'Claims released because they belonged to nobody.')
+
+ERRORS = (exception.ClaimError, exception.DatabaseVersionError)
+
+
+def utcnow():
+    return datetime.datetime.now(datetime.UTC)
+
+
+class Ledger:
+    """Books by node and what the store has of them. The caller holds a lock.
+
+    :param store: ClaimStore
+    :param clock: callable that gives the time, with a zone
+    """
+
+    def __init__(self, store, host, clock=utcnow):
+        self.store = store
+        self.host = host
+        self.clock = clock
+        self.is_saved = True
+        self.nodes = {}
+        self._rows = collections.defaultdict(dict)    # node: {key: Claim as the store has it}
+        self._numbers = itertools.count(-1, -1)
+
+    def book(self, node):
+        if node not in self.nodes:
+            self.nodes[node] = book.NodeBook(self.host, node)
+        return self.nodes[node]
+
+    def open(self):
+        """Read what is kept.
+
+        :returns: whether it was kept without a gap; False too when the store cannot be read
+        """
+        try:
+            trusted = self.store.open()
+            self._read()
+        except ERRORS as error:
+            self._failed(error)
+            return False
+        return trusted
+
+    def rows(self, node):
+        """``[Claim, ...]`` that the store has for a node, as far as is known."""
+        return list(self._rows[node].values())
+
+    def refresh(self):
+        """Read what is kept again, at an audit: an operator may have removed claims, and a store
+        that failed may be back."""
+        try:
+            self._read()
+        except ERRORS as error:
+            self._failed(error)
+
+    def _read(self):
+        rows = collections.defaultdict(dict)
+        for claim in self.store.load():
+            rows[claim.node][claim.key] = claim
+        self._rows = rows
+
+    def save(self, node, uuid=None):
+        """Make the store say what the book says: of one instance, or (None) of all of a node.
+
+        A failed store is tried again only with all of a node, that is at an audit.
+
+        :returns: {key: Claim}, with their ids; those of claims that are in memory only are negative
+        """
+        wanted = self._wanted(node, uuid)
+        rows = {key: claim for key, claim in self._rows[node].items()
+                if uuid is None or claim.instance_uuid == uuid}
+        put = [claim for key, claim in wanted.items()
+               if not claim.says_the_same_as(rows.get(key))]
+        drop = [key for key in rows if key not in wanted]
+        if self.is_saved and (put or drop) or not self.is_saved and uuid is None:
+            self._write(node, put, drop)
+        return {key: self._rows[node].get(key) or self._unsaved(claim)
+                for key, claim in wanted.items()}
+
+    def _wanted(self, node, uuid):
+        mine = self.book(node)
+        now = self.clock()
+        claims = {}
+        for each in mine.uuids() if uuid is None else (uuid,):
+            claims.update(mine.claims(each, now))
+        return {key: self._as_first_made(node, claim) for key, claim in claims.items()}
+
+    def _as_first_made(self, node, claim):
+        row = self._rows[node].get(claim.key)
+        return claim if row is None else dataclasses.replace(
+            claim, id=row.id, created_at=row.created_at)
+
+    def _write(self, node, put, drop):
+        try:
+            ids = self.store.write(put, drop)
+        except ERRORS as error:
+            self._failed(error)
+            return
+        for key in drop:
+            del self._rows[node][key]
+        for claim in put:
+            self._rows[node][claim.key] = dataclasses.replace(claim, id=ids[claim.key])
+        if not self.is_saved:
+            LOG.info('The claims of this host are kept again.')
+        self.is_saved = True
+        UNSAVED.set(0)
+
+    def _unsaved(self, claim):
+        if claim.id is None:
+            claim = dataclasses.replace(claim, id=next(self._numbers))
+            if claim.key in self.book(claim.node).kept:
+                self.book(claim.node).keep(claim)
+        return claim
+
+    def forget_node(self, node):
+        """A node is not this host's any more: remove its claims."""
+        self.nodes.pop(node, None)
+        if self._rows[node]:
+            self._write(node, [], list(self._rows[node]))
+
+    def _failed(self, error):
+        STORE_ERRORS.inc()
+        UNSAVED.set(1)
+        if self.is_saved:
+            LOG.error('The claims of this host cannot be kept and are in memory only until this is '
+                      'mended; nova-compute goes on without. %s', error)
+        self.is_saved = False

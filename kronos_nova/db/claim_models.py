@@ -1,0 +1,51 @@
+"""The table of claims: of a compute host's own file, and of the control database."""
+
+import sqlalchemy as sa
+from sqlalchemy import orm
+
+from kronos_nova.db import models
+
+# MySQL has no default and no index for TEXT without a length.
+_SERVERS = ('mysql', 'mariadb', 'postgresql')
+Name = sa.Text().with_variant(sa.String(255), *_SERVERS)
+Uuid = sa.Text().with_variant(sa.String(36), *_SERVERS)
+Word = sa.Text().with_variant(sa.String(32), *_SERVERS)
+
+
+class ClaimColumns:
+    """``pci`` is a JSON list of addresses, ``created_at`` ISO 8601 with its offset."""
+
+    __tablename__ = 'claims'
+
+    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
+    host = sa.Column(Name, nullable=False)
+    node = sa.Column(Name, nullable=False)
+    instance_uuid = sa.Column(Uuid, nullable=False)
+    vcpus = sa.Column(sa.Integer, nullable=False)
+    memory_mb = sa.Column(sa.Integer, nullable=False)
+    disk_gb = sa.Column(sa.Integer, nullable=False)
+    pci = sa.Column(sa.Text)
+    resize_target = sa.Column(sa.Integer, nullable=False)
+    created_at = sa.Column(Word, nullable=False)
+    state = sa.Column(Word, nullable=False, server_default='claimed')
+    migration_uuid = sa.Column(Uuid)
+    numa_topology = sa.Column(sa.Text)
+
+    @orm.declared_attr
+    def __table_args__(cls):
+        return (sa.Index('claims_key_idx', 'host', 'node', 'instance_uuid', 'resize_target',
+                         unique=True),
+                # An id that is repeated in a late "abort" must not be another claim's by then.
+                {'sqlite_autoincrement': True})
+
+
+class LocalBase(orm.DeclarativeBase):
+    pass
+
+
+class LocalClaim(ClaimColumns, LocalBase):
+    """A claim in the file of its compute host."""
+
+
+class CentralClaim(ClaimColumns, models.Base):
+    """A claim in the control database, for the store ``central``."""

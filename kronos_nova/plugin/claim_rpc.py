@@ -1,0 +1,118 @@
+"""Claims over RPC: two-phase claims at a compute host, and the store ``central`` at a conductor.
+
+Both are endpoints beside Nova's own, in namespaces of their own, so that a host without Kronos
+refuses them instead of misunderstanding them.
+"""
+
+import oslo_messaging as messaging
+from nova import context as nova_context
+from nova import exception as nova_exc
+from nova import rpc
+from nova.compute import rpcapi as compute_rpcapi
+from nova.conductor import rpcapi as conductor_rpcapi
+from nova.objects import base as objects_base
+
+from kronos_nova import exception
+
+NAMESPACE = 'kronos_claims'
+STORE_NAMESPACE = 'kronos_claim_store'
+VERSION = '1.0'
+
+# Other claims of the host wait meanwhile.
+STORE_TIMEOUT_SECONDS = 5
+
+# How oslo.messaging names, on the wire, that nobody at the other end serves a namespace.
+UNSERVED = ('UnsupportedVersion', 'NoSuchMethod')
+
+
+class ClaimsEndpoint:
+    """At nova-compute. The answers are plain values; every method may be repeated.
+
+    1.0: prepare, confirm, abort
+    """
+
+    target = messaging.Target(namespace=NAMESPACE, version=VERSION)
+
+    def __init__(self, tracker):
+        self.tracker = tracker
+
+    @messaging.expected_exceptions(nova_exc.ComputeResourcesUnavailable)
+    def prepare(self, context, instance, migration=None, node=None):
+        return self.tracker.prepare_claim(context, instance, migration, node).id
+
+    def confirm(self, context, claim_id):
+        return self.tracker.confirm_claim(context, claim_id)
+
+    def abort(self, context, claim_id):
+        return self.tracker.abort_claim(context, claim_id)
+
+
+class ClaimsClient:
+    """Two-phase claims at the compute hosts of the cell that ``context`` is of."""
+
+    def prepare(self, context, host, instance, migration=None, node=None):
+        """Have ``host`` hold room for ``instance`` before it moves there.
+
+        :param instance: Instance
+        :param migration: Migration, or None while there is none
+        :returns: id of the claim; None where the host does not run Kronos
+        :raises PreFlightError: it does not fit
+        :raises NovaClientError: the host did not answer
+        """
+        try:
+            return self._call(context, host, 'prepare', instance=instance, migration=migration,
+                              node=node)
+        except nova_exc.ComputeResourcesUnavailable as error:
+            raise exception.PreFlightError(instance=instance.uuid, reason=str(error)) from error
+        except messaging.RemoteError as error:
+            if error.exc_type in UNSERVED:
+                return None
+            raise exception.NovaClientError(instance=instance.uuid, reason=str(error)) from error
+        except messaging.MessagingException as error:
+            raise exception.NovaClientError(instance=instance.uuid, reason=str(error)) from error
+
+    def confirm(self, context, host, claim_id):
+        """The move was made. :returns: whether there was still something to do"""
+        return self._call(context, host, 'confirm', claim_id=claim_id)
+
+    def abort(self, context, host, claim_id):
+        """The move will not be made. :returns: whether there was still something to give back"""
+        return self._call(context, host, 'abort', claim_id=claim_id)
+
+    def _call(self, context, host, method, **kwargs):
+        target = messaging.Target(topic=compute_rpcapi.RPC_TOPIC, server=host,
+                                  namespace=NAMESPACE, version=VERSION)
+        client = rpc.get_client(target, serializer=objects_base.NovaObjectSerializer())
+        return client.prepare().call(context, method, **kwargs)
+
+
+class ClaimStoreEndpoint:
+    """At nova-conductor: the store ``central`` of all compute hosts.
+
+    :param tables: callable that gives the kronos_nova.claims.central.CentralTable when asked first
+    """
+
+    target = messaging.Target(namespace=STORE_NAMESPACE, version=VERSION)
+
+    def __init__(self, tables):
+        self._tables = tables
+
+    def load(self, context, host):
+        return self._tables().load(host)
+
+    def write(self, context, host, put, drop):
+        return self._tables().write(host, put, drop)
+
+
+def call_store(method, **kwargs):
+    """Ask the conductor's :class:`ClaimStoreEndpoint`.
+
+    :raises ClaimError: it did not answer, or could not do it
+    """
+    target = messaging.Target(topic=conductor_rpcapi.RPC_TOPIC, namespace=STORE_NAMESPACE,
+                              version=VERSION)
+    client = rpc.get_client(target).prepare(timeout=STORE_TIMEOUT_SECONDS)
+    try:
+        return client.call(nova_context.get_admin_context(), method, **kwargs)
+    except messaging.MessagingException as error:
+        raise exception.ClaimError(problem=f'the conductor: {error}') from error

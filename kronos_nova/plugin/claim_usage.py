@@ -1,0 +1,57 @@
+"""Between Nova's words for what an instance uses and those of a claim."""
+
+from nova import objects
+from oslo_serialization import jsonutils
+
+from kronos_nova.objects.claim import Amount
+
+MB_PER_GB = 1024
+
+
+def to_amount(usage, devices):
+    """The Amount that Nova counts for a usage dict of its resource tracker.
+
+    :param devices: PciDevice objects
+    """
+    topology = usage.get('numa_topology')
+    disk_gb = (usage.get('root_gb', 0) + usage.get('ephemeral_gb', 0) +
+               usage.get('swap', 0) // MB_PER_GB)
+    return Amount(vcpus=usage.get('vcpus', 0), memory_mb=usage['memory_mb'], disk_gb=disk_gb,
+                  pci=tuple(sorted({device.address for device in devices})),
+                  numa_topology=topology and jsonutils.dumps(topology.obj_to_primitive()))
+
+
+def to_usage(amount):
+    """A usage dict by which Nova's resource tracker counts ``amount``."""
+    topology = amount.numa_topology and objects.InstanceNUMATopology.obj_from_primitive(
+        jsonutils.loads(amount.numa_topology))
+    return {'vcpus': amount.vcpus, 'memory_mb': amount.memory_mb, 'root_gb': amount.disk_gb,
+            'numa_topology': topology}
+
+
+def used(compute_node):
+    """(vcpus, MiB, GiB) that a ComputeNode says are used."""
+    return tuple(getattr(compute_node, name) if compute_node.obj_attr_is_set(name) else None
+                 for name in ('vcpus_used', 'memory_mb_used', 'local_gb_used'))
+
+
+def devices_of(pci_tracker, uuid):
+    """The PciDevices that an instance holds on this host; no call to the conductor."""
+    if not pci_tracker:
+        return []
+    return [*pci_tracker.claims.get(uuid, ()), *pci_tracker.allocations.get(uuid, ())]
+
+
+def is_way_back(migration, instance, host, node):
+    """Whether Nova counts, for a migration, what the instance had before, not what it will have."""
+    arrives = (migration.dest_compute, migration.dest_node) == (host, node)
+    leaves = (migration.source_compute, migration.source_node) == (host, node)
+    if arrives and leaves:
+        return instance['instance_type_id'] != migration.old_instance_type_id
+    return not arrives
+
+
+def has_assigned_resources(provider_tree):
+    """Whether a provider hands out single devices (persistent memory), which claims do not name."""
+    return any(provider_tree.data(uuid).resources
+               for uuid in provider_tree.get_provider_uuids())

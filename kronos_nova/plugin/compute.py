@@ -1,0 +1,94 @@
+"""nova-compute's manager: its claims outlive it."""
+
+import functools
+
+import nova.conf
+import prometheus_client
+from nova.compute import manager
+from oslo_log import log as logging
+from oslo_service import periodic_task
+
+from kronos_nova.claims import base as stores
+from kronos_nova.plugin import claim_rpc
+from kronos_nova.plugin import resource_tracker
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+ORPHANS_SPACING_SECONDS = 60
+
+_TRACKER = 'nova.compute.resource_tracker:ResourceTracker'
+_MANAGER = 'nova.compute.manager:ComputeManager'
+
+# What this part overrides or calls of Nova.
+EXPECTED = {
+    f'{_MANAGER}.__init__': ('self', 'compute_driver', 'args', 'kwargs'),
+    f'{_MANAGER}._destroy_evacuated_instances': ('self', 'context', 'node_cache'),
+    f'{_TRACKER}.__init__': ('self', 'host', 'driver', 'reportclient'),
+    f'{_TRACKER}._drop_move_claim':
+        ('self', 'context', 'instance', 'nodename', 'flavor', 'prefix'),
+    f'{_TRACKER}._get_compute_node': ('self', 'context', 'node_uuid'),
+    f'{_TRACKER}._get_migration_context_resource': ('self', 'resource', 'instance', 'prefix'),
+    f'{_TRACKER}._get_usage_dict': ('self', 'object_or_dict', 'instance', 'updates'),
+    f'{_TRACKER}._init_compute_node': ('self', 'context', 'resources'),
+    f'{_TRACKER}._update': ('self', 'context', 'compute_node', 'startup'),
+    f'{_TRACKER}._update_available_resource': ('self', 'context', 'resources', 'startup'),
+    f'{_TRACKER}._update_usage': ('self', 'usage', 'nodename', 'sign'),
+    f'{_TRACKER}._update_usage_from_instance':
+        ('self', 'context', 'instance', 'nodename', 'is_removed'),
+    f'{_TRACKER}._update_usage_from_instances': ('self', 'context', 'instances', 'nodename'),
+    f'{_TRACKER}._update_usage_from_migration':
+        ('self', 'context', 'instance', 'migration', 'nodename'),
+    f'{_TRACKER}._update_usage_from_migrations': ('self', 'context', 'migrations', 'nodename'),
+    f'{_TRACKER}.disabled': ('self', 'nodename'),
+    f'{_TRACKER}.remove_node': ('self', 'nodename'),
+    f'{_TRACKER}.update_usage': ('self', 'context', 'instance', 'nodename'),
+    'nova.compute.claims:MoveClaim.__init__':
+        ('self', 'context', 'instance', 'nodename', 'flavor', 'image_meta', 'tracker',
+         'compute_node', 'pci_requests', 'migration', 'limits'),
+    'nova.compute.resource_tracker:COMPUTE_RESOURCE_SEMAPHORE': None,
+    'nova.compute.vm_states:allow_resource_removal': ('vm_state', 'task_state'),
+}
+
+
+class KronosComputeManager(manager.ComputeManager):
+    def __init__(self, compute_driver=None, *args, **kwargs):
+        super().__init__(compute_driver, *args, **kwargs)
+        try:
+            tracker = self._build_tracker()
+        except Exception as error:  # whatever it is, nova-compute has to start
+            LOG.error('Claims are not kept and this nova-compute goes on as plain Nova: %s', error)
+            return
+        self.rt = tracker
+        self.additional_endpoints.append(claim_rpc.ClaimsEndpoint(tracker))
+        _serve_metrics(CONF.kronos_claims)
+
+    def _build_tracker(self):
+        store = stores.load_store(CONF.kronos_claims.store, CONF, self.host, claim_rpc.call_store)
+        return resource_tracker.build(CONF, self.host, self.driver, self.reportclient, store)
+
+    @property
+    def _keeps_claims(self):
+        return isinstance(self.rt, resource_tracker.KronosResourceTracker)
+
+    def _destroy_evacuated_instances(self, context, node_cache):
+        evacuated = super()._destroy_evacuated_instances(context, node_cache)
+        if self._keeps_claims:
+            self.rt.gone_before_start.update(evacuated)
+        return evacuated
+
+    @periodic_task.periodic_task(spacing=ORPHANS_SPACING_SECONDS)
+    def _release_orphan_claims(self, context):
+        if self._keeps_claims:
+            self.rt.release_orphans(context)
+
+
+@functools.cache
+def _serve_metrics(options):
+    if not options.metrics_port:
+        return
+    try:
+        prometheus_client.start_http_server(options.metrics_port, addr=options.metrics_address)
+    except OSError as error:
+        LOG.error('The metrics of the claims are not served at %s port %d: %s',
+                  options.metrics_address, options.metrics_port, error)

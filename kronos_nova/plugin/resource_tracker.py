@@ -1,0 +1,355 @@
+"""Nova's resource tracker with a memory: what it holds is kept as claims.
+
+Nova counts a node's usage in three places: for an instance, for a migration, and when a move is
+dropped. The overrides here let it count, look at what it counted, and write that down. All of them
+run under Nova's own lock, as does everything else here that touches the books.
+"""
+
+import dataclasses
+import datetime
+
+from nova import exception as nova_exc
+from nova import objects
+from nova import utils
+from nova.compute import claims as nova_claims
+from nova.compute import resource_tracker
+from nova.compute import vm_states
+from nova.objects import fields
+from nova.pci import request as pci_request
+from oslo_log import log as logging
+
+from kronos_nova.claims import book as books
+from kronos_nova.claims import ledger as ledgers
+from kronos_nova.objects.claim import CLAIMED
+from kronos_nova.objects.claim import PREPARED
+from kronos_nova.objects.claim import Claim
+from kronos_nova.plugin import claim_usage
+
+LOG = logging.getLogger(__name__)
+
+synchronized = utils.synchronized(resource_tracker.COMPUTE_RESOURCE_SEMAPHORE, fair=True)
+
+# A migration in one of these holds nothing; Nova's list of those in progress has some of them.
+ENDED = ('cancelled', 'completed', 'confirmed', 'done', 'error', 'failed', 'reverted')
+
+
+class KronosResourceTracker(resource_tracker.ResourceTracker):
+    """:param ledger: kronos_nova.claims.ledger.Ledger of this host
+    :param expiry: timedelta after which a claim that belongs to nobody is released
+    """
+
+    def __init__(self, host, driver, reportclient, ledger, expiry):
+        super().__init__(host, driver, reportclient=reportclient)
+        self.ledger = ledger
+        self.expiry = expiry
+        self.gone_before_start = set()
+        self._is_trusted = None
+        self._counted = None
+        self._recorded = {}
+
+    # What Nova counts
+
+    def _update_usage(self, usage, nodename, sign=1):
+        super()._update_usage(usage, nodename, sign=sign)
+        self._counted = usage
+
+    def _watched(self, call, *args, **kwargs):
+        """The usage that Nova counts, up or down, while it does something; None: none."""
+        self._counted = None
+        call(*args, **kwargs)
+        return self._counted
+
+    def _update_usage_from_instance(self, context, instance, nodename, is_removed=False):
+        book, uuid = self.ledger.book(nodename), instance['uuid']
+        self._hand_over(book, uuid, leaves=is_removed or vm_states.allow_resource_removal(
+            vm_state=instance['vm_state'], task_state=instance.task_state))
+        usage = self._watched(super()._update_usage_from_instance, context, instance, nodename,
+                              is_removed=is_removed)
+        if uuid not in self.tracked_instances:
+            book.forget_instance(uuid)
+        elif usage is not None:
+            book.track_instance(uuid, claim_usage.to_amount(
+                usage, claim_usage.devices_of(self.pci_tracker, uuid)))
+        else:
+            return
+        self._save(book, uuid)
+
+    def _update_usage_from_migration(self, context, instance, migration, nodename):
+        book, uuid = self.ledger.book(nodename), migration.instance_uuid
+        self._hand_over(book, uuid)
+        usage = self._watched(super()._update_usage_from_migration, context, instance, migration,
+                              nodename)
+        if usage is not None:
+            is_old = claim_usage.is_way_back(migration, instance, self.host, nodename)
+            devices = self._get_migration_context_resource(
+                'pci_devices', instance, prefix='old_' if is_old else 'new_')
+            book.track_move(uuid, books.Move(
+                claim_usage.to_amount(usage, devices or ()), is_old, migration.uuid))
+        self._save(book, uuid)
+
+    def _drop_move_claim(self, context, instance, nodename, flavor=None, prefix='new_'):
+        book, uuid = self.ledger.book(nodename), instance['uuid']
+        usage = self._watched(super()._drop_move_claim, context, instance, nodename, flavor=flavor,
+                              prefix=prefix)
+        dropped = book.drop_move(uuid, is_old=prefix == 'old_')
+        if usage is None and dropped is not None:
+            # Nova takes nothing back for a migration that it lost sight of.
+            self._count(dropped, nodename, sign=-1)
+            self._update(context.elevated(), self.compute_nodes[nodename])
+        self._save(book, uuid)
+
+    def _hand_over(self, book, uuid, leaves=False):
+        """Nova is about to count, or to take back, what was kept without it: count it once."""
+        kept = book.kept_for(uuid)
+        for claim in kept:
+            del book.kept[claim.key]
+        if leaves and kept and uuid not in self.tracked_instances:
+            self.tracked_instances.add(uuid)    # and so Nova takes this one back itself
+            kept.pop()
+        for claim in kept:
+            self._count(claim.amount, book.node, sign=-1)
+
+    def _count(self, amount, nodename, sign=1):
+        self._update_usage(claim_usage.to_usage(amount), nodename, sign=sign)
+
+    def _save(self, book, uuid):
+        return None if book.is_audited else self.ledger.save(book.node, uuid)
+
+    def update_usage(self, context, instance, nodename):
+        super().update_usage(context, instance, nodename)
+        if self._is_trusted is None and vm_states.allow_resource_removal(
+                vm_state=instance['vm_state'], task_state=instance.task_state):
+            # Nova ends interrupted deletions before it knows its nodes.
+            self.gone_before_start.add(instance['uuid'])
+
+    def remove_node(self, nodename):
+        super().remove_node(nodename)
+        self.ledger.forget_node(nodename)
+
+    # The audit
+
+    def _update_available_resource(self, context, resources, startup=False):
+        if startup and self._start_from_claims(context, resources):
+            return
+        super()._update_available_resource(context, resources, startup=startup)
+
+    def _update_usage_from_instances(self, context, instances, nodename):
+        self.ledger.book(nodename).begin_audit()
+        return super()._update_usage_from_instances(context, instances, nodename)
+
+    def _update_usage_from_migrations(self, context, migrations, nodename):
+        super()._update_usage_from_migrations(context, migrations, nodename)
+        self.ledger.refresh()
+        book = self.ledger.book(nodename)
+        self._settle(book, [claim for claim in self._forgotten(book)
+                            if self._stays(context, claim, migrations)])
+        self.ledger.save(nodename)
+
+    def _settle(self, book, kept):
+        for claim in kept:
+            self._count(claim.amount, book.node)
+        book.end_audit(kept)
+
+    def _forgotten(self, book):
+        """Claims for which the audit found neither instance nor migration. What was kept and is in
+        the store no more was removed by an operator; a negative id was never there."""
+        rows = {claim.key: claim for claim in self.ledger.rows(book.node)}
+        unsaved = {key: claim for key, claim in book.waiting.items()
+                   if claim.id is None or claim.id < 0 or not self.ledger.is_saved}
+        return [claim for claim in {**unsaved, **rows}.values()
+                if not book.knows(claim.instance_uuid)]
+
+    def _stays(self, context, claim, migrations):
+        if any(_is_on_its_way(migration) for migration in migrations
+               if migration.instance_uuid == claim.instance_uuid):
+            return True
+        if self._is_expired(claim):
+            LOG.warning('Releasing the claim of instance %s on node %s: made %s, and there is '
+                        'neither instance nor migration for it.', claim.instance_uuid, claim.node,
+                        claim.created_at.isoformat(timespec='seconds'))
+            ledgers.ORPHANS.inc()
+            return False
+        return self._is_awaited(context, claim)
+
+    def _is_expired(self, claim):
+        return claim.created_at + self.expiry < self.ledger.clock()
+
+    def _is_awaited(self, context, claim):
+        """Whether the instance may still come: it has not gone elsewhere or been deleted."""
+        try:
+            instance = objects.Instance.get_by_uuid(
+                context.elevated(read_deleted='yes'), claim.instance_uuid, expected_attrs=[])
+        except nova_exc.InstanceNotFound:
+            return True
+        is_here = (instance.host, instance.node) == (claim.host, claim.node)
+        return not instance.deleted and (
+            claim.state == PREPARED or instance.host is None or is_here)
+
+    @synchronized
+    def release_orphans(self, context):
+        """Release what is kept for nobody and has expired; between audits too."""
+        for nodename in list(self.compute_nodes):
+            book = self.ledger.book(nodename)
+            expired = [claim for claim in book.kept.values() if self._is_expired(claim)]
+            if not expired:
+                continue
+            migrations = objects.MigrationList.get_in_progress_and_error(
+                context, self.host, nodename)
+            for claim in expired:
+                if not self._stays(context, claim, migrations):
+                    self._release(context, claim)
+
+    def _release(self, context, claim):
+        del self.ledger.book(claim.node).kept[claim.key]
+        self._count(claim.amount, claim.node, sign=-1)
+        self.ledger.save(claim.node, claim.instance_uuid)
+        self._update(context.elevated(), self.compute_nodes[claim.node])
+
+    # The start
+
+    def _get_compute_node(self, context, node_uuid):
+        node = super()._get_compute_node(context, node_uuid)
+        if node is not None:
+            self._recorded[node.hypervisor_hostname] = claim_usage.used(node)
+        return node
+
+    @synchronized
+    def _start_from_claims(self, context, resources):
+        """Know the usage from what was kept, without asking for instances and migrations.
+
+        Only where it adds up to what this node last reported. Whatever happened in between, the
+        first audit finds as it always does.
+
+        :returns: whether that was possible; if not, Nova's own audit has to do it
+        """
+        if self._is_trusted is None:
+            self._is_trusted = self.ledger.open()
+        nodename = resources['hypervisor_hostname']
+        rows = self.ledger.rows(nodename)
+        if (not self._is_trusted or self._init_compute_node(context, resources) or
+                any(claim.instance_uuid in self.gone_before_start for claim in rows)):
+            return False
+        if self.disabled(nodename):
+            return True
+        self._restore(context, nodename, rows)
+        node = self.compute_nodes[nodename]
+        if claim_usage.used(node) != self._recorded.get(nodename):
+            LOG.info('The claims kept for node %s are not what it last reported: looking at its '
+                     'instances and migrations.', nodename)
+            return False
+        self._update(context, node, startup=True)
+        return not claim_usage.has_assigned_resources(self.provider_tree)
+
+    def _restore(self, context, nodename, rows):
+        self._update_usage_from_instances(context, [], nodename)
+        book = self.ledger.book(nodename)
+        homes = [claim for claim in rows if not claim.resize_target and claim.state == CLAIMED]
+        for claim in homes:
+            self._count(claim.amount, nodename)
+            book.track_instance(claim.instance_uuid, claim.amount)
+            self.tracked_instances.add(claim.instance_uuid)
+        self._settle(book, [claim for claim in rows if claim not in homes])
+        self.stats[nodename]['num_instances'] = len(homes)
+        self.compute_nodes[nodename].running_vms = len(homes)
+
+    # Claims in two phases
+
+    @synchronized
+    def prepare_claim(self, context, instance, migration=None, nodename=None):
+        """Hold room for an instance that is going to move here.
+
+        Repeating it is harmless. CPU, memory and disk count from now on; NUMA cells and PCI devices
+        are only tried, since Nova's scheduler has still to find them free for this same instance.
+
+        :param migration: Migration, or None while there is no record of it
+        :param nodename: needed where the host has several nodes and there is no migration
+        :returns: the Claim; its id identifies it on this host
+        :raises ComputeResourcesUnavailable: it does not fit, or there is no such node
+        """
+        nodename = self._destination(instance, migration, nodename)
+        book = self.ledger.book(nodename)
+        held = book.claims(instance.uuid, self.ledger.clock())
+        if not held:
+            self._test_move(context, instance, migration, nodename)
+            amount = claim_usage.to_amount(
+                self._get_usage_dict(instance.flavor, instance, numa_topology=None), ())
+            book.keep(Claim(
+                host=self.host, node=nodename, instance_uuid=instance.uuid, amount=amount,
+                created_at=self.ledger.clock(), resize_target=True, state=PREPARED,
+                migration_uuid=migration.uuid if migration else None))
+            self._count(amount, nodename)
+        saved = self.ledger.save(nodename, instance.uuid)
+        if not held:
+            self._update(context.elevated(), self.compute_nodes[nodename])
+        return max(saved.values(), key=lambda claim: claim.resize_target)
+
+    def _destination(self, instance, migration, nodename):
+        if nodename is None and migration is not None and migration.dest_node:
+            nodename = migration.dest_node
+        if nodename is None and len(self.compute_nodes) == 1:
+            nodename = next(iter(self.compute_nodes))
+        if nodename is None or self.disabled(nodename):
+            raise nova_exc.ComputeResourcesUnavailable(
+                reason=f'no usable node {nodename} on host {self.host} for instance '
+                       f'{instance.uuid}')
+        return nodename
+
+    def _test_move(self, context, instance, migration, nodename):
+        """Nova's own tests of NUMA and PCI fit, which are done when the claim is made."""
+        migration = migration or objects.Migration(
+            migration_type=fields.MigrationType.LIVE_MIGRATION)
+        requests = pci_request.get_pci_requests_from_flavor(instance.flavor)
+        requests.instance_uuid = instance.uuid
+        for request in instance.pci_requests.requests if instance.pci_requests else ():
+            if request.source == objects.InstancePCIRequest.NEUTRON_PORT:
+                requests.requests.append(request)
+        nova_claims.MoveClaim(context, instance, nodename, instance.flavor, instance.image_meta,
+                              self, self.compute_nodes[nodename], requests, migration)
+
+    @synchronized
+    def confirm_claim(self, context, claim_id):
+        """The move was made: from now on the claim is like one that Nova made.
+
+        :returns: whether there was still something to do; repeating it is harmless
+        """
+        claim = self._prepared(claim_id)
+        if claim is not None:
+            self.ledger.book(claim.node).keep(dataclasses.replace(claim, state=CLAIMED))
+            self.ledger.save(claim.node, claim.instance_uuid)
+        return claim is not None
+
+    @synchronized
+    def abort_claim(self, context, claim_id):
+        """The move will not be made: give the room back, unless Nova itself holds it by now.
+
+        :returns: whether there was still something to give back; repeating it is harmless
+        """
+        claim = self._prepared(claim_id)
+        if claim is not None:
+            self._release(context, claim)
+        return claim is not None
+
+    def _prepared(self, claim_id):
+        for nodename in self.compute_nodes:
+            rows = {claim.key: claim.id for claim in self.ledger.rows(nodename)}
+            for key, claim in self.ledger.book(nodename).kept.items():
+                if claim.state == PREPARED and rows.get(key, claim.id) == claim_id:
+                    return claim
+        return None
+
+
+def _is_on_its_way(migration):
+    try:
+        return migration.status not in ENDED and migration.instance.task_state is not None
+    except nova_exc.InstanceNotFound:
+        return False
+
+
+def build(conf, host, driver, reportclient, store):
+    """The tracker of a compute host, as configured.
+
+    :raises KronosException: the store cannot be used at all
+    """
+    expiry = datetime.timedelta(seconds=conf.kronos_claims.claim_expiry_time)
+    return KronosResourceTracker(host, driver, reportclient, ledgers.Ledger(store, host), expiry)
+
