@@ -61,7 +61,8 @@ class KronosComputeManager(manager.ComputeManager):
             return
         self.rt = tracker
         self.additional_endpoints.append(claim_rpc.ClaimsEndpoint(tracker))
-        _serve_metrics(CONF.kronos_claims)
+        if CONF.kronos_claims.metrics_port:
+            _serve_metrics(CONF.kronos_claims.metrics_address, CONF.kronos_claims.metrics_port)
 
     def _build_tracker(self):
         store = stores.load_store(CONF.kronos_claims.store, CONF, self.host, claim_rpc.call_store)
@@ -84,11 +85,9 @@ class KronosComputeManager(manager.ComputeManager):
 
 
 @functools.cache
-def _serve_metrics(options):
-    if not options.metrics_port:
-        return
+def _serve_metrics(address, port):
     try:
-        prometheus_client.start_http_server(options.metrics_port, addr=options.metrics_address)
+        prometheus_client.start_http_server(port, addr=address)
     except OSError as error:
-        LOG.error('The metrics of the claims are not served at %s port %d: %s',
-                  options.metrics_address, options.metrics_port, error)
+        LOG.error('The metrics of the claims are not served at %s port %d: %s', address, port,
+                  error)
