@@ -199,11 +199,16 @@ class _Cycle:
             policies=tuple(rows[name] for name in sorted(rows)),
             combined_before=None if before is None else before.combined(),
             combined_after=None if after is None else after.combined(), warnings=load.warnings,
-            host_scores=tuple(
-                HostScore(host, policy.name, float(load.scores[row, column]))
-                for row, host in enumerate(scope.host_names)
-                for column, policy in enumerate(load.policies)
-                if not np.isnan(load.scores[row, column])))
+            host_scores=tuple(_host_scores(scope, load, after)))
+
+
+def _host_scores(scope, load, after):
+    scores = load.scores if after is None else after.scores
+    for row, host in enumerate(scope.host_names):
+        for column, policy in enumerate(load.policies):
+            if not np.isnan(load.scores[row, column]):
+                yield HostScore(host, policy.name, float(load.scores[row, column]),
+                                float(scores[row, column]))
 
 
 def _emptied(before, after):

@@ -69,11 +69,13 @@ class PolicyReport:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostScore:
-    """What a policy measured of a host before any move."""
+    """What a policy measured of a host before any move, and what it should be once all are
+    done."""
 
     host: str
     policy: str
     value: float
+    after: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
