@@ -1,0 +1,48 @@
+#!/bin/bash
+# Every test that fits into a quarter of an hour, after tools/setup.sh: style, documentation, unit
+# and functional tests on Nova 34, a smoke set on Nova 33, and the demo in its fast form.
+# The last line counts: N passed, N failed, N skipped. Exit status 1 when anything failed.
+set -u
+
+cd "$(dirname -- "$0")/.." || exit 2
+
+passed=0 failed=0 skipped=0
+
+# check NAME COMMAND...: a test of its own, passed when the command succeeds
+check() {
+    local name=$1
+    shift
+    echo "== $name"
+    if "$@"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "== $name: FAILED"
+    fi
+}
+
+# suite NAME PYTHON PATH [REGEX]: the tests below a path, counted one by one
+suite() {
+    local name=$1 python=$2 path=$3
+    shift 3
+    echo "== $name"
+    "$python" -m stestr --test-path "$path" --repo-url ".stestr/$name" run --slowest "$@" || true
+    local counts
+    counts=$("$python" tools/count_results.py ".stestr/$name") || { failed=$((failed + 1)); return; }
+    echo "== $name: $counts"
+    local p f s
+    read -r p _ f _ s _ <<<"${counts//,/}"
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+check 'ruff' .venv/bin/ruff check .
+check 'shellcheck' shellcheck tools/*.sh devstack/settings devstack/plugin.sh .ci/run
+check 'documentation' .venv/bin/python -m sphinx -W -q -b html doc/source doc/build/html
+check 'release notes' .venv/bin/reno lint
+suite unit .venv/bin/python ./tests/unit
+suite functional .venv/bin/python ./tests/functional
+suite nova-33 .venv-33/bin/python ./tests/functional 'test_(loading|balancing|live_migration)'
+check 'demo' env KRONOS_DEMO_VENV="$PWD/.venv" tools/demo.sh --fast
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
