@@ -162,3 +162,24 @@ class Gate(Base):
 
     name = sa.Column(sa.String(64), primary_key=True)
     passed = sa.Column(sa.Integer, nullable=False, default=0)
+
+
+class Repair(Base):
+    """A change that heals allocations. ``before`` and ``after`` are what its consumers held, as
+    JSON bodies of POST /allocations."""
+
+    __tablename__ = 'repairs'
+
+    uuid = sa.Column(sa.String(36), primary_key=True)
+    kind = sa.Column(sa.String(16), nullable=False)
+    instance_uuid = sa.Column(sa.String(36), nullable=False)
+    state = sa.Column(sa.String(16), nullable=False)
+    evidence = sa.Column(Text, nullable=False)
+    before = sa.Column(Text, nullable=False)
+    after = sa.Column(Text, nullable=False)
+    detail = sa.Column(Text, nullable=False, default='')
+    created_at = sa.Column(Timestamp, nullable=False)
+    closed_at = sa.Column(Timestamp)
+
+    __table_args__ = (sa.Index('repairs_instance_uuid_idx', 'instance_uuid'),
+                      sa.Index('repairs_created_at_idx', 'created_at'))

@@ -109,6 +109,16 @@ class PlacementClient:
         providers = self._get(f'/resource_providers?in_tree={root}')['resource_providers']
         return frozenset(provider['uuid'] for provider in providers)
 
+    def roots(self) -> dict[str, str]:
+        """{provider uuid: uuid of the root of its tree}, of all providers."""
+        return {provider['uuid']: provider['root_provider_uuid']
+                for provider in self._get('/resource_providers')['resource_providers']}
+
+    def held_on(self, provider: str) -> dict[str, dict[str, int]]:
+        """{consumer uuid: {resource class: amount}} on one provider."""
+        held = self._get(f'/resource_providers/{provider}/allocations')['allocations']
+        return {uuid: allocation['resources'] for uuid, allocation in held.items()}
+
     def sharing(self) -> frozenset[str]:
         """The uuids of all providers that share their inventory by aggregates."""
         providers = self._get(f'/resource_providers?required={SHARING}')['resource_providers']

@@ -10,7 +10,6 @@ from nova import availability_zones
 from nova import exception as nova_exception
 from nova import objects
 from nova.conductor.tasks import live_migrate
-from nova.scheduler import utils as scheduler_utils
 from oslo_log import log as logging
 from oslo_serialization import jsonutils
 
@@ -21,6 +20,7 @@ from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.allocations import off
 from kronos_nova.placement.allocations import on
 from kronos_nova.placement.client import PlacementClient
+from kronos_nova.plugin import candidates
 
 LOG = logging.getLogger(__name__)
 
@@ -126,15 +126,7 @@ class Claim:
 
     def candidates(self, spec, destination: str) -> list[dict]:
         """How the instance of ``spec`` may lie on ``destination``: allocation requests."""
-        spec = without_resources(spec, self.shared_with(destination))
-        request = scheduler_utils.ResourceRequest.from_request_spec(spec)
-        found = self._placement.candidates(_query(request, destination))
-        if not found and request.cpu_pinning_requested:
-            # A host that does not report PCPU yet; the scheduler asks a second time as well.
-            request = scheduler_utils.ResourceRequest.from_request_spec(
-                spec, enable_pinning_translate=False)
-            found = self._placement.candidates(_query(request, destination))
-        return found
+        return candidates.on_host(self._placement, spec, destination, self.shared_with(destination))
 
     def take(self, destination: str, allocations: Allocations) -> None:
         """:raises PlacementError: see :func:`kronos_nova.placement.moves.start`"""
@@ -225,21 +217,4 @@ class ClaimingScheduler:
         if not (target and 'host' in target and target.host):
             return spec
         nodes = objects.ComputeNodeList.get_all_by_host(context, target.host)
-        return without_resources(spec, self._claim.shared_with(nodes[0].uuid))
-
-
-def without_resources(spec, allocations: Allocations):
-    """A copy of ``spec`` that does not ask for the resource classes in ``allocations``."""
-    if not allocations:
-        return spec
-    spec = spec.obj_clone()
-    nothing = {f'resources:{name}': '0' for held in allocations.values() for name in held}
-    spec.flavor.extra_specs = {**(spec.flavor.extra_specs or {}), **nothing}
-    return spec
-
-
-def _query(request, destination: str) -> str:
-    request.get_request_group(None).in_tree = destination
-    if request.get_num_of_suffixed_groups() >= 2 and not request.group_policy:
-        request.group_policy = 'none'
-    return request.to_querystring()
+        return candidates.without_resources(spec, self._claim.shared_with(nodes[0].uuid))

@@ -2,10 +2,12 @@
 placement in one process, by Nova's own fixtures."""
 
 import importlib.metadata
+import json
 
 import fixtures
 import nova.conf
 import nova.service
+import requests
 from keystoneauth1 import adapter
 from keystoneauth1 import loading
 from keystoneauth1 import session
@@ -13,6 +15,7 @@ from keystoneauth1 import token_endpoint
 from nova.tests.functional import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
 
+from kronos_nova import conf as kronos_conf
 from kronos_nova.placement.client import PlacementClient
 
 
@@ -31,20 +34,27 @@ def placement_adapter(fixture, adapter_class=adapter.Adapter):
 class RecordedPlacement(nova_fixtures.PlacementFixture):
     """The real placement service, remembering what it was asked.
 
-    ``requests`` is a list of (method, path, JSON body, status).
+    ``requests`` is a list of (method, path, JSON body, status). ``before`` and ``after`` are called
+    with (method, path, body) before a request reaches the service and after it took effect; what
+    they raise, or the response that they return, is what its sender gets.
     """
 
     def setUp(self):
         super().setUp()
         self.requests = []
+        self.before = self.after = lambda method, path, body: None
         real = session.Session.request
 
         def request(this, url, method, **kwargs):
-            response = real(this, url, method, **kwargs)
             override = kwargs.get('endpoint_override') or ''
-            path = url.removeprefix(override).removeprefix(self.endpoint)
-            self.requests.append((method, path, kwargs.get('json'), response.status_code))
-            return response
+            asked = (method, url.removeprefix(override).removeprefix(self.endpoint),
+                     kwargs.get('json'))
+            faked = self.before(*asked)
+            if faked is not None:
+                return faked
+            response = real(this, url, method, **kwargs)
+            self.requests.append((*asked, response.status_code))
+            return self.after(*asked) or response
 
         self._patch(session.Session, 'request', request)
 
@@ -55,6 +65,15 @@ class RecordedPlacement(nova_fixtures.PlacementFixture):
     def writes_of_allocations(self):
         return [(method, path, body) for method, path, body, _status in self.requests
                 if path.startswith('/allocations') and method != 'GET']
+
+
+def answer(status, code='placement.undefined_code', detail='made up'):
+    """A response that placement did not give."""
+    response = requests.Response()
+    response.status_code = status
+    response._content = json.dumps({'errors': [{
+        'status': status, 'code': code, 'detail': detail}]}).encode()
+    return response
 
 
 class NovaTestCase(integrated_helpers.ProviderUsageBaseTestCase):
@@ -71,6 +90,9 @@ class NovaTestCase(integrated_helpers.ProviderUsageBaseTestCase):
 
     def setUp(self):
         self.flags(api_paste_config=api_paste_config(), group='wsgi')
+        kronos_conf.register_opts(nova.conf.CONF)
+        # Nothing of its own accord: a test that wants Kronos to plan says so.
+        self.flags(automation='off', group='kronos')
         self.useFixture(fixtures.MonkeyPatch(
             'nova.service.SERVICE_MANAGERS', nova.service.SERVICE_MANAGERS | self.managers))
         super().setUp()
@@ -101,6 +123,11 @@ class NovaTestCase(integrated_helpers.ProviderUsageBaseTestCase):
         """Ask for a live migration; returns at once."""
         self.api.post_server_action(
             server['id'], {'os-migrateLive': {'host': host, 'block_migration': 'auto'}})
+
+    def server_on(self, server, host):
+        """Wait until the server is idle and ACTIVE on ``host``."""
+        return self._wait_for_server_parameter(server, {
+            'OS-EXT-SRV-ATTR:host': host, 'OS-EXT-STS:task_state': None, 'status': 'ACTIVE'})
 
     def held_by(self, consumer):
         """{provider name: {resource class: amount}} that placement says ``consumer`` holds."""

@@ -3,34 +3,15 @@
 from nova import exception
 from nova import utils
 from nova.compute import rpcapi
-from nova.conductor import manager
 
-from kronos_nova.plugin import live_migration
 from kronos_nova.plugin import placement
 from tests.functional import base
 
 SMALL = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1}
 
 
-class ComputeTaskManager(manager.ComputeTaskManager):
-    def _build_live_migrate_task(self, context, instance, destination, block_migration,
-                                 disk_over_commit, migration, request_spec=None):
-        return live_migration.AtomicLiveMigrationTask(
-            context, instance, destination, block_migration, disk_over_commit, migration,
-            self.compute_rpcapi, self.servicegroup_api, self.query_client, self.report_client,
-            request_spec, placement=placement.client())
-
-
-class ConductorManager(manager.ConductorManager):
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.additional_endpoints.remove(self.compute_task_mgr)
-        self.compute_task_mgr = ComputeTaskManager()
-        self.additional_endpoints.append(self.compute_task_mgr)
-
-
 class AtomicTestCase(base.NovaTestCase):
-    managers = {'nova-conductor': f'{__name__}.ConductorManager'}
+    managers = {'nova-conductor': 'kronos_nova.plugin.managers.Conductor'}
 
     def setUp(self):
         placement.client.cache_clear()

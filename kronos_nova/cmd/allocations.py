@@ -1,0 +1,167 @@
+"""``kronos-manage allocations``: find what holds allocations wrongly, mend it, undo that."""
+
+from cliff import command
+from cliff import lister
+from oslo_utils import timeutils
+
+from kronos_nova.db import engine as db_engine
+from kronos_nova.db import migrate
+from kronos_nova.db import repairs as repairs_db
+from kronos_nova.objects import repair as repairs
+from kronos_nova.placement import audit
+from kronos_nova.placement import heal
+from kronos_nova.placement import holdings
+
+# Exit codes, documented in allocations.rst.
+CLEAN, ERROR, FOUND, LEFT = 0, 1, 3, 4
+
+
+class Cloud:
+    """Placement and Nova as nova.conf has them."""
+
+    def __init__(self, options):
+        # Nova is slow to import, and only these commands need it.
+        from kronos_nova.plugin import nova_records
+        from kronos_nova.plugin import placement
+        from kronos_nova.plugin import standalone
+
+        standalone.load_nova(options.config_file, options.config_dir)
+        self.placement = placement.client()
+        self.nova = nova_records.CellRecords(self.placement)
+
+    def audit(self, limits):
+        """(Holdings, Audit)"""
+        held = holdings.read(self.placement)
+        return held, audit.audit(held, self.nova, limits)
+
+
+class _Auditing(lister.Lister):
+    """What the two listers have in common: limits, and an exit code of their own."""
+
+    exit_code = CLEAN
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--grace', type=float, default=60, metavar='SECONDS',
+            help='leave instances and migrations alone that changed within that time '
+                 '(default: %(default)s)')
+        parser.add_argument(
+            '--stalled-after', type=float, default=3600, metavar='SECONDS',
+            help='report a live migration as stalled that has not changed for that time '
+                 '(default: %(default)s)')
+        return parser
+
+    def run(self, parsed_args):
+        super().run(parsed_args)
+        return self.exit_code
+
+    def look(self, parsed_args):
+        self.cloud = Cloud(self.app.options)
+        self.limits = audit.Limits(grace=parsed_args.grace, stalled=parsed_args.stalled_after)
+        held, result = self.cloud.audit(self.limits)
+        self.app.stderr.write(
+            f'{result.instances} instances, {result.consumers} consumers: '
+            f'{len(result.findings)} findings; {len(result.in_flight)} in flight, left alone\n')
+        return held, result.findings
+
+
+class Audit(_Auditing):
+    """Find leaked, doubled, missing and misplaced allocations in all cells. Changes nothing.
+
+    Exit codes: 0 nothing is wrong, 1 the audit could not be done, 3 something is wrong.
+    """
+
+    def take_action(self, parsed_args):
+        _held, findings = self.look(parsed_args)
+        self.exit_code = FOUND if findings else CLEAN
+        return (('Kind', 'Instance', 'Host', 'Evidence', 'Remedy'),
+                [(each.kind, each.instance, each.host or '', each.evidence, each.remedy)
+                 for each in findings])
+
+
+class Heal(_Auditing):
+    """Mend what an audit finds. Without --apply it only shows what would be done.
+
+    Exit codes: 0 nothing was wrong or all of it is healed, 1 healing could not be done, 3 something
+    is wrong and --apply was not given, 4 something is wrong and could not be healed.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--apply', action='store_true', help='change allocations')
+        parser.add_argument(
+            '--unknown', action='store_true',
+            help='also remove what is held for uuids that Nova does not know at all')
+        parser.add_argument('--instance', action='append', metavar='UUID',
+                            help='only these; may be repeated')
+        return parser
+
+    def take_action(self, parsed_args):
+        held, findings = self.look(parsed_args)
+        chosen = [each for each in findings if self._is_chosen(each, parsed_args)]
+        outcomes = self._apply(held, chosen) if parsed_args.apply else [
+            heal.Outcome(finding=each, detail=each.remedy,
+                         state='would heal' if each.can_be_healed else repairs.SKIPPED)
+            for each in chosen]
+        self.exit_code = self._judge(findings, outcomes, parsed_args.apply)
+        return (('Kind', 'Instance', 'Host', 'State', 'Detail', 'Repair'),
+                [(each.finding.kind, each.finding.instance, each.finding.host or '', each.state,
+                  each.detail, each.repair or '') for each in outcomes])
+
+    @staticmethod
+    def _is_chosen(finding, parsed_args):
+        if parsed_args.instance and finding.instance not in parsed_args.instance:
+            return False
+        return finding.kind != audit.UNKNOWN or parsed_args.unknown
+
+    def _apply(self, held, findings):
+        healer = heal.Healer(self.cloud.placement, self.cloud.nova, held, self.limits,
+                             _journal(self.app.conf))
+        return [healer.heal(each) for each in findings]
+
+    @staticmethod
+    def _judge(findings, outcomes, is_applied):
+        if not findings:
+            return CLEAN
+        if not is_applied:
+            return FOUND
+        healed = [each for each in outcomes if each.state == repairs.HEALED]
+        return CLEAN if len(healed) == len(findings) else LEFT
+
+
+class Repairs(lister.Lister):
+    """List what was healed, oldest first."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--instance', metavar='UUID', help='only of this instance')
+        return parser
+
+    def take_action(self, parsed_args):
+        return (('Repair', 'Created At', 'Kind', 'Instance', 'State', 'Evidence', 'Detail'),
+                [(row.uuid, row.created_at.isoformat(sep=' ', timespec='seconds'), row.kind,
+                  row.instance_uuid, row.state, row.evidence, row.detail)
+                 for row in _journal(self.app.conf).list(parsed_args.instance)])
+
+
+class Undo(command.Command):
+    """Give the consumers of a repair back what they held before it.
+
+    Refused where one of them changed since. Exit codes: 0 undone, 1 not.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('repair', metavar='REPAIR', help='uuid of the repair')
+        return parser
+
+    def take_action(self, parsed_args):
+        cloud = Cloud(self.app.options)
+        heal.undo(cloud.placement, _journal(self.app.conf), parsed_args.repair)
+
+
+def _journal(conf):
+    engine = db_engine.control_engine(conf)
+    migrate.check(engine, migrate.CONTROL)
+    return repairs_db.Repairs(db_engine.Database(engine), timeutils.utcnow)

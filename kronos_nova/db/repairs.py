@@ -1,0 +1,59 @@
+"""The journal of repairs: written before allocations are changed, kept so that it can be undone."""
+
+import json
+
+import sqlalchemy as sa
+from oslo_utils import uuidutils
+
+from kronos_nova.db import models
+from kronos_nova.db.journal import retried
+from kronos_nova.objects import repair as repairs
+
+
+class Repairs:
+    """:param clock: gives the time, UTC without a zone"""
+
+    def __init__(self, database, clock):
+        self.database = database
+        self.clock = clock
+
+    @retried
+    def plan(self, repair: repairs.Repair) -> str:
+        """Write down what is about to be changed.
+
+        :returns: its uuid
+        """
+        uuid = uuidutils.generate_uuid()
+        with self.database.writer() as session:
+            session.add(models.Repair(
+                uuid=uuid, kind=repair.kind, instance_uuid=repair.instance_uuid,
+                evidence=repair.evidence, before=json.dumps(repair.before),
+                after=json.dumps(repair.after), state=repairs.PLANNED, created_at=self.clock()))
+        return uuid
+
+    @retried
+    def close(self, uuid: str, state: str, detail: str = '') -> None:
+        """Write down how it ended."""
+        with self.database.writer() as session:
+            row = session.get_one(models.Repair, uuid)
+            row.state, row.detail, row.closed_at = state, detail, self.clock()
+
+    @retried
+    def get(self, uuid: str) -> repairs.Repair | None:
+        """A repair that changed something, or may have, and was not undone."""
+        with self.database.reader() as session:
+            row = session.get(models.Repair, uuid)
+            if row is None or row.state not in (repairs.HEALED, repairs.PLANNED):
+                return None
+            return repairs.Repair(
+                kind=row.kind, instance_uuid=row.instance_uuid, evidence=row.evidence,
+                before=json.loads(row.before), after=json.loads(row.after))
+
+    @retried
+    def list(self, instance_uuid: str | None = None) -> list[models.Repair]:
+        """All repairs, or those of an instance, oldest first."""
+        query = sa.select(models.Repair).order_by(models.Repair.created_at)
+        if instance_uuid is not None:
+            query = query.where(models.Repair.instance_uuid == instance_uuid)
+        with self.database.reader() as session:
+            return list(session.scalars(query))

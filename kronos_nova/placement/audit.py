@@ -1,0 +1,224 @@
+"""Compares what placement holds with where Nova says instances run.
+
+Every instance should hold one allocation, on the host where it runs (and on sharing providers), and
+no migration any, except while a move is under way. An instance and its migrations are judged
+together, as one *case*: the remedy of one changes the other.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from kronos_nova.placement.allocations import Allocations
+from kronos_nova.placement.allocations import off
+from kronos_nova.placement.holdings import Holdings
+from kronos_nova.placement.records import LIVE
+from kronos_nova.placement.records import Instance
+from kronos_nova.placement.records import Migration
+from kronos_nova.placement.records import NovaRecords
+
+LEAKED = 'leaked'
+DOUBLED = 'doubled'
+MISSING = 'missing'
+MISPLACED = 'misplaced'
+STALLED = 'stalled'
+UNKNOWN = 'unknown'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that is not as it should be, and what would mend it.
+
+    ``wanted`` is what its consumers are to hold, {} for nothing; None where nothing can be done
+    from here. ``needs_candidate`` names the instance for which placement has to say first what it
+    may hold where it runs.
+    """
+
+    kind: str
+    instance: str
+    host: str | None = None
+    evidence: str
+    remedy: str
+    wanted: Mapping[str, Allocations] | None = None
+    needs_candidate: str | None = None
+
+    @property
+    def can_be_healed(self) -> bool:
+        return self.wanted is not None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """An instance (None: Nova has none of this uuid any more), and who holds what for it."""
+
+    uuid: str
+    instance: Instance | None
+    held: Allocations
+    migrations: tuple[tuple[Migration, Allocations], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """In seconds. A record that changed within ``grace`` may not be finished with; a live migration
+    that has not changed for ``stalled`` will not be."""
+
+    grace: float = 60.0
+    stalled: float = 3600.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """What an audit found. ``in_flight`` are the instances that were left alone."""
+
+    findings: tuple[Finding, ...]
+    instances: int
+    consumers: int
+    in_flight: frozenset[str]
+
+
+def audit(holdings: Holdings, nova: NovaRecords, limits: Limits) -> Audit:
+    """Judge every instance and every consumer on the providers of compute nodes.
+
+    ``holdings`` should have been read before: whatever Nova began since is in flight in its
+    records.
+    """
+    records = nova.read()
+    known = records.instances.keys()
+    holders = nova.migrations(holdings.consumers.keys() - known)
+    migrations = {**holders, **records.migrations}
+    by_instance = collections.defaultdict(list)
+    for migration in migrations.values():
+        by_instance[migration.instance_uuid].append(migration)
+    unknown = _on_hosts(holdings, records.hosts) - known - migrations.keys()
+    deleted = nova.deleted(unknown | (by_instance.keys() - known))
+    findings, in_flight = [], set()
+    for uuid in sorted(known | by_instance.keys() | (unknown & deleted)):
+        case = Case(uuid=uuid, instance=records.instances.get(uuid),
+                    held=holdings.consumers.get(uuid, {}),
+                    migrations=tuple((each, holdings.consumers.get(each.uuid, {}))
+                                     for each in by_instance[uuid]))
+        if is_in_flight(case, limits):
+            in_flight.add(uuid)
+        finding = judge(case, holdings, limits)
+        if finding is not None:
+            findings.append(finding)
+    findings.extend(_strangers(unknown - deleted - nova.building(unknown - deleted), holdings))
+    return Audit(findings=tuple(findings), instances=len(records.instances),
+                 consumers=len(holdings.consumers), in_flight=frozenset(in_flight))
+
+
+def is_in_flight(case: Case, limits: Limits) -> bool:
+    """Whether something is under way that may change who holds what."""
+    if any(migration.settled_for < limits.grace for migration, _held in case.migrations):
+        return True
+    instance = case.instance
+    if instance is None:
+        return False
+    return (instance.task_state is not None or instance.vm_state in ('building', 'resized') or
+            instance.settled_for < limits.grace)
+
+
+def judge(case: Case, holdings: Holdings, limits: Limits) -> Finding | None:
+    """What is wrong with one case, None if nothing is or it is in flight."""
+    if is_in_flight(case, limits):
+        return _stalled(case, limits)
+    if case.instance is None or case.instance.host is None:
+        return _nowhere(case)
+    if case.instance.root is None:
+        return Finding(
+            kind=STALLED, instance=case.uuid, host=case.instance.host,
+            evidence=f'runs on {case.instance.host}, of which Nova has no compute node record',
+            remedy=f'start nova-compute on {case.instance.host} again and repeat the audit')
+    return _placed(case, case.instance, holdings)
+
+
+def _placed(case: Case, instance: Instance, holdings: Holdings) -> Finding | None:
+    own = holdings.on_tree(case.held, instance.root)
+    shared = holdings.shared(case.held)
+    elsewhere = off(case.held, {**own, **shared})
+    holders = [(migration, held) for migration, held in case.migrations if held]
+    emptied = {migration.uuid: {} for migration, _held in holders}
+    found = {'instance': case.uuid, 'host': instance.host}
+    if own and not elsewhere and not holders:
+        return None
+    if own:
+        return Finding(
+            **found, kind=DOUBLED if elsewhere else LEAKED,
+            evidence=f'runs on {instance.host} and holds its allocation there; '
+                     f'{_of(elsewhere, holders)} as well',
+            remedy=f'keep only what it holds on {instance.host}',
+            wanted={case.uuid: {**own, **shared}, **emptied})
+    kind = MISPLACED if elsewhere else MISSING
+    evidence = f'runs on {instance.host} and holds nothing there; {_of(elsewhere, holders)}'
+    for migration, held in holders:
+        there = holdings.on_tree(held, instance.root)
+        if there:
+            restored = {**shared, **there, **holdings.shared(held)}
+            return Finding(
+                **found, kind=kind, evidence=evidence,
+                remedy=f'give it back what migration {migration.uuid} holds on {instance.host}',
+                wanted={**emptied, case.uuid: restored})
+    return Finding(**found, kind=kind, evidence=evidence, needs_candidate=case.uuid,
+                   remedy=f'allocate on {instance.host} what its flavor asks for',
+                   wanted={**emptied, case.uuid: shared})
+
+
+def _nowhere(case: Case) -> Finding | None:
+    holders = [(migration, held) for migration, held in case.migrations if held]
+    if not case.held and not holders:
+        return None
+    why = 'is on no host' if case.instance else 'is deleted'
+    return Finding(
+        kind=LEAKED, instance=case.uuid, evidence=f'{why}; {_of(case.held, holders)}',
+        remedy='remove what is held for it',
+        wanted={**({case.uuid: {}} if case.held else {}),
+                **{migration.uuid: {} for migration, _held in holders}})
+
+
+def _stalled(case: Case, limits: Limits) -> Finding | None:
+    """A live migration that nobody carries on. It is reported only: whether the guest still moves
+    is known on its hosts alone."""
+    for migration, _held in case.migrations:
+        if migration.has_ended or migration.kind != LIVE or migration.settled_for < limits.grace:
+            continue
+        if migration.is_source_up and migration.settled_for < limits.stalled:
+            continue
+        return Finding(
+            kind=STALLED, instance=case.uuid, host=migration.source,
+            evidence=f'live migration {migration.uuid} from {migration.source} is '
+                     f'{migration.status} for {migration.settled_for:.0f} s'
+                     f'{"" if migration.is_source_up else " and its nova-compute is down"}',
+            remedy=f'start nova-compute on {migration.source} again, which ends it, and repeat '
+                   f'the audit')
+    return None
+
+
+def _strangers(uuids: Iterable[str], holdings: Holdings) -> list[Finding]:
+    return [Finding(kind=UNKNOWN, instance=uuid,
+                    evidence='holds allocations on compute nodes but Nova has no record of such an '
+                             'instance or migration',
+                    remedy='remove them with --unknown, if no other service made them',
+                    wanted={uuid: {}})
+            for uuid in sorted(uuids)]
+
+
+def _on_hosts(holdings: Holdings, hosts: Mapping[str, str]) -> set[str]:
+    return {uuid for uuid, held in holdings.consumers.items()
+            if any(holdings.roots.get(provider) in hosts for provider in held)}
+
+
+def _of(elsewhere: Allocations, holders: Iterable[tuple[Migration, Allocations]]) -> str:
+    """What is held besides, in words."""
+    parts = []
+    if elsewhere:
+        parts.append('it holds ' + _listed(elsewhere))
+    parts += [f'its {migration.status} {migration.kind} {migration.uuid} holds {_listed(held)}'
+              for migration, held in holders]
+    return ', '.join(parts) or 'nothing is held for it elsewhere'
+
+
+def _listed(allocations: Allocations) -> str:
+    return ', '.join(
+        f'{" ".join(f"{name}={amount}" for name, amount in sorted(held.items()))} on {provider}'
+        for provider, held in sorted(allocations.items()))

@@ -1,0 +1,158 @@
+"""Mends what an audit found: looked at again, guarded by generations, journaled, undoable."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Protocol
+
+from kronos_nova import exception
+from kronos_nova.objects import repair as repairs
+from kronos_nova.objects.repair import Repair
+from kronos_nova.placement import audit
+from kronos_nova.placement import errors
+from kronos_nova.placement.allocations import INSTANCE
+from kronos_nova.placement.allocations import MIGRATION
+from kronos_nova.placement.allocations import Allocations
+from kronos_nova.placement.allocations import AllocationSet
+from kronos_nova.placement.allocations import Consumer
+from kronos_nova.placement.client import PlacementClient
+from kronos_nova.placement.holdings import Holdings
+from kronos_nova.placement.records import NovaRecords
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How healing one finding ended; ``repair`` is its uuid in the journal."""
+
+    finding: audit.Finding
+    state: str
+    detail: str = ''
+    repair: str | None = None
+
+
+class RepairJournal(Protocol):
+    """Where repairs are written down before they are made."""
+
+    def plan(self, repair: Repair) -> str:
+        """Write down what is about to be changed; returns its uuid."""
+
+    def close(self, uuid: str, state: str, detail: str = '') -> None:
+        """Write down how it ended: healed, failed or undone."""
+
+    def get(self, uuid: str) -> Repair | None:
+        """A repair that was made and not undone."""
+
+
+class Healer:
+    """Heals findings of one audit.
+
+    :param client: placement
+    :param nova: asked again about every case before it is touched
+    :param holdings: of the audit; only the trees and the sharing providers are used
+    """
+
+    def __init__(self, client: PlacementClient, nova: NovaRecords, holdings: Holdings,
+                 limits: audit.Limits, journal: RepairJournal):
+        self._client = client
+        self._nova = nova
+        self._holdings = holdings
+        self._limits = limits
+        self._journal = journal
+
+    def heal(self, finding: audit.Finding) -> Outcome:
+        """Look again, and if it is still so, write it down, mend it, write down how it went.
+
+        Harmless when repeated: what is mended is no finding any more.
+        """
+        case = self._case(finding)
+        again = self._judge(finding, case)
+        if again is None or not again.can_be_healed:
+            return Outcome(finding=finding, state=repairs.SKIPPED,
+                           detail='no longer so' if again is None else again.remedy)
+        try:
+            held = [self._consumer(case, uuid) for uuid in again.wanted]
+            return self._apply(finding, again, case, held)
+        except exception.PlacementError as error:
+            return Outcome(finding=finding, state=repairs.FAILED, detail=str(error))
+
+    def _judge(self, finding, case):
+        if finding.kind != audit.UNKNOWN:
+            return audit.judge(case, self._holdings, self._limits)
+        is_known = case.instance or case.migrations or self._nova.migrations([finding.instance])
+        return None if is_known or not case.held else finding
+
+    def _case(self, finding):
+        uuid = finding.instance
+        return audit.Case(
+            uuid=uuid, instance=self._nova.instance(uuid),
+            held=self._client.consumer(uuid).allocations,
+            migrations=tuple((migration, self._client.consumer(migration.uuid).allocations)
+                             for migration in self._nova.migrations_of(uuid)))
+
+    def _consumer(self, case, uuid):
+        """What a consumer holds now, refused if it is not what was judged."""
+        judged = {migration.uuid: held for migration, held in case.migrations} | {
+            case.uuid: case.held}
+        consumer = self._client.consumer(uuid)
+        if consumer.allocations != judged[uuid]:
+            raise errors.ConsumerChanged(problem=f'consumer {uuid} changed while it was judged')
+        owner = {}
+        if consumer.project_id is None and case.instance is not None:
+            owner = {'project_id': case.instance.project_id, 'user_id': case.instance.user_id}
+        kind = INSTANCE if uuid == case.uuid else MIGRATION
+        return dataclasses.replace(consumer, consumer_type=kind, **owner)
+
+    def _apply(self, finding, again, case, held):
+        last = None
+        for wanted in self._ways(again, case):
+            after = AllocationSet(tuple(each.holding(wanted[each.uuid]) for each in held))
+            repair = self._journal.plan(Repair(
+                kind=finding.kind, instance_uuid=finding.instance, evidence=again.evidence,
+                before=AllocationSet(tuple(held)).to_body(), after=after.to_body()))
+            try:
+                self._client.post(after.changed_from(held))
+            except exception.PlacementError as error:
+                self._journal.close(repair, repairs.FAILED, str(error))
+                if not isinstance(error, errors.InsufficientInventory):
+                    raise
+                last = error
+                continue
+            self._journal.close(repair, repairs.HEALED)
+            return Outcome(finding=finding, state=repairs.HEALED, detail=again.remedy,
+                           repair=repair)
+        return Outcome(finding=finding, state=repairs.FAILED,
+                       detail=str(last or f'{finding.host} has no room for it'))
+
+    def _ways(self, again, case) -> list[Mapping[str, Allocations]]:
+        """What the consumers could hold, the best first."""
+        uuid = again.needs_candidate
+        if uuid is None:
+            return [again.wanted]
+        kept = again.wanted[uuid]
+        return [{**again.wanted, uuid: {**candidate, **kept}}
+                for candidate in self._nova.candidates(uuid)]
+
+
+def undo(client: PlacementClient, journal: RepairJournal, uuid: str) -> None:
+    """Give the consumers of a repair back what they held before it.
+
+    :raises NothingToMove: there is no such repair, or its consumers changed since
+    :raises PlacementError: placement refused; nothing was changed
+    """
+    repair = journal.get(uuid)
+    if repair is None:
+        raise errors.NothingToMove(problem=f'there is no repair {uuid} that could be undone')
+    before, after = (AllocationSet.from_body(body) for body in (repair.before, repair.after))
+    now = {consumer.uuid: client.consumer(consumer.uuid) for consumer in after.consumers}
+    for consumer in after.consumers:
+        if now[consumer.uuid].allocations != consumer.allocations:
+            raise errors.NothingToMove(
+                problem=f'consumer {consumer.uuid} changed since the repair {uuid}')
+    restored = [_as_of(now[consumer.uuid], consumer) for consumer in before.consumers]
+    client.post(AllocationSet(tuple(restored)).changed_from(now.values()))
+    journal.close(uuid, repairs.UNDONE)
+
+
+def _as_of(now: Consumer, consumer: Consumer) -> Consumer:
+    return dataclasses.replace(consumer, generation=now.generation,
+                               project_id=consumer.project_id or now.project_id,
+                               user_id=consumer.user_id or now.user_id)

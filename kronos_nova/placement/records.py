@@ -1,0 +1,89 @@
+"""What Nova's records say about instances and migrations: the port that an audit asks.
+
+The adapter reads all cells. Hosts are known by the uuid of their root resource provider, which is
+the uuid of their compute node.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Protocol
+
+from kronos_nova.placement.allocations import Allocations
+
+# Statuses of a migration that has ended, whichever kind it is.
+ENDED = frozenset(('completed', 'done', 'confirmed', 'reverted', 'error', 'failed', 'cancelled'))
+LIVE = 'live-migration'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """An instance that is not deleted. ``root`` is None where it is on no host.
+
+    ``settled_for`` is how long its record has not changed (seconds).
+    """
+
+    uuid: str
+    root: str | None
+    host: str | None
+    cell: str
+    project_id: str
+    user_id: str
+    vm_state: str
+    task_state: str | None
+    settled_for: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """A migration record. ``is_source_up`` tells whether its source's nova-compute answers."""
+
+    uuid: str
+    instance_uuid: str
+    kind: str
+    status: str
+    source: str | None
+    destination: str | None
+    is_source_up: bool
+    settled_for: float
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status in ENDED
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """All instances, and all migrations that have not ended, by uuid.
+
+    ``hosts`` are the root providers that are compute nodes: {uuid: host}.
+    """
+
+    hosts: Mapping[str, str]
+    instances: Mapping[str, Instance]
+    migrations: Mapping[str, Migration]
+
+
+class NovaRecords(Protocol):
+    """Nova's databases. Every method raises InventoryError where they cannot be read."""
+
+    def read(self) -> Records:
+        """Everything at once."""
+
+    def migrations(self, uuids: Iterable[str]) -> Mapping[str, Migration]:
+        """Those of ``uuids`` that are migrations, ended or not."""
+
+    def deleted(self, uuids: Iterable[str]) -> frozenset[str]:
+        """Those of ``uuids`` that were instances once."""
+
+    def building(self, uuids: Iterable[str]) -> frozenset[str]:
+        """Those of ``uuids`` that are instances in the making, which no cell has yet."""
+
+    def instance(self, uuid: str) -> Instance | None:
+        """The instance as it is now, None if there is none any more."""
+
+    def migrations_of(self, instance_uuid: str) -> list[Migration]:
+        """All migrations of an instance, ended or not."""
+
+    def candidates(self, instance_uuid: str) -> list[Allocations]:
+        """What the instance may hold on the host where it runs, best first; empty: no room."""

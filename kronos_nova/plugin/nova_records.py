@@ -1,0 +1,175 @@
+"""Nova's records of instances and migrations, out of the databases of all cells."""
+
+import contextlib
+
+from nova import context as nova_context
+from nova import exception as nova_exception
+from nova import objects
+from nova import servicegroup
+from oslo_db import exception as db_exc
+from oslo_utils import timeutils
+
+from kronos_nova import exception
+from kronos_nova.placement import records
+from kronos_nova.placement.client import PlacementClient
+from kronos_nova.plugin import candidates
+from kronos_nova.plugin import cells
+
+# How many uuids one query may name.
+CHUNK = 500
+
+UNFINISHED = ['accepted', 'queued', 'preparing', 'running', 'post-migrating', 'pre-migrating',
+               'migrating', 'finished', 'confirming', 'reverting']
+
+
+@contextlib.contextmanager
+def _answered():
+    try:
+        yield
+    except (db_exc.DBError, nova_exception.NovaException) as error:
+        raise exception.InventoryError(problem=str(error)) from error
+
+
+class CellRecords:
+    """NovaRecords over Nova's own objects."""
+
+    def __init__(self, placement: PlacementClient):
+        self._placement = placement
+        self._services = servicegroup.API()
+
+    @_answered()
+    def read(self) -> records.Records:
+        hosts, instances, migrations = {}, {}, {}
+        for context, cell in _cells():
+            nodes = _nodes(context)
+            hosts.update({node.uuid: node.host for node in nodes.values()})
+            found = _instances(context)
+            instances.update({each.uuid: _instance(each, nodes, cell) for each in found})
+            up = self._hosts_up(context)
+            unfinished = objects.MigrationList.get_by_filters(context, {'status': UNFINISHED})
+            migrations.update({each.uuid: _migration(each, up) for each in unfinished})
+        return records.Records(hosts=hosts, instances=instances, migrations=migrations)
+
+    @_answered()
+    def migrations(self, uuids):
+        found = {}
+        for context, _cell in _cells(read_deleted='yes'):
+            for chunk in _chunks(uuids):
+                rows = objects.MigrationList.get_by_filters(context, {'uuid': chunk})
+                up = self._hosts_up(context) if rows else ()
+                found.update({each.uuid: _migration(each, up) for each in rows})
+        return found
+
+    @_answered()
+    def deleted(self, uuids):
+        found = set()
+        for context, _cell in _cells(read_deleted='yes'):
+            for chunk in _chunks(uuids):
+                found |= {each.uuid for each in _instances(context, uuid=chunk, deleted=True)}
+        return frozenset(found)
+
+    @_answered()
+    def building(self, uuids):
+        context = cells.admin_context()
+        return frozenset(uuid for uuid in uuids if _is_building(context, uuid))
+
+    @_answered()
+    def instance(self, uuid):
+        for context, cell in _cells(instance=uuid):
+            for each in _instances(context, uuid=[uuid]):
+                return _instance(each, _nodes(context), cell)
+        return None
+
+    @_answered()
+    def migrations_of(self, instance_uuid):
+        found = []
+        for context, _cell in _cells(instance=instance_uuid, read_deleted='yes'):
+            up = self._hosts_up(context)
+            found += [_migration(each, up) for each in objects.MigrationList.get_by_filters(
+                context, {'instance_uuid': instance_uuid})]
+        return found
+
+    @_answered()
+    def candidates(self, instance_uuid):
+        for context, _cell in _cells(instance=instance_uuid):
+            instance = objects.Instance.get_by_uuid(context, instance_uuid,
+                                                    expected_attrs=['flavor', 'pci_requests'])
+            root = objects.ComputeNode.get_by_host_and_nodename(
+                context, instance.host, instance.node).uuid
+            held = self._placement.consumer(instance_uuid).allocations
+            sharing = self._placement.sharing()
+            spec = candidates.spec_of(context, instance)
+            found = candidates.on_host(
+                self._placement, spec, root,
+                {uuid: amounts for uuid, amounts in held.items() if uuid in sharing})
+            return [{uuid: each['resources'] for uuid, each in request['allocations'].items()}
+                    for request in found]
+        return []
+
+    def _hosts_up(self, context):
+        return {service.host for service in objects.ServiceList.get_by_binary(
+            context, 'nova-compute', include_disabled=True)
+            if self._services.service_is_up(service)}
+
+
+def _cells(instance=None, read_deleted='no'):
+    """[(context targeted at the cell, its name)] of all cells, or of that of an instance."""
+    context = cells.admin_context()
+    if instance is not None:
+        try:
+            mapping = objects.InstanceMapping.get_by_instance_uuid(context, instance).cell_mapping
+        except nova_exception.InstanceMappingNotFound:
+            mapping = None
+        mappings = [mapping] if mapping is not None else []
+    else:
+        mappings = objects.CellMappingList.get_all(context)
+    for mapping in mappings:
+        with nova_context.target_cell(context, mapping) as target:
+            target.read_deleted = read_deleted
+            yield target, mapping.name or mapping.uuid
+
+
+def _is_building(context, uuid):
+    try:
+        objects.BuildRequest.get_by_instance_uuid(context, uuid)
+    except nova_exception.BuildRequestNotFound:
+        return False
+    return True
+
+
+def _nodes(context):
+    """{(host, hypervisor hostname): ComputeNode}"""
+    return {(node.host, node.hypervisor_hostname): node
+            for node in objects.ComputeNodeList.get_all(context)}
+
+
+def _instances(context, deleted=False, **filters):
+    return objects.InstanceList.get_by_filters(
+        context, {'deleted': deleted, **filters}, expected_attrs=[])
+
+
+def _instance(instance, nodes, cell):
+    node = nodes.get((instance.host, instance.node))
+    return records.Instance(
+        uuid=instance.uuid, root=node.uuid if node else None, host=instance.host, cell=cell,
+        project_id=instance.project_id, user_id=instance.user_id, vm_state=instance.vm_state,
+        task_state=instance.task_state, settled_for=_age(instance))
+
+
+def _migration(migration, up):
+    return records.Migration(
+        uuid=migration.uuid, instance_uuid=migration.instance_uuid, kind=migration.migration_type,
+        status=migration.status, source=migration.source_compute,
+        destination=migration.dest_compute, is_source_up=migration.source_compute in up,
+        settled_for=_age(migration))
+
+
+def _age(record):
+    """Seconds since a record last changed."""
+    return timeutils.delta_seconds(record.updated_at or record.created_at,
+                                   timeutils.utcnow(with_timezone=True))
+
+
+def _chunks(uuids):
+    uuids = sorted(uuids)
+    return [uuids[start:start + CHUNK] for start in range(0, len(uuids), CHUNK)]

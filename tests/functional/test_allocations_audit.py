@@ -1,0 +1,331 @@
+"""Broken allocations, broken for real in a stock Nova, found and healed."""
+
+from nova import objects
+from oslo_utils import timeutils
+
+from kronos_nova.db import repairs as repairs_db
+from kronos_nova.objects import repair as repairs
+from kronos_nova.placement import audit
+from kronos_nova.placement import heal
+from kronos_nova.placement import holdings
+from kronos_nova.plugin import cells
+from kronos_nova.plugin import nova_records
+from tests.functional import base
+from tests.unit.db import fixtures as db_fixtures
+
+SMALL = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1}
+AT_ONCE = audit.Limits(grace=0, stalled=3600)
+
+
+class AuditTestCase(base.NovaTestCase):
+    def setUp(self):
+        super().setUp()
+        self.records = nova_records.CellRecords(self.placement_client)
+        database = self.useFixture(db_fixtures.ControlDatabase()).database
+        self.journal = repairs_db.Repairs(database, timeutils.utcnow)
+        self.driver = self.computes['host1'].driver
+
+    def audit(self, limits=AT_ONCE):
+        return audit.audit(holdings.read(self.placement_client), self.records, limits)
+
+    def findings(self, limits=AT_ONCE):
+        return [(each.kind, each.instance) for each in self.audit(limits).findings]
+
+    def heal(self, findings=None):
+        held = holdings.read(self.placement_client)
+        healer = heal.Healer(self.placement_client, self.records, held, AT_ONCE, self.journal)
+        if findings is None:
+            findings = audit.audit(held, self.records, AT_ONCE).findings
+        return [healer.heal(each) for each in findings]
+
+    def assertHealed(self, server, host):
+        """All that is wrong can be healed, and then the server holds what it should."""
+        outcomes = self.heal()
+        self.assertEqual([repairs.HEALED] * len(outcomes), [each.state for each in outcomes],
+                         outcomes)
+        self.assertEqual([], self.findings())
+        self.assertEqual([], self.heal())
+        self.assertEqual({host: SMALL} if host else {}, self.held_by(server['id']))
+        self.assertEqual([], self.held_by_migrations(server))
+
+    def held_by_migrations(self, server):
+        held = (self.held_by(each.uuid) for each in self.migrations(server))
+        return [each for each in held if each]
+
+    def migrations(self, server):
+        context = cells.admin_context()
+        context.read_deleted = 'yes'
+        cells.target_instance(context, server['id'])
+        return list(objects.MigrationList.get_by_filters(context, {'instance_uuid': server['id']}))
+
+    def drive(self, live_migration):
+        """What the source's hypervisor does with a live migration."""
+        self.stub_out('nova.virt.fake.FakeDriver.live_migration', live_migration)
+
+    def restart(self, host):
+        self.computes[host] = self.restart_compute_service(self.computes[host])
+
+
+def rolls_back(this, context, instance, dest, post_method, recover_method, block_migration=False,
+               migrate_data=None):
+    recover_method(context, instance, dest, migrate_data, migration_status='failed')
+
+
+def is_killed(this, context, instance, dest, post_method, recover_method, block_migration=False,
+              migrate_data=None):
+    """The process is gone: neither of its two ends is reached."""
+
+
+class BrokenByNovaTest(AuditTestCase):
+    """The five ways in which Nova is known to leave allocations behind."""
+
+    def swap_back(self, fault):
+        """Let placement do ``fault`` to the request that gives the source's allocation back."""
+        done = []
+
+        def before(method, path, body):
+            is_swap = (method, path) == ('POST', '/allocations') and any(
+                not held['allocations'] for held in body.values())
+            # The first such request moves the source's allocation to the migration.
+            if is_swap:
+                done.append(body)
+                if len(done) > 1:
+                    self.placement_fixture.before = lambda *asked: None
+                    return fault(body)
+            return None
+
+        self.placement_fixture.before = before
+
+    def test_a_rollback_whose_swap_back_failed(self):
+        server = self.boot('host1')
+        self.drive(rolls_back)
+        self.swap_back(lambda body: base.answer(409))
+
+        self.migrate(server, 'host2')
+        migration = self._wait_for_migration_status(server, ['failed'])
+        self.server_on(server, 'host1')
+
+        self.assertEqual({'host2': SMALL}, self.held_by(server['id']))
+        self.assertEqual({'host1': SMALL}, self.held_by(migration['uuid']))
+        self.assertEqual([(audit.MISPLACED, server['id'])], self.findings())
+        self.assertHealed(server, 'host1')
+
+    def test_a_generation_conflict_while_swapping_back(self):
+        server = self.boot('host1')
+        self.drive(rolls_back)
+
+        def interfere(body):
+            held = self.placement_client.consumer(server['id'])
+            self.placement.put(f'/allocations/{server["id"]}', held.to_body() | {
+                'consumer_type': 'INSTANCE'}, version='1.38')
+
+        self.swap_back(interfere)
+        self.migrate(server, 'host2')
+        migration = self._wait_for_migration_status(server, ['error', 'failed'])
+
+        self.assertEqual({'host1': SMALL}, self.held_by(migration['uuid']))
+        [finding] = self.audit().findings
+        self.assertEqual(server['id'], finding.instance)
+        self.assertHealed(server, 'host1')
+
+    def test_a_source_that_crashed_while_the_migration_ran(self):
+        server = self.boot('host1')
+        self.drive(is_killed)
+        self.migrate(server, 'host2')
+        migration = self._wait_for_migration_status(server, ['running'])
+
+        self.restart('host1')
+        self._wait_for_migration_status(server, ['error'])
+        self.server_on(server, 'host1')
+
+        self.assertEqual({'host1': SMALL}, self.held_by(migration['uuid']))
+        self.assertEqual([(audit.MISPLACED, server['id'])], self.findings())
+        self.assertHealed(server, 'host1')
+
+    def test_a_source_that_crashed_while_the_migration_was_queued(self):
+        server = self.boot('host1')
+        self.stub_out('nova.compute.manager.ComputeManager._do_live_migration',
+                      lambda *args, **kwargs: None)
+        self.migrate(server, 'host2')
+        self._wait_for_migration_status(server, ['queued'])
+
+        self.restart('host1')
+        self.server_on(server, 'host1')
+
+        self._wait_for_migration_status(server, ['queued'])
+        self.assertEqual([(audit.MISPLACED, server['id'])], self.findings())
+        self.assertHealed(server, 'host1')
+
+    def test_a_server_deleted_while_it_migrated(self):
+        """Bug 1848343: the rollback gives the allocation to a server that is gone."""
+        server = self.boot('host1')
+
+        def deleted_meanwhile(this, context, instance, dest, post_method, recover_method,
+                              block_migration=False, migrate_data=None):
+            self.api.delete_server(server['id'])
+            self._wait_until_deleted(server)
+            self._wait_for_assert(
+                lambda: self.assertEqual({}, self.held_by(server['id'])))
+            rolled_back.append(dest)
+            recover_method(context, instance, dest, migrate_data, migration_status='failed')
+
+        rolled_back = []
+        self.drive(deleted_meanwhile)
+        self.migrate(server, 'host2')
+
+        self._wait_for_assert(lambda: self.assertEqual(['host2'], rolled_back))
+        self._wait_for_assert(
+            lambda: self.assertEqual({'host1': SMALL}, self.held_by(server['id'])))
+        self.assertEqual([(audit.LEAKED, server['id'])], self.findings())
+        self.assertHealed(server, None)
+
+
+class InFlightTest(AuditTestCase):
+    compute_driver = 'fake.FakeLiveMigrateDriver'
+
+    def test_a_migration_under_way_is_left_alone(self):
+        server = self.boot('host1')
+        self.migrate(server, 'host2')
+        migration = self._wait_for_migration_status(server, ['running'])
+
+        result = self.audit()
+        self.assertEqual((), result.findings)
+        self.assertEqual({server['id']}, result.in_flight)
+        self.assertEqual({'host1': SMALL}, self.held_by(migration['uuid']))
+
+        self.api.force_complete_migration(server['id'], migration['id'])
+        self._wait_for_migration_status(server, ['completed'])
+        self.server_on(server, 'host2')
+        self.assertEqual([], self.findings())
+
+    def test_one_whose_source_is_down_is_reported_and_left_alone(self):
+        server = self.boot('host1')
+        self.migrate(server, 'host2')
+        self._wait_for_migration_status(server, ['running'])
+        self.computes['host1'].service_ref.forced_down = True
+        self.computes['host1'].service_ref.save()
+
+        self.assertEqual([(audit.STALLED, server['id'])], self.findings())
+        [outcome] = self.heal()
+        self.assertEqual(repairs.SKIPPED, outcome.state)
+
+    def test_what_changed_within_the_grace_time_is_left_alone(self):
+        server = self.boot('host1')
+        self.placement.delete(f'/allocations/{server["id"]}')
+
+        self.assertEqual([], self.findings(audit.Limits(grace=60)))
+        self.assertEqual([(audit.MISSING, server['id'])], self.findings())
+
+
+class BrokenByHandTest(AuditTestCase):
+    """What nova-manage, other tools, or older releases leave."""
+
+    def put(self, consumer, allocations):
+        """{host: resources}, whatever was held before."""
+        held = self.placement_client.consumer(consumer)
+        body = held.holding({self.uuid_of(host): amounts for host, amounts in allocations.items()},
+                            consumer_type='INSTANCE', project_id=held.project_id or 'a-project',
+                            user_id=held.user_id or 'a-user').to_body()
+        self.assertEqual(204, self.placement.put(f'/allocations/{consumer}', body,
+                                                 version='1.38').status)
+
+    def test_nothing_is_wrong(self):
+        self.boot('host1')
+
+        result = self.audit()
+
+        self.assertEqual(((), 1, 1), (result.findings, result.instances, result.consumers))
+
+    def test_missing_is_allocated_where_the_server_runs(self):
+        server = self.boot('host1')
+        self.placement.delete(f'/allocations/{server["id"]}')
+
+        self.assertEqual([(audit.MISSING, server['id'])], self.findings())
+        self.assertHealed(server, 'host1')
+
+    def test_missing_on_a_full_host_is_said(self):
+        server = self.boot('host1')
+        self.placement.delete(f'/allocations/{server["id"]}')
+        self._reserve_placement_resource('host1', 'VCPU', 10)
+
+        [outcome] = self.heal()
+
+        self.assertEqual(repairs.FAILED, outcome.state)
+        self.assertIn('host1 has no room', outcome.detail)
+
+    def test_doubled_keeps_where_the_server_runs(self):
+        server = self.boot('host1')
+        self.put(server['id'], {'host1': SMALL, 'host2': SMALL})
+
+        self.assertEqual([(audit.DOUBLED, server['id'])], self.findings())
+        self.assertHealed(server, 'host1')
+
+    def test_an_evacuated_server_is_doubled_while_its_host_is_down(self):
+        server = self.boot('host1')
+        self.computes['host1'].stop()
+        self.computes['host1'].service_ref.forced_down = True
+        self.computes['host1'].service_ref.save()
+        self._evacuate_server(server, expected_host='host2')
+
+        self.assertEqual({'host1': SMALL, 'host2': SMALL}, self.held_by(server['id']))
+        self.assertEqual([(audit.DOUBLED, server['id'])], self.findings())
+        self.assertHealed(server, 'host2')
+
+    def test_misplaced_without_a_migration(self):
+        server = self.boot('host1')
+        self.put(server['id'], {'host2': SMALL})
+
+        self.assertEqual([(audit.MISPLACED, server['id'])], self.findings())
+        self.assertHealed(server, 'host1')
+
+    def test_a_stranger_is_reported_and_only_removed_when_chosen(self):
+        server = self.boot('host1')
+        stranger = '5a1e0b1c-9b1e-4c67-8a3e-3f1f6dd1c111'
+        self.put(stranger, {'host2': SMALL})
+
+        self.assertEqual([(audit.UNKNOWN, stranger)], self.findings())
+        self.assertHealed(server, 'host1')
+        self.assertEqual({}, self.held_by(stranger))
+
+    def test_a_repair_can_be_undone_once(self):
+        server = self.boot('host1')
+        self.put(server['id'], {'host1': SMALL, 'host2': SMALL})
+        [outcome] = self.heal()
+
+        heal.undo(self.placement_client, self.journal, outcome.repair)
+
+        self.assertEqual({'host1': SMALL, 'host2': SMALL}, self.held_by(server['id']))
+        self.assertRaises(heal.errors.NothingToMove, heal.undo, self.placement_client,
+                          self.journal, outcome.repair)
+
+    def test_a_repair_is_not_undone_over_what_came_after(self):
+        server = self.boot('host1')
+        self.put(server['id'], {'host1': SMALL, 'host2': SMALL})
+        [outcome] = self.heal()
+        self.migrate(server, 'host2')
+        self.server_on(server, 'host2')
+
+        self.assertRaises(heal.errors.NothingToMove, heal.undo, self.placement_client,
+                          self.journal, outcome.repair)
+
+        self.assertEqual({'host2': SMALL}, self.held_by(server['id']))
+
+    def test_what_changed_since_the_audit_is_looked_at_again(self):
+        server = self.boot('host1')
+        self.put(server['id'], {'host1': SMALL, 'host2': SMALL})
+        findings = self.audit().findings
+        self.put(server['id'], {'host1': SMALL})
+
+        [outcome] = self.heal(findings)
+
+        self.assertEqual(repairs.SKIPPED, outcome.state)
+
+    def test_a_confirmed_and_an_unconfirmed_resize_are_as_they_should_be(self):
+        server = self.boot('host1')
+        flavors = {each['id'] for each in self.api.get_flavors()}
+        other = next(iter(sorted(flavors - {server['flavor'].get('id')})))
+        self._resize_server(server, other)
+
+        self.assertEqual([], self.findings())
+        self._confirm_resize(server)
+        self.assertEqual([], self.findings())
