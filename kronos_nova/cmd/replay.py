@@ -6,6 +6,7 @@ error is on stderr; 2 wrong usage or configuration.
 
 import argparse
 import dataclasses
+import gc
 import sys
 
 from oslo_config import cfg
@@ -46,16 +47,17 @@ def _count(text):
 def main(argv=None) -> int:
     """:returns: the exit code"""
     arguments = parser().parse_args(argv)
+    gc.disable()  # one large tree of values, all of it in use until the end
     try:
         options, durations = _configured(arguments)
     except (cfg.Error, ValueError) as error:
         return _fail(USAGE, f'configuration: {error}')
     try:
-        recording, policies = replay.read(arguments.folder, arguments.policies)
+        recorded = replay.read(arguments.folder, arguments.policies)
     except exception.ConfigurationError as error:
         return _fail(INVALID, error)
     try:
-        report = replay.replay(recording, policies, options, durations)
+        report = replay.replay(*recorded, options, durations)
     except exception.ConfigurationError as error:
         return _fail(USAGE, error)
     if arguments.format == 'json':

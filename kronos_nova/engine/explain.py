@@ -12,7 +12,12 @@ from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
 
 LOOKED_AT = 2000
-"""Instances whose every destination is tried to find what held them. Others had nothing to gain."""
+"""Instances on the coldest hosts that pack explains; others were not in its way."""
+
+NEAREST = 16
+"""Hosts that are asked what they have against an instance."""
+
+PAIRS_AT_ONCE = 1_000_000
 
 
 def skips(reasons: dict[int, str], vms: tuple[str, ...]) -> tuple[Skip, ...]:
@@ -29,61 +34,69 @@ def stayed(state: State, constraints: Constraints, budget_left: int, packs: bool
     """Instance index to why no planner moved it, given where the plan ended."""
     problem = state.problem
     candidates = np.flatnonzero(problem.movable & (state.vm_host == problem.vm_host))
-    reasons = {int(vm): 'no_gain' for vm in candidates}
-    look = _packing(state, candidates) if packs else _spreading(state, candidates)
-    for vm, hosts, refused in look:
-        reasons[int(vm)] = _reason(state, constraints, vm, hosts, refused, budget_left)
+    reasons = dict.fromkeys(candidates.tolist(), 'no_gain')
+    look = _packing if packs else _spreading
+    for vms, hosts, gains, accepted in look(state, candidates):
+        words = _words(state, constraints, (vms, hosts), gains, accepted)
+        words[words == ''] = 'budget' if budget_left <= 0 else 'no_gain'
+        reasons |= zip(vms.tolist(), words.tolist(), strict=True)
     return reasons
 
 
-def _reason(state, constraints, vm, hosts, refused, budget_left):
-    """The word for an instance that would gain at ``hosts``; ``refused`` if at none of them without
-    spoiling a policy."""
-    if refused:
-        return 'threshold'
-    vetoes = []
-    for host in hosts:
-        against = constraints.first_against(state, vm, int(host))
-        if against is None:
-            return 'budget' if budget_left <= 0 else 'no_gain'
-        vetoes.append(against.reason)
-    return collections.Counter(vetoes).most_common(1)[0][0]
+def _words(state, constraints, pairs, gains, accepted):
+    """The word of :data:`SKIP_REASONS` for each instance; '' if nothing held it.
+
+    :param pairs: instances (n,) and hosts (m,)
+    :param gains: bool (n, m), where they would gain something
+    :param accepted: bool (n, m), where that spoils no policy
+    """
+    vms, hosts = pairs
+    if len(vms) > len(hosts):
+        permitted = np.column_stack([constraints.column(state, int(h))[vms] for h in hosts])
+    else:
+        permitted = np.array([constraints.mask(state, int(vm))[hosts] for vm in vms])
+    words = np.full(len(vms), 'no_gain', dtype=object)
+    words[gains.any(axis=1)] = 'threshold'
+    words[(gains & accepted & permitted).any(axis=1)] = ''
+    for row in np.flatnonzero((gains & accepted).any(axis=1) & (words != '')):
+        words[row] = _veto(state, constraints, vms[row], hosts[gains[row] & accepted[row]])
+    return words
+
+
+def _veto(state, constraints, vm, hosts):
+    """What stands most often between an instance and some hosts, none of which it may go to."""
+    against = (constraints.first_against(state, int(vm), int(host)) for host in hosts[:NEAREST])
+    return collections.Counter(found.reason for found in against).most_common(1)[0][0]
 
 
 def _spreading(state, candidates):
-    """Instances that could lower the combined imbalance on their own, the hosts at which, best
-    first."""
+    """Instances that could lower the combined imbalance by leaving a top host or entering a bottom
+    host: (instances, hosts, gains, accepted)."""
     outlook = Outlook(state)
-    if outlook.is_balanced or not len(candidates):
+    if outlook.is_balanced:
         return
     tops = [int(hosts[0]) for hosts in outlook.tops if len(hosts)]
-    bottoms = sorted({int(hosts[0]) for hosts in outlook.bottoms if len(hosts)})
-    everywhere = np.flatnonzero(state.problem.available)
+    bottoms = np.array(sorted({int(hosts[0]) for hosts in outlook.bottoms if len(hosts)}))
     on_top = np.isin(state.vm_host[candidates], tops)
-    for vms, hosts in ((candidates[on_top][:LOOKED_AT], everywhere),
-                       (candidates[~on_top], np.array(bottoms, dtype=np.intp))):
-        for part in np.array_split(vms, max(1, vms.size * hosts.size // 1_000_000)):
-            yield from _gaining(outlook, part, hosts)
-
-
-def _gaining(outlook, vms, hosts):
-    after = outlook.after(vms[:, None], hosts[None, :])
-    gains, accepted = outlook.decrease(after), outlook.accepts(after)
-    gains[outlook.state.vm_host[vms][:, None] == hosts] = -np.inf
-    for row in np.flatnonzero((gains > TOLERANCE).any(axis=1)):
-        fine = accepted[row] & (gains[row] > TOLERANCE)
-        chosen = fine if fine.any() else gains[row] > TOLERANCE
-        order = np.flatnonzero(chosen)[np.argsort(-gains[row][chosen], kind='stable')]
-        yield vms[row], hosts[order[:16]], not fine.any()
+    everywhere = np.flatnonzero(state.problem.available)
+    for vms, hosts in ((candidates[on_top], everywhere), (candidates[~on_top], bottoms)):
+        for part in np.array_split(vms, max(1, vms.size * hosts.size // PAIRS_AT_ONCE)):
+            if part.size:
+                after = outlook.after(part[:, None], hosts[None, :])
+                elsewhere = state.vm_host[part][:, None] != hosts
+                gains = (outlook.decrease(after) > TOLERANCE) & elsewhere
+                yield part, hosts, gains, outlook.accepts(after)
 
 
 def _packing(state, candidates):
-    """Instances on the coldest hosts still in use, and the other hosts in use."""
+    """Instances on the coldest hosts still in use, and the fullest of the other hosts in use: there
+    to be taken in is what they would need."""
     problem = state.problem
     load = state.scores @ problem.policy_weights
     count = np.bincount(state.vm_host, minlength=len(problem.hosts))
     used = np.flatnonzero(problem.available & (count > 0))
     coldest = candidates[np.argsort(load[state.vm_host[candidates]], kind='stable')][:LOOKED_AT]
-    fullest = used[np.argsort(-load[used], kind='stable')][:16]
-    for vm in coldest:
-        yield vm, fullest[fullest != state.vm_host[vm]], False
+    fullest = used[np.argsort(-load[used], kind='stable')][:NEAREST]
+    if coldest.size:
+        elsewhere = state.vm_host[coldest][:, None] != fullest
+        yield coldest, fullest, elsewhere, elsewhere

@@ -1,5 +1,6 @@
 """Answers queries from a snapshot's files."""
 
+import functools
 import pathlib
 
 from kronos_nova import exception
@@ -20,14 +21,18 @@ class RecordedMetrics:
 
     def __init__(self, folder: pathlib.Path):
         self._folder = folder
+        self._read = functools.cache(self._read_file)
 
     def query(self, query: MetricQuery) -> Vector:
         """The recorded vector; empty for a profile that was not recorded.
 
         :raises MetricsError: what was recorded is Prometheus' own error
         """
-        path = self._path(query.policy, query.kind)
-        if query.kind == metrics.VM_PROFILE and not path.exists():
+        return self._read(query.policy, query.kind)
+
+    def _read_file(self, policy, kind):
+        path = self._path(policy, kind)
+        if kind == metrics.VM_PROFILE and not path.exists():
             return Vector(samples=())
         return answer.read_vector(path.read_bytes(), str(path.relative_to(self._folder)))
 
@@ -52,7 +57,7 @@ class RecordedMetrics:
         if not path.is_file():
             return
         try:
-            self.query(MetricQuery(policy.name, kind, ''))
+            self._read(policy.name, kind)
         except exception.MetricsNotUnderstood as error:
             problems.add(str(path.relative_to(self._folder)), '', error.kwargs['problem'])
         except exception.MetricsError:  # the API's own error: a policy without data, no bad file

@@ -121,13 +121,13 @@ def _snapshot(meta, inventory):
         taken_at=meta.taken_at.isoformat(),
         hosts=tuple(objects.Host(
             name=row.name, uuid=row.uuid, cell=row.cell, hypervisor_type=row.hypervisor_type,
-            service=objects.Service(**dict(row.service)),
-            inventory={name: objects.ResourceInventory(**dict(item))
+            service=objects.Service(**vars(row.service)),
+            inventory={name: objects.ResourceInventory(**vars(item))
                        for name, item in row.inventory.items()})
             for row in inventory.hosts),
-        instances=tuple(objects.Instance(**dict(row)) for row in inventory.instances),
-        aggregates=tuple(objects.Aggregate(**{**dict(row), 'hosts': tuple(row.hosts)})
+        instances=tuple(objects.Instance(**vars(row)) for row in inventory.instances),
+        aggregates=tuple(objects.Aggregate(**{**vars(row), 'hosts': tuple(row.hosts)})
                          for row in inventory.aggregates),
         server_groups=tuple(objects.ServerGroup(**{
-            **dict(row), 'members': tuple(row.members), 'rules': row.rules or {}})
+            **vars(row), 'members': tuple(row.members), 'rules': row.rules or {}})
             for row in inventory.server_groups))
