@@ -53,11 +53,11 @@ def main(argv=None) -> int:
     except (cfg.Error, ValueError) as error:
         return _fail(USAGE, f'configuration: {error}')
     try:
-        recorded = replay.read(arguments.folder, arguments.policies)
+        recording, policies = replay.read(arguments.folder, arguments.policies)
     except exception.ConfigurationError as error:
         return _fail(INVALID, error)
     try:
-        report = replay.replay(*recorded, options, durations)
+        report = replay.replay(recording, policies, options, durations)
     except exception.ConfigurationError as error:
         return _fail(USAGE, error)
     if arguments.format == 'json':

@@ -9,7 +9,7 @@ from kronos_nova.objects import metrics
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
 from kronos_nova.policies import PolicySet
-from kronos_nova.record.reader import Problems
+from kronos_nova.record.problems import Problems
 
 _NEEDED = {metrics.IMBALANCE: 'imbalance_query', metrics.CAPACITY: 'capacity_query',
            metrics.HOST_CAPACITY: 'host_capacity_query'}

@@ -7,41 +7,22 @@ import pathlib
 import pydantic
 import pydantic_core
 
-from kronos_nova import exception
 from kronos_nova.cooldown import Memory
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.record import schema
-
-MAX_LISTED = 100
+from kronos_nova.record.metrics import RecordedMetrics
+from kronos_nova.record.problems import Problems
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """A snapshot folder, read but for its metrics. ``taken_at`` in Unix seconds."""
+    """A snapshot folder. ``taken_at`` in Unix seconds; ``metrics`` are read when asked for."""
 
     folder: pathlib.Path
     taken_at: float
     snapshot: objects.Snapshot
     memory: Memory
-
-
-class Problems:
-    """Collects what is wrong, each with its file and path."""
-
-    def __init__(self, folder: pathlib.Path):
-        self._folder = folder
-        self._lines = []
-
-    def add(self, file: str, path: str, problem: str):
-        self._lines.append(f'{file}: {path}: {problem}' if path else f'{file}: {problem}')
-
-    def raise_if_any(self):
-        """:raises SnapshotError: something was added"""
-        if not self._lines:
-            return
-        more = len(self._lines) - MAX_LISTED
-        lines = self._lines[:MAX_LISTED] + ([f'and {more} more'] if more > 0 else [])
-        raise exception.SnapshotError(path=self._folder, problems='\n'.join(lines))
+    metrics: RecordedMetrics
 
 
 def read(folder) -> Recording:
@@ -64,7 +45,7 @@ def read(folder) -> Recording:
             problems.add('inventory.json', path, problem)
     problems.raise_if_any()
     return Recording(folder=folder, taken_at=meta.taken_at.timestamp(),
-                     snapshot=_snapshot(meta, inventory),
+                     snapshot=_snapshot(meta, inventory), metrics=RecordedMetrics(folder),
                      memory=Memory(aggregates=cooldowns.aggregate_cooldowns,
                                    instances=cooldowns.instance_cooldowns,
                                    quarantines=cooldowns.instance_quarantines))

@@ -26,8 +26,8 @@ class Durations:
     quarantine: float
 
 
-def read(folder, policies_file=None) -> tuple[Recording, PolicySet, RecordedMetrics]:
-    """A snapshot, the policies in it or another file's, and the answers to their queries.
+def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
+    """A snapshot, and the policies in it or another file's.
 
     :raises ConfigurationError: any of it is wrong; the message lists everything that is
     """
@@ -35,16 +35,16 @@ def read(folder, policies_file=None) -> tuple[Recording, PolicySet, RecordedMetr
     wrong = []
     recording = _collect(wrong, reader.read, folder)
     chosen = _collect(wrong, policies.load, policies_file or folder / 'policies.yaml')
-    source = RecordedMetrics(folder)
     if chosen is not None and folder.is_dir():
-        _collect(wrong, source.check, chosen)
+        metrics = RecordedMetrics(folder) if recording is None else recording.metrics
+        _collect(wrong, metrics.check, chosen)
     if wrong:
         raise exception.SnapshotError('\n'.join(str(error) for error in wrong))
-    return recording, chosen, source
+    return recording, chosen
 
 
-def replay(recording: Recording, chosen: PolicySet, source: RecordedMetrics,
-           options: EngineOptions, durations: Durations) -> CycleReport:
+def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
+           durations: Durations) -> CycleReport:
     """The report of a cycle at the moment the snapshot was taken.
 
     Samples of any age count: they are as old as the recording.
@@ -53,7 +53,8 @@ def replay(recording: Recording, chosen: PolicySet, source: RecordedMetrics,
     """
     memory = recording.memory.clamped(durations.aggregate, durations.instance,
                                       durations.quarantine)
-    surroundings = Surroundings(source=source, clock=time.monotonic, now=recording.taken_at)
+    surroundings = Surroundings(source=recording.metrics, clock=time.monotonic,
+                                now=recording.taken_at)
     return plan_cycle(recording.snapshot, chosen,
                       dataclasses.replace(options, max_sample_age=None), surroundings, memory)
 

@@ -77,3 +77,17 @@ class _Available:
 
     def permits(self, state, vm, host):
         return bool(self.available[host])
+
+
+def idle(vm_host, hosts=None, groups=()):
+    """Instances of one vCPU on hosts with room and without load, in server groups."""
+    hosts, vms = hosts or max(vm_host) + 2, len(vm_host)
+    return Problem(
+        hosts=tuple(f'h{n}' for n in range(hosts)), vms=tuple(f'v{n}' for n in range(vms)),
+        policies=('p',), resource_classes=('VCPU',), policy_weights=np.ones(1),
+        thresholds=np.full(1, 0.1), scores=np.zeros((hosts, 1)), weights=np.zeros((vms, 1)),
+        host_scale=np.ones((hosts, 1)), capacity_scores=np.full((hosts, 1), np.nan),
+        capacity_thresholds=np.full(1, np.inf), vm_host=np.array(vm_host),
+        memory_mb=np.full(vms, 512), movable=np.ones(vms, dtype=bool),
+        available=np.ones(hosts, dtype=bool), used=np.zeros((hosts, 1)),
+        limits=np.full((hosts, 1), 100.0), demands=np.ones((vms, 1)), groups=tuple(groups))

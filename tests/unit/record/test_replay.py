@@ -1,0 +1,104 @@
+"""Replays of random clouds keep every rule, whatever is wrong with the cloud."""
+
+import contextlib
+import io
+import json
+import os
+import random
+import re
+
+import fixtures
+import testtools
+
+from kronos_nova.cmd import replay
+from tests.unit.record.clouds import Cloud
+from tests.unit.record.referee import Referee
+
+SEEDS = int(os.environ.get('KRONOS_TEST_SEEDS', '6'))
+"""How many clouds each rule is tried on; more find more, and take a tenth of a second each."""
+
+
+def run(*arguments):
+    """(exit code, stdout, stderr) of the command."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = replay.main([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            code = ended.code
+    return code, out.getvalue(), err.getvalue()
+
+
+class ReplayTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.folder = self.useFixture(fixtures.TempDir())
+
+    def options(self, **values):
+        path = self.folder.join('kronos.conf')
+        with open(path, 'w') as stream:
+            stream.write('[kronos]\n' + ''.join(
+                f'{key} = {value}\n' for key, value in values.items()))
+        return path
+
+    def report(self, folder, *arguments):
+        code, out, err = run(folder, '-f', 'json', *arguments)
+        self.assertEqual((0, ''), (code, err))
+        return json.loads(out)
+
+    def judged(self, seed, mode, *arguments, evacuates=False, repairs=(), spoil=False):
+        cloud = Cloud(seed, mode)
+        if spoil:
+            cloud.lose_metrics()
+        folder = cloud.write(self.folder.join(f'{mode}{seed}'))
+        report = self.report(folder, *arguments)
+        self.assertEqual([], Referee(folder).check(report, evacuates, repairs), f'seed {seed}')
+        return report
+
+    def test_every_plan_keeps_the_rules(self):
+        moves = 0
+        for seed in range(SEEDS):
+            for mode, planner in (('spread', 'greedy'), ('pack', 'ffd')):
+                report = self.judged(seed, mode, f'--{mode}-planner', planner)
+                moves += sum(len(row['moves']) for row in report['aggregates'])
+        self.assertGreater(moves, 3 * SEEDS)
+
+    def test_evacuation_and_repair_keep_the_rules(self):
+        path = self.options(evacuate_disabled_hosts=True, enforce_hard_affinity=True,
+                            enforce_soft_affinity=True)
+        phases = set()
+        for seed in range(SEEDS):
+            for mode in ('spread', 'pack'):
+                report = self.judged(seed, mode, '--config-file', path, evacuates=True,
+                                     repairs=(False, True))
+                phases |= {move['phase'] for row in report['aggregates'] for move in row['moves']}
+        self.assertEqual({'evacuate', 'affinity', 'spread', 'pack'}, phases)
+
+    def test_lost_and_impossible_metrics_never_make_a_plan(self):
+        outcomes = set()
+        for seed in range(SEEDS):
+            report = self.judged(seed, 'spread', spoil=True)
+            outcomes |= {policy['state'] for row in report['aggregates']
+                         for policy in row['policies']}
+        self.assertEqual({'ok', 'no_data'}, outcomes)
+
+    def test_the_order_of_rows_means_nothing(self):
+        for seed in range(3):
+            answers = set()
+            for order in range(3):
+                shuffle = random.Random(order) if order else None
+                folder = Cloud(seed).write(self.folder.join(f'{seed}-{order}'), shuffle)
+                _code, out, _err = run(folder, '-f', 'json')
+                answers.add(re.sub(r'"planning_seconds": [0-9.e-]+', '', out))
+            self.assertEqual(1, len(answers))
+
+    def test_the_budget_may_be_overridden(self):
+        folder = Cloud(1).write(self.folder.join('cloud'))
+        for budget in (0, 1, 3):
+            report = self.report(folder, '--budget', budget)
+            self.assertTrue(all(len(row['moves']) <= budget for row in report['aggregates']))
+
+    def test_tables_are_for_people(self):
+        code, out, _err = run(Cloud(1).write(self.folder.join('cloud')))
+        self.assertEqual(0, code)
+        self.assertIn('Aggregate gpu: ', out)
