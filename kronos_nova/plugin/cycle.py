@@ -75,7 +75,8 @@ def main(argv=None):
     parent = os.getppid()
     die_with(parent)
     os.nice(NICENESS)
-    config.parse_args(['nova-conductor', *args.arguments], init_rpc=False)
+    # RPC too: the addresses of cells are made from the options of its transport.
+    config.parse_args(['nova-conductor', *args.arguments])
     kronos_conf.register_opts(CONF)
     logging.setup(CONF, 'nova')
     objects.register_all()
