@@ -98,8 +98,16 @@ class Ledger:
         drop = [key for key in rows if key not in wanted]
         if self.is_saved and (put or drop) or not self.is_saved and uuid is None:
             self._write(node, put, drop)
-        return {key: self._rows[node].get(key) or self._unsaved(claim)
-                for key, claim in wanted.items()}
+        return {key: self._numbered(claim) for key, claim in wanted.items()}
+
+    def _numbered(self, claim):
+        """The claim with the id that it has by now."""
+        row = self._rows[claim.node].get(claim.key)
+        number = row.id if row else claim.id or next(self._numbers)
+        claim = dataclasses.replace(claim, id=number)
+        if claim.key in self.book(claim.node).kept:
+            self.book(claim.node).keep(claim)
+        return claim
 
     def _wanted(self, node, uuid):
         mine = self.book(node)
@@ -128,13 +136,6 @@ class Ledger:
             LOG.info('The claims of this host are kept again.')
         self.is_saved = True
         UNSAVED.set(0)
-
-    def _unsaved(self, claim):
-        if claim.id is None:
-            claim = dataclasses.replace(claim, id=next(self._numbers))
-            if claim.key in self.book(claim.node).kept:
-                self.book(claim.node).keep(claim)
-        return claim
 
     def forget_node(self, node):
         """A node is not this host's any more: remove its claims."""

@@ -21,8 +21,8 @@ VERSION = '1.0'
 # Other claims of the host wait meanwhile.
 STORE_TIMEOUT_SECONDS = 5
 
-# How oslo.messaging names, on the wire, that nobody at the other end serves a namespace.
-UNSERVED = ('UnsupportedVersion', 'NoSuchMethod')
+# What oslo.messaging says when nobody at the other end serves a namespace.
+UNSERVED = (messaging.UnsupportedVersion, messaging.NoSuchMethod)
 
 
 class ClaimsEndpoint:
@@ -64,11 +64,9 @@ class ClaimsClient:
                               node=node)
         except nova_exc.ComputeResourcesUnavailable as error:
             raise exception.PreFlightError(instance=instance.uuid, reason=str(error)) from error
-        except messaging.RemoteError as error:
-            if error.exc_type in UNSERVED:
-                return None
-            raise exception.NovaClientError(instance=instance.uuid, reason=str(error)) from error
         except messaging.MessagingException as error:
+            if _is_unserved(error):
+                return None
             raise exception.NovaClientError(instance=instance.uuid, reason=str(error)) from error
 
     def confirm(self, context, host, claim_id):
@@ -83,7 +81,7 @@ class ClaimsClient:
         target = messaging.Target(topic=compute_rpcapi.RPC_TOPIC, server=host,
                                   namespace=NAMESPACE, version=VERSION)
         client = rpc.get_client(target, serializer=objects_base.NovaObjectSerializer())
-        return client.prepare().call(context, method, **kwargs)
+        return rpc.ClientRouter(client).client(context).call(context, method, **kwargs)
 
 
 class ClaimStoreEndpoint:
@@ -116,3 +114,10 @@ def call_store(method, **kwargs):
         return client.call(nova_context.get_admin_context(), method, **kwargs)
     except messaging.MessagingException as error:
         raise exception.ClaimError(problem=f'the conductor: {error}') from error
+
+
+def _is_unserved(error):
+    """Over a broker the error arrives as the name of its class."""
+    return isinstance(error, UNSERVED) or (
+        isinstance(error, messaging.RemoteError) and
+        error.exc_type in {unserved.__name__ for unserved in UNSERVED})

@@ -17,6 +17,7 @@ from nova.compute import vm_states
 from nova.objects import fields
 from nova.pci import request as pci_request
 from oslo_log import log as logging
+from oslo_utils import excutils
 
 from kronos_nova.claims import book as books
 from kronos_nova.claims import ledger as ledgers
@@ -131,7 +132,18 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
     def _update_available_resource(self, context, resources, startup=False):
         if startup and self._start_from_claims(context, resources):
             return
-        super()._update_available_resource(context, resources, startup=startup)
+        try:
+            super()._update_available_resource(context, resources, startup=startup)
+        except Exception:
+            with excutils.save_and_reraise_exception():
+                self._resume(resources['hypervisor_hostname'])
+
+    @synchronized
+    def _resume(self, nodename):
+        """An audit broke off half way: what was kept before goes on being kept."""
+        book = self.ledger.book(nodename)
+        if book.is_audited:
+            self._settle(book, list(book.waiting.values()))
 
     def _update_usage_from_instances(self, context, instances, nodename):
         self.ledger.book(nodename).begin_audit()
@@ -155,7 +167,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         the store no more was removed by an operator; a negative id was never there."""
         rows = {claim.key: claim for claim in self.ledger.rows(book.node)}
         unsaved = {key: claim for key, claim in book.waiting.items()
-                   if claim.id is None or claim.id < 0 or not self.ledger.is_saved}
+                   if claim.id < 0 or not self.ledger.is_saved}
         return [claim for claim in {**unsaved, **rows}.values()
                 if not book.knows(claim.instance_uuid)]
 
@@ -331,9 +343,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     def _prepared(self, claim_id):
         for nodename in self.compute_nodes:
-            rows = {claim.key: claim.id for claim in self.ledger.rows(nodename)}
-            for key, claim in self.ledger.book(nodename).kept.items():
-                if claim.state == PREPARED and rows.get(key, claim.id) == claim_id:
+            for claim in self.ledger.book(nodename).kept.values():
+                if claim.state == PREPARED and claim.id == claim_id:
                     return claim
         return None
 

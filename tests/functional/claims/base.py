@@ -25,11 +25,14 @@ class ClaimsTestCase(base.NovaTestCase):
 
     def setUp(self):
         kronos_nova.conf.register_opts(nova.conf.CONF)
-        self.state = self.useFixture(fixtures.TempDir()).path
+        self.state = self.make_state_path()
         self.flags(state_path=self.state)
         # Nova's fixtures look for some files below this, wherever state_path is.
         self.flags(pybasedir=self.state)
         super().setUp()
+
+    def make_state_path(self):
+        return self.useFixture(fixtures.TempDir()).path
 
     def rows(self, host=None):
         """[(instance, resize_target, vcpus, memory_mb, disk_gb, state)] of the file, as anybody

@@ -1,0 +1,70 @@
+"""PCI devices in claims."""
+
+import json
+import sqlite3
+
+from nova.virt import fake
+from oslo_serialization import jsonutils
+
+from tests.functional.claims import base
+
+VENDOR, PRODUCT = '8086', '1528'
+ADDRESSES = ('0000:81:00.0', '0000:82:00.0', '0000:83:00.0')
+
+
+def with_devices(driver, nodename):
+    resources = super(fake.MediumFakeDriver, driver).get_available_resource(nodename)
+    resources['pci_passthrough_devices'] = jsonutils.dumps([
+        {'address': address, 'vendor_id': VENDOR, 'product_id': PRODUCT, 'status': 'available',
+         'dev_type': 'type-PCI', 'parent_addr': None, 'numa_node': 0, 'label': 'label'}
+        for address in ADDRESSES])
+    return resources
+
+
+class DevicesTest(base.ClaimsTestCase):
+    compute_driver = 'fake.SameHostColdMigrateDriver'
+    hosts = ('host1',)
+
+    def setUp(self):
+        match = {'vendor_id': VENDOR, 'product_id': PRODUCT}
+        self.flags(group='pci', device_spec=[json.dumps(match)], alias=[
+            json.dumps({**match, 'name': 'nic', 'device_type': 'type-PCI'})])
+        self.useFixture(base.fixtures.MonkeyPatch(
+            'nova.virt.fake.MediumFakeDriver.get_available_resource', with_devices))
+        super().setUp()
+        self.flags(allow_resize_to_same_host=True)
+        self.one, self.two = (
+            self._create_flavor(extra_spec={'pci_passthrough:alias': f'nic:{number}'}, disk=1)
+            for number in (1, 2))
+
+    def devices(self):
+        """{resize_target: addresses} of the one server."""
+        with sqlite3.connect(f'{self.state}/claim.sqlite') as connection:
+            return {target: json.loads(pci) for target, pci in connection.execute(
+                'SELECT resize_target, pci FROM claims')}
+
+    def held(self):
+        tracker = self.tracker('host1').pci_tracker
+        return sorted(device.address for devices in (*tracker.claims.values(),
+                                                     *tracker.allocations.values())
+                      for device in devices)
+
+    def test_a_claim_names_the_devices_and_a_resize_here_both_sides(self):
+        server = self.boot('host1', flavor_id=self.one)
+        self.assertEqual({0: self.held()}, self.devices())
+        self.assertEqual(1, len(self.held()))
+
+        self._resize_server(server, self.two)
+
+        sides = self.devices()
+        self.assertEqual([1, 2], [len(sides[target]) for target in (0, 1)])
+        self.assertEqual(self.held(), sorted(sides[0] + sides[1]))
+        self.assertSurvivesRestart()
+        self.assertEqual(sides, self.devices())
+
+        self._confirm_resize(self.api.get_server(server['id']))
+        self.audit()
+        self.assertEqual({0: sides[1]}, self.devices())
+        self.assertEqual(self.held(), sides[1])
+        self._delete_server(server)
+        self.assertEqual({}, self.devices())
