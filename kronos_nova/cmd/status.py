@@ -4,6 +4,7 @@ Exit codes are oslo.upgradecheck's: 0 all is well, 1 a warning, 2 something must
 the check itself broke.
 """
 
+import importlib.util
 import sys
 
 from oslo_config import cfg
@@ -28,7 +29,20 @@ class Checks(upgradecheck.UpgradeCommands):
             return upgradecheck.Result(upgradecheck.Code.FAILURE, str(error))
         return upgradecheck.Result(upgradecheck.Code.SUCCESS)
 
+    def _nova(self):
+        """Nova has to be one that each part fits; where none is installed there is none to fit."""
+        if importlib.util.find_spec('nova') is None:
+            return upgradecheck.Result(upgradecheck.Code.WARNING, 'Nova is not installed here.')
+        from kronos_nova.plugin import compat
+        from kronos_nova.plugin import managers
+        problems = [compat.version_problem()] if compat.version_problem() else [
+            problem for name in managers.CLASSES for problem in managers.resolve(name)[1]]
+        if problems:
+            return upgradecheck.Result(upgradecheck.Code.FAILURE, '; '.join(problems))
+        return upgradecheck.Result(upgradecheck.Code.SUCCESS)
+
     _upgrade_checks = (
+        ('Nova', _nova),
         ('Control database', _control_database),
     )
 

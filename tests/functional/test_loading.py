@@ -9,6 +9,7 @@ from nova.conductor import manager as conductor_manager
 from nova.scheduler import manager as scheduler_manager
 from oslo_messaging import conffixture
 
+from kronos_nova.plugin import compute
 from kronos_nova.plugin import conductor
 from kronos_nova.plugin import entry
 from kronos_nova.plugin import managers
@@ -42,8 +43,8 @@ class LoadedTestCase(base.NovaTestCase):
 
 class LoadingTest(LoadedTestCase):
     def test_the_services_run_with_our_managers(self):
-        self.assertEqual((conductor.KronosConductorManager, scheduler.KronosSchedulerManager),
-                         self.loaded()[:2])
+        self.assertEqual((conductor.KronosConductorManager, scheduler.KronosSchedulerManager,
+                          compute.KronosComputeManager), self.loaded())
         self.assertIsInstance(self.started['conductor'].manager.compute_task_mgr,
                               conductor.KronosComputeTaskManager)
 
