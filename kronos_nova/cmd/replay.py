@@ -15,6 +15,7 @@ from rich.console import Console
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.engine import options as engine_options
+from kronos_nova.record import html
 from kronos_nova.record import render
 from kronos_nova.record import replay
 
@@ -24,7 +25,8 @@ INVALID, USAGE = 1, 2
 def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(prog='kronos-replay', description=(
         'Plan a recorded cloud offline, with the engine that plans the live one.'))
-    result.add_argument('folder', metavar='DIR', help='a snapshot, as kronos-record writes it')
+    result.add_argument('folder', metavar='DIR',
+                        help='a snapshot, as kronos-record writes it, or a folder of snapshots')
     result.add_argument('--config-file', metavar='FILE', action='append', default=[],
                         help='options of the [kronos...] groups; may be given several times')
     result.add_argument('--policies', metavar='FILE', help='plan with these policies instead')
@@ -34,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
                         help='moves at most, instead of max_migrations_per_cycle')
     result.add_argument('-f', dest='format', choices=('table', 'json'), default='table',
                         help='table for people (default), json for programs')
+    result.add_argument('--html', metavar='FILE', help='write a page for a browser too')
     return result
 
 
@@ -47,24 +50,42 @@ def _count(text):
 def main(argv=None) -> int:
     """:returns: the exit code"""
     arguments = parser().parse_args(argv)
-    gc.disable()  # one large tree of values, all of it in use until the end
+    gc.disable()  # large trees of values without cycles
     try:
         options, durations = _configured(arguments)
     except (cfg.Error, ValueError) as error:
         return _fail(USAGE, f'configuration: {error}')
-    try:
-        recording, policies = replay.read(arguments.folder, arguments.policies)
-    except exception.ConfigurationError as error:
-        return _fail(INVALID, error)
-    try:
-        report = replay.replay(recording, policies, options, durations)
-    except exception.ConfigurationError as error:
-        return _fail(USAGE, error)
-    if arguments.format == 'json':
-        print(render.as_json(report))
-    else:
-        render.print_tables(report, Console())
+    page, day = html.Page(), []
+    for folder in replay.folders(arguments.folder):
+        try:
+            recording, policies = replay.read(folder, arguments.policies)
+        except exception.ConfigurationError as error:
+            return _fail(INVALID, error)
+        try:
+            report = replay.replay(recording, policies, options, durations)
+        except exception.ConfigurationError as error:
+            return _fail(USAGE, error)
+        day.append((folder.name, report))
+        if arguments.html:
+            page.add(folder.name, recording.snapshot, report)
+    if arguments.html:
+        try:
+            with open(arguments.html, 'w', encoding='utf-8') as file:
+                page.write(file)
+        except OSError as error:
+            return _fail(USAGE, f'{arguments.html}: cannot be written: {error.strerror}')
+    _print(day, arguments)
     return 0
+
+
+def _print(day, arguments):
+    is_one = len(day) == 1
+    if arguments.format == 'json':
+        print(render.as_json(day[0][1]) if is_one else render.day_as_json(day))
+    elif is_one:
+        render.print_tables(day[0][1], Console())
+    else:
+        render.print_day(day, Console())
 
 
 def _configured(arguments):

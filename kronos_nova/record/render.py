@@ -18,6 +18,12 @@ def as_json(report: CycleReport) -> str:
         'aggregates': [_aggregate(aggregate) for aggregate in report.aggregates]}, indent=1)
 
 
+def day_as_json(day: list[tuple[str, CycleReport]]) -> str:
+    """The same for several snapshots, each with its folder's name."""
+    return json.dumps({'format': FORMAT, 'snapshots': [
+        {'snapshot': name, **json.loads(as_json(report))} for name, report in day]}, indent=1)
+
+
 def _aggregate(report: AggregateReport):
     return {
         'name': report.name, 'outcome': report.outcome, 'mode': report.mode,
@@ -51,6 +57,18 @@ def print_tables(report: CycleReport, console: Console):
             console.print(f'Warning: {warning}', markup=False)
         console.print()
     console.print(f'Planned in {report.planning_seconds:.3f} s')
+
+
+def print_day(day: list[tuple[str, CycleReport]], console: Console):
+    """One table: what every snapshot would have led to."""
+    table = _table('Snapshot', 'Aggregate', 'Outcome', 'Moves', 'Before', 'After')
+    for name, report in day:
+        for aggregate in report.aggregates:
+            table.add_row(name, aggregate.name, aggregate.outcome, str(len(aggregate.moves)),
+                          _figure(aggregate.combined_before), _figure(aggregate.combined_after))
+    console.print(table)
+    moves = sum(len(aggregate.moves) for _, report in day for aggregate in report.aggregates)
+    console.print(f'{len(day)} snapshots, {moves} moves')
 
 
 def _policies(report):

@@ -26,6 +26,14 @@ class Durations:
     quarantine: float
 
 
+def folders(path) -> tuple[pathlib.Path, ...]:
+    """The snapshot in ``path``; or, if it has none itself, those in its folders, by name: a day of
+    them is usually named by time."""
+    path = pathlib.Path(path)
+    inside = () if (path / 'meta.json').exists() else sorted(path.glob('*/meta.json'))
+    return tuple(meta.parent for meta in inside) or (path,)
+
+
 def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
     """A snapshot, and the policies in it or another file's.
 
