@@ -156,7 +156,7 @@ class IllegalTransition(JournalError):
 
 
 class MoveLost(JournalError):
-    msg_fmt = 'Move %(move)s is carried out by %(owner)s now.'
+    msg_fmt = 'Move %(move)s is carried out by %(owner)s now, and is %(state)s.'
     code = 'kronos.move_lost'
 
 

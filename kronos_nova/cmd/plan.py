@@ -83,7 +83,8 @@ class Approve(command.Command):
         journal = control.journal(self.app.conf)
         report = json.loads(journal.plan(parsed_args.plan).report)
         chosen = without(moves_of(report), parsed_args.skip)
-        journal.start_plan(parsed_args.plan, chosen, getpass.getuser(), timeutils.utcnow())
+        journal.start_plan(parsed_args.plan, chosen, getpass.getuser(), timeutils.utcnow(),
+                           self.app.conf.kronos_executor.stagger)
         self.app.stdout.write(f'{len(chosen)} of {len(report["moves"])} moves will run.\n')
 
 

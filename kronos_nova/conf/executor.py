@@ -22,6 +22,23 @@ Seconds after which a live migration that has not ended is aborted and counted a
 busy instances need longer: memory in MiB divided by what your network copies in a second, times
 three, is a start.
 """),
+    cfg.StrOpt('timeout_action', default='abort', choices=[
+        ('abort', 'End it; the instance stays where it is.'),
+        ('force_complete', 'Let Nova pause the instance until it is over. If it is not over '
+                           'after as much time again, end it.'),
+    ], help="""
+What to do with a live migration that takes longer than ``migration_timeout``. Forcing stops the
+guest for as long as the rest of its memory takes to copy.
+"""),
+    cfg.FloatOpt('stagger', default=0.0, min=0.0, help="""
+Seconds by which every move of a plan is due after the one before it, for networks or storage that
+many migrations beginning at once would hurt. 0 lets all go as soon as the caps above have room.
+``stagger`` times the moves of a plan must stay well below ``stale_plan_age``.
+"""),
+    cfg.IntOpt('worker_threads', default=8, min=1, help="""
+How many moves one worker attends to at the same time. A Nova that is slow to answer holds up that
+many; the rest of a worker goes on.
+"""),
     cfg.FloatOpt('poll_interval', default=2.0, min=0.1, help="""
 Seconds between two looks at a migration under way.
 """),
@@ -35,6 +52,11 @@ minutes, and some more by chance.
     cfg.FloatOpt('request_grace', default=60.0, min=5.0, help="""
 Seconds that Nova has to begin a migration it was asked for before the request counts as lost. Raise
 it where conductors are so busy that requests wait for longer.
+"""),
+    cfg.FloatOpt('message_grace', default=30.0, min=1.0, help="""
+Seconds after which a message counts as lost: a move that was dispatched and nobody took on is
+dispatched again, the result of one that ended is taken from the journal. Raise it where executors
+take longer to answer.
 """),
     cfg.FloatOpt('worker_timeout', default=60.0, min=5.0, help="""
 Seconds without a sign of life after which a worker counts as dead and others take over its moves.

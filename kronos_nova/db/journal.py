@@ -1,8 +1,8 @@
 """The journal: every plan and move, written before anything outside changes."""
 
-import collections
 import contextlib
 import dataclasses
+import datetime
 import json
 
 import sqlalchemy as sa
@@ -11,6 +11,7 @@ from oslo_utils import uuidutils
 
 from kronos_nova import exception
 from kronos_nova.db import models
+from kronos_nova.db import room
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 
@@ -37,10 +38,11 @@ class Journal:
     # Plans
 
     @retried
-    def record_plan(self, report, state, now, expires_at):
-        """Write a plan; with ``state`` EXECUTING its moves too, ready to be taken.
+    def record_plan(self, report, state, now, expires_at, stagger=0.0):
+        """Write a plan; with ``state`` EXECUTING its moves too, ready to be dispatched.
 
         :param report: AggregateReport
+        :param stagger: seconds by which each move is due after the one before it
         :returns: the plan's uuid
         :raises PlanPending: the aggregate has an open plan already, whoever made it
         """
@@ -55,14 +57,15 @@ class Journal:
             session.add(plan)
             session.flush()
             if state == plans.EXECUTING:
-                _add_moves(session, plan, report.moves, now)
+                _add_moves(session, plan, report.moves, now, stagger)
             return plan.uuid
 
     @retried
-    def start_plan(self, uuid, chosen, approved_by, now):
+    def start_plan(self, uuid, chosen, approved_by, now, stagger=0.0):
         """Let a proposed plan run.
 
         :param chosen: the Moves that may run; the others of the plan are left out
+        :param stagger: seconds by which each move is due after the one before it
         :raises PlanNotFound: no such plan, or it is not proposed any more
         """
         with self._through_gate(PLANNING) as session:
@@ -70,11 +73,12 @@ class Journal:
             if plan is None or plan.state != plans.PROPOSED or plan.expires_at < now:
                 raise exception.PlanNotFound(plan=uuid)
             plan.state, plan.approved_at, plan.approved_by = plans.EXECUTING, now, approved_by
-            _add_moves(session, plan, chosen, now)
+            _add_moves(session, plan, chosen, now, stagger)
 
     @retried
     def close_plans(self, now):
-        """Expire what was proposed and not approved in time, and end plans whose moves all ended.
+        """Expire what was proposed and not approved in time, and end plans whose moves have all
+        ended and been settled.
 
         :returns: aggregates of the plans that ended
         """
@@ -82,8 +86,8 @@ class Journal:
             session.execute(sa.update(models.Plan).where(
                 models.Plan.state == plans.PROPOSED, models.Plan.expires_at < now,
             ).values(state=plans.EXPIRED, finished_at=now))
-            pending = sa.select(models.Move.plan_uuid).where(
-                models.Move.state.not_in(moves.TERMINAL))
+            pending = sa.select(models.Move.plan_uuid).where(sa.or_(
+                models.Move.state.not_in(moves.TERMINAL), models.Move.settled_at.is_(None)))
             ended = session.scalars(sa.select(models.Plan).where(
                 models.Plan.state == plans.EXECUTING, models.Plan.uuid.not_in(pending))).all()
             for plan in ended:
@@ -146,44 +150,75 @@ class Journal:
             return _move_record(row)
 
     @retried
-    def take(self, caps, now, aggregates=None):
-        """Take on planned moves whose time has come, as many as the caps leave room for.
+    def dispatch(self, caps, now, aggregates=None):
+        """Let planned moves go whose time has come, as many as the caps leave room for.
 
-        Two workers never take the same move, nor do they together pass a cap: both go through one
-        gate.
+        Two dispatchers never let the same move go, nor do they together pass a cap: both go through
+        one gate. A move that was let go counts, whether or not anybody has taken it on.
 
         :param aggregates: only moves of these, or of any when None
-        :returns: MoveRecords, now DISPATCHED and owned by this worker
+        :returns: MoveRecords, now DISPATCHED and nobody's
         """
         with self._through_gate(DISPATCH) as session:
-            room = _Room(caps, session.scalars(_moves_in(moves.IN_FLIGHT)))
-            taken = []
+            space = room.Room(caps, session.scalars(_moves_in(moves.IN_FLIGHT)))
+            going = []
             for row in session.scalars(_ready(now, aggregates)):
-                if room.is_full:
+                if space.is_full:
                     break
-                if _waits_for_another(session, row) or not room.enter(row):
+                if _waits_for_another(session, row) or not space.enter(row):
                     continue
-                row.owner = self.worker
+                row.dispatched_at = now
                 _transit(session, row, moves.DISPATCHED, now, self.worker)
-                taken.append(row)
-            return [_move_record(row) for row in taken]
+                going.append(row)
+            return [_move_record(row) for row in going]
 
     @retried
-    def advance(self, uuid, new, now, detail='', **values):
+    def claim(self, uuid, now):
+        """Take on a dispatched move, if nobody has; counts as a sign of life.
+
+        :returns: the MoveRecord, or None where somebody else has it or it is not to be done
+        """
+        with self.database.writer() as session:
+            taken = session.execute(sa.update(models.Move).where(
+                models.Move.uuid == uuid, models.Move.state == moves.DISPATCHED,
+                models.Move.owner.is_(None)).values(owner=self.worker))
+            if not taken.rowcount:
+                return None
+            session.merge(models.Worker(name=self.worker, heartbeat_at=now))
+            row = session.get(models.Move, uuid)
+            _note(session, row, row.state, now, self.worker, 'taken on')
+            return _move_record(row)
+
+    @retried
+    def take_back(self, now, dispatched_before):
+        """Plan again what was dispatched before then and nobody has taken on: its message is lost.
+
+        :returns: MoveRecords, now PLANNED
+        """
+        with self._through_gate(DISPATCH) as session:
+            lost = session.scalars(_moves_in((moves.DISPATCHED,)).where(
+                models.Move.owner.is_(None), models.Move.dispatched_at < dispatched_before)).all()
+            for row in lost:
+                _transit(session, row, moves.PLANNED, now, self.worker, 'nobody took it on')
+            return [_move_record(row) for row in lost]
+
+    @retried
+    def advance(self, move, new, now, detail='', **values):
         """Bring a move of this worker to its next state, with what else is to be kept.
 
+        :param move: the MoveRecord as the worker knows it
         :returns: the MoveRecord as it is now
         :raises IllegalTransition: the move cannot go there from where it is
-        :raises MoveLost: another worker owns it now
+        :raises MoveLost: another worker owns it now, or it is in another state already
         """
         with self.database.writer() as session:
             # Written first, so that the row is locked before it is read, in any database.
             kept = session.execute(sa.update(models.Move).where(
-                models.Move.uuid == uuid, models.Move.owner == self.worker,
-            ).values(owner=self.worker))
-            row = session.get(models.Move, uuid)
+                models.Move.uuid == move.uuid, models.Move.owner == self.worker,
+                models.Move.state == move.state).values(owner=self.worker))
+            row = session.get(models.Move, move.uuid)
             if not kept.rowcount:
-                raise exception.MoveLost(move=uuid, owner=row.owner)
+                raise exception.MoveLost(move=move.uuid, owner=row.owner, state=row.state)
             for name, value in values.items():
                 setattr(row, name, value)
             if new != row.state:
@@ -191,8 +226,27 @@ class Journal:
             return _move_record(row)
 
     @retried
+    def settle(self, uuid, now):
+        """Note that what follows from the end of a move was done."""
+        with self.database.writer() as session:
+            session.execute(sa.update(models.Move).where(
+                models.Move.uuid == uuid, models.Move.state.in_(moves.TERMINAL),
+                models.Move.settled_at.is_(None)).values(settled_at=now))
+
+    @retried
+    def unsettled(self, finished_before):
+        """MoveRecords of running plans that ended before then and from which nothing has followed
+        yet."""
+        query = _moves_in(moves.TERMINAL).join(
+            models.Plan, models.Plan.uuid == models.Move.plan_uuid,
+        ).where(models.Plan.state == plans.EXECUTING, models.Move.settled_at.is_(None),
+                models.Move.finished_at < finished_before)
+        with self.database.reader() as session:
+            return [_move_record(row) for row in session.scalars(query)]
+
+    @retried
     def mine(self):
-        """MoveRecords that this worker has under way, in the order they were taken."""
+        """MoveRecords that this worker has under way, in the order in which they were due."""
         query = _moves_in(moves.IN_FLIGHT).where(models.Move.owner == self.worker).order_by(
             models.Move.not_before, models.Move.ordinal)
         with self.database.reader() as session:
@@ -260,7 +314,7 @@ class Journal:
             for row in session.scalars(_moves_in((moves.PLANNED,))):
                 why = _why_not_any_more(session, row, stale_before)
                 if why:
-                    row.finished_at = now
+                    row.finished_at = row.settled_at = now
                     _transit(session, row, moves.ABANDONED, now, self.worker, why)
                     given_up.append(row)
             return [_move_record(row) for row in given_up]
@@ -274,21 +328,34 @@ class Journal:
             session.merge(models.Worker(name=self.worker, heartbeat_at=now))
 
     @retried
-    def adopt(self, now, dead_before):
+    def adopt(self, now, dead_before, aggregates=None):
         """Take over what workers that were last heard of before ``dead_before`` had under way.
 
+        :param aggregates: only moves of these, or of any when None
         :returns: the MoveRecords, now owned by this worker, in the states they were left in
         """
         with self._through_gate(DISPATCH) as session:
             alive = sa.select(models.Worker.name).where(models.Worker.heartbeat_at >= dead_before)
-            orphans = session.scalars(_moves_in(moves.IN_FLIGHT).where(
-                models.Move.owner.not_in(alive), models.Move.owner != self.worker)).all()
+            query = _moves_in(moves.IN_FLIGHT).where(
+                models.Move.owner.not_in(alive), models.Move.owner != self.worker)
+            orphans = session.scalars(_of(query, aggregates)).all()
             for row in orphans:
                 _note(session, row, row.state, now, self.worker, f'adopted from {row.owner}')
                 row.owner = self.worker
             session.execute(sa.delete(models.Worker).where(
                 models.Worker.heartbeat_at < dead_before))
             return [_move_record(row) for row in orphans]
+
+    @retried
+    def retire(self, now):
+        """Leave: what this worker had not begun goes back, what it has under way is up for
+        adoption at once."""
+        with self._through_gate(DISPATCH) as session:
+            for row in session.scalars(_moves_in((moves.DISPATCHED, moves.CHECKING)).where(
+                    models.Move.owner == self.worker)):
+                row.owner = None
+                _transit(session, row, moves.PLANNED, now, self.worker, 'its worker ends')
+            session.execute(sa.delete(models.Worker).where(models.Worker.name == self.worker))
 
     @contextlib.contextmanager
     def _through_gate(self, name):
@@ -298,42 +365,17 @@ class Journal:
             yield session
 
 
-class _Room:
-    """What the caps leave, given what is under way."""
-
-    def __init__(self, caps, under_way):
-        self.caps = caps
-        self.sources, self.destinations = collections.Counter(), collections.Counter()
-        self.instances = set()
-        for row in under_way:
-            self._count(row)
-
-    @property
-    def is_full(self):
-        return len(self.instances) >= self.caps.total
-
-    def enter(self, row):
-        """Count a move in, if there is room for it."""
-        fits = (not self.is_full and row.instance_uuid not in self.instances and
-                self.sources[row.source] < self.caps.per_source and
-                self.destinations[row.destination] < self.caps.per_destination)
-        if fits:
-            self._count(row)
-        return fits
-
-    def _count(self, row):
-        self.sources[row.source] += 1
-        self.destinations[row.destination] += 1
-        self.instances.add(row.instance_uuid)
-
-
 def _moves_in(states):
     return sa.select(models.Move).where(models.Move.state.in_(states))
 
 
 def _ready(now, aggregates):
     query = _moves_in((moves.PLANNED,)).where(models.Move.not_before <= now).order_by(
-        models.Move.not_before, models.Move.ordinal).limit(SCAN_LIMIT)
+        models.Move.not_before, models.Move.ordinal)
+    return _of(query, aggregates).limit(SCAN_LIMIT)
+
+
+def _of(query, aggregates):
     return query if aggregates is None else query.where(models.Move.aggregate.in_(aggregates))
 
 
@@ -368,14 +410,14 @@ def _refuse_second_plan(session, aggregate):
         raise exception.PlanPending(aggregate=aggregate, plan=existing)
 
 
-def _add_moves(session, plan, chosen, now):
-    for move in chosen:
+def _add_moves(session, plan, chosen, now, stagger):
+    for position, move in enumerate(sorted(chosen, key=lambda move: move.order)):
         row = models.Move(
             uuid=uuidutils.generate_uuid(), plan_uuid=plan.uuid, aggregate=plan.aggregate,
             ordinal=move.order, depends_on=json.dumps(sorted(move.depends_on)), phase=move.phase,
             instance_uuid=move.instance_uuid, source=move.source, destination=move.destination,
-            memory_mb=move.memory_mb, reason=move.reason, state=moves.PLANNED, not_before=now,
-            created_at=now)
+            memory_mb=move.memory_mb, reason=move.reason, state=moves.PLANNED, created_at=now,
+            not_before=now + datetime.timedelta(seconds=position * stagger))
         session.add(row)
         session.flush()
         _note(session, row, None, now, None, 'planned')

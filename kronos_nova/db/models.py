@@ -39,7 +39,11 @@ class Plan(Base):
 
 
 class Move(Base):
-    """A move of a plan and where it stands. ``owner`` is the worker that carries it out."""
+    """A move of a plan and where it stands. ``owner`` is the worker that carries it out.
+
+    ``settled_at`` is when what follows from its end was done: a quarantine, or nothing.
+    ``forced_at`` is when Nova was asked to complete it by force. Memory is in bytes.
+    """
 
     __tablename__ = 'moves'
 
@@ -61,8 +65,13 @@ class Move(Base):
     migration_uuid = sa.Column(sa.String(36))
     abort_requested = sa.Column(sa.Boolean, nullable=False, default=False)
     created_at = sa.Column(Timestamp, nullable=False)
+    dispatched_at = sa.Column(Timestamp)
     requested_at = sa.Column(Timestamp)
+    forced_at = sa.Column(Timestamp)
     finished_at = sa.Column(Timestamp)
+    settled_at = sa.Column(Timestamp)
+    memory_total = sa.Column(sa.BigInteger)
+    memory_remaining = sa.Column(sa.BigInteger)
     error_type = sa.Column(sa.String(64))
     error = sa.Column(Text)
 

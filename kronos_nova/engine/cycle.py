@@ -42,12 +42,14 @@ class Rules:
     cooldown: float
     instance_cooldown: float
     stale_plan_age: float
+    stagger: float = 0.0
 
     @classmethod
     def from_conf(cls, conf):
         return cls(automation=conf.kronos.automation, cooldown=conf.kronos.cooldown,
                    instance_cooldown=conf.kronos.instance_cooldown,
-                   stale_plan_age=conf.kronos_executor.stale_plan_age)
+                   stale_plan_age=conf.kronos_executor.stale_plan_age,
+                   stagger=conf.kronos_executor.stagger)
 
 
 class Cycle:
@@ -118,7 +120,8 @@ class Cycle:
         state = STATE_OF[self.rules.automation]
         try:
             self.ports.journal.record_plan(
-                report, state, now, now + datetime.timedelta(seconds=self.rules.stale_plan_age))
+                report, state, now, now + datetime.timedelta(seconds=self.rules.stale_plan_age),
+                self.rules.stagger)
         except exception.PlanPending as e:
             LOG.info('%s Nothing new is planned before that one has ended.', e)
             return

@@ -62,3 +62,7 @@ class ComputeApi(Protocol):
     def abort(self, move: MoveRecord) -> None:
         """Ask Nova to end a migration under way. Harmless when it has ended or cannot be ended any
         more."""
+
+    def force_complete(self, move: MoveRecord) -> None:
+        """Ask Nova to end a migration under way by pausing the instance. Harmless when it has ended
+        or cannot be forced."""

@@ -21,7 +21,8 @@ TRANSITIONS = {
     PLANNED: frozenset((DISPATCHED, ABANDONED)),
     # Back to planned: dispatched, but whoever took it died or asked for a retry.
     DISPATCHED: frozenset((CHECKING, PLANNED, FAILED, ABANDONED)),
-    CHECKING: frozenset((CLAIMING, MIGRATING, PLANNED, FAILED, ABANDONED)),
+    # To verifying: an earlier try, taken for lost, has brought it to the destination.
+    CHECKING: frozenset((CLAIMING, MIGRATING, VERIFYING, PLANNED, FAILED, ABANDONED)),
     CLAIMING: frozenset((MIGRATING, PLANNED, FAILED, ABANDONED)),
     # Back to planned: it failed and a retry is left.
     # Abandoned: an operator aborted it.
@@ -39,21 +40,9 @@ def is_legal(old: str, new: str) -> bool:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class MoveOutcome:
-    """How a move ended. ``error_type`` is the class name of a
-    :class:`kronos_nova.exception.MoveError`, or None."""
-
-    move_id: str
-    state: str
-    migration_uuid: str | None = None
-    error_type: str | None = None
-    error: str = ''
-    retry_count: int = 0
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveRecord:
-    """A move as the journal has it. Times are UTC without a zone."""
+    """A move as the journal has it. Times are UTC without a zone; memory of a migration is in
+    bytes, None where the hypervisor's driver does not say."""
 
     uuid: str
     plan_uuid: str
@@ -73,10 +62,15 @@ class MoveRecord:
     retry_count: int = 0
     migration_uuid: str | None = None
     abort_requested: bool = False
+    dispatched_at: datetime.datetime | None = None
     requested_at: datetime.datetime | None = None
+    forced_at: datetime.datetime | None = None
     finished_at: datetime.datetime | None = None
+    settled_at: datetime.datetime | None = None
     error_type: str | None = None
     error: str | None = None
+    memory_total: int | None = None
+    memory_remaining: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,6 +84,15 @@ class InProcessComputeApi:
                 memory_remaining=found.memory_remaining)
 
     def abort(self, move):
+        self._act_on_migration(move, 'abort', lambda context, instance, number:
+                               self.api.live_migrate_abort(context, instance, number,
+                                                           support_abort_in_queue=True))
+
+    def force_complete(self, move):
+        self._act_on_migration(move, 'force', self.api.live_migrate_force_complete)
+
+    def _act_on_migration(self, move, verb, act):
+        """:param act: called with context, instance and the migration's number"""
         with _answered(move.instance_uuid):
             context = cells.request_context(None, f'req-{move.uuid}')
             instance = self._instance(context, move.instance_uuid)
@@ -92,10 +101,9 @@ class InProcessComputeApi:
                 return
             context.project_id = instance.project_id
             try:
-                self.api.live_migrate_abort(context, instance, migration.id,
-                                            support_abort_in_queue=True)
+                act(context, instance, migration.id)
             except nova_exception.NovaException as e:
-                LOG.debug('Migration %s cannot be aborted: %s', migration.uuid, e)
+                LOG.debug('Cannot %s migration %s: %s', verb, migration.uuid, e)
 
     @staticmethod
     def _instance(context, uuid):

@@ -18,7 +18,9 @@ from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.db import migrate
 from kronos_nova.engine import locks
-from kronos_nova.executor import executor
+from kronos_nova.executor import broker
+from kronos_nova.executor import service
+from kronos_nova.executor.options import Options
 from kronos_nova.plugin import compute_api
 from kronos_nova.plugin import live_migration
 from kronos_nova.plugin import placement
@@ -64,6 +66,11 @@ class KronosConductorManager(manager.ConductorManager):
     def kronos_plan(self, context):
         """Start a cycle where one is due."""
         self.kronos.plan()
+
+    def graceful_shutdown(self, *args, **kwargs):
+        """Called by the Novas that have it."""
+        self.kronos.stop()
+        super().graceful_shutdown(*args, **kwargs)
 
 
 @profiler.trace_cls('rpc')
@@ -117,7 +124,8 @@ class Kronos:
 
     def __init__(self, conf):
         self.conf = conf
-        self._executor = self._planning = None
+        self._dispatch = self._execution = self._planning = None
+        self._is_stopping = False
         self._said = {}
         self._next_execution = 0.0
 
@@ -134,7 +142,8 @@ class Kronos:
 
     def _is_wanted(self):
         """A conductor of a cell cannot see the whole cloud: it leaves all this to the others."""
-        return bool(self.conf.kronos.automation != 'off' and self.conf.api_database.connection)
+        return bool(self.conf.kronos.automation != 'off' and self.conf.api_database.connection
+                    and not self._is_stopping)
 
     def _guarded(self, part, work):
         try:
@@ -155,12 +164,32 @@ class Kronos:
         self._said[part] = problem
 
     def _execute(self):
-        if self._executor is None:
-            migrate.check(_database().engine, migrate.CONTROL)
-            self._executor = executor.Executor(
-                _journal(), compute_api.InProcessComputeApi(), memory.Cooldowns(_database()),
-                executor.Options.from_conf(self.conf), timeutils.utcnow)
-        self._executor.tick()
+        if self._execution is None:
+            self._start_services()
+        self._dispatch.tick()
+        self._execution.tick()
+
+    def _start_services(self):
+        database = _database()
+        migrate.check(database.engine, migrate.CONTROL)
+        means = service.Means(
+            journal=_journal(), cooldowns=memory.Cooldowns(database),
+            transports=broker.Transports(self.conf), options=Options.from_conf(self.conf),
+            aggregates=tuple(planning.scopes(self.conf)), utcnow=timeutils.utcnow)
+        self._dispatch = service.DispatchService(means)
+        self._execution = service.ExecutionService(
+            means, compute_api.InProcessComputeApi(), self.conf.kronos_executor.worker_threads)
+
+    def stop(self):
+        """Let other workers have what this one has under way."""
+        self._is_stopping = True
+        if self._execution is not None:
+            self._guarded('executor', self._stop_services)
+
+    def _stop_services(self):
+        self._execution.stop_taking()
+        self._execution.retire()
+        self._dispatch.stop()
 
     def _plan(self):
         if self._planning is None:

@@ -20,7 +20,7 @@ from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
-from kronos_nova.executor import executor
+from kronos_nova.executor.options import Options
 from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -31,6 +31,7 @@ from kronos_nova.plugin import scheduler
 from kronos_nova.policies import loader
 from tests.functional import base
 from tests.unit.db import fixtures as db_fixtures
+from tests.unit.executor import parts
 
 POLICIES = """
 policies:
@@ -88,9 +89,9 @@ class BalancingTest(base.NovaTestCase):
         self.database = self.useFixture(db_fixtures.ControlDatabase()).database
         self.journal = db_journal.Journal(self.database, 'tester')
         self.inventory = inventory.InProcessInventory()
-        self.executor = executor.Executor(
+        self.worker = parts.Worker(
             self.journal, compute_api.InProcessComputeApi(), memory.Cooldowns(self.database),
-            executor.Options.from_conf(CONF), timeutils.utcnow)
+            Options.from_conf(CONF), timeutils.utcnow)
 
     def cycle(self):
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'policies.yaml')
@@ -109,7 +110,7 @@ class BalancingTest(base.NovaTestCase):
         """Tick until no plan is open; the MoveRecords as they ended."""
         with fixtures.Timeout(60, gentle=True):
             while self.journal.aggregates_with_open_plans():
-                self.executor.tick()
+                self.worker.tick()
                 time.sleep(0.2)
         return self.journal.moves()
 

@@ -68,7 +68,7 @@ class PlansTest(testtools.TestCase):
 
     def test_a_move_is_followed_and_aborted(self):
         self.manage('plan', 'approve', self.propose(('vm1', 'a', 'b'), ('vm2', 'a', 'b')))
-        [first, second] = self.journal.take(WIDE, timeutils.utcnow())
+        [first, second] = self.journal.dispatch(WIDE, timeutils.utcnow())
         self.manage('move', 'abort', first.uuid)
         self.assertTrue(self.journal.move(first.uuid).abort_requested)
         self.manage('move', 'abort', '--plan', second.plan_uuid)

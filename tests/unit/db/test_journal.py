@@ -27,7 +27,12 @@ class JournalTest(testtools.TestCase):
             self.clock() + datetime.timedelta(hours=1))
 
     def take(self, caps=WIDE, journal=None):
-        return [m.instance_uuid for m in (journal or self.journal).take(caps, self.clock())]
+        return [m.instance_uuid for m in self.taken(caps, journal or self.journal)]
+
+    def taken(self, caps=WIDE, journal=None):
+        journal = journal or self.journal
+        return [journal.claim(move.uuid, self.clock())
+                for move in journal.dispatch(caps, self.clock())]
 
     def finish(self, instance, state):
         move = next(m for m in self.journal.mine() if m.instance_uuid == instance)
@@ -35,7 +40,7 @@ class JournalTest(testtools.TestCase):
                 moves.COMPLETED: (moves.CHECKING, moves.MIGRATING, moves.VERIFYING,
                                   moves.COMPLETED)}[state]
         for step in path:
-            self.journal.advance(move.uuid, step, self.clock())
+            move = self.journal.advance(move, step, self.clock(), finished_at=self.clock())
 
     def test_a_plan_that_is_only_observed_has_nothing_to_take(self):
         self.plan(('vm1', 'a', 'b'), state=plans.OBSERVED)
@@ -72,6 +77,10 @@ class JournalTest(testtools.TestCase):
         self.finish('vm1', moves.FAILED)
         given_up = self.journal.abandon(self.clock(), self.clock())
         self.assertEqual(['vm2'], [m.instance_uuid for m in given_up])
+        self.assertEqual([], self.journal.close_plans(self.clock()))
+        self.clock.go(1)
+        for move in self.journal.unsettled(self.clock()):
+            self.journal.settle(move.uuid, self.clock())
         self.assertEqual(['gpu'], self.journal.close_plans(self.clock()))
         self.assertEqual(plans.DONE, self.journal.plan(uuid).state)
 
@@ -83,32 +92,50 @@ class JournalTest(testtools.TestCase):
         self.assertEqual(1, len(self.journal.abandon(
             self.clock(), self.clock() - datetime.timedelta(seconds=99))))
 
+    def test_moves_are_due_one_after_the_other(self):
+        self.journal.record_plan(
+            fixtures.report([('vm1', 'a', 'b'), ('vm2', 'c', 'd'), ('vm3', 'e', 'f')]),
+            plans.EXECUTING, self.clock(), self.clock(), stagger=10)
+        self.assertEqual(['vm1'], self.take())
+        self.clock.go(9)
+        self.assertEqual([], self.take())
+        self.clock.go(11)
+        self.assertEqual(['vm2', 'vm3'], self.take())
+
+    def test_a_step_is_taken_once(self):
+        self.plan(('vm1', 'a', 'b'))
+        [move] = self.taken()
+        self.journal.advance(move, moves.CHECKING, self.clock())
+        self.assertRaises(exception.MoveLost, self.journal.advance, move, moves.CHECKING,
+                          self.clock())
+
     def test_a_state_cannot_be_skipped(self):
         self.plan(('vm1', 'a', 'b'))
-        [move] = self.journal.take(WIDE, self.clock())
-        self.assertRaises(exception.IllegalTransition, self.journal.advance, move.uuid,
+        [move] = self.taken()
+        self.assertRaises(exception.IllegalTransition, self.journal.advance, move,
                           moves.COMPLETED, self.clock())
         self.assertEqual([moves.DISPATCHED], [m.state for m in self.journal.mine()])
 
     def test_the_moves_of_a_dead_worker_go_to_another(self):
         self.plan(('vm1', 'a', 'b'))
         self.journal.heartbeat(self.clock())
-        [move] = self.journal.take(WIDE, self.clock())
+        [move] = self.taken()
         self.clock.go(61)
         heir = self.worker('two')
         heir.heartbeat(self.clock())
         minute_ago = self.clock() - datetime.timedelta(seconds=60)
         self.assertEqual([move.uuid], [m.uuid for m in heir.adopt(self.clock(), minute_ago)])
-        self.assertRaises(exception.MoveLost, self.journal.advance, move.uuid, moves.CHECKING,
+        self.assertRaises(exception.MoveLost, self.journal.advance, move, moves.CHECKING,
                           self.clock())
         self.assertEqual([], self.worker('three').adopt(self.clock(), minute_ago))
 
     def test_what_happened_is_kept(self):
         self.plan(('vm1', 'a', 'b'))
-        [move] = self.journal.take(WIDE, self.clock())
-        self.journal.advance(move.uuid, moves.FAILED, self.clock(), detail='why')
+        [move] = self.taken()
+        self.journal.advance(move, moves.FAILED, self.clock(), detail='why')
         self.assertEqual(
             [(None, moves.PLANNED, ''), (moves.PLANNED, moves.DISPATCHED, ''),
+             (moves.DISPATCHED, moves.DISPATCHED, 'taken on'),
              (moves.DISPATCHED, moves.FAILED, 'why')],
             [(old, new, '' if new == moves.PLANNED else detail)
              for _at, old, new, _worker, detail in self.journal.events(move.uuid)])

@@ -1,5 +1,6 @@
 """The executor against a recorded Nova: what it asks, what it makes of the answers."""
 
+import dataclasses
 import datetime
 
 import testtools
@@ -8,16 +9,17 @@ from kronos_nova import exception
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.executor import compute
-from kronos_nova.executor import executor
+from kronos_nova.executor import options
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
 from tests.unit.db import fixtures
+from tests.unit.executor import parts
 
-OPTIONS = executor.Options(
+OPTIONS = options.Options(
     caps=moves.Caps(total=4, per_source=2, per_destination=2), migration_timeout=100,
-    max_retries=1, retry_interval=10, request_grace=30, worker_timeout=60, stale_plan_age=600,
-    cooldown=60, quarantine=3600)
+    timeout_action=options.ABORT, max_retries=1, retry_interval=10, request_grace=30,
+    message_grace=20, worker_timeout=60, stale_plan_age=600, cooldown=60, quarantine=3600)
 UP = snapshot.Service(state='up', status='enabled')
 DISABLED = snapshot.Service(state='up', status='disabled')
 
@@ -29,7 +31,7 @@ class RecordedNova:
         self.instances = {'vm1': compute.InstanceState(host='a', status='ACTIVE')}
         self.services = {'a': UP, 'b': UP}
         self.migrations = {}
-        self.requests, self.aborts = [], []
+        self.requests, self.aborts, self.forced = [], [], []
         self.silent = False
 
     def instance(self, uuid):
@@ -47,7 +49,12 @@ class RecordedNova:
         return self.migrations.get(move.instance_uuid)
 
     def abort(self, move):
+        if self.silent:
+            raise exception.NovaClientError(instance=move.instance_uuid, reason='timed out')
         self.aborts.append(move.instance_uuid)
+
+    def force_complete(self, move):
+        self.forced.append(move.instance_uuid)
 
     def puts(self, host, status='ACTIVE', task_state=None):
         self.instances['vm1'] = compute.InstanceState(
@@ -66,8 +73,11 @@ class ExecutorTest(testtools.TestCase):
         self.nova = RecordedNova()
         self.journal = db_journal.Journal(database, 'one')
         self.cooldowns = memory.Cooldowns(database)
-        self.executor = executor.Executor(self.journal, self.nova, self.cooldowns, OPTIONS,
-                                          self.clock)
+        self.worker = self.new_worker(self.journal)
+
+    def new_worker(self, journal, **changed):
+        return parts.Worker(journal, self.nova, self.cooldowns,
+                            dataclasses.replace(OPTIONS, **changed), self.clock)
 
     def plan(self, phase=plans.SPREAD):
         report = fixtures.report([('vm1', 'a', 'b')])
@@ -79,7 +89,7 @@ class ExecutorTest(testtools.TestCase):
 
     def tick(self, seconds=2):
         self.clock.go(seconds)
-        self.executor.tick()
+        self.worker.tick()
         return self.move().state
 
     def to_the_end(self):
@@ -111,7 +121,7 @@ class ExecutorTest(testtools.TestCase):
             'source a is not up and enabled': lambda: self.nova.services.update(a=DISABLED),
         }
         for reason, spoil in wrong.items():
-            self.nova = self.executor.compute = RecordedNova()
+            self.nova = self.worker.runner.compute = RecordedNova()
             spoil()
             self.plan()
             self.assertEqual(moves.FAILED, self.to_the_end())
@@ -191,11 +201,115 @@ class ExecutorTest(testtools.TestCase):
     def test_another_worker_goes_on_where_a_dead_one_stopped(self):
         self.plan()
         self.tick()
-        heir = executor.Executor(db_journal.Journal(self.journal.database, 'two'), self.nova,
-                                 self.cooldowns, OPTIONS, self.clock)
+        heir = self.new_worker(db_journal.Journal(self.journal.database, 'two'))
         self.nova.says('completed')
         self.nova.puts('b')
         self.clock.go(61)
         heir.tick()
         self.assertEqual((moves.COMPLETED, 'two'), (self.move().state, self.move().owner))
         self.assertEqual(1, len(self.nova.requests))
+
+    def test_an_abort_that_nova_does_not_hear_is_asked_for_again(self):
+        self.plan()
+        self.tick()
+        self.nova.says('running')
+        self.nova.silent = True
+        self.assertEqual(moves.MIGRATING, self.tick(101))
+        self.nova.silent = False
+        self.assertEqual(moves.MIGRATING, self.tick())
+        self.assertEqual(['vm1'], self.nova.aborts)
+
+    def test_a_migration_that_hangs_is_forced_once_and_aborted_only_if_that_does_not_help(self):
+        self.worker = self.new_worker(self.journal, timeout_action=options.FORCE_COMPLETE)
+        self.plan()
+        self.tick()
+        self.nova.says('running')
+        self.tick(101)
+        self.tick(99)
+        self.assertEqual((['vm1'], []), (self.nova.forced, self.nova.aborts))
+        self.tick()
+        self.assertEqual((['vm1'], ['vm1']), (self.nova.forced, self.nova.aborts))
+
+    def test_an_earlier_try_that_was_only_slow_counts(self):
+        self.plan()
+        self.nova.silent = True
+        self.tick()
+        self.tick(31)
+        self.assertEqual(moves.PLANNED, self.move().state)
+        self.nova.puts('b')
+        self.assertEqual(moves.COMPLETED, self.tick(50))
+        self.assertEqual(1, len(self.nova.requests))
+
+    def test_a_task_that_is_delivered_twice_is_done_once(self):
+        self.plan()
+        self.worker.is_heard = False
+        self.tick()
+        uuid = self.move().uuid
+        other = self.new_worker(db_journal.Journal(self.journal.database, 'two'))
+        for worker in (self.worker, other, self.worker):
+            worker.executor.accept(uuid)
+        self.assertEqual(['one'], [move.owner for move in self.nova.requests])
+        self.nova.says('completed')
+        self.nova.puts('b')
+        self.tick()
+        other.executor.accept(uuid)
+        self.assertEqual(1, len(self.nova.requests))
+
+    def test_a_task_that_is_lost_is_sent_again(self):
+        self.plan()
+        self.worker.is_heard = False
+        self.assertEqual(moves.DISPATCHED, self.tick())
+        self.assertEqual(moves.DISPATCHED, self.tick(19))
+        self.worker.is_heard = True
+        self.assertEqual(moves.MIGRATING, self.tick(2))
+        self.assertEqual(1, len(self.nova.requests))
+
+    def test_a_result_that_is_lost_is_taken_from_the_journal(self):
+        self.plan()
+        self.tick()
+        self.nova.says('error')
+        self.worker.is_heard = False
+        self.to_the_end_unheard()
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+        self.assertEqual([plans.EXECUTING], [p.state for p in self.journal.plans()])
+        self.tick(21)
+        self.assertEqual({'vm1'}, set(self.cooldowns.quarantined(self.clock())))
+        self.assertEqual([plans.DONE], [p.state for p in self.journal.plans()])
+
+    def to_the_end_unheard(self):
+        """One tick at a time, each task handed over by hand."""
+        while self.tick(8) not in moves.TERMINAL:
+            self.worker.executor.accept(self.move().uuid)
+
+    def test_an_instance_that_is_released_stays_released(self):
+        self.plan()
+        self.tick()
+        self.nova.says('error')
+        self.to_the_end()
+        self.cooldowns.release('vm1')
+        self.worker.settlement.settle(self.move().uuid)
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def test_what_was_not_begun_goes_back_when_a_worker_ends(self):
+        self.plan()
+        self.worker.is_heard = False
+        self.tick()
+        self.journal.claim(self.move().uuid, self.clock())
+        self.journal.retire(self.clock())
+        self.assertEqual((moves.PLANNED, None), (self.move().state, self.move().owner))
+
+    def test_what_is_under_way_is_taken_over_at_once_from_a_worker_that_ends(self):
+        self.plan()
+        self.tick()
+        self.worker.executor.retire()
+        self.new_worker(db_journal.Journal(self.journal.database, 'two')).tick()
+        self.assertEqual((moves.MIGRATING, 'two'), (self.move().state, self.move().owner))
+
+    def test_progress_is_kept(self):
+        self.plan()
+        self.tick()
+        self.nova.migrations['vm1'] = compute.MigrationState(
+            uuid='migration', status='running', was_started=True, memory_total=100,
+            memory_remaining=40)
+        self.tick()
+        self.assertEqual((100, 40), (self.move().memory_total, self.move().memory_remaining))

@@ -1,0 +1,141 @@
+"""Tasks and results over oslo.messaging, under native threading and eventlet alike."""
+
+import oslo_messaging as messaging
+from oslo_log import log as logging
+
+from kronos_nova.executor import messages
+
+LOG = logging.getLogger(__name__)
+
+# A cast or a notification that does not get out at once is given up: the journal is asked again.
+SEND_RETRIES = 1
+POOL_SIZE = 2
+
+
+class Transports:
+    """The ways to the broker of one process; to be made after it has forked.
+
+    :param conf: the ConfigOpts with ``transport_url``
+    """
+
+    def __init__(self, conf):
+        self.rpc = messaging.get_rpc_transport(conf)
+        self.notification = messaging.get_notification_transport(conf)
+
+    def close(self):
+        self.rpc.cleanup()
+        self.notification.cleanup()
+
+
+class Courier:
+    """Casts tasks to whoever listens for them."""
+
+    def __init__(self, transports):
+        self._client = messaging.get_rpc_client(
+            transports.rpc, messaging.Target(version=messages.TASK_VERSION), retry=SEND_RETRIES)
+
+    def cast(self, move):
+        """Tell the executors of its aggregate that a move waits. May fail, in silence or not: a
+        move that nobody took on is cast again."""
+        topic = messages.migrations_topic(move.aggregate)
+        try:
+            self._client.prepare(topic=topic).cast(
+                {}, 'execute_migration', task=messages.task(move))
+        except messaging.MessagingException as e:
+            LOG.warning('Move %s could not be cast on %s and will be again: %s', move.uuid, topic,
+                        e)
+
+
+class Announcer:
+    """Notifies of results."""
+
+    def __init__(self, transports, publisher, max_retries):
+        self._transports = transports
+        self._publisher = publisher
+        self._max_retries = max_retries
+        self._notifiers = {}
+
+    def announce(self, move):
+        """Tell how a try ended. The notifier itself logs what it could not send."""
+        event, payload = messages.result(move, self._max_retries)
+        self._to(move.aggregate).info({}, event, payload)
+
+    def _to(self, aggregate):
+        topic = messages.results_topic(aggregate)
+        if topic not in self._notifiers:
+            self._notifiers[topic] = messaging.Notifier(
+                self._transports.notification, f'kronos-executor.{self._publisher}',
+                driver='messagingv2', topics=[topic], retry=SEND_RETRIES)
+        return self._notifiers[topic]
+
+
+class TaskEndpoint:
+    """Takes tasks.
+
+    oslo.messaging refuses a newer minor version than an endpoint's. Ours handles any: what a newer
+    one adds is left unread.
+    """
+
+    target = messaging.Target(version=f'{messages.TASK_VERSION.partition(".")[0]}.65535')
+
+    def __init__(self, accept):
+        self._accept = accept
+
+    def execute_migration(self, _context, task, **_newer):
+        self._accept(task['move_uuid'])
+
+
+class ResultEndpoint:
+    """Takes results."""
+
+    def __init__(self, settle):
+        self._settle = settle
+
+    def info(self, _context, publisher_id, event_type, payload, _metadata):
+        version = payload.get('version')
+        if not messages.is_understood(version):
+            LOG.error('A result of version %s from %s is left to a newer Kronos', version,
+                      publisher_id)
+            return
+        LOG.debug('%s of move %s from %s', event_type, payload['move_uuid'], publisher_id)
+        if payload['final']:
+            self._settle(payload['move_uuid'])
+
+
+class Listening:
+    """Servers that were started, to be stopped together."""
+
+    def __init__(self, servers):
+        self._servers = servers
+        for server in servers:
+            server.start(override_pool_size=POOL_SIZE)
+
+    def stop(self):
+        """Take no message any more, and end with those that are being handled."""
+        for server in self._servers:
+            server.stop()
+        for server in self._servers:
+            server.wait()
+
+
+def listen_for_tasks(transports, aggregates, worker, accept):
+    """Compete for the tasks of some aggregates.
+
+    :param accept: called with a move's uuid, from several threads
+    """
+    endpoints = [TaskEndpoint(accept)]
+    return Listening([
+        messaging.get_rpc_server(
+            transports.rpc, messaging.Target(topic=messages.migrations_topic(name), server=worker),
+            endpoints)
+        for name in aggregates])
+
+
+def listen_for_results(transports, aggregates, settle):
+    """Compete for the results of some aggregates.
+
+    :param settle: called with the uuid of a move that has ended, from several threads
+    """
+    targets = [messaging.Target(topic=messages.results_topic(name)) for name in aggregates]
+    return Listening([messaging.get_notification_listener(
+        transports.notification, targets, [ResultEndpoint(settle)])])

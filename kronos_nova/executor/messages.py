@@ -1,0 +1,69 @@
+"""What is said over the broker: topics, tasks, results, and the versions of each.
+
+A message never is the truth, the journal is. A task says that a move waits to be taken on, a result
+that one has ended; either may be lost, late, or delivered twice.
+"""
+
+import hashlib
+import urllib.parse
+
+TASK_VERSION = '1.0'
+RESULT_VERSION = '1.0'
+
+COMPLETED = 'migration.completed'
+FAILED = 'migration.failed'
+ABANDONED = 'migration.abandoned'
+
+# AMQP allows 255 bytes, of which a queue's name needs some for prefix and priority.
+MAX_NAME = 200
+
+
+def migrations_topic(aggregate):
+    return f'kronos.migrations.{_word(aggregate)}'
+
+
+def results_topic(aggregate):
+    return f'kronos.results.{_word(aggregate)}'
+
+
+def _word(aggregate):
+    """The aggregate's name, with what a routing key cannot have in percent encoding."""
+    word = urllib.parse.quote(aggregate, safe='')
+    if len(word) <= MAX_NAME:
+        return word
+    digest = hashlib.sha256(aggregate.encode()).hexdigest()[:16]
+    return f'{word[:MAX_NAME - 17]}-{digest}'
+
+
+def task(move):
+    """The argument of ``execute_migration``."""
+    return {'move_uuid': move.uuid, 'plan_uuid': move.plan_uuid, 'aggregate': move.aggregate,
+            'instance_uuid': move.instance_uuid, 'source': move.source,
+            'destination': move.destination, 'phase': move.phase,
+            'retry_count': move.retry_count, 'not_before': _time(move.not_before)}
+
+
+def result(move, max_retries):
+    """(event type, payload) of a try that ended; ``final`` tells whether no other follows."""
+    return _event(move), {
+        'version': RESULT_VERSION, 'move_uuid': move.uuid, 'plan_uuid': move.plan_uuid,
+        'aggregate': move.aggregate, 'instance_uuid': move.instance_uuid, 'source': move.source,
+        'destination': move.destination, 'phase': move.phase,
+        'migration_uuid': move.migration_uuid, 'state': move.state,
+        'final': move.finished_at is not None, 'retry_count': move.retry_count,
+        'max_retries': max_retries, 'error_type': move.error_type, 'error': move.error,
+        'dispatched_at': _time(move.dispatched_at), 'requested_at': _time(move.requested_at),
+        'finished_at': _time(move.finished_at)}
+
+
+def _event(move):
+    return {'completed': COMPLETED, 'abandoned': ABANDONED}.get(move.state, FAILED)
+
+
+def is_understood(version):
+    """Whether a result of that version can be handled: any minor version of ours."""
+    return str(version).partition('.')[0] == RESULT_VERSION.partition('.')[0]
+
+
+def _time(value):
+    return None if value is None else value.isoformat()

@@ -1,0 +1,230 @@
+"""Carries out one move: pre-flight, request, watch, verify; or says why not.
+
+Nothing waits inside, and all that is known is in the journal: a process that dies between two steps
+loses nothing, another goes on in the state that the move was left in.
+"""
+
+import datetime
+import random
+
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.executor import compute as nova
+from kronos_nova.executor import options
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+
+LOG = logging.getLogger(__name__)
+
+BACKOFF_CEILING_SECONDS = 600
+
+
+class Runner:
+    """
+    :param journal: kronos_nova.db.journal.Journal of this worker
+    :param compute: ComputeApi
+    :param announce: called with the MoveRecord of every try that ended
+    :param utcnow: callable that gives the time, UTC without a zone
+    """
+
+    def __init__(self, journal, compute, announce, options, utcnow):
+        self.journal = journal
+        self.compute = compute
+        self.announce = announce
+        self.options = options
+        self.utcnow = utcnow
+        self._steps = {
+            moves.DISPATCHED: self._check, moves.CHECKING: self._check, moves.CLAIMING: self._check,
+            moves.MIGRATING: self._watch, moves.VERIFYING: self._verify,
+        }
+
+    def step(self, move):
+        """Do what can be done now for a move of this worker.
+
+        :raises DBError: the journal cannot be reached; the next step finds out what was done
+        """
+        try:
+            self._try(move)
+        except exception.MoveLost as e:
+            LOG.warning('%s Another worker thought that this one had died.', e)
+
+    def _try(self, move):
+        try:
+            self._steps[move.state](move)
+        except exception.MoveError as e:
+            self._fail(move.uuid, e.__class__.__name__, str(e))
+        except (db_exc.DBError, exception.JournalError):
+            raise
+        except Exception as e:
+            LOG.exception('Move %s of instance %s failed in a way not foreseen', move.uuid,
+                          move.instance_uuid)
+            self._fail(move.uuid, e.__class__.__name__, str(e))
+
+    def _check(self, move):
+        """Pre-flight, then the request. The journal says MIGRATING before Nova is asked."""
+        if move.abort_requested:
+            self._end(move, moves.ABANDONED, detail='aborted by an operator before it began')
+            return
+        if move.state == moves.DISPATCHED:
+            move = self.journal.advance(move, moves.CHECKING, self.utcnow())
+        instance = self.compute.instance(move.instance_uuid)
+        if move.requested_at and instance and instance.host == move.destination:
+            # Nova was slow to act on an earlier try, not deaf.
+            self._verify(self.journal.advance(move, moves.VERIFYING, self.utcnow()))
+            return
+        self._check_instance(move, instance)
+        self._check_services(move)
+        now = self.utcnow()
+        move = self.journal.advance(move, moves.MIGRATING, now, requested_at=now,
+                                    migration_uuid=None, forced_at=None, memory_total=None,
+                                    memory_remaining=None)
+        try:
+            self.compute.live_migrate(move)
+        except exception.NovaClientError as e:
+            # Nova may have taken the request before the answer was lost: only watching can tell.
+            LOG.warning('No answer to the request to move instance %s: %s', move.instance_uuid, e)
+
+    def _check_instance(self, move, instance):
+        if instance is None:
+            self._refuse(move, 'it does not exist any more')
+        if instance.host != move.source:
+            self._refuse(move, f'it is on {instance.host}, not on {move.source} any more')
+        if instance.status != 'ACTIVE':
+            self._refuse(move, f'it is {instance.status}, not ACTIVE')
+        if instance.task_state:
+            self._refuse(move, f'it is busy: {instance.task_state}')
+        if instance.locked:
+            self._refuse(move, 'it is locked')
+
+    def _check_services(self, move):
+        source, destination = self.compute.service(move.source), self.compute.service(
+            move.destination)
+        if destination is None or not destination.is_available:
+            self._refuse(move, f'destination {move.destination} is not up and enabled')
+        evacuates = move.phase == plans.EVACUATE and source is not None and source.is_evacuable
+        if source is None or not (source.is_available or evacuates):
+            self._refuse(move, f'source {move.source} is not up and enabled')
+
+    def _refuse(self, move, reason):
+        raise exception.PreFlightError(instance=move.instance_uuid, reason=reason)
+
+    def _watch(self, move):
+        """Follow the migration until Nova says how it ended."""
+        try:
+            migration = self.compute.migration(move)
+            lost = migration is None and self._is_lost(move)
+        except exception.NovaClientError as e:
+            # Nova being silent says nothing about the migration: it is still under way.
+            LOG.warning('Cannot see how instance %s fares: %s', move.instance_uuid, e)
+            return
+        if lost:
+            raise exception.NovaClientError(
+                instance=move.instance_uuid, reason='Nova took no notice of the request to move it')
+        if migration is None:
+            return
+        move = self._keep(move, migration)
+        if migration.status in nova.SUCCEEDED:
+            self._verify(self.journal.advance(move, moves.VERIFYING, self.utcnow()))
+        elif migration.status in nova.FAILED:
+            self._tell_failure(move, migration)
+        elif move.abort_requested:
+            self._ask(self.compute.abort, move)
+        elif self._is_overdue(move):
+            self._hurry(move)
+
+    def _keep(self, move, migration):
+        """Note which migration it is, and how far."""
+        seen = {'migration_uuid': migration.uuid, 'memory_total': migration.memory_total,
+                'memory_remaining': migration.memory_remaining}
+        if all(getattr(move, name) == value for name, value in seen.items()):
+            return move
+        return self.journal.advance(move, moves.MIGRATING, self.utcnow(), **seen)
+
+    def _hurry(self, move):
+        """End a migration that takes too long, one way or the other."""
+        if self.options.timeout_action == options.ABORT:
+            self._ask(self.compute.abort, move)
+        elif move.forced_at is None:
+            now = self.utcnow()
+            self._ask(self.compute.force_complete, self.journal.advance(
+                move, moves.MIGRATING, now, forced_at=now))
+        elif self._since(move.forced_at) > self.options.migration_timeout:
+            self._ask(self.compute.abort, move)
+
+    @staticmethod
+    def _ask(act, move):
+        try:
+            act(move)
+        except exception.NovaClientError as e:
+            LOG.warning('Nova did not hear about instance %s: %s', move.instance_uuid, e)
+
+    def _is_lost(self, move):
+        if self._since(move.requested_at) < self.options.request_grace:
+            return False
+        instance = self.compute.instance(move.instance_uuid)
+        return instance is None or not instance.task_state
+
+    def _tell_failure(self, move, migration):
+        if move.abort_requested:
+            self._end(move, moves.ABANDONED, detail='aborted by an operator')
+            return
+        if self._is_overdue(move):
+            raise exception.MigrationTimeout(
+                instance=move.instance_uuid,
+                reason=f'not done after {self.options.migration_timeout:.0f} s and aborted')
+        fault = f': {migration.fault}' if migration.fault else ''
+        if not migration.was_started:
+            self._refuse(move, f'Nova refused to begin{fault}')
+        raise exception.MigrationFailed(
+            instance=move.instance_uuid, reason=f'its migration ended as {migration.status}{fault}')
+
+    def _verify(self, move):
+        """Believe neither status nor silence: the instance has to be there, and well."""
+        try:
+            instance = self.compute.instance(move.instance_uuid)
+        except exception.NovaClientError as e:
+            LOG.warning('Cannot see where instance %s is: %s', move.instance_uuid, e)
+            return
+        if instance is None:
+            self._end(move, moves.COMPLETED, detail='moved, and deleted since')
+        elif instance.task_state == 'migrating' and not self._is_overdue(move):
+            return
+        elif instance.host != move.destination:
+            raise exception.MigrationFailed(
+                instance=move.instance_uuid,
+                reason=f'Nova says completed but it is on {instance.host}')
+        elif instance.status != 'ACTIVE':
+            raise exception.MigrationFailed(instance=move.instance_uuid,
+                                            reason=f'it arrived but is {instance.status}')
+        else:
+            self._end(move, moves.COMPLETED)
+
+    def _fail(self, move_uuid, error_type, error):
+        move = self.journal.move(move_uuid)
+        detail = f'{error_type}: {error}'
+        if move.retry_count < self.options.max_retries and not move.abort_requested:
+            wait = self.options.retry_interval * 2 ** move.retry_count * random.uniform(1, 1.5)
+            self.announce(self.journal.advance(
+                move, moves.PLANNED, self.utcnow(), detail=detail, owner=None,
+                retry_count=move.retry_count + 1, error_type=error_type, error=error,
+                not_before=self._in(min(wait, BACKOFF_CEILING_SECONDS))))
+            return
+        LOG.error('Moving instance %s from %s to %s failed for good: %s', move.instance_uuid,
+                  move.source, move.destination, error)
+        self._end(move, moves.FAILED, detail=detail, error_type=error_type, error=error)
+
+    def _end(self, move, state, detail='', **values):
+        now = self.utcnow()
+        self.announce(self.journal.advance(move, state, now, detail=detail, finished_at=now,
+                                           **values))
+
+    def _is_overdue(self, move):
+        return self._since(move.requested_at) > self.options.migration_timeout
+
+    def _since(self, moment):
+        return (self.utcnow() - moment).total_seconds()
+
+    def _in(self, seconds):
+        return self.utcnow() + datetime.timedelta(seconds=seconds)

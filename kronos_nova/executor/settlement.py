@@ -1,0 +1,54 @@
+"""What follows from the end of a move, whichever way it was learnt of.
+
+====================================  ==========================
+how it ended                          what follows
+====================================  ==========================
+completed, or aborted by an operator  nothing
+failed, and a retry is left           nothing
+failed for good by NovaClientError    nothing: no fault of the VM
+failed for good by anything else      quarantine of the VM
+====================================  ==========================
+"""
+
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.objects import move as moves
+
+LOG = logging.getLogger(__name__)
+
+HARMLESS = (exception.NovaClientError.__name__,)
+
+
+def calls_for_quarantine(move):
+    """Whether an instance has to be left alone because of how its move ended."""
+    return move.state == moves.FAILED and move.error_type not in HARMLESS
+
+
+class Settlement:
+    """Draws the consequences, once for each move; harmless when repeated.
+
+    :param journal: kronos_nova.db.journal.Journal
+    :param cooldowns: kronos_nova.db.memory.Cooldowns
+    :param quarantine: seconds, or -1 for ever
+    """
+
+    def __init__(self, journal, cooldowns, quarantine, utcnow):
+        self.journal = journal
+        self.cooldowns = cooldowns
+        self.quarantine = quarantine
+        self.utcnow = utcnow
+
+    def settle(self, move_uuid):
+        """:raises MoveNotFound: no such move"""
+        self.settle_move(self.journal.move(move_uuid))
+
+    def settle_move(self, move):
+        if move.state not in moves.TERMINAL or move.settled_at is not None:
+            return
+        now = self.utcnow()
+        if calls_for_quarantine(move):
+            LOG.info('Instance %s is left alone: %s', move.instance_uuid, move.error)
+            self.cooldowns.quarantine(move.instance_uuid, self.quarantine,
+                                      f'{move.error_type}: {move.error}', now)
+        self.journal.settle(move.uuid, now)

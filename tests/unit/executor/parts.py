@@ -1,0 +1,46 @@
+"""An executor and its dispatcher in one thread, with nothing between them."""
+
+from concurrent import futures
+
+from kronos_nova.executor import dispatcher
+from kronos_nova.executor import executor
+from kronos_nova.executor import runner
+from kronos_nova.executor import settlement
+
+
+class InlinePool(futures.Executor):
+    """Does what is submitted at once."""
+
+    def submit(self, work, *args, **kwargs):
+        work(*args, **kwargs)
+
+
+class Worker:
+    """What a conductor worker does, over no broker: a task goes straight to the executor, a result
+    straight to the settlement.
+
+    :param is_heard: whether tasks and results arrive
+    """
+
+    def __init__(self, journal, compute, cooldowns, options, utcnow, is_heard=True):
+        self.journal = journal
+        self.is_heard = is_heard
+        self.announced = []
+        self.settlement = settlement.Settlement(journal, cooldowns, options.quarantine, utcnow)
+        self.runner = runner.Runner(journal, compute, self._announce, options, utcnow)
+        self.executor = executor.Executor(journal, self.runner, InlinePool(), options, utcnow)
+        self.dispatcher = dispatcher.Dispatcher(journal, self, self.settlement, cooldowns, options,
+                                                utcnow)
+
+    def cast(self, move):
+        if self.is_heard:
+            self.executor.accept(move.uuid)
+
+    def _announce(self, move):
+        self.announced.append(move)
+        if self.is_heard:
+            self.settlement.settle_move(move)
+
+    def tick(self):
+        self.executor.tick()
+        self.dispatcher.tick()
