@@ -5,7 +5,6 @@ import sys
 
 import requests
 
-from tests.e2e.box import auth
 from tests.e2e.box import conffile
 from tests.e2e.box.processes import Process
 from tests.e2e.box.settings import LOOPBACK
@@ -51,22 +50,22 @@ class Api:
 class Placement(Api):
     name, module = 'placement', 'placement.wsgi.api'
 
-    def configure(self, database):
-        conffile.write(self.etc / 'placement.conf', {
-            'api': {'auth_strategy': 'noauth2'},
+    def configure(self, database, identity):
+        conffile.write(self.etc / 'placement.conf', identity.middleware, {
+            'api': {'auth_strategy': identity.strategy['placement']},
             'placement_database': {'connection': database.url('placement')}})
 
 
 class Glance(Api):
     name, module = 'glance', 'glance.wsgi.api'
 
-    def configure(self, database):
+    def configure(self, database, identity):
         files = self.etc.parent.parent / 'images'
         files.mkdir(parents=True, exist_ok=True)
         self.etc.mkdir(parents=True, exist_ok=True)
-        paste = auth.pipeline(installed('glance', 'etc/glance/glance-api-paste.ini'),
-                              self.etc / 'glance-api-paste.ini')
-        conffile.write(self.etc / 'glance-api.conf', {
+        paste = identity.pipeline(installed('glance', 'etc/glance/glance-api-paste.ini'),
+                                  self.etc / 'glance-api-paste.ini')
+        conffile.write(self.etc / 'glance-api.conf', identity.middleware, {
             'DEFAULT': {'enabled_backends': 'file:file',
                         'worker_self_reference_url': self.url},
             'database': {'connection': database.url('glance')},
@@ -80,10 +79,34 @@ class Glance(Api):
 class NetworkStub(Api):
     name, module = 'network', 'tests.e2e.box.network'
 
+    def configure(self, database, identity):
+        """Nothing to configure."""
+
+
+class Neutron(Api):
+    """neutron's API with ml2 and no agents: networks and ports can be made, none is wired."""
+
+    name, module = 'neutron', 'tests.e2e.box.neutron'
+
+    def __init__(self, root, ports):
+        super().__init__(root, ports, env={'OS_NEUTRON_CONFIG_FILES': 'neutron.conf'})
+
+    def configure(self, database, identity):
+        state = self.etc.parent.parent / 'state' / 'neutron'
+        conffile.write(self.etc / 'neutron.conf', identity.middleware, {
+            'DEFAULT': {'auth_strategy': identity.strategy['neutron'], 'core_plugin': 'ml2',
+                        'service_plugins': '', 'state_path': state,
+                        'transport_url': 'fake://',
+                        'api_paste_config': installed('neutron', 'etc/neutron/api-paste.ini')},
+            'ml2': {'type_drivers': 'local', 'tenant_network_types': 'local',
+                    'mechanism_drivers': ''},
+            'oslo_concurrency': {'lock_path': state / 'locks'},
+            'database': {'connection': database.url('neutron')}})
+
 
 class NovaApi(Api):
     name, module = 'nova', 'nova.wsgi.osapi_compute'
 
-    def configure(self):
+    def configure(self, identity):
         """nova.conf is there already: the API shares its folder with the other services."""
-        auth.pipeline(installed('nova', 'etc/nova/api-paste.ini'), self.etc / 'api-paste.ini')
+        identity.pipeline(installed('nova', 'etc/nova/api-paste.ini'), self.etc / 'api-paste.ini')

@@ -11,14 +11,6 @@ HEADERS = {'HTTP_X_IDENTITY_STATUS': 'Confirmed', 'HTTP_X_USER_ID': USER_ID,
            'HTTP_X_SERVICE_CATALOG': json.dumps([])}
 
 
-def pipeline(stock, path):
-    """A copy of a service's own paste file with this filter in keystonemiddleware's place."""
-    text = stock.read_text().replace('keystonemiddleware.auth_token:filter_factory',
-                                     f'{__name__}:filter_factory')
-    path.write_text(text)
-    return path
-
-
 def filter_factory(_global_conf, **_local_conf):
     def make(application):
         def authenticated(environ, start_response):

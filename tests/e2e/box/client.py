@@ -4,10 +4,9 @@ import itertools
 
 from keystoneauth1 import adapter
 from keystoneauth1 import session
-from keystoneauth1 import token_endpoint
 
-from tests.e2e.box import auth
 from tests.e2e.box.processes import wait_for
+from tests.e2e.box.settings import BoxError
 
 COMPUTE_VERSION = '2.96'
 PLACEMENT_VERSION = '1.39'
@@ -15,10 +14,20 @@ MIGRATION_ENDED = ('completed', 'failed', 'error', 'cancelled')
 
 
 class Client:
-    def __init__(self, compute_url, placement_url, image_url):
-        self._compute = _adapter(f'{compute_url}/v2.1', 'compute', COMPUTE_VERSION)
-        self._placement = _adapter(placement_url, 'placement', PLACEMENT_VERSION)
-        self._image = _adapter(image_url, 'image', None)
+    """
+    :param identity: says how to get a token
+    :param endpoints: service type -> URL
+    """
+
+    def __init__(self, identity, endpoints):
+        def api(service, version=None):
+            url = endpoints[service]
+            return adapter.Adapter(
+                session.Session(auth=identity.plugin(url)), endpoint_override=url,
+                service_type=service, default_microversion=version, user_agent='box')
+        self._compute = api('compute', COMPUTE_VERSION)
+        self._placement = api('placement', PLACEMENT_VERSION)
+        self._image = api('image')
         self._numbers = itertools.count(1)
 
     def compute(self, method, path, **kwargs):
@@ -122,7 +131,8 @@ class Client:
             states = {uuid: found[uuid]['status'] for uuid in uuids}
             broken = [uuid for uuid, status in states.items() if status == 'ERROR']
             if broken:
-                raise AssertionError(f'ERROR: {[found[uuid].get("fault") for uuid in broken]}')
+                faults = {found[uuid].get('fault', {}).get('message') for uuid in broken}
+                raise BoxError(f'{len(broken)} servers are in ERROR: {faults}')
             return all(status == 'ACTIVE' for status in states.values()) and found
         return wait_for(ended, timeout, 'the servers are not ACTIVE', interval=0.5)
 
@@ -147,13 +157,6 @@ class Client:
 
     def migration_ended(self, uuid, timeout=180):
         return self.migration(uuid, MIGRATION_ENDED, timeout)
-
-
-def _adapter(url, service, version):
-    plugin = token_endpoint.Token(url, auth.TOKEN)
-    return adapter.Adapter(session.Session(auth=plugin), endpoint_override=url,
-                           service_type=service, default_microversion=version,
-                           user_agent='box')
 
 
 def _body(response):

@@ -3,7 +3,6 @@
 import json
 import sys
 
-from tests.e2e.box import auth
 from tests.e2e.box import conffile
 from tests.e2e.box.processes import Process
 from tests.e2e.box.settings import LOOPBACK
@@ -73,26 +72,19 @@ class Nova:
         return [*self.conductors, self.scheduler, *self.computes.values()]
 
 
-def options(settings, root, database, broker_url, endpoints):
-    """The sections of nova.conf that all its services share.
-
-    :param endpoints: service name -> URL of placement, image and network
-    """
-    fixed_token = {'auth_type': 'admin_token', 'token': auth.TOKEN}
+def options(settings, root, database, broker_url):
+    """The sections of nova.conf that all its services share, but those about other services."""
     return {
         'DEFAULT': {
             'transport_url': broker_url, 'my_ip': LOOPBACK, 'state_path': root / 'state',
             'concurrency_backend': settings.concurrency,
             'compute_driver': 'box_driver.BoxDriver',
             'report_interval': 5, 'service_down_time': 30, 'graceful_shutdown_timeout': 5,
+            # Else periodic tasks, the discovery of hosts among them, begin up to a minute late.
+            'periodic_fuzzy_delay': 0,
             'update_resources_interval': 30, 'rpc_response_timeout': 120},
         'api_database': {'connection': database.url('nova_api')},
         'database': {'connection': database.url('nova_cell1')},
-        'placement': {**fixed_token, 'endpoint': endpoints['placement'],
-                      'endpoint_override': endpoints['placement']},
-        'glance': {**fixed_token, 'endpoint_override': endpoints['image']},
-        'neutron': {**fixed_token, 'endpoint': endpoints['network'],
-                    'endpoint_override': endpoints['network']},
         'conductor': {'workers': settings.conductor_workers},
         'scheduler': {'workers': 1, 'discover_hosts_in_cells_interval': 2},
         'filter_scheduler': {'shuffle_best_same_weighed_hosts': True},
