@@ -1,0 +1,234 @@
+"""Run the demo.
+
+    python -m tests.e2e.demo [--fast] [--keep] [--output result.json]
+
+Exit status: 0 when every policy ended at or below its threshold and placement's answers are as
+they should be, 1 when not, 2 when the cloud did not start.
+"""
+
+import argparse
+import dataclasses
+import datetime
+import json
+import pathlib
+import signal
+import sys
+import time
+
+from rich import console
+
+from tests.e2e import box
+from tests.e2e.box.processes import wait_for
+from tests.e2e.box.settings import BoxError
+from tests.e2e.demo import evidence
+from tests.e2e.demo import scenario
+from tests.e2e.demo import view
+from tests.e2e.demo.observe import Observer
+
+NEVER = 1.0
+LOOK = 0.5
+
+
+class Demo:
+    def __init__(self, plan, cloud, screen, names):
+        self._plan, self._cloud, self._screen = plan, cloud, screen
+        self._names = names
+        self._observer = Observer(cloud, plan)
+        self._sampler = evidence.Sampler(cloud)
+        self._policies = cloud.settings.nova_conf['kronos']['policies_file']
+        self._before = None
+        self._times = {}
+        self._access_offset = 0
+
+    def run(self):
+        """From the first process to the result, a dict for result.json."""
+        self._times['begun'] = time.monotonic()
+        self._write_policies(NEVER)
+        self._cloud.start()
+        self._boot()
+        self._balance()
+        return self._result()
+
+    def _write_policies(self, threshold):
+        """Kronos reads the file again when it changes."""
+        self._policies.parent.mkdir(parents=True, exist_ok=True)
+        partial = self._policies.with_suffix('.new')
+        partial.write_text(self._plan.policies(threshold))
+        partial.rename(self._policies)
+
+    def _boot(self):
+        client, placed = self._cloud.client, self._plan.placed()
+        self._screen.step(f'booting {len(placed)} servers, most of them on one host of a rack')
+        for rack, hosts in self._plan.hosts.items():
+            client.create_aggregate(rack, hosts)
+        for name, (vcpus, memory) in scenario.FLAVORS.items():
+            client.create_flavor(name, vcpus, memory)
+        for name, flavor, host in placed:
+            self._names[client.create(self._cloud.image, name, flavor=flavor, host=host)] = name
+        client.wait_active(list(self._names), timeout=self._plan.timeout)
+        self._screen.step('waiting until Prometheus has seen every server for a while')
+        profile = scenario.QUERIES['cpu'][1]
+        self._cloud.monitoring.wait_series(profile, len(placed), timeout=60)
+        time.sleep(float(scenario.WINDOW.rstrip('s')))
+
+    def _balance(self):
+        self._before = self._observer.look()
+        self._times['at_work'] = time.monotonic()
+        _entries, self._access_offset = self._cloud.placement.requests_since()
+        self._screen.step('the policies get their threshold: Kronos is on its own from here')
+        self._sampler.start()
+        self._write_policies(self._plan.threshold)
+        try:
+            wait_for(self._balanced, self._plan.timeout, 'the cloud is not balanced', LOOK)
+        except BoxError as error:
+            self._screen.step(str(error))
+        self._times['ended'] = time.monotonic()
+        self._sampler.stop()
+
+    def _balanced(self):
+        """Show how it is; whether there were moves, all have ended, and nothing is left to do."""
+        picture = self._observer.look()
+        self._screen.show(picture, self._plan.threshold)
+        open_moves = [move for move in picture.moves if move['finished_at'] is None]
+        values = [value for policies in picture.imbalance.values() for value in policies.values()]
+        return (picture.moves and not open_moves and
+                all(value is not None and value <= self._plan.threshold for value in values) and
+                all(picture.cycles.get(rack) == 'balanced' for rack in self._plan.racks))
+
+    # -- result
+
+    def _result(self):
+        after = self._observer.look()
+        audit = evidence.audit(self._cloud.client, list(self._names))
+        moves = self._moves(after)
+        completed = [move for move in moves if move['state'] == 'completed']
+        balanced = all(policy['balanced'] for policy in self._policy_results(after))
+        atomic = all(move['placement'] == {'post_allocations': 1, 'put_allocations': 0}
+                     for move in completed)
+        split = all(move['evidence']['split'] > 0 for move in completed)
+        began = self._times['begun']
+        return {
+            'passed': bool(completed) and balanced and audit['clean'] and atomic and split,
+            'balanced': balanced, 'atomic': atomic, 'split_seen_in_every_move': split,
+            'threshold': self._plan.threshold,
+            'seconds': {'until_at_work': round(self._times['at_work'] - began, 1),
+                        'balancing': round(self._times['ended'] - self._times['at_work'], 1)},
+            'policies': self._policy_results(after),
+            'hosts': {host: {'servers_before': self._before.guests[host],
+                             'servers_after': after.guests[host],
+                             **{f'{policy}_{when}': picture.loads[policy].get(host)
+                                for policy in scenario.QUERIES
+                                for when, picture in (('before', self._before), ('after', after))}}
+                      for hosts in self._plan.hosts.values() for host in hosts},
+            'moves': moves, 'audit': audit, 'sampling_errors': self._sampler.errors}
+
+    def _policy_results(self, after):
+        def compare(rack, policy):
+            before, now = self._before.imbalance[rack][policy], after.imbalance[rack][policy]
+            return {'aggregate': rack, 'policy': policy, 'before': before, 'after': now,
+                    'threshold': self._plan.threshold,
+                    'balanced': now is not None and now <= self._plan.threshold}
+        return [compare(rack, policy) for rack in self._plan.racks for policy in scenario.QUERIES]
+
+    def _moves(self, after):
+        entries, _offset = self._cloud.placement.requests_since(self._access_offset)
+        wanted = ('uuid', 'plan_uuid', 'aggregate', 'phase', 'source', 'destination', 'state',
+                  'migration_uuid', 'retry_count', 'planned_at', 'requested_at', 'finished_at',
+                  'reason', 'error_type', 'error')
+        return [{'server': move['instance_uuid'], 'name': self._names.get(move['instance_uuid']),
+                 **{key: _plain(move[key]) for key in wanted},
+                 'placement': evidence.writes(entries, move),
+                 'evidence': self._sampler.of(move)} for move in after.moves]
+
+
+def _plain(value):
+    return f'{value.isoformat()}Z' if isinstance(value, datetime.datetime) else value
+
+
+def summary(result, out):
+    verdict = 'balanced' if result['passed'] else 'NOT as it should be'
+    out.rule(f'The cloud is {verdict}')
+    for policy in result['policies']:
+        out.print(f'{policy["aggregate"]} {policy["policy"]}: imbalance '
+                  f'{_figure(policy["before"])} -> {_figure(policy["after"])} '
+                  f'(threshold {policy["threshold"]:.2f})')
+    states = [move['state'] for move in result['moves']]
+    posts = sum(move['placement']['post_allocations'] for move in result['moves'])
+    puts = sum(move['placement']['put_allocations'] for move in result['moves'])
+    out.print(f'moves: {states.count("completed")} completed of {len(states)}; placement got '
+              f'{posts} POST /allocations and {puts} PUT for their servers')
+    seen = sum(move['evidence']['split'] > 0 for move in result['moves'])
+    out.print(f'seen in placement while moving, the source owned by the migration and the '
+              f'destination by the server: {seen} moves')
+    audit = result['audit']
+    out.print(f'allocations: {audit["active"]} of {audit["servers"]} servers ACTIVE; ' +
+              ('each holds one allocation, where it runs; nobody else holds any'
+               if audit['clean'] else '; '.join(audit['problems'])))
+    out.print(f'at work after {result["seconds"]["until_at_work"]} s, balanced after '
+              f'{result["seconds"]["balancing"]} s more')
+
+
+def _figure(value):
+    return 'no data' if value is None else f'{value:.3f}'
+
+
+def parser():
+    made = argparse.ArgumentParser(prog='demo', description=__doc__.splitlines()[0])
+    made.add_argument('--fast', action='store_true',
+                      help='six hosts in one aggregate and short migrations, for CI')
+    made.add_argument('--keep', action='store_true',
+                      help='leave the cloud running and print its addresses')
+    made.add_argument('--output', type=pathlib.Path, default=pathlib.Path('result.json'),
+                      help='where the result goes (result.json)')
+    made.add_argument('--trace', type=pathlib.Path,
+                      help='an .npz with loads in percent to play, in place of synthetic days')
+    made.add_argument('--concurrency', choices=['auto', 'threading', 'eventlet'], default='auto',
+                      help="Nova's concurrency_backend")
+    return made
+
+
+def prepare(arguments):
+    """The scenario, and a cloud for it that is not started yet."""
+    plan = scenario.FAST if arguments.fast else scenario.FULL
+    settings = box.Settings(
+        computes=sum(map(len, plan.racks.values())), kronos=True, trace=arguments.trace,
+        concurrency=arguments.concurrency, day_seconds=7200.0,
+        migration_seconds=plan.migration_seconds, memory_mb=131072)
+    cloud = box.Cloud(settings)
+    policies = cloud.root / 'etc' / 'kronos-policies.yaml'
+    cloud.settings = dataclasses.replace(settings, nova_conf=plan.nova_conf(policies))
+    return plan, cloud
+
+
+def main():
+    arguments = parser().parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    out, names = console.Console(), {}
+    plan, cloud = prepare(arguments)
+    screen = view.for_terminal(out, names, plan.hosts)
+    cloud.progress = screen.step
+    kept = False
+    try:
+        with screen:
+            result = Demo(plan, cloud, screen, names).run()
+        arguments.output.write_text(json.dumps(result, indent=2) + '\n')
+        summary(result, out)
+        out.print(f'details: {arguments.output}')
+        if arguments.keep:
+            cloud.release()
+            kept = True
+            out.print_json(data=cloud.addresses())
+            out.print(f'end it with: {sys.executable} -m tests.e2e.box stop {cloud.root}')
+        return 0 if result['passed'] else 1
+    except BoxError as error:
+        out.print(str(error), markup=False)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        if not kept:
+            cloud.stop()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

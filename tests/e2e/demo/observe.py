@@ -1,0 +1,72 @@
+"""Looks at the cloud from outside: Prometheus for loads, the control database for plans."""
+
+import dataclasses
+import json
+
+from tests.e2e.demo import scenario
+
+UNDER_WAY = ('dispatched', 'checking', 'claiming', 'migrating', 'verifying')
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """What is to be seen at one moment.
+
+    :param loads: policy -> host -> 0 to 1
+    :param imbalance: rack -> policy -> highest load less the lowest, None without data
+    :param guests: host -> number of servers
+    :param moves: rows of the journal, oldest first
+    :param cycles: rack -> outcome of the last evaluation
+    """
+
+    loads: dict
+    imbalance: dict
+    guests: dict
+    moves: list
+    cycles: dict
+
+    def under_way(self):
+        return [move for move in self.moves if move['state'] in UNDER_WAY]
+
+    def counts(self):
+        """State -> number of moves."""
+        states = [move['state'] for move in self.moves]
+        return {state: states.count(state) for state in dict.fromkeys(states)}
+
+
+class Observer:
+    def __init__(self, cloud, plan):
+        self._cloud = cloud
+        self._scenario = plan
+
+    def look(self):
+        loads = {name: self._loads(imbalance)
+                 for name, (imbalance, _profile) in scenario.QUERIES.items()}
+        moves, cycles = self._journal()
+        return Picture(loads=loads, imbalance=self._imbalances(loads), guests=self._guests(),
+                       moves=moves, cycles=cycles)
+
+    def _loads(self, query):
+        return {labels['host']: value for labels, value in self._cloud.monitoring.query(query)}
+
+    def _imbalances(self, loads):
+        def spread(policy, hosts):
+            values = [loads[policy][host] for host in hosts if host in loads[policy]]
+            return max(values) - min(values) if values else None
+        return {rack: {policy: spread(policy, hosts) for policy in loads}
+                for rack, hosts in self._scenario.hosts.items()}
+
+    def _guests(self):
+        def count(daemon):
+            path = daemon.state_path / 'guests.json'
+            return len(json.loads(path.read_text())) if path.exists() else 0
+        return {host: count(daemon) for host, daemon in self._cloud.nova.computes.items()}
+
+    def _journal(self):
+        """Moves as dicts and the last outcome of each rack."""
+        query = self._cloud.database.query
+        moves = query('kronos', 'SELECT moves.*, plans.created_at AS planned_at FROM moves '
+                      'JOIN plans ON plans.uuid = moves.plan_uuid '
+                      'ORDER BY plans.created_at, moves.ordinal')
+        cycles = query('kronos', 'SELECT aggregate, outcome FROM cycles')
+        return moves, {row['aggregate']: row['outcome'] for row in cycles}

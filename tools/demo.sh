@@ -1,0 +1,91 @@
+#!/bin/sh
+# The demo: a cloud of real OpenStack services on this machine, unevenly loaded, that Kronos
+# balances. Needs Debian, root, Python 3.11 or later, and Debian packages and PyPI within reach.
+#
+#   tools/demo.sh [--fast] [--keep] [--output result.json] ...
+#
+# What it installs stays for the next run: Debian packages (bindep.txt), and a virtual environment
+# and fresh databases under ~/.cache/kronos-nova. Nothing else does. KRONOS_DEMO_VENV names a virtual
+# environment that has everything already and is used as it is, KRONOS_DEMO_CONSTRAINTS other
+# versions (constraints-33.txt: Nova 33).
+set -eu
+
+source_dir=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/kronos-nova
+constraints=${KRONOS_DEMO_CONSTRAINTS:-$source_dir/constraints.txt}
+venv=${KRONOS_DEMO_VENV:-$cache/demo-$(basename "$constraints" .txt)}
+
+say() {
+    printf '%s\n' "$*"
+}
+
+fail() {
+    printf '%s\n' "$*" >&2
+    exit 2
+}
+
+# Debian packages that bindep.txt names and that are not installed.
+missing_packages() {
+    sed -n 's/^\([a-z0-9][a-z0-9.+-]*\)[[:space:]]*\[platform:dpkg demo.*/\1/p' \
+        "$source_dir/bindep.txt" |
+    while read -r package; do
+        dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null |
+            grep -q '^install ok installed$' || printf '%s ' "$package"
+    done
+}
+
+install_packages() {
+    missing=$(missing_packages)
+    [ -n "$missing" ] || return 0
+    command -v apt-get >/dev/null || fail "Not Debian. Install these yourself: $missing"
+    say "installing Debian packages: $missing"
+    # The packages' own services are not wanted: the demo starts its own, on its own ports.
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e "$policy" ]; then
+        printf '#!/bin/sh\nexit 101\n' > "$policy"
+        chmod +x "$policy"
+        trap 'rm -f "$policy"' EXIT INT TERM
+    fi
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get -qq update
+    # shellcheck disable=SC2086 # one word a package
+    apt-get -qq install --yes --no-install-recommends $missing >/dev/null
+}
+
+find_python() {
+    for candidate in "${PYTHON:-}" python3 python3.11 python3.12 python3.13; do
+        [ -n "$candidate" ] || continue
+        command -v "$candidate" >/dev/null || continue
+        "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || continue
+        printf '%s' "$candidate"
+        return 0
+    done
+    fail 'Python 3.11 or later is needed. Name one with PYTHON=...'
+}
+
+# The environment is made again when anything that goes into it has changed.
+install_environment() {
+    wanted=$(cat "$source_dir/requirements.txt" "$source_dir/tests/e2e/requirements.txt" \
+        "$source_dir/setup.cfg" "$constraints" | sha256sum)
+    wanted="$wanted $source_dir"
+    [ "$(cat "$venv/installed" 2>/dev/null)" != "$wanted" ] || return 0
+    python=$(find_python)
+    say "installing Nova, placement, glance and Kronos into $venv (about a minute)"
+    rm -rf "$venv"
+    "$python" -m venv "$venv"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+        --constraint "$constraints" setuptools wheel pbr
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+        --constraint "$constraints" --requirement "$source_dir/requirements.txt" \
+        --requirement "$source_dir/tests/e2e/requirements.txt"
+    # pbr takes the version from git, which neither has to be here nor to have the history.
+    PBR_VERSION=${PBR_VERSION:-0.0.1} "$venv/bin/python" -m pip install --quiet \
+        --disable-pip-version-check --no-deps --no-build-isolation --editable "$source_dir"
+    printf '%s' "$wanted" > "$venv/installed"
+}
+
+[ "$(id -u)" = 0 ] || fail 'The demo starts its own RabbitMQ and MariaDB and has to run as root.'
+install_packages
+[ -n "${KRONOS_DEMO_VENV:-}" ] || install_environment
+export PYTHONPATH="$source_dir"
+exec "$venv/bin/python" -P -m tests.e2e.demo "$@"
