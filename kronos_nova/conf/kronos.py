@@ -93,6 +93,56 @@ to a query with the time it computed it, so what this finds is a cache that serv
 clocks that differ. Some scrape intervals, and never less than the clocks of your controllers and of
 Prometheus may differ.
 """),
+    cfg.IntOpt('hold_cycles', default=1, min=1, help="""
+How many evaluations in a row must find an aggregate imbalanced before its load is spread: 1 acts at
+once, 3 lets a short peak pass. Neither packing, nor the evacuation of disabled hosts, nor the
+repair of server groups waits for it.
+"""),
+    cfg.FloatOpt('min_gain', default=0.0, min=0.0, max=1.0, help="""
+By how much every move of a spread plan must lower the combined imbalance (0 to 1), on average of
+the plan; what gains less at the plan's end is left out. 0 takes every gain. Raise it where plans
+end in many moves that change little: 0.005 is a start value.
+"""),
+    cfg.FloatOpt('min_gain_per_gib', default=0.0, min=0.0, max=1.0, help="""
+What is added to ``min_gain`` for every GiB of memory that a move copies, so that a large instance
+moves only for a large gain. 0 makes all moves equal; 0.0001 is a start value.
+"""),
+    cfg.FloatOpt('instance_cooldown_factor', default=2.0, min=1.0, max=100.0, help="""
+How many times longer ``instance_cooldown`` gets each time that an instance is moved again, so that
+one which keeps being chosen moves less and less. 1 keeps it as it is.
+"""),
+    cfg.IntOpt('instance_cooldown_max', default=86400, min=0, help="""
+Seconds that ``instance_cooldown`` grows to at most. How often an instance was moved is forgotten
+once it was left alone for as long.
+"""),
+    cfg.IntOpt('return_window', default=21600, min=0, help="""
+Seconds during which an instance is not moved back to a host that it left, whoever moved it: going
+from one host to another and back is the sign of two rules at odds. 0 permits it. Needs the
+migrations that Nova keeps; a longer window than they are kept is of no use.
+"""),
+    cfg.IntOpt('reserve_hosts', default=0, min=0, help="""
+How many hosts' worth of room stays free in an aggregate, on the hosts that have instances: what the
+largest of them can take, in every resource class. Packing stops there, and a disabled host is not
+emptied into it. 1 lets one host fail with room for its instances elsewhere.
+"""),
+    cfg.ListOpt('never_move_projects', default=[], help="""
+IDs of projects whose instances are never moved, separated by commas. A single instance is excluded
+by server metadata or flavor extra spec ``kronos:move``: ``never``, ``only-evacuate`` or ``always``,
+which overrides this list; metadata overrides the flavor.
+"""),
+    cfg.ListOpt('only_evacuate_projects', default=[], help="""
+IDs of projects whose instances are only moved off disabled hosts, separated by commas; overridden
+as ``never_move_projects``.
+"""),
+    cfg.MultiStrOpt('maintenance_window', default=[], help="""
+When moves may be made: ``AGGREGATE; CRON; MINUTES; TIME ZONE``, the cron expression (five fields)
+telling when the window opens and MINUTES how long it stays open; without a time zone it is UTC. The
+option may be given several times. ``*`` stands for every aggregate; an aggregate that no window
+names may be moved about at any time. Outside its windows an aggregate is evaluated and reported,
+but nothing is planned.
+
+Example: ``maintenance_window = gpu; 0 22 * * sat; 360; Europe/Berlin``
+"""),
     cfg.StrOpt('coordination_url', help="""
 Where the conductors agree who plans an aggregate: a tooz URL, such as
 ``etcd3+http://controller:2379``, ``redis://controller:6379`` or

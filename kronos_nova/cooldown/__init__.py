@@ -2,5 +2,7 @@
 
 from kronos_nova.cooldown.memory import Memory
 from kronos_nova.cooldown.memory import PastMove
+from kronos_nova.cooldown.repetition import growing
+from kronos_nova.cooldown.repetition import left
 
-__all__ = ('Memory', 'PastMove')
+__all__ = ('Memory', 'PastMove', 'growing', 'left')

@@ -3,6 +3,9 @@
 import dataclasses
 
 from kronos_nova.constraints.standing import OptOut
+from kronos_nova.engine import windows
+from kronos_nova.engine.windows import Windows
+from kronos_nova.engine.worth import Price
 from kronos_nova.objects.snapshot import UNASSIGNED
 
 
@@ -28,7 +31,12 @@ class EngineOptions:
     overload_ceiling: float = 0.95
     min_coverage: float = 1.0
     max_sample_age: float | None = None
+    hold_cycles: int = 1
+    return_window: float = 0.0
+    reserve_hosts: int = 0
+    price: Price = Price()
     opt_out: OptOut = OptOut()
+    windows: Windows = Windows()
 
     def scopes(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """What to plan, in order: of the aggregates called ``names`` those in scope, and the
@@ -38,8 +46,16 @@ class EngineOptions:
 
 
 def from_conf(conf) -> EngineOptions:
-    """Read a ``ConfigOpts`` on which :func:`kronos_nova.conf.register_opts` was called."""
+    """Read a ``ConfigOpts`` on which :func:`kronos_nova.conf.register_opts` was called.
+
+    :raises ConfigurationError: a value is wrong in a way that oslo.config cannot tell
+    """
     group = conf.kronos
     plain = {field.name: getattr(group, field.name) for field in dataclasses.fields(EngineOptions)
              if field.name in group}
-    return EngineOptions(**{**plain, 'aggregates': tuple(group.aggregates)})
+    return EngineOptions(**plain | {
+        'aggregates': tuple(group.aggregates),
+        'price': Price(per_move=group.min_gain, per_gib=group.min_gain_per_gib),
+        'opt_out': OptOut(never_projects=frozenset(group.never_move_projects),
+                          only_evacuate_projects=frozenset(group.only_evacuate_projects)),
+        'windows': windows.parse(group.maintenance_window)})

@@ -4,6 +4,8 @@ import dataclasses
 
 from kronos_nova.constraints.base import Constraints
 from kronos_nova.engine.options import EngineOptions
+from kronos_nova.engine.worth import worthwhile
+from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import Move
 from kronos_nova.planners import registry as planners
 from kronos_nova.planners.affinity import violations
@@ -18,15 +20,25 @@ from kronos_nova.simulation import State
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Passes:
-    """What is wrong in an aggregate, and so which planners have something to do."""
+    """What is wrong in an aggregate, and so which planners have something to do.
+
+    ``may_balance`` is False while an imbalance has not lasted long enough yet.
+    """
 
     evacuate: bool
     repair: bool
     balance: bool
+    may_balance: bool = True
 
     @property
     def is_idle(self) -> bool:
+        """Whether nothing is wrong."""
         return not (self.evacuate or self.repair or self.balance)
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether something is wrong, but nothing may be done about it yet."""
+        return self.balance and not (self.may_balance or self.evacuate or self.repair)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +61,18 @@ class Chosen:
             for order, (phase, step) in enumerate(self.steps, start=1))
 
 
-def needed(problem: Problem, mode: str, options: EngineOptions) -> Passes:
-    """Look at an aggregate before any move."""
+def needed(problem: Problem, mode: str, options: EngineOptions, cycles: int) -> Passes:
+    """Look at an aggregate before any move.
+
+    :param cycles: how many in a row found it imbalanced before this one
+    """
     state = State(problem)
     enforced = {True: options.enforce_hard_affinity, False: options.enforce_soft_affinity}
     return Passes(
         evacuate=options.evacuate_disabled_hosts and len(waiting(state)) > 0,
         repair=any(enforced[group.hard] and violations(state, group) for group in problem.groups),
-        balance=mode == 'pack' or not Outlook(state).is_balanced)
+        balance=mode == 'pack' or not Outlook(state).is_balanced,
+        may_balance=mode == 'pack' or cycles + 1 >= options.hold_cycles)
 
 
 def run(problem: Problem, constraints: Constraints, passes: Passes, planner: str,
@@ -65,7 +81,11 @@ def run(problem: Problem, constraints: Constraints, passes: Passes, planner: str
     state, steps = State(problem), []
     for runner in _runners(passes, planner, options):
         left = dataclasses.replace(limits, budget=limits.budget - len(steps))
-        steps += [(runner.phase, step) for step in runner.plan(state, constraints, left)]
+        before = state.copy()
+        chosen = runner.plan(state, constraints, left)
+        if runner.phase == SPREAD:
+            chosen = worthwhile(before, state, chosen, options.price)
+        steps += [(runner.phase, step) for step in chosen]
     needed = dependencies([step for _, step in steps], State(problem), limits.overload_ceiling)
     steps = [(phase, dataclasses.replace(step, depends_on=earlier))
              for (phase, step), earlier in zip(steps, needed, strict=True)]
@@ -78,5 +98,5 @@ def _runners(passes, planner, options):
     if passes.repair:
         yield planners.load('affinity', hard=options.enforce_hard_affinity,
                             soft=options.enforce_soft_affinity)
-    if passes.balance or not passes.is_idle:
+    if passes.may_balance:
         yield planners.load(planner)

@@ -1,6 +1,7 @@
 """One cycle: from what was read to what is to be moved, and why."""
 
 import dataclasses
+import datetime
 from collections.abc import Callable
 
 import numpy as np
@@ -10,6 +11,7 @@ from kronos_nova import scoring
 from kronos_nova.constraints import registry
 from kronos_nova.constraints.base import Rules
 from kronos_nova.cooldown import Memory
+from kronos_nova.cooldown import left
 from kronos_nova.engine import explain
 from kronos_nova.engine import passes
 from kronos_nova.engine.build import Scope
@@ -89,7 +91,9 @@ class _Cycle:
         self.surroundings, self.memory = surroundings, memory
         self.feed = Feed(surroundings.source)
         self.carried = Carried()
-        self.rules = Rules(restrict_to_az=options.restrict_to_az)
+        self.rules = Rules(
+            restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
+            returns=left(self.memory.moves, surroundings.now - options.return_window))
 
     def scope(self, name) -> Scope:
         """The hosts and instances of an aggregate that Kronos can do anything with."""
@@ -112,13 +116,17 @@ class _Cycle:
         if not load.policies:
             return self.report(scope, load, plan.NO_DATA)
         case = build(scope, load, self.feed, self.snapshot, self.carried, self.memory, self.options)
-        needed = passes.needed(case.problem, self.policies.mode, self.options)
+        needed = passes.needed(case.problem, self.policies.mode, self.options,
+                               self.memory.imbalanced.get(scope.name, 0))
         before = State(case.problem)
         if self.policies.mode == 'pack' and load.no_data:  # how full hosts are is not known
             return self.report(scope, load, plan.NO_DATA, before, before)
-        if needed.is_idle or self.memory.is_cooling(scope.name):
-            return self.report(scope, load, plan.BALANCED if needed.is_idle else plan.COOLING,
-                               before, before)
+        if needed.is_idle:
+            return self.report(scope, load, plan.BALANCED, before, before)
+        waiting = self.waiting(scope, needed)
+        if waiting:
+            report = self.report(scope, load, plan.COOLING, before, before)
+            return dataclasses.replace(report, warnings=(*report.warnings, waiting))
         chosen, constraints = self.choose(case, needed)
         self.carried.add(chosen.state, [step for _phase, step in chosen.steps])
         reasons = case.held | explain.stayed(chosen.state, constraints, chosen.budget_left,
@@ -130,6 +138,19 @@ class _Cycle:
             hosts_emptied=_emptied(before, chosen.state),
             warnings=(*load.warnings, *case.warnings,
                       *(self.blocked(case, constraints) if needed.evacuate else ())))
+
+    def waiting(self, scope, needed):
+        """Why nothing is done about what is wrong; '' if something may be."""
+        name, windows, now = scope.name, self.options.windows, self.surroundings.now
+        if self.memory.is_cooling(name):
+            return f'cooling for {self.memory.aggregates[name]:.0f} s more'
+        if not windows.is_open(name, now):
+            opens = datetime.datetime.fromtimestamp(windows.opens_at(name, now), datetime.UTC)
+            return f'outside its maintenance windows; the next opens at {opens.isoformat()}'
+        if needed.must_wait:
+            return (f'imbalanced for {self.memory.imbalanced.get(name, 0) + 1} of '
+                    f'{self.options.hold_cycles} cycles that it must last')
+        return ''
 
     def measure(self, scope) -> Load:
         age = self.options.max_sample_age

@@ -8,6 +8,7 @@ from kronos_nova.constraints.base import Rules
 from kronos_nova.constraints.capacity import Capacity
 from kronos_nova.constraints.group import GroupRule
 from kronos_nova.constraints.headroom import Headroom
+from kronos_nova.planners.base import Step
 from kronos_nova.simulation import Group
 from kronos_nova.simulation import Problem
 
@@ -91,3 +92,10 @@ def idle(vm_host, hosts=None, groups=()):
         memory_mb=np.full(vms, 512), movable=np.ones(vms, dtype=bool),
         available=np.ones(hosts, dtype=bool), used=np.zeros((hosts, 1)),
         limits=np.full((hosts, 1), 100.0), demands=np.ones((vms, 1)), groups=tuple(groups))
+
+
+def step(state, vm, destination):
+    """Make a move, as a planner would."""
+    source = state.move(vm, destination)
+    return Step(vm=vm, source=source, destination=destination, reason='',
+                combined_after=state.combined())

@@ -1,0 +1,65 @@
+"""A plan is cut where it stops gaining what it costs."""
+
+import dataclasses
+
+import numpy as np
+import testtools
+
+from kronos_nova.engine.worth import Price
+from kronos_nova.engine.worth import worthwhile
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.greedy import Greedy
+from kronos_nova.simulation import State
+from tests.unit.planners import clouds
+
+
+class WorthTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        # All on one host: three moves gain 0.1, 0.1 and 0.07 of imbalance.
+        sizes = np.array([0.1, 0.1, 0.1, 0.05, 0.02])
+        problem = clouds.idle([0] * len(sizes), hosts=6)
+        scores = np.zeros((6, 1))
+        scores[0] = sizes.sum()
+        self.problem = dataclasses.replace(
+            problem, scores=scores, weights=sizes[:, None], thresholds=np.zeros(1))
+
+    def plan(self, **price):
+        before, after = State(self.problem), State(self.problem)
+        steps = Greedy().plan(after, clouds.constraints(self.problem), Limits(budget=10))
+        kept = worthwhile(before, after, steps, Price(**price))
+        replayed = State(self.problem)
+        for step in kept:
+            replayed.move(step.vm, step.destination)
+        self.assertTrue(np.allclose(replayed.scores, after.scores))
+        return steps, kept
+
+    def test_without_a_price_everything_is_kept(self):
+        steps, kept = self.plan()
+        self.assertEqual(steps, kept)
+        self.assertNotEqual([], steps)
+
+    def test_what_gains_too_little_at_the_end_is_cut_off(self):
+        steps, kept = self.plan(per_move=0.095)
+        self.assertTrue(0 < len(kept) < len(steps))
+        self.assertEqual(steps[:len(kept)], kept)
+
+    def test_a_plan_that_is_not_worth_its_first_move_is_none(self):
+        self.assertEqual([], self.plan(per_move=0.9)[1])
+
+    def test_memory_has_a_price_too(self):
+        # Instances here have half a GiB.
+        self.assertEqual(self.plan(per_move=0.095)[1], self.plan(per_gib=0.19)[1])
+
+    def test_no_cut_leaves_a_policy_spoilt(self):
+        problem = clouds.idle([0, 0, 1], hosts=2)
+        problem = dataclasses.replace(
+            problem, policies=('a', 'b'), policy_weights=np.array([0.5, 0.5]),
+            thresholds=np.zeros(2), weights=np.array([[0.4, 0.2], [0.1, 0.0], [0.0, 0.3]]),
+            scores=np.array([[0.6, 0.3], [0.1, 0.3]]), host_scale=np.ones((2, 2)),
+            capacity_scores=np.full((2, 2), np.nan), capacity_thresholds=np.full(2, np.inf))
+        before, after = State(problem), State(problem)
+        steps = [clouds.step(after, vm, host) for vm, host in ((0, 1), (2, 0))]
+        kept = worthwhile(before, after, steps, Price(per_move=0.12))
+        self.assertEqual([], kept)  # one move alone gains its price, but spoils policy b
+        self.assertTrue(np.allclose(before.scores, after.scores))
