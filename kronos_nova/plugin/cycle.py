@@ -31,6 +31,7 @@ from kronos_nova.engine import cycle
 from kronos_nova.engine import options
 from kronos_nova.metrics import prometheus
 from kronos_nova.objects import snapshot
+from kronos_nova.plugin import dry_run
 from kronos_nova.plugin import inventory
 from kronos_nova.policies import loader
 
@@ -59,7 +60,7 @@ def make_cycle(conf, database, scopes, may_write):
         inventory=inventory.InProcessInventory(), metrics=prometheus.from_conf(conf),
         journal=journal.Journal(database, f'{conf.host}:{os.getpid()}'),
         cooldowns=memory.Cooldowns(database), cycles=memory.Cycles(database),
-        scores=memory.Scores(database))
+        scores=memory.Scores(database), refuses=dry_run.SchedulerDryRun())
     chosen = dataclasses.replace(
         options.from_conf(conf), include_unassigned_hosts=snapshot.UNASSIGNED in scopes,
         aggregates=tuple(scope for scope in scopes if scope != snapshot.UNASSIGNED))
