@@ -6,6 +6,7 @@ import numpy as np
 
 from kronos_nova import exception
 from kronos_nova import scoring
+from kronos_nova.metrics import labels
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import metrics
 from kronos_nova.objects.metrics import Vector
@@ -97,8 +98,12 @@ def measure(feed: Feed, policies: tuple[Policy, ...], hosts: tuple[str, ...],
 def _readings(feed, policy, hosts, available, rules):
     """Scores, capacity values and sizes."""
     def read(kind, allowed):
-        return scoring.read(feed.vector(policy, kind), policy.host_label, hosts, available,
-                            allowed, rules)
+        vector = feed.vector(policy, kind)
+        found = scoring.read(vector, policy.host_label, hosts, available, allowed, rules)
+        if not found.problems:
+            return found
+        return dataclasses.replace(found, problems=(
+            *found.problems, *_remedy(vector, policy.host_label, np.array(hosts)[available])))
 
     yield read(metrics.IMBALANCE, FRACTION)
     if policy.capacity_query is None:
@@ -109,3 +114,10 @@ def _readings(feed, policy, hosts, available, rules):
         yield scoring.Readings(np.ones(len(hosts)))
     else:
         yield read(metrics.HOST_CAPACITY, scoring.Range(1e-6, float('inf')))
+
+
+def _remedy(vector, host_label, hosts):
+    """What would make more series match the hosts, if anything would."""
+    proposal = labels.diagnose(vector, host_label, hosts.tolist()).proposal
+    if proposal:
+        yield f'{proposal.matches} would match with {proposal.remedy(host_label)}'

@@ -59,6 +59,7 @@ class Diagnosis:
 _AS_IT_IS = ('(.*)', '$1')
 _WITHOUT_PORT = (r'(.*):\d+', '$1')
 _FIRST_PART = (r'([^.:]+).*', '$1')
+_DOMAINS = 5
 
 
 def diagnose(vector: Vector, host_label: str, hosts: Iterable[str],
@@ -102,7 +103,9 @@ def _rewrites(hosts) -> Iterator[tuple[str, str]]:
     yield _WITHOUT_PORT
     yield _FIRST_PART
     # Nova may know hosts by their full names where the series have short ones.
-    for domain in sorted({host.partition('.')[2] for host in hosts} - {''}):
+    domains = collections.Counter(sorted(host.partition('.')[2] for host in hosts))
+    del domains['']
+    for domain, _count in domains.most_common(_DOMAINS):
         yield _FIRST_PART[0], f'$1.{domain}'
 
 
