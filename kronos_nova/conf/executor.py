@@ -7,22 +7,22 @@ How fast and how carefully the moves of a plan are carried out.
 """)
 
 OPTS = [
-    cfg.IntOpt('max_concurrent_migrations', default=4, min=1, help="""
+    cfg.IntOpt('max_concurrent_migrations', mutable=True, default=4, min=1, help="""
 How many moves may be under way in the whole cloud at once.
 """),
-    cfg.IntOpt('max_concurrent_per_source', default=1, min=1, help="""
+    cfg.IntOpt('max_concurrent_per_source', mutable=True, default=1, min=1, help="""
 How many moves may leave one host at once. More than ``[DEFAULT] max_concurrent_live_migrations`` of
 nova-compute is of no use: Nova queues the rest.
 """),
-    cfg.IntOpt('max_concurrent_per_destination', default=2, min=1, help="""
+    cfg.IntOpt('max_concurrent_per_destination', mutable=True, default=2, min=1, help="""
 How many moves may arrive at one host at once.
 """),
-    cfg.IntOpt('migration_timeout', default=1800, min=1, help="""
+    cfg.IntOpt('migration_timeout', mutable=True, default=1800, min=1, help="""
 Seconds after which a live migration that has not ended is aborted and counted as failed. Large or
 busy instances need longer: memory in MiB divided by what your network copies in a second, times
 three, is a start.
 """),
-    cfg.StrOpt('timeout_action', default='abort', choices=[
+    cfg.StrOpt('timeout_action', mutable=True, default='abort', choices=[
         ('abort', 'End it; the instance stays where it is.'),
         ('force_complete', 'Let Nova pause the instance until it is over. If it is not over '
                            'after as much time again, end it.'),
@@ -30,7 +30,7 @@ three, is a start.
 What to do with a live migration that takes longer than ``migration_timeout``. Forcing stops the
 guest for as long as the rest of its memory takes to copy.
 """),
-    cfg.FloatOpt('stagger', default=0.0, min=0.0, help="""
+    cfg.FloatOpt('stagger', mutable=True, default=0.0, min=0.0, help="""
 Seconds by which every move of a plan is due after the one before it, for networks or storage that
 many migrations beginning at once would hurt. 0 lets all go as soon as the caps above have room.
 ``stagger`` times the moves of a plan must stay well below ``stale_plan_age``.
@@ -39,30 +39,34 @@ many migrations beginning at once would hurt. 0 lets all go as soon as the caps 
 How many moves one worker attends to at the same time. A Nova that is slow to answer holds up that
 many; the rest of a worker goes on.
 """),
-    cfg.FloatOpt('poll_interval', default=2.0, min=0.1, help="""
+    cfg.FloatOpt('poll_interval', mutable=True, default=2.0, min=0.1, help="""
 Seconds between two looks at a migration under way.
 """),
-    cfg.IntOpt('max_retries', default=2, min=0, help="""
+    cfg.IntOpt('max_retries', mutable=True, default=2, min=0, help="""
 How often a move that failed is tried again before it is failed for good.
 """),
-    cfg.FloatOpt('retry_interval', default=30.0, min=1.0, help="""
+    cfg.FloatOpt('retry_interval', mutable=True, default=30.0, min=1.0, help="""
 Seconds before a move that failed is tried again; each further try waits twice as long, up to ten
 minutes, and some more by chance.
 """),
-    cfg.FloatOpt('request_grace', default=60.0, min=5.0, help="""
+    cfg.FloatOpt('request_grace', mutable=True, default=60.0, min=5.0, help="""
 Seconds that Nova has to begin a migration it was asked for before the request counts as lost. Raise
 it where conductors are so busy that requests wait for longer.
 """),
-    cfg.FloatOpt('message_grace', default=30.0, min=1.0, help="""
+    cfg.FloatOpt('message_grace', mutable=True, default=30.0, min=1.0, help="""
 Seconds after which a message counts as lost: a move that was dispatched and nobody took on is
 dispatched again, the result of one that ended is taken from the journal. Raise it where executors
 take longer to answer.
 """),
-    cfg.FloatOpt('worker_timeout', default=60.0, min=5.0, help="""
+    cfg.FloatOpt('worker_timeout', mutable=True, default=60.0, min=5.0, help="""
 Seconds without a sign of life after which a worker counts as dead and others take over its moves.
 Some poll intervals, and more than your controllers' clocks may differ.
 """),
-    cfg.IntOpt('stale_plan_age', default=1800, min=1, help="""
+    cfg.FloatOpt('drain_timeout', mutable=True, default=60.0, min=0.0, help="""
+Seconds for which a ``kronos-executor`` that was told to end goes on with the moves it has under
+way. Then it leaves them to others, and where there are none, to its own next start.
+"""),
+    cfg.IntOpt('stale_plan_age', mutable=True, default=1800, min=1, help="""
 Seconds after which a planned move that nobody started is abandoned: the load it was planned for is
 no longer the load there is.
 """),

@@ -9,7 +9,7 @@ What Kronos balances, when, and how far it may go on its own.
 AUTOMATION_LEVELS = ('off', 'observe', 'approve', 'auto')
 
 OPTS = [
-    cfg.StrOpt('automation', default='observe', choices=[
+    cfg.StrOpt('automation', mutable=True, default='observe', choices=[
         ('off', 'Plan nothing.'),
         ('observe', 'Plan and report. Nothing is moved.'),
         ('approve', 'Plan, and move once somebody ran "kronos-manage plan approve".'),
@@ -18,6 +18,14 @@ OPTS = [
 How far Kronos may go without being asked. Start with ``observe`` and read some days of reports
 ("kronos-manage plan list"); go on to ``approve`` or ``auto`` when they are what you would have done
 yourself.
+"""),
+    cfg.StrOpt('run_in', default='conductor', choices=[
+        ('conductor', 'nova-conductor plans and carries out, in its own process.'),
+        ('daemons', 'kronos-engine plans and kronos-executor carries out, through the public API; '
+                    'nova-conductor only makes live migrations atomic.'),
+    ], help="""
+Where planning and moving is done. ``daemons`` keeps both out of the control plane's processes and
+needs the credentials of ``[kronos_nova]``; it must be set alike for conductors and daemons.
 """),
     cfg.ListOpt('aggregates', default=[], help="""
 Names of the host aggregates to balance, separated by commas. Each is planned on its own and no
@@ -32,109 +40,109 @@ aggregates.
 The policies: which PromQL says how loaded a host is, and what imbalance is worth a migration. Read
 again when it changes. "kronos-test-config" checks it.
 """),
-    cfg.IntOpt('evaluation_interval', default=300, min=1, help="""
+    cfg.IntOpt('evaluation_interval', mutable=True, default=300, min=1, help="""
 Seconds between two evaluations of an aggregate. Shorter than your Prometheus' scrape interval is of
 no use; a start value is 300.
 """),
-    cfg.IntOpt('cooldown', default=600, min=0, help="""
+    cfg.IntOpt('cooldown', mutable=True, default=600, min=0, help="""
 Seconds during which an aggregate is left alone after a plan for it was carried out, so that the
 next decision sees the load as the moves left it. Make it longer than the window of your PromQL's
 ``rate()``.
 """),
-    cfg.IntOpt('instance_cooldown', default=3600, min=0, help="""
+    cfg.IntOpt('instance_cooldown', mutable=True, default=3600, min=0, help="""
 Seconds during which an instance that was part of a plan is not moved again.
 """),
-    cfg.IntOpt('instance_quarantine_seconds', default=86400, min=-1, help="""
+    cfg.IntOpt('instance_quarantine_seconds', mutable=True, default=86400, min=-1, help="""
 Seconds during which an instance is not tried again after its migration failed for good; -1 until an
 operator releases it ("kronos-manage quarantine remove").
 """),
-    cfg.BoolOpt('evacuate_disabled_hosts', default=False, help="""
+    cfg.BoolOpt('evacuate_disabled_hosts', mutable=True, default=False, help="""
 Live migrate everything off hosts whose nova-compute service is disabled but up, before any
 balancing. Turn it on where disabling a host means that it is to be serviced.
 """),
-    cfg.BoolOpt('enforce_hard_affinity', default=False, help="""
+    cfg.BoolOpt('enforce_hard_affinity', mutable=True, default=False, help="""
 Repair existing violations of ``affinity`` and ``anti-affinity`` server groups, before any
 balancing.
 """),
-    cfg.BoolOpt('enforce_soft_affinity', default=False, help="""
+    cfg.BoolOpt('enforce_soft_affinity', mutable=True, default=False, help="""
 Repair existing violations of ``soft-affinity`` and ``soft-anti-affinity`` server groups, before any
 balancing.
 """),
-    cfg.BoolOpt('restrict_to_az', default=False, help="""
+    cfg.BoolOpt('restrict_to_az', mutable=True, default=False, help="""
 Never move an instance to a host of another availability zone. Only matters to an aggregate that
 spans several.
 """),
-    cfg.StrOpt('spread_planner', default='greedy', help="""
+    cfg.StrOpt('spread_planner', mutable=True, default='greedy', help="""
 Which planner spreads load: ``spread`` (default) looks for the best plan within the budget,
 ``greedy`` takes the best single move again and again. Others may be installed as entry points of
 ``kronos_nova.planners``.
 """),
-    cfg.StrOpt('pack_planner', default='ffd', help="""
+    cfg.StrOpt('pack_planner', mutable=True, default='ffd', help="""
 Which planner frees hosts: ``pack`` (default) frees the most hosts within the budget, ``ffd`` is the
 simple first fit decreasing. Others may be installed as entry points of ``kronos_nova.planners``.
 """),
-    cfg.FloatOpt('planning_time_limit', default=10.0, min=0.1, help="""
+    cfg.FloatOpt('planning_time_limit', mutable=True, default=10.0, min=0.1, help="""
 Seconds after which planning an aggregate stops and the best plan so far is used. Only clusters of
 thousands of hosts come near the default.
 """),
-    cfg.FloatOpt('overload_ceiling', default=0.95, min=0.0, max=1.0, help="""
+    cfg.FloatOpt('overload_ceiling', mutable=True, default=0.95, min=0.0, max=1.0, help="""
 Load (0 to 1) that no host may pass in any policy while a plan is carried out, unless it already
 did.
 """),
-    cfg.FloatOpt('min_coverage', default=1.0, min=0.0, max=1.0, help="""
+    cfg.FloatOpt('min_coverage', mutable=True, default=1.0, min=0.0, max=1.0, help="""
 Part (0 to 1) of an aggregate's available hosts that must have a sample for a policy to count in a
 cycle; below, the policy has no data. With less than 1, hosts without a sample are left out of the
 plan, as source and as destination. Lower it in a large aggregate where some exporter is always
 down: 0.9 is a start value.
 """),
-    cfg.FloatOpt('max_sample_age', default=300.0, min=1.0, help="""
+    cfg.FloatOpt('max_sample_age', mutable=True, default=300.0, min=1.0, help="""
 Seconds after which a sample is too old to go by, told by its own time. Prometheus stamps the answer
 to a query with the time it computed it, so what this finds is a cache that serves old answers, and
 clocks that differ. Some scrape intervals, and never less than the clocks of your controllers and of
 Prometheus may differ.
 """),
-    cfg.IntOpt('hold_cycles', default=1, min=1, help="""
+    cfg.IntOpt('hold_cycles', mutable=True, default=1, min=1, help="""
 How many evaluations in a row must find an aggregate imbalanced before its load is spread: 1 acts at
 once, 3 lets a short peak pass. Neither packing, nor the evacuation of disabled hosts, nor the
 repair of server groups waits for it.
 """),
-    cfg.FloatOpt('min_gain', default=0.0, min=0.0, max=1.0, help="""
+    cfg.FloatOpt('min_gain', mutable=True, default=0.0, min=0.0, max=1.0, help="""
 By how much every move of a spread plan must lower the combined imbalance (0 to 1), on average of
 the plan; what gains less at the plan's end is left out. 0 takes every gain. Raise it where plans
 end in many moves that change little: 0.005 is a start value.
 """),
-    cfg.FloatOpt('min_gain_per_gib', default=0.0, min=0.0, max=1.0, help="""
+    cfg.FloatOpt('min_gain_per_gib', mutable=True, default=0.0, min=0.0, max=1.0, help="""
 What is added to ``min_gain`` for every GiB of memory that a move copies, so that a large instance
 moves only for a large gain. 0 makes all moves equal; 0.0001 is a start value.
 """),
-    cfg.FloatOpt('instance_cooldown_factor', default=2.0, min=1.0, max=100.0, help="""
+    cfg.FloatOpt('instance_cooldown_factor', mutable=True, default=2.0, min=1.0, max=100.0, help="""
 How many times longer ``instance_cooldown`` gets each time that an instance is moved again, so that
 one which keeps being chosen moves less and less. 1 keeps it as it is.
 """),
-    cfg.IntOpt('instance_cooldown_max', default=86400, min=0, help="""
+    cfg.IntOpt('instance_cooldown_max', mutable=True, default=86400, min=0, help="""
 Seconds that ``instance_cooldown`` grows to at most. How often an instance was moved is forgotten
 once it was left alone for as long.
 """),
-    cfg.IntOpt('return_window', default=21600, min=0, help="""
+    cfg.IntOpt('return_window', mutable=True, default=21600, min=0, help="""
 Seconds during which an instance is not moved back to a host that it left, whoever moved it: going
 from one host to another and back is the sign of two rules at odds. 0 permits it. Needs the
 migrations that Nova keeps; a longer window than they are kept is of no use.
 """),
-    cfg.IntOpt('reserve_hosts', default=0, min=0, help="""
+    cfg.IntOpt('reserve_hosts', mutable=True, default=0, min=0, help="""
 How many hosts' worth of room stays free in an aggregate, on the hosts that have instances: what the
 largest of them can take, in every resource class. Packing stops there, and a disabled host is not
 emptied into it. 1 lets one host fail with room for its instances elsewhere.
 """),
-    cfg.ListOpt('never_move_projects', default=[], help="""
+    cfg.ListOpt('never_move_projects', mutable=True, default=[], help="""
 IDs of projects whose instances are never moved, separated by commas. A single instance is excluded
 by server metadata or flavor extra spec ``kronos:move``: ``never``, ``only-evacuate`` or ``always``,
 which overrides this list; metadata overrides the flavor.
 """),
-    cfg.ListOpt('only_evacuate_projects', default=[], help="""
+    cfg.ListOpt('only_evacuate_projects', mutable=True, default=[], help="""
 IDs of projects whose instances are only moved off disabled hosts, separated by commas; overridden
 as ``never_move_projects``.
 """),
-    cfg.MultiStrOpt('maintenance_window', default=[], help="""
+    cfg.MultiStrOpt('maintenance_window', mutable=True, default=[], help="""
 When moves may be made: ``AGGREGATE; CRON; MINUTES; TIME ZONE``, the cron expression (five fields)
 telling when the window opens and MINUTES how long it stays open; without a time zone it is UTC. The
 option may be given several times. ``*`` stands for every aggregate; an aggregate that no window
@@ -150,7 +158,7 @@ Where the conductors agree who plans an aggregate: a tooz URL, such as
 used, which serves one controller with any number of workers; with several controllers it must be
 set.
 """),
-    cfg.StrOpt('atomic_moves', default='all', choices=[
+    cfg.StrOpt('atomic_moves', mutable=True, default='all', choices=[
         ('all', 'Every live migration in this cloud changes its allocations in one transaction.'),
         ('kronos', 'Only those that Kronos asks for; others take the way of Nova.'),
         ('off', 'None; Nova\'s own task does all of them.'),

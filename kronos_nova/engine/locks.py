@@ -52,8 +52,11 @@ class AggregateLocks:
 
     def release_all(self):
         for aggregate in list(self._held):
-            try:
-                self._held.pop(aggregate).release()
-            except tooz.ToozError as e:
-                # It has expired, or will.
-                LOG.warning('The lock on aggregate %s was not given back: %s', aggregate, e)
+            self.release(aggregate)
+
+    def release(self, aggregate):
+        try:
+            self._held.pop(aggregate).release()
+        except tooz.ToozError as e:
+            # It has expired, or will.
+            LOG.warning('The lock on aggregate %s was not given back: %s', aggregate, e)

@@ -49,15 +49,14 @@ class Courier:
 class Announcer:
     """Notifies of results."""
 
-    def __init__(self, transports, publisher, max_retries):
+    def __init__(self, transports, publisher):
         self._transports = transports
         self._publisher = publisher
-        self._max_retries = max_retries
         self._notifiers = {}
 
     def announce(self, move):
         """Tell how a try ended. The notifier itself logs what it could not send."""
-        event, payload = messages.result(move, self._max_retries)
+        event, payload = messages.result(move)
         self._to(move.aggregate).info({}, event, payload)
 
     def _to(self, aggregate):

@@ -44,17 +44,18 @@ class Executor:
             return
         self._submit(move_uuid)
 
-    def tick(self):
-        """Take the next step of every move that this worker has under way, and adopt those of
-        workers that died.
+    def tick(self, adopts=True):
+        """Take the next step of every move that this worker has under way.
 
+        :param adopts: whether to take over moves of workers that died
         :returns: how many moves it has under way
         :raises DBError: the journal cannot be reached; nothing was begun
         """
         now = self.utcnow()
         self.journal.heartbeat(now)
-        self.journal.adopt(now, now - datetime.timedelta(seconds=self.options.worker_timeout),
-                           self.aggregates)
+        if adopts:
+            dead = now - datetime.timedelta(seconds=self.options.worker_timeout)
+            self.journal.adopt(now, dead, self.aggregates)
         mine = self.journal.mine()
         for move in mine:
             self._submit(move.uuid)

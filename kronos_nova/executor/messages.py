@@ -43,7 +43,7 @@ def task(move):
             'retry_count': move.retry_count, 'not_before': _time(move.not_before)}
 
 
-def result(move, max_retries):
+def result(move):
     """(event type, payload) of a try that ended; ``final`` tells whether no other follows."""
     return _event(move), {
         'version': RESULT_VERSION, 'move_uuid': move.uuid, 'plan_uuid': move.plan_uuid,
@@ -51,7 +51,7 @@ def result(move, max_retries):
         'destination': move.destination, 'phase': move.phase,
         'migration_uuid': move.migration_uuid, 'state': move.state,
         'final': move.finished_at is not None, 'retry_count': move.retry_count,
-        'max_retries': max_retries, 'error_type': move.error_type, 'error': move.error,
+        'error_type': move.error_type, 'error': move.error,
         'dispatched_at': _time(move.dispatched_at), 'requested_at': _time(move.requested_at),
         'finished_at': _time(move.finished_at)}
 

@@ -19,13 +19,14 @@ from kronos_nova.executor.options import Options
 class Means:
     """What both services need; to be made after the process has forked.
 
+    conf : ConfigOpts; ``[kronos_executor]`` is read again with every tick
     aggregates : whose moves this process is for, the pool of unassigned hosts among them
     """
 
+    conf: object
     journal: Journal
     cooldowns: Cooldowns
     transports: broker.Transports
-    options: Options
     aggregates: tuple[str, ...]
     utcnow: Callable[[], datetime.datetime]
 
@@ -37,18 +38,21 @@ class DispatchService:
     """
 
     def __init__(self, means: Means, listens: bool = True):
-        settling = settlement.Settlement(means.journal, means.cooldowns, means.options.quarantine,
-                                         means.utcnow)
-        self._journal = means.journal
+        options = Options.from_conf(means.conf)
+        settling = settlement.Settlement(means.journal, means.cooldowns, options, means.utcnow)
+        self._means = means
+        self._settlement = settling
         self._dispatcher = dispatcher.Dispatcher(
-            means.journal, broker.Courier(means.transports), settling, means.cooldowns,
-            means.options, means.utcnow, means.aggregates)
+            means.journal, broker.Courier(means.transports), settling, means.cooldowns, options,
+            means.utcnow, means.aggregates)
         self._listening = listens and broker.listen_for_results(
             means.transports, means.aggregates, settling.settle)
 
     def tick(self):
         """:raises DBError: the journal cannot be reached"""
-        if self._journal.aggregates_with_open_plans():
+        options = Options.from_conf(self._means.conf)
+        self._dispatcher.options = self._settlement.options = options
+        if self._means.journal.aggregates_with_open_plans():
             self._dispatcher.tick()
 
     def stop(self):
@@ -60,28 +64,31 @@ class ExecutionService:
     """Takes moves on and carries them out.
 
     :param compute: ComputeApi
-    :param threads: how many moves are attended to at the same time
     """
 
-    def __init__(self, means: Means, compute, threads: int):
-        announcer = broker.Announcer(means.transports, means.journal.worker,
-                                     means.options.max_retries)
-        self._journal = means.journal
+    def __init__(self, means: Means, compute):
+        options = Options.from_conf(means.conf)
+        announcer = broker.Announcer(means.transports, means.journal.worker)
+        self._means = means
+        self._runner = runner.Runner(means.journal, compute, announcer.announce, options,
+                                     means.utcnow)
         self._executor = executor.Executor(
-            means.journal,
-            runner.Runner(means.journal, compute, announcer.announce, means.options, means.utcnow),
-            futures.ThreadPoolExecutor(threads), means.options, means.utcnow, means.aggregates)
+            means.journal, self._runner,
+            futures.ThreadPoolExecutor(means.conf.kronos_executor.worker_threads), options,
+            means.utcnow, means.aggregates)
         self._listening = broker.listen_for_tasks(
             means.transports, means.aggregates, means.journal.worker, self._executor.accept)
 
-    def tick(self):
+    def tick(self, adopts=True):
         """
+        :param adopts: whether to take over moves of workers that died
         :returns: how many moves this process has under way
         :raises DBError: the journal cannot be reached
         """
-        if not self._journal.aggregates_with_open_plans():
+        self._executor.options = self._runner.options = Options.from_conf(self._means.conf)
+        if not self._means.journal.aggregates_with_open_plans():
             return 0
-        return self._executor.tick()
+        return self._executor.tick(adopts)
 
     def stop_taking(self):
         """Take nothing on any more; what is under way goes on with every tick."""

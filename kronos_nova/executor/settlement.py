@@ -30,13 +30,12 @@ class Settlement:
 
     :param journal: kronos_nova.db.journal.Journal
     :param cooldowns: kronos_nova.db.memory.Cooldowns
-    :param quarantine: seconds, or -1 for ever
     """
 
-    def __init__(self, journal, cooldowns, quarantine, utcnow):
+    def __init__(self, journal, cooldowns, options, utcnow):
         self.journal = journal
         self.cooldowns = cooldowns
-        self.quarantine = quarantine
+        self.options = options
         self.utcnow = utcnow
 
     def settle(self, move_uuid):
@@ -49,6 +48,6 @@ class Settlement:
         now = self.utcnow()
         if calls_for_quarantine(move):
             LOG.info('Instance %s is left alone: %s', move.instance_uuid, move.error)
-            self.cooldowns.quarantine(move.instance_uuid, self.quarantine,
+            self.cooldowns.quarantine(move.instance_uuid, self.options.quarantine,
                                       f'{move.error_type}: {move.error}', now)
         self.journal.settle(move.uuid, now)

@@ -11,24 +11,20 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 from oslo_service import periodic_task
 from oslo_utils import timeutils
-from oslo_utils import uuidutils
 
 from kronos_nova import exception
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.db import migrate
-from kronos_nova.db import repairs
-from kronos_nova.db import tasks
+from kronos_nova.engine import guard
 from kronos_nova.engine import locks
+from kronos_nova.engine import planning
 from kronos_nova.executor import broker
 from kronos_nova.executor import service
-from kronos_nova.executor.options import Options
 from kronos_nova.plugin import compute_api
 from kronos_nova.plugin import live_migration
 from kronos_nova.plugin import placement
-from kronos_nova.plugin import planning
-from kronos_nova.plugin import reconciling
 from kronos_nova.policies import loader
 
 CONF = nova.conf.CONF
@@ -38,14 +34,20 @@ TASK_ARGUMENTS = ('self', 'context', 'instance', 'destination', 'block_migration
                   'disk_over_commit', 'migration')
 
 EXPECTED = {
-    **live_migration.EXPECTED,
     'nova.conductor.manager:ConductorManager.__init__': ('self', 'args', 'kwargs'),
     'nova.conductor.manager:ComputeTaskManager.__init__': ('self',),
     'nova.conductor.manager:ComputeTaskManager._build_live_migrate_task': (
         *TASK_ARGUMENTS, 'request_spec'),
+    'nova.conductor.tasks.live_migrate:LiveMigrationTask.__init__': (
+        *TASK_ARGUMENTS, 'compute_rpcapi', 'servicegroup_api', 'query_client', 'report_client',
+        'request_spec'),
+    'nova.conductor.tasks.live_migrate:LiveMigrationTask._find_destination': ('self',),
     'nova.compute.api:API.live_migrate': None,
     'nova.compute.api:API.live_migrate_abort': None,
 }
+
+
+CHILD = 'kronos_nova.plugin.cycle'
 
 
 class KronosConductorManager(manager.ConductorManager):
@@ -73,11 +75,6 @@ class KronosConductorManager(manager.ConductorManager):
         self.kronos.stop()
         super().graceful_shutdown(*args, **kwargs)
 
-    @periodic_task.periodic_task(spacing=reconciling.BEAT_SECONDS, run_immediately=True)
-    def kronos_reconcile(self, context):
-        """Put right what moves left behind."""
-        self.kronos.reconcile()
-
 
 @profiler.trace_cls('rpc')
 class KronosComputeTaskManager(manager.ComputeTaskManager):
@@ -92,7 +89,7 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
         return live_migration.AtomicLiveMigrationTask(
             context, instance, destination, block_migration, disk_over_commit, migration,
             self.compute_rpcapi, self.servicegroup_api, self.query_client, self.report_client,
-            request_spec, placement=placement.client(), tasks=_tasks())
+            request_spec, placement=placement.client())
 
     def _is_atomic(self, context):
         wanted = CONF.kronos.atomic_moves
@@ -122,16 +119,6 @@ def _journal():
     return journal.Journal(_database(), f'{CONF.host}:{os.getpid()}')
 
 
-@functools.cache
-def _incarnation(pid):
-    """A name that no later process has: in a container the pid comes again after a restart."""
-    return f'{CONF.host}:{pid}:{uuidutils.generate_uuid()[:8]}'
-
-
-def _tasks():
-    return tasks.Tasks(_database(), _incarnation(os.getpid()), timeutils.utcnow)
-
-
 class Kronos:
     """Kronos in one conductor worker: made on the first tick, when the worker has forked.
 
@@ -140,9 +127,9 @@ class Kronos:
 
     def __init__(self, conf):
         self.conf = conf
-        self._dispatch = self._execution = self._planning = self._reconciling = None
+        self._dispatch = self._execution = self._planning = None
         self._is_stopping = False
-        self._said = {}
+        self._guard = guard.Guard()
         self._next_execution = 0.0
 
     def execute(self):
@@ -150,38 +137,16 @@ class Kronos:
         now = timeutils.now()
         if now >= self._next_execution and self._is_wanted():
             self._next_execution = now + self.conf.kronos_executor.poll_interval
-            self._guarded('executor', self._execute)
+            self._guard.run('executor', self._execute)
 
     def plan(self):
         if self._is_wanted():
-            self._guarded('planner', self._plan)
-
-    def reconcile(self):
-        if self.conf.kronos.atomic_moves != 'off' and self.conf.api_database.connection:
-            self._guarded('reconciler', self._reconcile)
+            self._guard.run('planner', self._plan)
 
     def _is_wanted(self):
         """A conductor of a cell cannot see the whole cloud: it leaves all this to the others."""
         return bool(self.conf.kronos.automation != 'off' and self.conf.api_database.connection
-                    and not self._is_stopping)
-
-    def _guarded(self, part, work):
-        try:
-            work()
-        except (exception.KronosException, db_exc.DBError) as e:
-            self._say(part, str(e))
-        else:
-            self._say(part, None)
-
-    def _say(self, part, problem):
-        """Log a problem when it appears and when it is gone, not every second."""
-        if problem == self._said.get(part):
-            return
-        if problem:
-            LOG.error('The %s of Kronos waits until this is mended: %s', part, problem)
-        elif self._said.get(part):
-            LOG.info('The %s of Kronos goes on.', part)
-        self._said[part] = problem
+                    and self.conf.kronos.run_in == 'conductor' and not self._is_stopping)
 
     def _execute(self):
         if self._execution is None:
@@ -193,31 +158,24 @@ class Kronos:
         database = _database()
         migrate.check(database.engine, migrate.CONTROL)
         means = service.Means(
-            journal=_journal(), cooldowns=memory.Cooldowns(database),
-            transports=broker.Transports(self.conf), options=Options.from_conf(self.conf),
+            conf=self.conf, journal=_journal(), cooldowns=memory.Cooldowns(database),
+            transports=broker.Transports(self.conf),
             aggregates=tuple(planning.scopes(self.conf)), utcnow=timeutils.utcnow)
         self._dispatch = service.DispatchService(means)
-        self._execution = service.ExecutionService(
-            means, compute_api.InProcessComputeApi(), self.conf.kronos_executor.worker_threads)
+        self._execution = service.ExecutionService(means, compute_api.InProcessComputeApi())
 
     def stop(self):
         """Let other workers have what this one has under way."""
         self._is_stopping = True
+        if self._planning is not None:
+            self._guard.run('planner', self._planning.stop)
         if self._execution is not None:
-            self._guarded('executor', self._stop_services)
+            self._guard.run('executor', self._stop_services)
 
     def _stop_services(self):
         self._execution.stop_taking()
         self._execution.retire()
         self._dispatch.stop()
-
-    def _reconcile(self):
-        if self._reconciling is None:
-            migrate.check(_database().engine, migrate.CONTROL)
-            self._reconciling = reconciling.Reconciling(
-                self.conf, placement.client(), repairs.Repairs(_database(), timeutils.utcnow),
-                _tasks())
-        self._reconciling.tick()
 
     def _plan(self):
         if self._planning is None:
@@ -227,13 +185,11 @@ class Kronos:
     def _make_planning(self):
         """:raises ConfigurationError: an operator has to mend something first"""
         conf = self.conf
-        if not planning.scopes(conf):
-            raise exception.ConfigurationError(
-                what='[kronos] aggregates', problem='no aggregate is in scope',
-                remedy='Name the aggregates to balance, or set include_unassigned_hosts.')
+        planning.refuse_empty_scope(conf)
         loader.load(conf.kronos.policies_file)
         migrate.check(_database().engine, migrate.CONTROL)
         worker = f'{conf.host}:{os.getpid()}'
         return planning.Planning(
             conf, locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path, worker),
-            memory.Cycles(_database()), worker, timeutils.utcnow, sys.argv[1:])
+            memory.Cycles(_database()), worker, timeutils.utcnow,
+            planning.Command(CHILD, sys.argv[1:]))

@@ -60,7 +60,7 @@ class BrokerTest(testtools.TestCase):
         self.broker = self.useFixture(Broker())
         self.conf = self.broker.conf
         self.courier = broker.Courier(self.transports())
-        self.announcer = broker.Announcer(self.transports(), 'one', 2)
+        self.announcer = broker.Announcer(self.transports(), 'one')
 
     def transports(self):
         made = broker.Transports(self.conf)
@@ -115,8 +115,8 @@ class BrokerTest(testtools.TestCase):
             FAILED, uuid='to be tried again', state=moves.PLANNED, finished_at=None))
         self.announcer.announce(FAILED)
         self.announcer._to('gpu').info({}, messages.FAILED, {
-            **messages.result(FAILED, 2)[1], 'version': '1.9', 'move_uuid': 'newer minor'})
+            **messages.result(FAILED)[1], 'version': '1.9', 'move_uuid': 'newer minor'})
         self.announcer._to('gpu').info({}, messages.FAILED, {
-            **messages.result(FAILED, 2)[1], 'version': '2.0', 'move_uuid': 'newer major'})
+            **messages.result(FAILED)[1], 'version': '2.0', 'move_uuid': 'newer major'})
         self.assert_silence(queue.Queue())
         self.assertEqual(['move', 'newer minor'], sorted([*told[0].queue, *told[1].queue]))

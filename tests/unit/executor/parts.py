@@ -26,7 +26,7 @@ class Worker:
         self.journal = journal
         self.is_heard = is_heard
         self.announced = []
-        self.settlement = settlement.Settlement(journal, cooldowns, options.quarantine, utcnow)
+        self.settlement = settlement.Settlement(journal, cooldowns, options, utcnow)
         self.runner = runner.Runner(journal, compute, self._announce, options, utcnow)
         self.executor = executor.Executor(journal, self.runner, InlinePool(), options, utcnow)
         self.dispatcher = dispatcher.Dispatcher(journal, self, self.settlement, cooldowns, options,

@@ -5,17 +5,18 @@ take turns with every RPC that the conductor serves, whatever its concurrency mo
 interpreter of its own, gives its memory back when it ends, and takes nothing down when it dies.
 """
 
+import dataclasses
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 
 from oslo_log import log as logging
 
+from kronos_nova import exception
 from kronos_nova.objects import snapshot
 
 LOG = logging.getLogger(__name__)
-
-CHILD = 'kronos_nova.plugin.cycle'
 
 
 def scopes(conf):
@@ -24,21 +25,38 @@ def scopes(conf):
     return [*dict.fromkeys(conf.kronos.aggregates), *pool]
 
 
+def refuse_empty_scope(conf):
+    """:raises ConfigurationError: there is nothing to plan for"""
+    if not scopes(conf):
+        raise exception.ConfigurationError(
+            what='[kronos] aggregates', problem='no aggregate is in scope',
+            remedy='Name the aggregates to balance, or set include_unassigned_hosts.')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Command:
+    """How to start a child: its module, and the command line that gave this process its
+    configuration."""
+
+    module: str
+    arguments: Sequence[str]
+
+
 class Planning:
     """One worker's part in planning: at most one child at a time, under the locks of what it plans.
 
     :param locks: kronos_nova.engine.locks.AggregateLocks
     :param cycles: kronos_nova.db.memory.Cycles
-    :param arguments: the command line that gave this process its configuration
+    :param command: Command of the child
     """
 
-    def __init__(self, conf, locks, cycles, worker, utcnow, arguments):
+    def __init__(self, conf, locks, cycles, worker, utcnow, command):
         self.conf = conf
         self.locks = locks
         self.cycles = cycles
         self.worker = worker
         self.utcnow = utcnow
-        self.arguments = arguments
+        self.command = command
         self.child = None
 
     def tick(self):
@@ -49,8 +67,6 @@ class Planning:
             due = [scope for scope in scopes(self.conf) if self._is_ours(scope)]
             if due:
                 self.child = self._start(due)
-            else:
-                self.locks.release_all()
 
     def stop(self):
         if self.child is not None:
@@ -62,11 +78,15 @@ class Planning:
         """Whether it is time for the aggregate and nobody else is at it."""
         if not self.locks.acquire(scope):
             return False
-        return self.cycles.begin(scope, self.worker, self.utcnow(),
-                                 self.conf.kronos.evaluation_interval)
+        if self.cycles.begin(scope, self.worker, self.utcnow(),
+                             self.conf.kronos.evaluation_interval):
+            return True
+        self.locks.release(scope)
+        return False
 
     def _start(self, due):
-        command = [sys.executable, '-m', CHILD, '--scopes', *due, '--', *self.arguments]
+        command = [sys.executable, '-m', self.command.module, '--scopes', *due, '--',
+                   *self.command.arguments]
         # The child is no server: it needs none of the green threads that this process may have.
         environment = {**os.environ, 'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1'}
         LOG.debug('Planning %s', ', '.join(due))

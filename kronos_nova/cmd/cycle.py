@@ -1,0 +1,20 @@
+"""One cycle in a process of its own, started by kronos-engine; see kronos_nova.engine.child."""
+
+import sys
+
+from kronos_nova.cmd import daemon
+from kronos_nova.engine import child
+from kronos_nova.inventory.connection import connect
+from kronos_nova.inventory.openstack import OpenStackInventory
+
+
+def main(argv=None):
+    """:returns: the exit status"""
+    args = child.parse(__spec__.name, argv)
+    may_write = child.become()
+    conf = daemon.load_config('kronos-engine', args.arguments)
+    return child.run(conf, lambda: OpenStackInventory(connect(conf)), args.scopes, may_write)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

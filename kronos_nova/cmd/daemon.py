@@ -1,0 +1,130 @@
+"""What the daemons share: configuration, and a process that ticks until it is told to end.
+
+Signals: SIGTERM ends in an orderly way, a second one at once; SIGHUP reads the options that are
+mutable again. Policies are read again with every cycle.
+"""
+
+from oslo_service import backend  # isort: skip
+
+backend.init_backend(backend.BackendType.THREADING)  # before oslo.messaging takes eventlet's
+
+# ruff: noqa: E402
+import os
+import socket
+import threading
+
+import cotyledon
+import oslo_messaging as messaging
+from oslo_config import cfg
+from oslo_log import log as logging
+from oslo_utils import timeutils
+
+from kronos_nova import conf as kronos_conf
+from kronos_nova import exception
+from kronos_nova.db import engine as db_engine
+from kronos_nova.db import journal
+from kronos_nova.db import memory
+from kronos_nova.db import migrate
+from kronos_nova.engine import guard
+from kronos_nova.executor import broker
+from kronos_nova.executor import service
+
+LOG = logging.getLogger(__name__)
+
+CONTROL_EXCHANGE = 'nova'
+"""Nova's own, so that a conductor and a daemon find each other."""
+
+LAST_SECONDS = 30
+"""What ending may take beyond ``drain_timeout``."""
+
+
+def load_config(prog, arguments):
+    """Nova's configuration.
+
+    The process-wide one: oslo.messaging reads some of its options from no other.
+
+    :param arguments: the command line
+    """
+    conf = cfg.CONF
+    logging.register_options(conf)
+    kronos_conf.register_opts(conf)
+    messaging.set_transport_defaults(CONTROL_EXCHANGE)
+    conf(arguments, project='nova', prog=prog)
+    logging.setup(conf, 'kronos')
+    return conf
+
+
+def refuse_unless_wanted(conf):
+    """:raises ConfigurationError: all of this is the conductors'"""
+    if conf.kronos.run_in != 'daemons':
+        raise exception.ConfigurationError(
+            what='[kronos] run_in', problem=f'is {conf.kronos.run_in}',
+            remedy='Set it to "daemons", here and in the nova.conf of every conductor, and restart '
+                   'those.')
+
+
+def make_means(conf, aggregates):
+    """What the services of a daemon need, made after it has forked.
+
+    :raises DatabaseVersionError: the control database is not what this code needs
+    """
+    engine = db_engine.control_engine(conf)
+    migrate.check(engine, migrate.CONTROL)
+    database = db_engine.Database(engine)
+    return service.Means(
+        conf=conf, journal=journal.Journal(database, worker_name()),
+        cooldowns=memory.Cooldowns(database), transports=broker.Transports(conf),
+        aggregates=tuple(aggregates), utcnow=timeutils.utcnow)
+
+
+def worker_name():
+    return f'{socket.gethostname()}:{os.getpid()}'
+
+
+class Daemon(cotyledon.Service):
+    """A process that ticks.
+
+    :param make_parts: called after the fork; gives an object with ``tick()`` and ``drain()``, each
+        told by exceptions what cannot be done now
+    """
+
+    def __init__(self, worker_id, conf, name, make_parts):
+        super().__init__(worker_id)
+        self.name = name
+        self._conf = conf
+        self._make_parts = make_parts
+        self._parts = None
+        self._guard = guard.Guard()
+        self._ending, self._ended = threading.Event(), threading.Event()
+
+    def run(self):
+        try:
+            while not self._ending.is_set():
+                self._guard.run(self.name, self._tick)
+                self._ending.wait(self._conf.kronos_executor.poll_interval)
+            if self._parts is not None:
+                self._guard.run(self.name, self._parts.drain)
+        finally:
+            self._ended.set()
+
+    def _tick(self):
+        if self._parts is None:
+            self._parts = self._make_parts()
+        self._parts.tick()
+
+    def terminate(self):
+        LOG.info('%s ends', self.name)
+        self._ending.set()
+        self._ended.wait()
+
+    def reload(self):
+        LOG.info('%s reads its configuration again', self.name)
+        self._conf.mutate_config_files()
+
+
+def serve(conf, name, make_parts):
+    """Run a daemon until it is told to end."""
+    manager = cotyledon.ServiceManager(
+        graceful_shutdown_timeout=int(conf.kronos_executor.drain_timeout) + LAST_SECONDS)
+    manager.add(Daemon, workers=1, args=(conf, name, make_parts))
+    manager.run()

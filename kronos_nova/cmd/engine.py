@@ -1,0 +1,60 @@
+"""``kronos-engine``: plans outside Nova, and sends out what was planned."""
+
+import sys
+
+from oslo_config import cfg
+from oslo_utils import timeutils
+
+from kronos_nova import exception
+from kronos_nova.cmd import daemon
+from kronos_nova.db import memory
+from kronos_nova.engine import locks
+from kronos_nova.engine import planning
+from kronos_nova.executor import service
+from kronos_nova.inventory import connection
+from kronos_nova.policies import loader
+
+NAME = 'kronos-engine'
+CHILD = 'kronos_nova.cmd.cycle'
+
+
+class Engine:
+    """Planning in child processes, and the dispatch of what they planned."""
+
+    def __init__(self, conf, arguments):
+        means = daemon.make_means(conf, planning.scopes(conf))
+        worker = daemon.worker_name()
+        self._planning = planning.Planning(
+            conf, locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path, worker),
+            memory.Cycles(means.journal.database), worker, timeutils.utcnow,
+            planning.Command(CHILD, arguments))
+        self._dispatch = service.DispatchService(means)
+
+    def tick(self):
+        self._planning.tick()
+        self._dispatch.tick()
+
+    def drain(self):
+        self._planning.stop()
+        self._dispatch.stop()
+
+
+def check(conf):
+    """:raises ConfigurationError: an operator has to mend something first"""
+    daemon.refuse_unless_wanted(conf)
+    planning.refuse_empty_scope(conf)
+    loader.load(conf.kronos.policies_file)
+    connection.connect(conf)
+
+
+def main(argv=None):
+    """:returns: the exit status: 0 told to end, 1 the configuration does not do"""
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        conf = daemon.load_config(NAME, arguments)
+        check(conf)
+    except (exception.KronosException, cfg.Error) as error:
+        print(f'{NAME}: {error}', file=sys.stderr)
+        return 1
+    daemon.serve(conf, NAME, lambda: Engine(conf, arguments))
+    return 0

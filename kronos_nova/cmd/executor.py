@@ -1,0 +1,73 @@
+"""``kronos-executor``: carries moves out through Nova's public API."""
+
+import sys
+import time
+
+from oslo_config import cfg
+
+from kronos_nova import exception
+from kronos_nova.cmd import daemon
+from kronos_nova.executor import service
+from kronos_nova.executor.openstack import OpenStackComputeApi
+from kronos_nova.inventory import connection
+from kronos_nova.objects import snapshot
+
+NAME = 'kronos-executor'
+
+CLI_OPTS = [
+    cfg.MultiStrOpt('aggregate', default=[], metavar='NAME',
+                    help='Carry out the moves of this host aggregate; may be repeated.'),
+    cfg.BoolOpt('unassigned', default=False,
+                help='Carry out the moves of the hosts that are in no aggregate.'),
+]
+
+
+class ExecutorParts:
+    """Takes moves on, and sends out those whose next try is due."""
+
+    def __init__(self, conf):
+        self._conf = conf
+        means = daemon.make_means(conf, aggregates(conf))
+        self._dispatch = service.DispatchService(means, listens=False)
+        self._execution = service.ExecutionService(
+            means, OpenStackComputeApi(connection.connect(conf)))
+
+    def tick(self):
+        self._dispatch.tick()
+        self._execution.tick()
+
+    def drain(self):
+        """Watch what is under way for a while, then leave it to others."""
+        self._execution.stop_taking()
+        deadline = time.monotonic() + self._conf.kronos_executor.drain_timeout
+        while self._execution.tick(adopts=False) and time.monotonic() < deadline:
+            time.sleep(self._conf.kronos_executor.poll_interval)
+        self._execution.retire()
+
+
+def aggregates(conf):
+    pool = [snapshot.UNASSIGNED] if conf.unassigned else []
+    return [*dict.fromkeys(conf.aggregate), *pool]
+
+
+def check(conf):
+    """:raises ConfigurationError: an operator has to mend something first"""
+    daemon.refuse_unless_wanted(conf)
+    if not aggregates(conf):
+        raise exception.ConfigurationError(
+            what='the command line', problem='says of no aggregate that its moves are to be '
+            'carried out', remedy='Give --aggregate NAME or --unassigned.')
+    connection.connect(conf)
+
+
+def main(argv=None):
+    """:returns: the exit status: 0 told to end, 1 the configuration does not do"""
+    cfg.CONF.register_cli_opts(CLI_OPTS)
+    try:
+        conf = daemon.load_config(NAME, sys.argv[1:] if argv is None else argv)
+        check(conf)
+    except (exception.KronosException, cfg.Error) as error:
+        print(f'{NAME}: {error}', file=sys.stderr)
+        return 1
+    daemon.serve(conf, NAME, lambda: ExecutorParts(conf))
+    return 0

@@ -1,0 +1,90 @@
+"""One cycle in a process of its own, for the service that started it.
+
+Exit status: 0 the cycle was carried through, whatever it found; 1 it was not, and the log says why.
+"""
+
+import argparse
+import ctypes
+import dataclasses
+import os
+import signal
+import socket
+import sys
+
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
+from oslo_utils import timeutils
+
+from kronos_nova import exception
+from kronos_nova.db import engine as db_engine
+from kronos_nova.db import journal
+from kronos_nova.db import memory
+from kronos_nova.engine import cycle
+from kronos_nova.engine import options
+from kronos_nova.metrics import prometheus
+from kronos_nova.objects import snapshot
+from kronos_nova.policies import loader
+
+LOG = logging.getLogger(__name__)
+
+NICENESS = 10
+"""A cycle may take its time; the service that started it may not."""
+
+PR_SET_PDEATHSIG = 1
+
+
+def parse(prog, argv):
+    """Arguments as :class:`kronos_nova.engine.planning.Planning` gives them: ``scopes``, and the
+    ``arguments`` that lead to the configuration."""
+    parser = argparse.ArgumentParser(prog=prog)
+    parser.add_argument('--scopes', nargs='+', required=True)
+    parser.add_argument('arguments', nargs='*')
+    return parser.parse_args(argv)
+
+
+def become():
+    """Be a modest child: end with the parent, and let others go first.
+
+    :returns: a callable that tells whether the parent still lives
+    """
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        sys.exit(1)
+    os.nice(NICENESS)
+    return lambda: os.getppid() == parent
+
+
+def run(conf, make_inventory, scopes, may_write):
+    """Evaluate some of the aggregates in scope.
+
+    :param make_inventory: gives the InventorySource
+    :returns: the exit status
+    """
+    try:
+        database = db_engine.Database(db_engine.control_engine(conf))
+        make_cycle(conf, database, make_inventory(), scopes, may_write).run()
+    except exception.KronosException as e:
+        LOG.error('Nothing was planned for %s: %s', ', '.join(scopes), e)
+        return 1
+    except db_exc.DBError as e:
+        LOG.error('Nothing was planned for %s: a database does not answer: %s', ', '.join(scopes),
+                  e)
+        return 1
+    return 0
+
+
+def make_cycle(conf, database, inventory, scopes, may_write):
+    """
+    :raises ConfigurationError: options or policies are wrong
+    """
+    ports = cycle.Ports(
+        inventory=inventory, metrics=prometheus.from_conf(conf),
+        journal=journal.Journal(database, f'{socket.gethostname()}:{os.getpid()}'),
+        cooldowns=memory.Cooldowns(database), cycles=memory.Cycles(database),
+        scores=memory.Scores(database))
+    chosen = dataclasses.replace(
+        options.from_conf(conf), include_unassigned_hosts=snapshot.UNASSIGNED in scopes,
+        aggregates=tuple(scope for scope in scopes if scope != snapshot.UNASSIGNED))
+    return cycle.Cycle(ports, loader.load(conf.kronos.policies_file), chosen,
+                       cycle.Rules.from_conf(conf), timeutils.utcnow, may_write)

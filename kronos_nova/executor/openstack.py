@@ -1,0 +1,161 @@
+"""The executor's port to Nova by its public API, for what runs outside Nova."""
+
+import contextlib
+import datetime
+
+import openstack
+from keystoneauth1 import exceptions as ks_exc
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.executor import compute
+from kronos_nova.objects import snapshot
+
+LOG = logging.getLogger(__name__)
+
+# 2.59 gives migrations their uuid, 2.65 aborts queued ones, 2.84 tells why an event failed.
+VERSION = '2.84'
+
+CLOCK_SLACK = datetime.timedelta(seconds=5)
+"""By how much Nova's clock may be behind ours when a migration is told by its time."""
+
+NOT_FOUND = 404
+ABOUT_US = (401, 403, 408, 413, 429)
+"""Answers that say nothing about the instance."""
+
+
+class OpenStackComputeApi:
+    """ComputeApi over the public API.
+
+    :param connection: openstack.connection.Connection of an administrator
+    """
+
+    def __init__(self, connection):
+        self._connection = connection
+
+    def instance(self, uuid):
+        answer = self._get(uuid, f'/servers/{uuid}')
+        if answer is None:
+            return None
+        server = answer['server']
+        return compute.InstanceState(
+            host=server['OS-EXT-SRV-ATTR:host'], status=server['status'],
+            task_state=server['OS-EXT-STS:task_state'], locked=server['locked'])
+
+    def service(self, host):
+        found = self._get(host, f'/os-services?binary=nova-compute&host={host}')['services']
+        if not found:
+            return None
+        return snapshot.Service(
+            state=found[0]['state'], status=found[0]['status'],
+            forced_down=found[0]['forced_down'], disabled_reason=found[0]['disabled_reason'])
+
+    def live_migrate(self, move):
+        # Not sent twice: where the first one arrived, Nova would refuse the second.
+        answer = self._request(
+            move.instance_uuid, 'POST', f'/servers/{move.instance_uuid}/action',
+            json={'os-migrateLive': {'host': move.destination, 'block_migration': 'auto'}},
+            headers={'X-OpenStack-Request-ID': f'req-{move.uuid}'},
+            connect_retries=0, status_code_retries=0)
+        if answer.status_code >= 400:
+            raise exception.PreFlightError(instance=move.instance_uuid,
+                                           reason=f'Nova refused: {_message(answer)}')
+
+    def migration(self, move):
+        found = self._migration(move)
+        if found is None:
+            return None
+        progress = self._progress(move, found)
+        return compute.MigrationState(
+            uuid=found['uuid'], status=found['status'], was_started=found['dest_node'] is not None,
+            fault=self._fault(move) if found['status'] in compute.FAILED else '',
+            memory_total=progress.get('memory_total_bytes'),
+            memory_remaining=progress.get('memory_remaining_bytes'))
+
+    def abort(self, move):
+        self._act_on_migration(move, 'DELETE', '')
+
+    def force_complete(self, move):
+        self._act_on_migration(move, 'POST', '/action', json={'force_complete': None})
+
+    def _act_on_migration(self, move, method, path, **kwargs):
+        found = self._migration(move)
+        if found is None:
+            return
+        answer = self._request(
+            move.instance_uuid, method,
+            f'/servers/{move.instance_uuid}/migrations/{found["id"]}{path}', **kwargs)
+        if answer.status_code >= 400:
+            LOG.debug('%s migration %s%s: %s', method, found['uuid'], path, _message(answer))
+
+    def _migration(self, move):
+        """The oldest live migration of the instance since it was asked for: Nova lets only one run
+        at a time, so a later one cannot be ours."""
+        listed = self._get(move.instance_uuid, '/os-migrations?migration_type=live-migration&'
+                                               f'instance_uuid={move.instance_uuid}')['migrations']
+        if move.migration_uuid:
+            listed = [each for each in listed if each['uuid'] == move.migration_uuid]
+        else:
+            since = (move.requested_at - CLOCK_SLACK).isoformat()
+            listed = [each for each in listed if each['created_at'] >= since]
+        return min(listed, key=lambda each: each['id'], default=None)
+
+    def _progress(self, move, migration):
+        """Bytes of memory, of a migration that is under way."""
+        if migration['status'] in (*compute.SUCCEEDED, *compute.FAILED):
+            return {}
+        answer = self._get(move.instance_uuid,
+                           f'/servers/{move.instance_uuid}/migrations/{migration["id"]}')
+        return answer['migration'] if answer else {}
+
+    def _fault(self, move):
+        """What went wrong with the newest live migration, in Nova's words."""
+        path = f'/servers/{move.instance_uuid}/os-instance-actions'
+        actions = (self._get(move.instance_uuid, path) or {}).get('instanceActions', ())
+        asked = [each for each in actions if each['action'] == 'live-migration']
+        if not asked:
+            return ''
+        newest = max(asked, key=lambda each: each['start_time'])
+        found = self._get(move.instance_uuid, f'{path}/{newest["request_id"]}')
+        events = found['instanceAction']['events'] if found else ()
+        return next((event['details'] for event in events if event.get('details')), '')
+
+    def _get(self, what, path):
+        """The JSON of an answer, or None where there is no such thing."""
+        answer = self._request(what, 'GET', path)
+        if answer.status_code == NOT_FOUND:
+            return None
+        if answer.status_code >= 400:
+            raise _silent(what, f'{answer.status_code} {_message(answer)}')
+        return answer.json()
+
+    def _request(self, what, method, path, **kwargs):
+        """An answer that is about what was asked for.
+
+        :raises NovaClientError: there is none, or it is about us or about Nova
+        """
+        with _answered(what):
+            answer = self._connection.compute.request(path, method, microversion=VERSION,
+                                                      raise_exc=False, **kwargs)
+        if answer.status_code >= 500 or answer.status_code in ABOUT_US:
+            raise _silent(what, f'{answer.status_code} {_message(answer)}')
+        return answer
+
+
+def _message(answer):
+    try:
+        return next(iter(answer.json().values()))['message']
+    except (ValueError, AttributeError, StopIteration, KeyError, TypeError):
+        return answer.reason
+
+
+def _silent(what, why):
+    return exception.NovaClientError(instance=what, reason=f'Nova did not answer: {why}')
+
+
+@contextlib.contextmanager
+def _answered(what):
+    try:
+        yield
+    except (openstack.exceptions.SDKException, ks_exc.ClientException) as e:
+        raise _silent(what, ' '.join(str(e).split())) from e

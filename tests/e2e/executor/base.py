@@ -1,0 +1,177 @@
+"""A cloud whose plans are written by the test, and what has to be true once they have ended."""
+
+import contextlib
+import datetime
+import os
+import time
+
+import testtools
+from oslo_utils import timeutils
+
+from kronos_nova.db import engine as db_engine
+from kronos_nova.db import journal as db_journal
+from kronos_nova.db import memory
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects import snapshot
+from tests.e2e import box
+from tests.e2e.box.processes import wait_for
+from tests.e2e.executor import history
+
+MOVES = int(os.environ.get('KRONOS_E2E_MOVES', 100))
+CRASHES = int(os.environ.get('KRONOS_E2E_CRASHES', 50))
+"""How many moves and crashes the longest of these tests have."""
+
+CAPS = moves.Caps(total=6, per_source=2, per_destination=2)
+EXECUTOR = {
+    'max_concurrent_migrations': CAPS.total, 'max_concurrent_per_source': CAPS.per_source,
+    'max_concurrent_per_destination': CAPS.per_destination, 'poll_interval': 0.5,
+    'retry_interval': 2, 'max_retries': 2, 'request_grace': 30, 'message_grace': 5,
+    'worker_timeout': 10, 'migration_timeout': 120}
+
+
+def planned(uuid, source, destination, order, depends_on=()):
+    return plans.Move(order=order, phase=plans.SPREAD, instance_uuid=uuid, source=source,
+                      destination=destination, memory_mb=64, combined_after=0.0,
+                      reason='the test wants it', depends_on=depends_on)
+
+
+class ExecutorTestCase(testtools.TestCase):
+    """``cloud`` runs for all tests of a class; its conductors have nothing to plan."""
+
+    computes, conductors, workers = 4, 1, 2
+    executor = {}
+    nova_conf = {}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cloud = box.Cloud(box.Settings(
+            computes=cls.computes, conductors=cls.conductors, conductor_workers=cls.workers,
+            kronos=True, migration_seconds=1.0, vcpus=64, nova_conf={
+                'DEFAULT': {'max_concurrent_live_migrations': CAPS.per_source},
+                'kronos': {'automation': 'auto', 'include_unassigned_hosts': True,
+                           'policies_file': '/nonexistent', 'instance_quarantine_seconds': 3600},
+                'kronos_executor': {**EXECUTOR, **cls.executor}, **cls.nova_conf}))
+        try:
+            cls.cloud.start()
+            cls.cloud.client.create_flavor('m1.small', vcpus=1, ram=64)
+            cls.database = db_engine.Database(
+                db_engine.create_engine(cls.cloud.database.url('kronos')))
+        except BaseException:
+            cls.cloud.stop()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.database.engine.dispose()
+        cls.cloud.stop()
+        super().tearDownClass()
+
+    def setUp(self):
+        super().setUp()
+        self.journal = db_journal.Journal(self.database, 'tester')
+        self.cooldowns = memory.Cooldowns(self.database)
+        self.hosts = sorted(self.cloud.settings.hosts())
+        self.orders(default={'seconds': 1.0})
+        self.addCleanup(self._end_open_plans)
+
+    def orders(self, **faults):
+        """How live migrations go from now on."""
+        self.cloud.nova.set_faults(faults)
+
+    def boot(self, count, host=None):
+        """Servers, spread over the hosts in turn or all on one; [(uuid, host)]."""
+        hosts = [host or self.hosts[number % len(self.hosts)] for number in range(count)]
+        uuids = [self.cloud.client.create(self.cloud.image, host=each) for each in hosts]
+        self.cloud.client.wait_active(uuids, 60 + 5 * count)
+        self.addCleanup(self._delete, uuids)
+        return list(zip(uuids, hosts, strict=True))
+
+    def _delete(self, uuids):
+        for uuid in uuids:
+            with contextlib.suppress(Exception):
+                self.cloud.client.delete(uuid)
+        wait_for(lambda: not set(uuids) & {s['id'] for s in self.cloud.client.servers()}, 120,
+                 'the servers are not gone', interval=0.5)
+
+    def _end_open_plans(self):
+        for move in self.journal.moves(states=(moves.PLANNED, *moves.IN_FLIGHT)):
+            with contextlib.suppress(Exception):
+                self.journal.request_abort(move.uuid)
+        self.wait_ended(60)
+
+    def round_robin(self, servers):
+        """Moves of every server to the next host."""
+        following = dict(zip(self.hosts, [*self.hosts[1:], self.hosts[0]], strict=True))
+        return [planned(uuid, host, following[host], order)
+                for order, (uuid, host) in enumerate(servers, 1)]
+
+    def start(self, chosen, stagger=0.0, age=1800):
+        """Let a plan of these moves run; its uuid."""
+        report = plans.AggregateReport(
+            name=snapshot.UNASSIGNED, outcome=plans.PLANNED, mode='spread', planner='test',
+            combined_before=1.0, combined_after=0.0, moves=tuple(chosen))
+        now = timeutils.utcnow()
+        return self.journal.record_plan(report, plans.EXECUTING, now,
+                                        now + datetime.timedelta(seconds=age), stagger)
+
+    def wait_ended(self, timeout):
+        """Wait until no plan is open."""
+        wait_for(lambda: not self.journal.aggregates_with_open_plans(), timeout,
+                 lambda: 'moves have not ended: ' + '; '.join(
+                     f'{m.instance_uuid} {m.state} {m.owner} {m.error}'
+                     for m in self.journal.moves(states=(moves.PLANNED, *moves.IN_FLIGHT))),
+                 interval=0.5)
+
+    def carry_out(self, chosen, timeout=180, **options):
+        """Run a plan to its end; its MoveRecords in order."""
+        uuid = self.start(chosen, **options)
+        self.wait_ended(timeout)
+        return self.journal.moves(uuid)
+
+    def wait_state(self, move_uuid, state, timeout=60):
+        return wait_for(lambda: self.journal.move(move_uuid).state == state, timeout,
+                        lambda: f'it is {self.journal.move(move_uuid)}', interval=0.2)
+
+    # -- what has to be true
+
+    def assert_well_done(self, done):
+        """Every move completed at its first try; Nova has one migration for each."""
+        self.assertEqual({moves.COMPLETED}, {move.state for move in done},
+                         [(m.state, m.error) for m in done if m.state != moves.COMPLETED])
+        self.assert_asked_once_a_try(done)
+        self.assert_allocations_exact()
+
+    def assert_asked_once_a_try(self, done):
+        """Nova has for an instance no more migrations than the journal has requests, and every one
+        of the journal's migrations is among them."""
+        for move in done:
+            asked = history.requests(self.journal.events(move.uuid))
+            ours = self.cloud.client.migrations(instance_uuid=move.instance_uuid)
+            self.assertLessEqual(len(ours), asked, f'{move}: {ours}')
+            if move.migration_uuid:
+                self.assertIn(move.migration_uuid, {each['uuid'] for each in ours})
+
+    def assert_caps_kept(self, done, caps=CAPS):
+        events = {move.uuid: self.journal.events(move.uuid) for move in done}
+        self.assertEqual([], history.cap_violations(done, events, caps))
+
+    def assert_in_order(self, done, caps=CAPS):
+        events = {move.uuid: self.journal.events(move.uuid) for move in done}
+        self.assertEqual([], history.overtakings(done, events, caps))
+
+    def assert_allocations_exact(self, timeout=30):
+        """Each instance holds one allocation where it runs; no migration holds any."""
+        def wrong():
+            servers = self.cloud.client.servers()
+            expected = {s['id']: [s['OS-EXT-SRV-ATTR:host']] for s in servers}
+            held = self.cloud.client.consumers()
+            return {consumer: (expected.get(consumer), held.get(consumer))
+                    for consumer in {*expected, *held}
+                    if expected.get(consumer) != held.get(consumer)}
+        deadline = time.monotonic() + timeout
+        while found := wrong():
+            if time.monotonic() > deadline:
+                self.fail(f'consumer: (where it is, what it holds): {found}')
+            time.sleep(1)
