@@ -15,6 +15,7 @@ from rich.console import Console
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.engine import options as engine_options
+from kronos_nova.planners import registry
 from kronos_nova.record import html
 from kronos_nova.record import render
 from kronos_nova.record import replay
@@ -53,7 +54,7 @@ def main(argv=None) -> int:
     gc.disable()  # large trees of values without cycles
     try:
         options, durations = _configured(arguments)
-    except (cfg.Error, ValueError) as error:
+    except (cfg.Error, ValueError, exception.ConfigurationError) as error:
         return _fail(USAGE, f'configuration: {error}')
     page, day = html.Page(), []
     for folder in replay.folders(arguments.folder):
@@ -99,7 +100,10 @@ def _configured(arguments):
         options = dataclasses.replace(options, aggregates=None, include_unassigned_hosts=True)
     chosen = {name: value for name in ('spread_planner', 'pack_planner', 'budget')
               if (value := getattr(arguments, name)) is not None}
-    return dataclasses.replace(options, **chosen), replay.Durations(
+    options = dataclasses.replace(options, **chosen)
+    for planner in (options.spread_planner, options.pack_planner):
+        registry.check(planner)
+    return options, replay.Durations(
         aggregate=conf.kronos.cooldown, instance=conf.kronos.instance_cooldown,
         quarantine=conf.kronos.instance_quarantine_seconds)
 

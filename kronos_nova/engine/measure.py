@@ -77,6 +77,8 @@ def measure(feed: Feed, policies: tuple[Policy, ...], hosts: tuple[str, ...],
         try:
             readings = list(_readings(feed, policy, hosts, available, rules))
             problems = [problem for reading in readings for problem in reading.problems]
+            if problems:
+                problems += _remedies(feed, policy, hosts)
         except exception.MetricsError as error:
             problems = [str(error)]
         if problems:
@@ -93,6 +95,17 @@ def measure(feed: Feed, policies: tuple[Policy, ...], hosts: tuple[str, ...],
         policies=tuple(policy for policy, _ in good), no_data=no_data, scores=scores,
         capacity=capacity, host_scale=1.0 / sizes, warnings=tuple(warnings),
         measured=~(np.isnan(scores) | np.isnan(capacity) & wanted | np.isnan(sizes)).any(axis=1))
+
+
+def _remedies(feed, policy, hosts):
+    """How the series could be given the names of the hosts, if that is what is wrong."""
+    vector = feed.vector(policy, metrics.IMBALANCE)
+    found = labels.diagnose(vector, policy.host_label, hosts)
+    if found.proposal:
+        yield (f'{found.proposal.matches} would match with '
+               f'{found.proposal.remedy(policy.host_label)}')
+    elif found.unknown == ('',):
+        yield f'the series have no label "{policy.host_label}": see host_label'
 
 
 def _readings(feed, policy, hosts, available, rules):

@@ -121,8 +121,9 @@ class _Cycle:
         before = State(case.problem)
         if self.policies.mode == 'pack' and load.no_data:  # how full hosts are is not known
             return self.report(scope, load, plan.NO_DATA, before, before)
-        if needed.is_idle:
-            return self.report(scope, load, plan.BALANCED, before, before)
+        if needed.is_idle:  # what is not known is not balanced
+            outcome = plan.NO_DATA if load.no_data else plan.BALANCED
+            return self.report(scope, load, outcome, before, before)
         waiting = self.waiting(scope, needed)
         if waiting:
             report = self.report(scope, load, plan.COOLING, before, before)

@@ -61,7 +61,13 @@ def parse(content: bytes | str, path='policies') -> models.PolicySet:
     try:
         return models.PolicySet.model_validate(tree)
     except pydantic.ValidationError as error:
-        raise _error(path, [_line(problem, tree) for problem in error.errors()]) from error
+        found = error.errors()
+        lines = [_line(problem, tree) for problem in found]
+        if any(problem['loc'] for problem in found):  # then nobody looked at them together
+            rows = tree.get('policies')
+            rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+            lines += [f'policies: {line}' for line in models.contradictions(rows) if rows]
+        raise _error(path, lines) from error
 
 
 def _error(path, problems):

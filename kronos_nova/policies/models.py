@@ -1,5 +1,6 @@
 """The models of the policies file."""
 
+from collections.abc import Iterator
 from typing import Literal
 
 import pydantic
@@ -60,28 +61,10 @@ class PolicySet(pydantic.BaseModel):
 
     @pydantic.model_validator(mode='after')
     def _check_together(self):
-        problems = [*self._repeated(), *self._modes(), *self._weights()]
+        problems = list(contradictions([policy.model_dump() for policy in self.policies]))
         if problems:
             raise ValueError('; '.join(problems))
         return self
-
-    def _repeated(self):
-        names = [policy.name for policy in self.policies]
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated:
-            yield f'names must be unique, but are repeated: {", ".join(repeated)}'
-
-    def _modes(self):
-        if len({policy.mode for policy in self.policies}) > 1:
-            yield ('spread and pack cannot be mixed in one file: give every policy the same mode')
-
-    def _weights(self):
-        if not self.active:
-            yield 'no policy is enabled'
-            return
-        total = sum(policy.weight for policy in self.active)
-        if abs(total - 1.0) > WEIGHT_TOLERANCE:
-            yield f'the weights of the enabled policies must sum to 1, but sum to {total:g}'
 
     @property
     def active(self) -> tuple[Policy, ...]:
@@ -97,3 +80,22 @@ class PolicySet(pydantic.BaseModel):
     def budget(self) -> int:
         """Moves that a cycle may plan in an aggregate."""
         return max(policy.max_migrations_per_cycle for policy in self.active)
+
+
+def contradictions(rows: list[dict]) -> Iterator[str]:
+    """What is wrong with policies taken together, whatever is wrong with each of them.
+
+    :param rows: policies as mappings, with anything in them
+    """
+    names = [row.get('name') for row in rows if isinstance(row.get('name'), str)]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        yield f'names must be unique, but are repeated: {", ".join(repeated)}'
+    if {'spread', 'pack'} <= {str(row.get('mode')) for row in rows}:
+        yield 'spread and pack cannot be mixed in one file: give every policy the same mode'
+    weights = [row.get('weight') for row in rows if row.get('enabled', True) is True]
+    if not weights:
+        yield 'no policy is enabled'
+    elif (all(isinstance(weight, int | float) for weight in weights)
+          and not abs(sum(weights) - 1.0) <= WEIGHT_TOLERANCE):
+        yield f'the weights of the enabled policies must sum to 1, but sum to {sum(weights):g}'

@@ -46,7 +46,7 @@ class RecordedMetrics:
             for kind, option in _NEEDED.items():
                 path = self._path(policy.name, kind)
                 if getattr(policy, option) is not None and not path.is_file():
-                    problems.add(str(path.relative_to(self._folder)), '',
+                    problems.add(str(path.relative_to(self._folder)),
                                  f'is missing, and policy {policy.name} needs it')
             for kind in (*_NEEDED, metrics.VM_PROFILE):
                 self._try(policy, kind, problems)
@@ -59,7 +59,7 @@ class RecordedMetrics:
         try:
             self._read(policy.name, kind)
         except exception.MetricsNotUnderstood as error:
-            problems.add(str(path.relative_to(self._folder)), '', error.kwargs['problem'])
+            problems.add(str(path.relative_to(self._folder)), error.kwargs['problem'])
         except exception.MetricsError:  # the API's own error: a policy without data, no bad file
             return
 

@@ -14,8 +14,11 @@ class Problems:
         self._folder = folder
         self._lines = []
 
-    def add(self, file: str, path: str, problem: str):
-        self._lines.append(f'{file}: {path}: {problem}' if path else f'{file}: {problem}')
+    def add(self, place: str, problem: str):
+        """
+        :param place: file and path in it, '' for the whole folder
+        """
+        self._lines.append(f'{place}: {problem}' if place else problem)
 
     def raise_if_any(self):
         """:raises SnapshotError: something was added"""

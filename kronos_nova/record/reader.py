@@ -33,7 +33,7 @@ def read(folder) -> Recording:
     folder = pathlib.Path(folder)
     problems = Problems(folder)
     if not folder.is_dir():
-        problems.add(str(folder), '', 'is not a folder')
+        problems.add('', 'is not a folder')
         problems.raise_if_any()
     meta = _file(folder / 'meta.json', schema.Meta, problems)
     inventory = _file(folder / 'inventory.json', schema.Inventory, problems)
@@ -42,7 +42,7 @@ def read(folder) -> Recording:
         cooldowns = _file(folder / 'cooldowns.json', schema.Cooldowns, problems)
     if inventory is not None:
         for path, problem in _contradictions(inventory):
-            problems.add('inventory.json', path, problem)
+            problems.add(f'inventory.json: {path}', problem)
     problems.raise_if_any()
     return Recording(folder=folder, taken_at=meta.taken_at.timestamp(),
                      snapshot=_snapshot(meta, inventory), metrics=RecordedMetrics(folder),
@@ -55,22 +55,28 @@ def _file(path, model, problems):
     try:
         tree = pydantic_core.from_json(path.read_bytes(), allow_inf_nan=False)
     except OSError as error:
-        problems.add(path.name, '', f'cannot be read: {error.strerror}')
+        problems.add(path.name, f'cannot be read: {error.strerror}')
         return None
     except ValueError as error:
-        problems.add(path.name, '', f'is not JSON: {error}')
+        problems.add(path.name, f'is not JSON: {error}')
         return None
     try:
         return model.model_validate(tree)
     except pydantic.ValidationError as error:
         for found in error.errors():
-            problems.add(path.name, _path(found['loc']), found['msg'])
+            problems.add(f'{path.name}{_path(found["loc"])}', _message(found))
         return None
 
 
 def _path(location):
-    return ''.join(f'[{part}]' if isinstance(part, int) else f'.{part}'
-                   for part in location).lstrip('.')
+    path = ''.join(f'[{part}]' if isinstance(part, int) else f'.{part}' for part in location)
+    return f': {path.lstrip(".")}' if path else ''
+
+
+def _message(found):
+    if found['type'] == 'model_type':
+        return 'must be an object'
+    return found['msg'].removeprefix('Value error, ')
 
 
 def _contradictions(inventory):

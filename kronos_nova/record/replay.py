@@ -42,8 +42,10 @@ def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
     folder = pathlib.Path(folder)
     wrong = []
     recording = _collect(wrong, reader.read, folder)
+    if not folder.is_dir():
+        raise wrong[0]
     chosen = _collect(wrong, policies.load, policies_file or folder / 'policies.yaml')
-    if chosen is not None and folder.is_dir():
+    if chosen is not None:
         metrics = RecordedMetrics(folder) if recording is None else recording.metrics
         _collect(wrong, metrics.check, chosen)
     if wrong:

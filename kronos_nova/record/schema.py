@@ -12,6 +12,16 @@ Count = Annotated[int, pydantic.Field(ge=0, lt=1 << 53)]
 Seconds = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 
 
+def _or_indefinite(seconds: float) -> float:
+    if seconds < 0 and seconds != -1:
+        raise ValueError('must be 0 or more, or -1 for ever')
+    return seconds
+
+
+Quarantine = Annotated[float, pydantic.Field(allow_inf_nan=False),
+                       pydantic.AfterValidator(_or_indefinite)]
+
+
 class _Strict(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra='forbid', strict=True, frozen=True)
 
@@ -98,4 +108,4 @@ class Inventory(_Strict):
 class Cooldowns(_Strict):
     aggregate_cooldowns: dict[Text, Seconds] = {}
     instance_cooldowns: dict[Text, Seconds] = {}
-    instance_quarantines: dict[Text, Seconds | Literal[-1]] = {}
+    instance_quarantines: dict[Text, Quarantine] = {}

@@ -67,23 +67,18 @@ def read(vector: Vector, label: str, hosts: tuple[str, ...], available: np.ndarr
     """
     index = {host: position for position, host in enumerate(hosts)}
     values = np.full(len(hosts), np.nan)
-    times, seen, strangers = np.full(len(hosts), -np.inf), collections.Counter(), set()
+    times, seen = np.full(len(hosts), -np.inf), collections.Counter()
     for sample in vector.samples:
         name = sample.labels.get(label)
-        position = index.get(name)
-        if position is None:
-            strangers.add(name)
-            continue
-        seen[name] += 1
-        values[position], times[position] = sample.value, sample.timestamp
+        if name in index:
+            seen[name] += 1
+            values[index[name]], times[index[name]] = sample.value, sample.timestamp
     stale = (times < rules.oldest) & ~np.isnan(values)
     problems = [*_repeated(seen), *_outside(values, hosts, allowed)]
     values = np.where(stale, np.nan, values)
     missing = np.isnan(values) & available
     if not problems:
         problems += _coverage(missing, stale, available, hosts, rules)
-        if problems and not seen and strangers:
-            problems.append(_doctor(label, strangers))
     warnings = vector.warnings
     if not problems and missing.any():
         warnings += (f'no sample for {_names(hosts, missing)}: left out of the plan',)
@@ -125,13 +120,6 @@ def _coverage(missing, stale, available, hosts, rules):
     old = f', {int((stale & available).sum())} of them only an old one' if stale.any() else ''
     return [f'{int(missing.sum())} of {needed} available hosts have no sample{old}: '
             f'{_names(hosts, missing)}']
-
-
-def _doctor(label, strangers):
-    if strangers == {None}:
-        return f'the series have no label "{label}": see host_label'
-    return (f'values of the label "{label}" are such as '
-            f'{_listed(sorted(name for name in strangers if name))}, which are none of the hosts')
 
 
 def _names(hosts, chosen):

@@ -44,6 +44,12 @@ class LoaderTest(testtools.TestCase):
                       'policies[1] (memory).mode', 'policies[1] (memory).colour'):
             self.assertIn(place, told)
 
+    def test_what_is_wrong_with_all_together_is_told_beside_what_is_wrong_with_one(self):
+        told = problems_of('policies:' + CPU.replace('0.1', '1.5') + CPU + MEMORY.replace(
+            'spread', 'pack'))
+        for problem in ('(cpu).threshold', 'repeated: cpu', 'cannot be mixed', 'sum to 1.5'):
+            self.assertIn(problem, told)
+
     def test_weights_must_sum_to_one(self):
         self.assertIn('must sum to 1, but sum to 0.5', problems_of('policies:' + CPU))
 
