@@ -13,7 +13,8 @@ def main(argv=None):
     args = child.parse(__spec__.name, argv)
     may_write = child.become()
     conf = daemon.load_config('kronos-engine', args.arguments)
-    return child.run(conf, lambda: OpenStackInventory(connect(conf)), args.scopes, may_write)
+    return child.run(conf, lambda: child.Sources(inventory=OpenStackInventory(connect(conf))),
+                     args.scopes, may_write)
 
 
 if __name__ == '__main__':

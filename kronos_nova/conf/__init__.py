@@ -4,6 +4,7 @@ Takes an existing ``ConfigOpts`` and never makes or reads a global one: only ``p
 ``cmd/`` know which it is.
 """
 
+from kronos_nova.conf import allocations
 from kronos_nova.conf import claims
 from kronos_nova.conf import database
 from kronos_nova.conf import executor
@@ -13,7 +14,7 @@ from kronos_nova.conf import paths
 from kronos_nova.conf import prometheus
 from kronos_nova.conf import scheduler
 
-GROUPS = (kronos, prometheus, database, executor, nova, claims, scheduler)
+GROUPS = (kronos, prometheus, database, executor, nova, claims, scheduler, allocations)
 
 
 def register_opts(conf):

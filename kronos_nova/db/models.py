@@ -192,3 +192,17 @@ class Repair(Base):
 
     __table_args__ = (sa.Index('repairs_instance_uuid_idx', 'instance_uuid'),
                       sa.Index('repairs_created_at_idx', 'created_at'))
+
+
+class Task(Base):
+    """A live migration task in a conductor worker, and when that last said that it lives."""
+
+    __tablename__ = 'tasks'
+
+    migration_uuid = sa.Column(sa.String(36), primary_key=True)
+    instance_uuid = sa.Column(sa.String(36), nullable=False)
+    worker = sa.Column(sa.String(255), nullable=False)
+    state = sa.Column(sa.String(16), nullable=False)
+    beat_at = sa.Column(Timestamp, nullable=False)
+
+    __table_args__ = (sa.Index('tasks_worker_idx', 'worker'),)

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
@@ -21,8 +22,10 @@ from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
+from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics import prometheus
 from kronos_nova.objects import snapshot
+from kronos_nova.objects.plan import Move
 from kronos_nova.policies import loader
 
 LOG = logging.getLogger(__name__)
@@ -31,6 +34,14 @@ NICENESS = 10
 """A cycle may take its time; the service that started it may not."""
 
 PR_SET_PDEATHSIG = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """What is read of Nova; see :class:`kronos_nova.engine.cycle.Ports`."""
+
+    inventory: InventorySource
+    refuses: Callable[[Move], str | None] = lambda move: None
 
 
 def parse(prog, argv):
@@ -55,15 +66,15 @@ def become():
     return lambda: os.getppid() == parent
 
 
-def run(conf, make_inventory, scopes, may_write):
+def run(conf, make_sources, scopes, may_write):
     """Evaluate some of the aggregates in scope.
 
-    :param make_inventory: gives the InventorySource
+    :param make_sources: gives the Sources
     :returns: the exit status
     """
     try:
         database = db_engine.Database(db_engine.control_engine(conf))
-        make_cycle(conf, database, make_inventory(), scopes, may_write).run()
+        make_cycle(conf, database, make_sources(), scopes, may_write).run()
     except exception.KronosException as e:
         LOG.error('Nothing was planned for %s: %s', ', '.join(scopes), e)
         return 1
@@ -74,12 +85,12 @@ def run(conf, make_inventory, scopes, may_write):
     return 0
 
 
-def make_cycle(conf, database, inventory, scopes, may_write):
+def make_cycle(conf, database, sources, scopes, may_write):
     """
     :raises ConfigurationError: options or policies are wrong
     """
     ports = cycle.Ports(
-        inventory=inventory, metrics=prometheus.from_conf(conf),
+        inventory=sources.inventory, refuses=sources.refuses, metrics=prometheus.from_conf(conf),
         journal=journal.Journal(database, f'{socket.gethostname()}:{os.getpid()}'),
         cooldowns=memory.Cooldowns(database), cycles=memory.Cycles(database),
         scores=memory.Scores(database))

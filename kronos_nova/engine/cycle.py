@@ -24,7 +24,7 @@ STATE_OF = {'observe': plans.OBSERVED, 'approve': plans.PROPOSED, 'auto': plans.
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """What a cycle reads from and writes to."""
+    """What a cycle reads from and writes to; ``refuses`` is Nova's scheduler in a dry run."""
 
     inventory: InventorySource
     metrics: MetricsSource
@@ -32,6 +32,7 @@ class Ports:
     cooldowns: db_memory.Cooldowns
     cycles: db_memory.Cycles
     scores: db_memory.Scores
+    refuses: Callable[[plans.Move], str | None] = lambda move: None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,7 @@ class Cycle:
         now = self.utcnow()
         snapshot = self.ports.inventory.read()
         surroundings = pipeline.Surroundings(
-            source=self.ports.metrics, clock=time.monotonic,
+            source=self.ports.metrics, clock=time.monotonic, refuses=self.ports.refuses,
             now=now.replace(tzinfo=datetime.UTC).timestamp())
         report = pipeline.plan_cycle(snapshot, self.policies, self.options, surroundings,
                                      self._memory(now))

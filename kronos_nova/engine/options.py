@@ -21,7 +21,7 @@ class EngineOptions:
     aggregates: tuple[str, ...] | None = None
     include_unassigned_hosts: bool = True
     spread_planner: str = 'spread'
-    pack_planner: str = 'ffd'
+    pack_planner: str = 'pack'
     budget: int | None = None
     evacuate_disabled_hosts: bool = False
     enforce_hard_affinity: bool = False

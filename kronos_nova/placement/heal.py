@@ -58,12 +58,16 @@ class Healer:
         self._limits = limits
         self._journal = journal
 
+    def look(self, uuid: str) -> audit.Finding | None:
+        """What is wrong with an instance and its migrations now."""
+        return audit.judge(self._case(uuid), self._holdings, self._limits)
+
     def heal(self, finding: audit.Finding) -> Outcome:
         """Look again, and if it is still so, write it down, mend it, write down how it went.
 
         Harmless when repeated: what is mended is no finding any more.
         """
-        case = self._case(finding)
+        case = self._case(finding.instance)
         again = self._judge(finding, case)
         if again is None or not again.can_be_healed:
             return Outcome(finding=finding, state=repairs.SKIPPED,
@@ -80,8 +84,7 @@ class Healer:
         is_known = case.instance or case.migrations or self._nova.migrations([finding.instance])
         return None if is_known or not case.held else finding
 
-    def _case(self, finding):
-        uuid = finding.instance
+    def _case(self, uuid):
         return audit.Case(
             uuid=uuid, instance=self._nova.instance(uuid),
             held=self._client.consumer(uuid).allocations,

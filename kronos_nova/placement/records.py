@@ -85,5 +85,17 @@ class NovaRecords(Protocol):
     def migrations_of(self, instance_uuid: str) -> list[Migration]:
         """All migrations of an instance, ended or not."""
 
+    def recent(self, seconds: float) -> frozenset[str]:
+        """The instances of migrations that have not ended, or that changed within ``seconds``."""
+
+    def give_up(self, migration_uuid: str) -> bool:
+        """End a live migration that nobody carries on, and set its instance free.
+
+        Only one of which the source compute was never told, and which is up, so that it will not
+        come to it later.
+
+        :returns: whether nothing more has to be done: it is given up, or others have it
+        """
+
     def candidates(self, instance_uuid: str) -> list[Allocations]:
         """What the instance may hold on the host where it runs, best first; empty: no room."""

@@ -1,4 +1,4 @@
-"""What a search works on: the part of a problem that spread may touch, as dense arrays."""
+"""What a search works on: the part of a problem that spread and pack may touch, as arrays."""
 
 import numpy as np
 
@@ -9,14 +9,15 @@ from kronos_nova.simulation import State
 
 
 class Arena:
-    """Available hosts and the movable instances on them; h hosts, v instances, c of the resource
-    classes (those that could run out within the budget), all numbered from 0 here.
+    """Available hosts and the movable instances on them; h hosts, v instances, and c kinds of room
+    that could run out within the budget: resource classes, and policies with a capacity threshold.
 
     hosts, vms : intp, their indexes in the problem
     home : intp (v,), where each instance is now
     scores, scale : float64 (h, P); weights : float64 (v, P)
     worst : float64 (P,), the imbalance above which a policy may not end
-    free, unit : float64 (h, c), (c,); demands : float64 (v, c)
+    room, free : float64 (h, c), of which is left; demands : float64 (v, c); unit : float64 (c,),
+        the room of the biggest host
     group : intp (v,), the server group of an instance that is one, else -1
     residents : the instances on each host
     """
@@ -43,13 +44,19 @@ class Arena:
         self._permitted: dict[int, np.ndarray] = {}
 
     def _take_resources(self, budget: int) -> None:
-        problem = self.problem
-        free = (problem.limits - self.state.used)[self.hosts]
-        demands = problem.demands[self.vms]
+        problem, hosts = self.problem, self.hosts
+        capped = np.flatnonzero(np.isfinite(problem.capacity_thresholds))
+        load = np.fmax(self.state.scores, self.state.capacity_scores)[np.ix_(hosts, capped)]
+        headroom = (problem.capacity_thresholds[capped] - load) / self.scale[:, capped]
+        free = np.hstack([(problem.limits - self.state.used)[hosts], headroom])
+        size = np.hstack([problem.limits[hosts],
+                          problem.capacity_thresholds[capped] / self.scale[:, capped]])
+        demands = np.hstack([problem.demands[self.vms], self.weights[:, capped]])
         arriving = -np.sort(-demands, axis=0)[:budget].sum(axis=0)
         scarce = np.flatnonzero((free < arriving).any(axis=0))
         self.free, self.demands = free[:, scarce], demands[:, scarce]
-        self.unit = np.maximum(problem.limits[self.hosts][:, scarce].max(axis=0, initial=0), 1.0)
+        self.room = size[:, scarce]
+        self.unit = np.maximum(self.room.max(axis=0, initial=0), TOLERANCE)
         self.floor = np.minimum(self.free, 0.0) - TOLERANCE
 
     def _take_groups(self, position: np.ndarray) -> None:

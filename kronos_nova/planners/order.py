@@ -1,6 +1,7 @@
 """From a set of moves to steps: an order that is possible, and what depends on what."""
 
 import dataclasses
+from collections.abc import Callable
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,9 @@ from kronos_nova.planners.outcome import Outlook
 from kronos_nova.planners.outcome import take
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
+
+PLACES = 3
+"""Hosts that are tried to put an instance aside on."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,9 +73,6 @@ class Run:
         self.state, self.constraints, self.limits = state, constraints, limits
         self.hops: list[Hop] = []
 
-    def may(self, vm: int, host: int) -> bool:
-        return self.constraints.permits(self.state, vm, host)
-
     def do(self, vm: int, host: int, is_parking: bool = False) -> None:
         source = self.state.move(vm, host)
         self.hops.append(Hop(vm, source, host, is_parking))
@@ -81,39 +82,69 @@ class Run:
             hop = self.hops.pop()
             self.state.move(hop.vm, hop.source)
 
-    def do_all(self, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    def do_all(self, moves: list[tuple[int, int]]) -> bool:
         """Do ``moves`` (instance, destination), in the order given as far as that is possible.
-        Returns those that are left, because the budget is used or nothing makes room for them."""
-        left = list(moves)
-        while left:
-            possible = next((n for n, move in enumerate(left) if self.may(*move)), None)
-            if possible is not None:
-                self.do(*left.pop(possible))
-            elif not self._park(left):
-                return left
-        return left
 
-    def _park(self, left: list[tuple[int, int]]) -> bool:
+        Returns whether all are done; if not, nothing makes room for those that are left, or the
+        budget has nothing left to put an instance aside with.
+        """
+        vms, hosts = np.array(moves, dtype=np.intp).reshape(-1, 2).T
+        while len(vms):
+            possible = self._first_possible(vms, hosts)
+            if possible is not None:
+                self.do(int(vms[possible]), int(hosts[possible]))
+                vms, hosts = np.delete(vms, possible), np.delete(hosts, possible)
+            elif not self._park(vms, hosts):
+                return False
+        return True
+
+    def _first_possible(self, vms, hosts) -> int | None:
+        for n in np.flatnonzero(self._fits(vms, self.state.used[hosts], hosts)):
+            if self.constraints.permits(self.state, int(vms[n]), int(hosts[n])):
+                return int(n)
+        return None
+
+    def _fits(self, vms, used, hosts) -> np.ndarray:
+        """bool (n,): whether there is room in placement's terms: quickly asked and mostly decides.
+        """
+        problem = self.state.problem
+        demands = problem.demands[vms]
+        fits = (used + demands <= problem.limits[hosts] + TOLERANCE) | (demands == 0)
+        return fits.all(axis=1)
+
+    def _park(self, vms, hosts) -> bool:
         """Put one of the instances that wait somewhere for a while, so that another may go."""
-        if len(self.hops) + len(left) >= self.limits.budget:
+        if len(self.hops) + len(vms) >= self.limits.budget:
             return False
-        memory = self.state.problem.memory_mb
-        for vm, destination in sorted(left, key=lambda move: (memory[move[0]], move[0])):
-            others = [move for move in left if move[0] != vm]
-            for host in np.flatnonzero(self.constraints.mask(self.state, vm)):
-                if host == destination:
-                    continue
-                self.do(vm, int(host), is_parking=True)
-                if any(self.may(*move) for move in others):
-                    return True
-                self.undo(len(self.hops) - 1)
+        state, memory = self.state, self.state.problem.memory_mb
+        for n in np.lexsort((vms, memory[vms])):
+            vm, source = int(vms[n]), state.vm_host[vms[n]]
+            waiting = np.flatnonzero(hosts == source)
+            left = np.broadcast_to(state.used[source] - state.problem.demands[vm],
+                                   (len(waiting), state.used.shape[1]))
+            enabled = waiting[self._fits(vms[waiting], left, hosts[waiting])]
+            if len(enabled) and self._park_one(vm, vms[enabled], int(source), set(hosts)):
+                return True
+        return False
+
+    def _park_one(self, vm: int, enabled, source: int, wanted: set[int]) -> bool:
+        """Park an instance, on a host that no move waits for if there is one, the emptiest first,
+        unless it does not help after all."""
+        state, done = self.state, len(self.hops)
+        possible = np.flatnonzero(self.constraints.mask(state, vm))
+        fill = (state.used / np.maximum(state.problem.limits, TOLERANCE)).max(axis=1)
+        for host in sorted(possible, key=lambda host: (host in wanted, fill[host], host))[:PLACES]:
+            self.do(vm, int(host), is_parking=True)
+            if any(self.constraints.permits(state, int(other), source) for other in enabled):
+                return True
+            self.undo(done)
         return False
 
 
-def carry_out(hops: list[Hop], state: State, why: str) -> list[Step]:
+def carry_out(hops: list[Hop], state: State, why: Callable[[Hop], str]) -> list[Step]:
     """Do ``hops`` on a state, and tell of each what it does."""
     return [take(Outlook(state), hop.vm, hop.destination,
-                 f'{why}, by way of here to make room' if hop.is_parking else why)
+                 'waits here until there is room' if hop.is_parking else why(hop))
             for hop in hops]
 
 

@@ -50,7 +50,7 @@ class Spread:
         trim.drop(beam)
         trim.cheapen(beam)
         hops = best_possible(beam, state, constraints, limits, first)
-        return order.carry_out(hops, state, 'evens the load')
+        return order.carry_out(hops, state, lambda hop: 'evens the load')
 
 
 def start_with_greedy(beam: Beam, state: State, constraints: Constraints,

@@ -11,6 +11,7 @@ from oslo_service import periodic_task
 from kronos_nova.claims import base as stores
 from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import resource_tracker
+from kronos_nova.plugin import reverts
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -22,6 +23,7 @@ _MANAGER = 'nova.compute.manager:ComputeManager'
 
 # What this part overrides or calls of Nova.
 EXPECTED = {
+    **reverts.EXPECTED,
     f'{_MANAGER}.__init__': ('self', 'compute_driver', 'args', 'kwargs'),
     f'{_MANAGER}._destroy_evacuated_instances': ('self', 'context', 'node_cache'),
     f'{_TRACKER}.__init__': ('self', 'host', 'driver', 'reportclient'),
@@ -51,7 +53,7 @@ EXPECTED = {
 }
 
 
-class KronosComputeManager(manager.ComputeManager):
+class KronosComputeManager(reverts.RevertsAtomically, manager.ComputeManager):
     def __init__(self, compute_driver=None, *args, **kwargs):
         super().__init__(compute_driver, *args, **kwargs)
         try:

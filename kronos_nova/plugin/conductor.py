@@ -11,12 +11,15 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 from oslo_service import periodic_task
 from oslo_utils import timeutils
+from oslo_utils import uuidutils
 
 from kronos_nova import exception
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.db import migrate
+from kronos_nova.db import repairs
+from kronos_nova.db import tasks
 from kronos_nova.engine import guard
 from kronos_nova.engine import locks
 from kronos_nova.engine import planning
@@ -25,6 +28,7 @@ from kronos_nova.executor import service
 from kronos_nova.plugin import compute_api
 from kronos_nova.plugin import live_migration
 from kronos_nova.plugin import placement
+from kronos_nova.plugin import reconciling
 from kronos_nova.policies import loader
 
 CONF = nova.conf.CONF
@@ -34,14 +38,11 @@ TASK_ARGUMENTS = ('self', 'context', 'instance', 'destination', 'block_migration
                   'disk_over_commit', 'migration')
 
 EXPECTED = {
+    **live_migration.EXPECTED,
     'nova.conductor.manager:ConductorManager.__init__': ('self', 'args', 'kwargs'),
     'nova.conductor.manager:ComputeTaskManager.__init__': ('self',),
     'nova.conductor.manager:ComputeTaskManager._build_live_migrate_task': (
         *TASK_ARGUMENTS, 'request_spec'),
-    'nova.conductor.tasks.live_migrate:LiveMigrationTask.__init__': (
-        *TASK_ARGUMENTS, 'compute_rpcapi', 'servicegroup_api', 'query_client', 'report_client',
-        'request_spec'),
-    'nova.conductor.tasks.live_migrate:LiveMigrationTask._find_destination': ('self',),
     'nova.compute.api:API.live_migrate': None,
     'nova.compute.api:API.live_migrate_abort': None,
 }
@@ -75,6 +76,11 @@ class KronosConductorManager(manager.ConductorManager):
         self.kronos.stop()
         super().graceful_shutdown(*args, **kwargs)
 
+    @periodic_task.periodic_task(spacing=reconciling.BEAT_SECONDS, run_immediately=True)
+    def kronos_reconcile(self, context):
+        """Put right what moves left behind."""
+        self.kronos.reconcile()
+
 
 @profiler.trace_cls('rpc')
 class KronosComputeTaskManager(manager.ComputeTaskManager):
@@ -89,7 +95,7 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
         return live_migration.AtomicLiveMigrationTask(
             context, instance, destination, block_migration, disk_over_commit, migration,
             self.compute_rpcapi, self.servicegroup_api, self.query_client, self.report_client,
-            request_spec, placement=placement.client())
+            request_spec, placement=placement.client(), tasks=_tasks())
 
     def _is_atomic(self, context):
         wanted = CONF.kronos.atomic_moves
@@ -119,6 +125,16 @@ def _journal():
     return journal.Journal(_database(), f'{CONF.host}:{os.getpid()}')
 
 
+@functools.cache
+def _incarnation(pid):
+    """A name that no later process has: in a container the pid comes again after a restart."""
+    return f'{CONF.host}:{pid}:{uuidutils.generate_uuid()[:8]}'
+
+
+def _tasks():
+    return tasks.Tasks(_database(), _incarnation(os.getpid()), timeutils.utcnow)
+
+
 class Kronos:
     """Kronos in one conductor worker: made on the first tick, when the worker has forked.
 
@@ -127,7 +143,7 @@ class Kronos:
 
     def __init__(self, conf):
         self.conf = conf
-        self._dispatch = self._execution = self._planning = None
+        self._dispatch = self._execution = self._planning = self._reconciling = None
         self._is_stopping = False
         self._guard = guard.Guard()
         self._next_execution = 0.0
@@ -142,6 +158,10 @@ class Kronos:
     def plan(self):
         if self._is_wanted():
             self._guard.run('planner', self._plan)
+
+    def reconcile(self):
+        if self.conf.kronos.atomic_moves != 'off' and self.conf.api_database.connection:
+            self._guard.run('reconciler', self._reconcile)
 
     def _is_wanted(self):
         """A conductor of a cell cannot see the whole cloud: it leaves all this to the others."""
@@ -176,6 +196,14 @@ class Kronos:
         self._execution.stop_taking()
         self._execution.retire()
         self._dispatch.stop()
+
+    def _reconcile(self):
+        if self._reconciling is None:
+            migrate.check(_database().engine, migrate.CONTROL)
+            self._reconciling = reconciling.Reconciling(
+                self.conf, placement.client(), repairs.Repairs(_database(), timeutils.utcnow),
+                _tasks())
+        self._reconciling.tick()
 
     def _plan(self):
         if self._planning is None:

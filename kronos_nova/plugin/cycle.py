@@ -14,6 +14,7 @@ from oslo_log import log as logging
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova.engine import child
+from kronos_nova.plugin import dry_run
 from kronos_nova.plugin import inventory
 
 CONF = nova.conf.CONF
@@ -28,7 +29,12 @@ def main(argv=None):
     kronos_conf.register_opts(CONF)
     logging.setup(CONF, 'nova')
     objects.register_all()
-    return child.run(CONF, inventory.InProcessInventory, args.scopes, may_write)
+    return child.run(CONF, make_sources, args.scopes, may_write)
+
+
+def make_sources():
+    return child.Sources(inventory=inventory.InProcessInventory(),
+                         refuses=dry_run.SchedulerDryRun())
 
 
 if __name__ == '__main__':

@@ -10,10 +10,12 @@ from nova import availability_zones
 from nova import exception as nova_exception
 from nova import objects
 from nova.conductor.tasks import live_migrate
+from oslo_db import exception as db_exc
 from oslo_log import log as logging
 from oslo_serialization import jsonutils
 
 from kronos_nova import exception
+from kronos_nova.db.tasks import Tasks
 from kronos_nova.placement import errors
 from kronos_nova.placement import moves
 from kronos_nova.placement.allocations import Allocations
@@ -21,6 +23,7 @@ from kronos_nova.placement.allocations import off
 from kronos_nova.placement.allocations import on
 from kronos_nova.placement.client import PlacementClient
 from kronos_nova.plugin import candidates
+from kronos_nova.plugin import reverts
 
 LOG = logging.getLogger(__name__)
 
@@ -29,16 +32,47 @@ LOG = logging.getLogger(__name__)
 CANDIDATES_TO_TRY = 5
 
 
+_TASK = 'nova.conductor.tasks.live_migrate:LiveMigrationTask'
+
+# What the task calls of Nova's, or overrides.
+EXPECTED = {
+    f'{_TASK}.__init__': (
+        'self', 'context', 'instance', 'destination', 'block_migration', 'disk_over_commit',
+        'migration', 'compute_rpcapi', 'servicegroup_api', 'query_client', 'report_client',
+        'request_spec'),
+    f'{_TASK}._check_compatible_with_source_hypervisor': ('self', 'destination'),
+    f'{_TASK}._check_destination_has_enough_memory': ('self',),
+    f'{_TASK}._check_destination_is_not_source': ('self',),
+    f'{_TASK}._check_host_is_up': ('self', 'host'),
+    f'{_TASK}._check_instance_has_no_numa': ('self',),
+    f'{_TASK}._check_instance_is_active': ('self',),
+    f'{_TASK}._check_requested_destination': ('self',),
+    f'{_TASK}._find_destination': ('self',),
+    f'{_TASK}._remove_host_allocations': ('self', 'compute_node_uuid'),
+    f'{_TASK}.rollback': ('self', 'ex'),
+}
+
+
 class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     """Nova's task with the allocations split, redirected and restored by one request each.
 
-    Takes the same arguments as Nova's and ``placement``.
+    Takes the same arguments as Nova's, and ``placement`` and ``tasks``, where it is written down
+    while it is under way.
     """
 
-    def __init__(self, *args, placement: PlacementClient, **kwargs):
+    def __init__(self, *args, placement: PlacementClient, tasks: Tasks, **kwargs):
         super().__init__(*args, **kwargs)
         self._placement = placement
+        self._tasks = tasks
+        self._is_registered = False
         self._claim = None
+
+    def execute(self):
+        self._register()
+        try:
+            return super().execute()
+        finally:
+            self._unregister()
 
     def _execute(self):
         self._check_instance_is_active()
@@ -59,17 +93,46 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             # anything that it does not know.
             raise nova_exception.MigrationPreCheckError(reason=str(error)) from error
         self._record_destination(dest_node)
+        self._hand_over()
         return self.compute_rpcapi.live_migration(
             self.context, host=self.source, instance=self.instance, dest=self.destination,
             block_migration=self.block_migration, migration=self.migration,
             migrate_data=self.migrate_data)
+
+    def _register(self):
+        """Without its database Kronos still migrates; only the death of this worker in the middle
+        would go unnoticed."""
+        try:
+            self._tasks.begin(self.migration.uuid, self.instance.uuid)
+        except db_exc.DBError as error:
+            LOG.warning('Live migration %s is not written down: %s', self.migration.uuid, error)
+        else:
+            self._is_registered = True
+
+    def _hand_over(self):
+        try:
+            is_lost = self._is_registered and not self._tasks.hand_over(self.migration.uuid)
+        except db_exc.DBError as error:
+            raise nova_exception.MigrationPreCheckError(
+                reason=f'the control database of Kronos does not answer: {error}') from error
+        if is_lost:
+            raise nova_exception.MigrationPreCheckError(
+                reason='this conductor was taken for dead and the migration for lost')
+
+    def _unregister(self):
+        if not self._is_registered:
+            return
+        try:
+            self._tasks.end(self.migration.uuid)
+        except db_exc.DBError as error:
+            LOG.warning('Live migration %s will be forgotten later: %s', self.migration.uuid, error)
 
     def rollback(self, ex):
         """Give the source's allocations back. What fails here is left to the reconciler: the error
         that brought us here is the one to report."""
         try:
             if self._claim is not None:
-                self._claim.release(self._is_instance_gone)
+                self._claim.release(lambda: reverts.is_gone(self.context, self.instance))
         except exception.PlacementError:
             LOG.exception('The allocations of migration %s could not be given back to its instance '
                           'yet.', self.migration.uuid, instance=self.instance)
@@ -98,13 +161,6 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         self.migration.dest_node = dest_node
         self.migration.dest_compute = self.destination
         self.migration.save()
-
-    def _is_instance_gone(self):
-        try:
-            objects.Instance.get_by_uuid(self.context, self.instance.uuid, expected_attrs=[])
-        except nova_exception.InstanceNotFound:
-            return True
-        return False
 
 
 class Claim:

@@ -1,12 +1,15 @@
 """Nova's records of instances and migrations, out of the databases of all cells."""
 
 import contextlib
+import datetime
 
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 from nova import servicegroup
+from nova.compute import task_states
 from oslo_db import exception as db_exc
+from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from kronos_nova import exception
@@ -14,6 +17,8 @@ from kronos_nova.placement import records
 from kronos_nova.placement.client import PlacementClient
 from kronos_nova.plugin import candidates
 from kronos_nova.plugin import cells
+
+LOG = logging.getLogger(__name__)
 
 # How many uuids one query may name.
 CHUNK = 500
@@ -90,6 +95,26 @@ class CellRecords:
         return found
 
     @_answered()
+    def recent(self, seconds):
+        since = timeutils.utcnow(with_timezone=True) - datetime.timedelta(seconds=seconds)
+        found = set()
+        for context, _cell in _cells(read_deleted='yes'):
+            for filters in ({'status': UNFINISHED}, {'changes-since': since}):
+                found |= {each.instance_uuid for each in
+                          objects.MigrationList.get_by_filters(context, filters)}
+        return frozenset(found)
+
+    @_answered()
+    def give_up(self, migration_uuid):
+        for context, _cell in _cells():
+            for migration in objects.MigrationList.get_by_filters(
+                    context, {'uuid': migration_uuid, 'status': 'accepted'}):
+                if migration.source_compute not in self._hosts_up(context):
+                    return False
+                _set_free(context, migration)
+        return True
+
+    @_answered()
     def candidates(self, instance_uuid):
         for context, _cell in _cells(instance=instance_uuid):
             instance = objects.Instance.get_by_uuid(context, instance_uuid,
@@ -127,6 +152,19 @@ def _cells(instance=None, read_deleted='no'):
         with nova_context.target_cell(context, mapping) as target:
             target.read_deleted = read_deleted
             yield target, mapping.name or mapping.uuid
+
+
+def _set_free(context, migration):
+    LOG.warning('Live migration %s is given up: the conductor worker that prepared it has died.',
+                migration.uuid)
+    migration.status = 'error'
+    migration.save()
+    try:
+        instance = objects.Instance.get_by_uuid(context, migration.instance_uuid)
+        instance.task_state = None
+        instance.save(expected_task_state=[task_states.MIGRATING])
+    except (nova_exception.InstanceNotFound, nova_exception.UnexpectedTaskStateError):
+        LOG.info('Instance %s is gone or busy with something else.', migration.instance_uuid)
 
 
 def _is_building(context, uuid):

@@ -17,6 +17,9 @@ from nova.tests.functional import integrated_helpers
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova.placement.client import PlacementClient
+from kronos_nova.plugin import conductor
+from kronos_nova.plugin import placement
+from tests.unit.db import fixtures as db_fixtures
 
 
 def api_paste_config():
@@ -80,8 +83,8 @@ class NovaTestCase(integrated_helpers.ProviderUsageBaseTestCase):
     """Stock Nova with the computes named in ``hosts``.
 
     ``api`` (an administrator's) and ``placement`` are clients of the real services,
-    ``placement_client`` is ours. ``managers`` replaces managers of Nova's services by ours:
-    {binary: dotted name}.
+    ``placement_client`` is ours, ``control_database`` is up to date. ``managers`` replaces managers
+    of Nova's services by ours: {binary: dotted name}.
     """
 
     compute_driver = 'fake.MediumFakeDriver'
@@ -93,6 +96,12 @@ class NovaTestCase(integrated_helpers.ProviderUsageBaseTestCase):
         kronos_conf.register_opts(nova.conf.CONF)
         # Nothing of its own accord: a test that wants Kronos to plan says so.
         self.flags(automation='off', group='kronos')
+        self.flags(reconcile_interval=0, group='kronos_allocations')
+        self.control_database = self.useFixture(db_fixtures.ControlDatabase()).database
+        self.flags(connection=str(self.control_database.engine.url), group='kronos_database')
+        for cached in (conductor._database, placement.client):
+            cached.cache_clear()
+            self.addCleanup(cached.cache_clear)
         self.useFixture(fixtures.MonkeyPatch(
             'nova.service.SERVICE_MANAGERS', nova.service.SERVICE_MANAGERS | self.managers))
         super().setUp()

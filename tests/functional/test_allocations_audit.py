@@ -11,7 +11,6 @@ from kronos_nova.placement import holdings
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import nova_records
 from tests.functional import base
-from tests.unit.db import fixtures as db_fixtures
 
 SMALL = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1}
 AT_ONCE = audit.Limits(grace=0, stalled=3600)
@@ -21,8 +20,7 @@ class AuditTestCase(base.NovaTestCase):
     def setUp(self):
         super().setUp()
         self.records = nova_records.CellRecords(self.placement_client)
-        database = self.useFixture(db_fixtures.ControlDatabase()).database
-        self.journal = repairs_db.Repairs(database, timeutils.utcnow)
+        self.journal = repairs_db.Repairs(self.control_database, timeutils.utcnow)
         self.driver = self.computes['host1'].driver
 
     def audit(self, limits=AT_ONCE):

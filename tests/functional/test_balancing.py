@@ -26,6 +26,7 @@ from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
 from kronos_nova.plugin import compute_api
+from kronos_nova.plugin import dry_run
 from kronos_nova.plugin import inventory
 from kronos_nova.plugin import scheduler
 from kronos_nova.policies import loader
@@ -93,13 +94,13 @@ class BalancingTest(base.NovaTestCase):
             self.journal, compute_api.InProcessComputeApi(), memory.Cooldowns(self.database),
             Options.from_conf(CONF), timeutils.utcnow)
 
-    def cycle(self):
+    def cycle(self, **ports):
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'policies.yaml')
         path.write_text(POLICIES)
         ports = cycle.Ports(
             inventory=self.inventory, metrics=CountingMetrics(self.inventory.read),
             journal=self.journal, cooldowns=memory.Cooldowns(self.database),
-            cycles=memory.Cycles(self.database), scores=memory.Scores(self.database))
+            cycles=memory.Cycles(self.database), scores=memory.Scores(self.database), **ports)
         memory.Cycles(self.database).begin(snapshot.UNASSIGNED, 'tester', timeutils.utcnow(), 1)
         [report] = cycle.Cycle(
             ports, loader.load(path), options.from_conf(CONF),
@@ -160,6 +161,17 @@ class BalancingTest(base.NovaTestCase):
             force_hosts=None, requested_destination=None)))
         self.assertTrue(kept.host_passes(mock.Mock(host='host1'), objects.RequestSpec(
             force_hosts=['host1'], requested_destination=None)))
+
+    def test_where_the_scheduler_would_refuse_another_host_is_taken(self):
+        [self.boot('host1') for _ in range(2)]
+        written = self.placement_fixture.writes_of_allocations()
+        # Filters know what nothing in a snapshot tells.
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.scheduler.filters.compute_filter.ComputeFilter.host_passes',
+            lambda _self, host, _spec: host.host != 'host2'))
+        report = self.cycle(refuses=dry_run.SchedulerDryRun())
+        self.assertEqual(['host3'], [move.destination for move in report.moves])
+        self.assertEqual(written, self.placement_fixture.writes_of_allocations())
 
     def test_nothing_moves_where_it_only_observes(self):
         self.flags(automation='observe', group='kronos')

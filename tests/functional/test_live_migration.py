@@ -1,10 +1,17 @@
 """The atomic live migration task in a whole Nova with a real placement."""
 
+import datetime
+
 from nova import exception
 from nova import utils
 from nova.compute import rpcapi
+from oslo_utils import timeutils
 
-from kronos_nova.plugin import placement
+from kronos_nova.db import repairs
+from kronos_nova.db import tasks
+from kronos_nova.placement import audit
+from kronos_nova.placement import reconcile
+from kronos_nova.plugin import nova_records
 from tests.functional import base
 
 SMALL = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1}
@@ -12,11 +19,6 @@ SMALL = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1}
 
 class AtomicTestCase(base.NovaTestCase):
     managers = {'nova-conductor': 'kronos_nova.plugin.managers.Conductor'}
-
-    def setUp(self):
-        placement.client.cache_clear()
-        self.addCleanup(placement.client.cache_clear)
-        super().setUp()
 
     def writes(self, server):
         """The writes of allocations since this test began that name ``server``."""
@@ -140,3 +142,185 @@ class DeletedMeanwhileTest(AtomicTestCase):
             self.assertEqual([{}, {}], [self.held_by(uuid) for uuid in consumers])
 
         self._wait_for_assert(nobody_holds_anything)
+
+
+class DeadConductorTest(AtomicTestCase):
+    """A conductor worker that dies while it prepares a migration; others put it right."""
+
+    def setUp(self):
+        super().setUp()
+        self.clock = timeutils.utcnow
+        self.tasks = tasks.Tasks(self.control_database, 'another:1', lambda: self.clock())
+        self.reconciler = reconcile.Reconciler(
+            client=self.placement_client,
+            nova=nova_records.CellRecords(self.placement_client),
+            journal=repairs.Repairs(self.control_database, timeutils.utcnow),
+            tasks=self.tasks, limits=audit.Limits(grace=0), task_timeout=60,
+            clock=lambda: self.clock())
+
+    def die_at(self, method):
+        """Let the task end there, with nothing after it: no rollback, no note."""
+        def dies(*args, **kwargs):
+            raise SystemExit
+
+        self.stub_out(method, dies)
+
+    def reconcile(self):
+        return [outcome for outcome in self.reconciler.run(3600) if outcome]
+
+    def later(self, seconds):
+        now = timeutils.utcnow() + datetime.timedelta(seconds=seconds)
+        self.clock = lambda: now
+
+    def die_before_the_cast(self):
+        server = self.boot('host1')
+        self.stub_out('kronos_nova.db.tasks.Tasks.end', lambda *args: None)
+        self.die_at('nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_destination')
+        self.migrate(server, 'host2')
+        migration = self._wait_for_migration_status(server, ['accepted'])
+        self._wait_for_assert(
+            lambda: self.assertEqual({'host1': SMALL}, self.held_by(migration['uuid'])))
+        return server, migration
+
+    def test_what_it_claimed_is_given_back_and_the_server_set_free(self):
+        server, migration = self.die_before_the_cast()
+        self.later(30)
+        self.assertEqual([], self.reconcile())
+        self.assertEqual({'host1': SMALL}, self.held_by(migration['uuid']))
+
+        self.later(120)
+        [outcome] = self.reconcile()
+
+        self.assertEqual('healed', outcome.state)
+        self.server_on(server, 'host1')
+        self._wait_for_migration_status(server, ['error'])
+        self.assertEqual({'host1': SMALL}, self.held_by(server['id']))
+        self.assertEqual({}, self.held_by(migration['uuid']))
+
+    def test_a_worker_that_only_seemed_dead_does_not_start_the_migration(self):
+        server = self.boot('host1')
+        real = tasks.Tasks.hand_over
+
+        def hand_over(this, migration_uuid):
+            self.later(120)
+            for task in this.dead(self.clock(), self.clock()):
+                this.lose(task)
+            return real(this, migration_uuid)
+
+        self.stub_out('kronos_nova.db.tasks.Tasks.hand_over', hand_over)
+        self.migrate(server, 'host2')
+        migration = self._wait_for_migration_status(server, ['error'])
+
+        self.server_on(server, 'host1')
+        self.assertEqual({'host1': SMALL}, self.held_by(server['id']))
+        self.assertEqual({}, self.held_by(migration['uuid']))
+
+
+class RevertingComputeTest(AtomicTestCase):
+    """nova-compute's own rollback, done by Kronos."""
+
+    managers = {**AtomicTestCase.managers, 'nova-compute': 'kronos_nova.plugin.managers.Compute'}
+
+    def roll_back(self, meanwhile=lambda: None):
+        def live_migration(this, context, instance, dest, post_method, recover_method,
+                           block_migration=False, migrate_data=None):
+            meanwhile()
+            recover_method(context, instance, dest, migrate_data, migration_status='failed')
+
+        self.stub_out('nova.virt.fake.FakeDriver.live_migration', live_migration)
+
+    def test_a_rollback_gives_the_source_back_in_one_request(self):
+        server = self.boot('host1')
+        self.roll_back()
+        before = len(self.writes(server))
+
+        self.migrate(server, 'host2')
+        migration = self._wait_for_migration_status(server, ['failed'])
+
+        self.assertEqual(['POST', 'POST'], [method for method, _ in self.writes(server)[before:]])
+        self.server_on(server, 'host1')
+        self.assertEqual({'host1': SMALL}, self.held_by(server['id']))
+        self.assertEqual({}, self.held_by(migration['uuid']))
+
+    def test_a_server_deleted_meanwhile_gets_nothing_back(self):
+        """Bug 1848343."""
+        server = self.boot('host1')
+
+        def delete():
+            self.api.delete_server(server['id'])
+            self._wait_until_deleted(server)
+
+        self.roll_back(delete)
+        self.migrate(server, 'host2')
+
+        def nobody_holds_anything():
+            posts = [body for method, body in self.writes(server) if method == 'POST']
+            self.assertEqual(1, len(posts))
+            self.assertEqual([{}, {}], [self.held_by(uuid) for uuid in posts[0]])
+
+        self._wait_for_assert(nobody_holds_anything, max_retries=30)
+
+
+ON_HOST, STORED = {'VCPU': 1, 'MEMORY_MB': 512}, {'DISK_GB': 1}
+
+
+class SharedStorageTest(AtomicTestCase):
+    """DISK_GB on a provider that both hosts share: 1 at any time, whatever happens."""
+
+    managers = RevertingComputeTest.managers
+
+    def setUp(self):
+        # What nova-compute says of a host whose disks lie on shared storage.
+        self.stub_out('nova.virt.fake.FakeDriver.update_provider_tree', without_disk)
+        super().setUp()
+        aggregate = '7f2a9d3e-5b1c-4e8f-9a6d-2c4b8e1f3a50'
+        self.storage = self._post_resource_provider('storage')['uuid']
+        self._update_inventory(self.storage, {'resource_provider_generation': 0, 'inventories': {
+            'DISK_GB': {'total': 100}}})
+        self._set_provider_traits(self.storage, ['MISC_SHARES_VIA_AGGREGATE'])
+        self._set_aggregate(self.storage, aggregate)
+        for host in self.hosts:
+            self._set_aggregate(self.uuid_of(host), aggregate)
+        self.sampled = set()
+        self.placement_fixture.after = self.sample
+
+    def sample(self, method, path, body):
+        if method == 'POST' and path == '/allocations':
+            self.sampled.add(self._get_provider_usages(self.storage)['DISK_GB'])
+
+    def boot_anywhere(self):
+        """Nova itself finds no room for a named host and shared storage; where it is, where not."""
+        server = self._create_server(networks='none')
+        source = self.api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
+        [other] = set(self.hosts) - {source}
+        self.assertEqual({source: ON_HOST, 'storage': STORED}, self.held_by(server['id']))
+        return server, source, other
+
+    def test_a_move_to_a_named_host_counts_it_once(self):
+        server, _source, other = self.boot_anywhere()
+
+        self.migrate(server, other)
+        migration = self._wait_for_migration_status(server, ['completed'])
+
+        self.assertEqual({other: ON_HOST, 'storage': STORED}, self.held_by(server['id']))
+        self.assertEqual({}, self.held_by(migration['uuid']))
+        self.assertEqual({1}, self.sampled)
+
+    def test_a_move_that_is_rolled_back_counts_it_once(self):
+        RevertingComputeTest.roll_back(self)
+        server, source, _other = self.boot_anywhere()
+
+        self.migrate(server)
+        migration = self._wait_for_migration_status(server, ['failed'])
+
+        self.server_on(server, source)
+        self.assertEqual({source: ON_HOST, 'storage': STORED}, self.held_by(server['id']))
+        self.assertEqual({}, self.held_by(migration['uuid']))
+        self.assertEqual({1}, self.sampled)
+
+
+def without_disk(this, provider_tree, nodename, allocations=None):
+    provider_tree.update_inventory(nodename, {
+        name: {'total': total, 'max_unit': total, 'min_unit': 1, 'step_size': 1, 'reserved': 0,
+               'allocation_ratio': 1.0}
+        for name, total in (('VCPU', 10), ('MEMORY_MB', 8192))})

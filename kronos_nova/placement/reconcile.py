@@ -1,0 +1,89 @@
+"""Puts right what moves left behind, soon after and without being asked.
+
+Only migrations that have not ended or changed lately are looked at, and only what their own records
+decide is mended; the rest is for an audit. Any number of processes may do this at once: whatever
+one changes carries generations, and a task is taken from its dead worker once.
+"""
+
+import dataclasses
+import datetime
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Protocol
+
+from oslo_log import log as logging
+
+from kronos_nova.objects import repair as repairs
+from kronos_nova.objects.task import Task
+from kronos_nova.placement import audit
+from kronos_nova.placement import heal
+from kronos_nova.placement.client import PlacementClient
+from kronos_nova.placement.holdings import Holdings
+from kronos_nova.placement.records import NovaRecords
+
+LOG = logging.getLogger(__name__)
+
+# A worker that died when the source compute was about to be told may have told it.
+HANDED_OVER_PATIENCE = 5
+
+
+class TaskRegister(Protocol):
+    """Who carries out which live migration task."""
+
+    def dead(self, begun_before, handed_over_before) -> list[Task]:
+        """Tasks whose worker was last heard of before that."""
+
+    def lose(self, task: Task) -> bool:
+        """Take a task away from its worker; False if it went on meanwhile."""
+
+    def end(self, migration_uuid: str) -> None:
+        """Forget a task."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciler:
+    """:param task_timeout: seconds without a sign of life after which a worker counts as dead
+    :param clock: gives the time, UTC without a zone
+    """
+
+    client: PlacementClient
+    nova: NovaRecords
+    journal: heal.RepairJournal
+    tasks: TaskRegister
+    limits: audit.Limits
+    task_timeout: float
+    clock: Callable[[], datetime.datetime]
+
+    def run(self, window: float) -> Iterator[heal.Outcome | None]:
+        """Look at what changed within ``window`` seconds and mend it, an instance a step.
+
+        :returns: yields how healing it ended, None where nothing was to be healed
+        :raises PlacementError, InventoryError: one of the two could not be read
+        """
+        self._end_dead_tasks()
+        instances = self.nova.recent(window)
+        if not instances:
+            return
+        holdings = Holdings(roots=self.client.roots(), sharing=self.client.sharing(), consumers={})
+        healer = heal.Healer(self.client, self.nova, holdings, self.limits, self.journal)
+        for uuid in sorted(instances):
+            finding = healer.look(uuid)
+            yield _told(healer.heal(finding)) if finding and _is_decided(finding) else None
+
+    def _end_dead_tasks(self):
+        now = self.clock()
+        patience = datetime.timedelta(seconds=self.task_timeout)
+        for task in self.tasks.dead(now - patience, now - HANDED_OVER_PATIENCE * patience):
+            if self.tasks.lose(task) and self.nova.give_up(task.migration_uuid):
+                self.tasks.end(task.migration_uuid)
+
+
+def _told(outcome: heal.Outcome) -> heal.Outcome:
+    say = LOG.info if outcome.state == repairs.HEALED else LOG.warning
+    say('Allocations of instance %s (%s): %s: %s', outcome.finding.instance,
+        outcome.finding.evidence, outcome.state, outcome.detail)
+    return outcome
+
+
+def _is_decided(finding: audit.Finding) -> bool:
+    return finding.can_be_healed and finding.needs_candidate is None

@@ -1,0 +1,172 @@
+"""Make room by exchange.
+
+Full hosts are seldom full in everything: one has processors left and no memory, another the
+reverse. Nothing fits on either until instances of the one change places with instances of the
+other.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from kronos_nova.planners.packing import Packing
+from kronos_nova.simulation import TOLERANCE
+
+MOST_OUT = 4
+MOST_BACK = 3
+ROWS = 600
+COLUMNS = 1500
+TRIES = 20
+UNLIMITED = 1e9
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bundles:
+    """n ways to take some instances of the same size off a host.
+
+    host : intp (n,); first : intp (n,), one of the instances, -1 for none; count : intp (n,);
+    size : float64 (n, c), of all together; price : float64 (n,), of the moves that adds
+    """
+
+    host: np.ndarray
+    first: np.ndarray
+    count: np.ndarray
+    size: np.ndarray
+    price: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.host)
+
+    def __getitem__(self, rows) -> 'Bundles':
+        return Bundles(self.host[rows], self.first[rows], self.count[rows], self.size[rows],
+                       self.price[rows])
+
+
+class Exchanges:
+    """Finds and makes exchanges in a packing.
+
+    ratio : float64 (c,), how much of each kind of room those still to be placed need; room in other
+        proportions is of no use to them
+    price : float64 (v,), what moving an instance costs, in usable room
+    rated : pairs looked at so far
+    """
+
+    def __init__(self, packing: Packing, ratio: np.ndarray, price: np.ndarray):
+        self.packing, self.ratio, self.price = packing, ratio, price
+        self.rated = 0
+
+    def usable(self, free: np.ndarray) -> np.ndarray:
+        return (free / self.ratio).min(axis=-1, initial=UNLIMITED)
+
+    def admit(self, vm: int) -> bool:
+        """Bring an instance that is nowhere into a host which lacks room for it: some instances of
+        that host go to a second one, which may send others back."""
+        packing = self.packing
+        allowed = packing.lets_in(vm) & packing.is_open
+        out = self._bundles(MOST_OUT)
+        room = packing.free[out.host] + out.size - packing.size[vm]
+        out = out[allowed[out.host] & (room + TOLERANCE >= 0).all(axis=1)]
+        out = out[np.lexsort((out.size.sum(axis=1), out.price))[:ROWS]]
+        return self._make(out, vm, least=-np.inf)
+
+    def balance(self) -> bool:
+        """Make the exchange after which the most room is usable, if any makes it more."""
+        out = self._bundles(MOST_OUT)
+        free = self.packing.free[out.host]
+        gain = self.usable(free + out.size) - self.usable(free) - out.price
+        out = out[np.argsort(-gain, kind='stable')[:ROWS]]
+        return self._make(out, None, least=1e-6)
+
+    def _bundles(self, most: int) -> Bundles:
+        packing = self.packing
+        vms = np.flatnonzero(packing.place >= 0)
+        vms = vms[packing.is_open[packing.place[vms]]]
+        moved = packing.moved[vms]
+        key = (packing.place[vms] * (packing.alike.max() + 1) + packing.alike[vms]) * 2 + moved
+        _, first, number = np.unique(key, return_index=True, return_counts=True)
+        first = vms[first]
+        counts = np.arange(1, most + 1)
+        which, count = np.nonzero(counts <= number[:, None])
+        first, count = first[which], counts[count]
+        price = np.where(packing.moved[first], 0.0, self.price[first]) * count
+        return Bundles(packing.place[first], first, count, packing.size[first] * count[:, None],
+                       price)
+
+    def _with_nothing(self, bundles: Bundles) -> Bundles:
+        hosts = np.flatnonzero(self.packing.is_open)
+        none = np.zeros(len(hosts), dtype=np.intp)
+        return Bundles(
+            np.concatenate([hosts, bundles.host]), np.concatenate([none - 1, bundles.first]),
+            np.concatenate([none, bundles.count]),
+            np.concatenate([np.zeros((len(hosts), bundles.size.shape[1])), bundles.size]),
+            np.concatenate([none.astype(float), bundles.price]))
+
+    def _make(self, out: Bundles, vm: int | None, least: float) -> bool:
+        """Rate every pair of what leaves one host and what comes back from another, and make the
+        best that the constraints allow."""
+        packing = self.packing
+        back = self._with_nothing(self._bundles(MOST_BACK))
+        if not len(out):
+            return False
+        taken = packing.size[vm] if vm is not None else 0.0
+        first = packing.free[out.host] + out.size - taken
+        second = packing.free[back.host] + back.size
+        keep = ((back.size <= first.max(axis=0) + TOLERANCE).all(axis=1)
+                & (out.size.min(axis=0) <= second + TOLERANCE).all(axis=1))
+        back, second = back[keep], second[keep]
+        if len(back) > COLUMNS:
+            few = np.lexsort((-self.usable(second), back.price))[:COLUMNS]
+            back, second = back[few], second[few]
+        fits = out.host[:, None] != back.host
+        self.rated += fits.size
+        for c in range(out.size.shape[1]):
+            fits &= back.size[:, c] <= first[:, None, c] + TOLERANCE
+            fits &= out.size[:, None, c] <= second[:, c] + TOLERANCE
+        row, column = np.nonzero(fits)
+        value = self._value(out[row], back[column], first[row], second[column])
+        best = np.argsort(-value, kind='stable')[:TRIES]
+        return any(self._carry_out(out, int(row[n]), back, int(column[n]), vm)
+                   for n in best if value[n] > least)
+
+    def _value(self, out: Bundles, back: Bundles, first, second) -> np.ndarray:
+        free = self.packing.free
+        gained = self.usable(first - back.size) - self.usable(free[out.host])
+        gained += self.usable(second - out.size) - self.usable(free[back.host])
+        return gained - out.price - back.price
+
+    def _carry_out(self, out: Bundles, row: int, back: Bundles, column: int,
+                   vm: int | None) -> bool:
+        packing = self.packing
+        here, there = int(out.host[row]), int(back.host[column])
+        leaving = self._members(out, row, there)
+        coming = self._members(back, column, here)
+        if leaving is None or coming is None:
+            return False
+        for other in (*leaving, *coming):
+            packing.take(other)
+        for other in leaving:
+            packing.put(other, there)
+        for other in coming:
+            packing.put(other, here)
+        if vm is not None:
+            packing.put(vm, here)
+        return True
+
+    def _members(self, bundles: Bundles, n: int, destination: int) -> list[int] | None:
+        """Instances of a bundle that may go to ``destination``, or None if there are too few."""
+        packing, first = self.packing, bundles.first[n]
+        if first < 0:
+            return []
+        same = (packing.place == bundles.host[n]) & (packing.alike == packing.alike[first])
+        same &= packing.moved == packing.moved[first]
+        found = []
+        for vm in np.flatnonzero(same):
+            if packing.lets_in(vm)[destination] and not self._is_fellow(vm, found):
+                found.append(int(vm))
+            if len(found) == bundles.count[n]:
+                return found
+        return None
+
+    def _is_fellow(self, vm: int, others: list[int]) -> bool:
+        group = self.packing.arena.group
+        return group[vm] >= 0 and any(group[other] == group[vm] for other in others)

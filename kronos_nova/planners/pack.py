@@ -1,0 +1,209 @@
+"""Pack: the most hosts freed that the budget can buy."""
+
+import dataclasses
+
+import numpy as np
+
+from kronos_nova.constraints.base import Constraints
+from kronos_nova.objects.plan import PACK
+from kronos_nova.planners import order
+from kronos_nova.planners.arena import Arena
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import Step
+from kronos_nova.planners.exchange import Exchanges
+from kronos_nova.planners.ffd import FirstFitDecreasing
+from kronos_nova.planners.packing import Packing
+from kronos_nova.simulation import TOLERANCE
+from kronos_nova.simulation import State
+
+BALANCED = 30
+"""Exchanges that only make room usable, before an instance is given up."""
+FAILURES = 12
+"""Hosts that could not be emptied, after which a search ends."""
+PRICE = 0.01
+"""Of a move, in usable room of a host: what an exchange must make usable to be worth it."""
+MOVE_MB = 4096
+"""What a move costs beside the memory it copies, in MiB."""
+EFFORT = 4e8
+"""Pairs to rate in all."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Strategy:
+    """In which order hosts are emptied: by the moves that takes and by the memory to copy, each
+    relative to the average instance."""
+
+    moves: float
+    memory: float
+
+
+FEWEST_MOVES = Strategy(1.0, 0.0)
+BOTH = Strategy(0.5, 0.5)
+LEAST_MEMORY = Strategy(0.0, 1.0)
+
+
+class Pack:
+    """Empties one host after the other. Each of its instances goes where it fits best; where it
+    fits nowhere, full hosts exchange instances until it does. Done several times with the hosts in
+    another order; the end state that frees most hosts wins, then the one that costs least."""
+
+    phase = PACK
+
+    def plan(self, state: State, constraints: Constraints, limits: Limits) -> list[Step]:
+        if limits.budget < 1:
+            return []
+        arena = Arena(state, constraints, limits)
+        simple = FirstFitDecreasing().plan(state.copy(), constraints, limits)
+        best = [order.Hop(step.vm, step.source, step.destination) for step in simple]
+        freed = _freed(state, _pairs(best))
+        needed = [pair for hop, pair in zip(best, _pairs(best), strict=True) if hop.source in freed]
+        best = best if freed else []
+        for moves in sorted([needed, *search(arena, limits)], key=lambda m: _worth(state, m)):
+            least = _worth(state, _pairs(best))
+            if _worth(state, moves) >= least or (limits.is_over and best):
+                break
+            run = order.Run(state, constraints, limits)
+            is_whole, hops = run.do_all(moves), list(run.hops)
+            run.undo()
+            if is_whole and _worth(state, _pairs(hops)) < least:
+                best = hops
+        freed = _freed(state, _pairs(best))
+        return order.carry_out(best, state, lambda hop: _why(state, hop, freed))
+
+
+def _pairs(hops: list[order.Hop]) -> list[tuple[int, int]]:
+    return [(hop.vm, hop.destination) for hop in hops]
+
+
+def _worth(state: State, moves: list[tuple[int, int]]) -> tuple[int, int]:
+    """(minus the hosts freed, cost): the smaller, the better."""
+    memory = state.problem.memory_mb
+    return -len(_freed(state, moves)), sum(int(memory[vm]) + MOVE_MB for vm, _ in moves)
+
+
+def _freed(state: State, moves: list[tuple[int, int]]) -> set[int]:
+    after = state.vm_host.copy()
+    for vm, host in moves:
+        after[vm] = host
+    return set(np.unique(state.vm_host).tolist()) - set(np.unique(after).tolist())
+
+
+def _why(state: State, hop: order.Hop, freed: set[int]) -> str:
+    source = state.problem.hosts[hop.source]
+    return f'empties {source}' if hop.source in freed else f'makes room on {source}'
+
+
+def search(arena: Arena, limits: Limits) -> list[list[tuple[int, int]]]:
+    """End states that fit the budget, as moves in an order that is likely to be possible."""
+    if not len(arena.vms):
+        return []
+    found, rated = [], 0
+    is_tight = limits.budget < len(arena.vms) // 2
+    for strategy in (FEWEST_MOVES, BOTH, LEAST_MEMORY)[::1 if is_tight else -1]:
+        if rated < EFFORT and not limits.is_over:
+            emptying = Emptying(arena, limits, strategy, EFFORT - rated)
+            found += emptying.run()
+            rated += emptying.rated
+    return found
+
+
+class Emptying:
+    """One search: empties hosts until no more can be. ``rated`` counts the pairs looked at."""
+
+    def __init__(self, arena: Arena, limits: Limits, strategy: Strategy, effort: float):
+        self.arena, self.limits, self.effort = arena, limits, effort
+        self.packing = Packing(arena)
+        self.rated = 0
+        memory = arena.memory / max(arena.memory.mean(), 1)
+        self.cost = strategy.moves + strategy.memory * memory
+        self.given_up: set[int] = set()
+
+    def run(self) -> list[list[tuple[int, int]]]:
+        """The moves after each host that could be emptied."""
+        found = []
+        while len(self.given_up) < FAILURES and not self._is_over:
+            host = self._next()
+            if host is None:
+                break
+            if self._empty(host):
+                found.append(self._moves())
+            else:
+                self.given_up.add(host)
+        return found
+
+    @property
+    def _is_over(self) -> bool:
+        return self.rated >= self.effort or self.limits.is_over
+
+    def _next(self) -> int | None:
+        """The host that costs least to empty, of those that budget and room allow."""
+        packing, count = self.packing, len(self.arena.hosts)
+        on = packing.place
+        stays = ~packing.moved
+        moves = np.bincount(on, weights=stays, minlength=count)
+        cost = np.bincount(on, weights=self.cost * stays, minlength=count)
+        possible = packing.may_empty & packing.is_open
+        possible &= packing.moved.sum() + moves <= self.limits.budget
+        possible[list(self.given_up)] = False
+        held = np.zeros((count, packing.size.shape[1]))
+        np.add.at(held, on, packing.size)
+        room = np.maximum(packing.free[packing.is_open], 0).sum(axis=0)
+        possible &= (held <= room - np.maximum(packing.free, 0) + TOLERANCE).all(axis=1)
+        hosts = np.flatnonzero(possible)
+        return int(hosts[np.argmin(cost[hosts])]) if len(hosts) else None
+
+    def _empty(self, host: int) -> bool:
+        packing = self.packing
+        before = packing.mark()
+        waiting = packing.on(host)
+        waiting = waiting[np.lexsort((waiting, -packing.size[waiting].max(axis=1, initial=0)))]
+        for vm in waiting:
+            packing.take(vm)
+        packing.is_open[host] = False
+        if self._place_all([int(vm) for vm in waiting]):
+            packing.go_home()
+            return True
+        packing.back_to(before)
+        return False
+
+    def _place_all(self, waiting: list[int]) -> bool:
+        for n, vm in enumerate(waiting):
+            ratio = self.packing.size[waiting[n:]].sum(axis=0)
+            exchanges = Exchanges(self.packing, np.maximum(ratio / ratio.max(initial=TOLERANCE),
+                                                           TOLERANCE), PRICE * self.cost)
+            placed = self._place(vm, exchanges)
+            self.rated += exchanges.rated
+            if not placed or self.packing.moved.sum() > self.limits.budget or self._is_over:
+                return False
+        return True
+
+    def _place(self, vm: int, exchanges: Exchanges) -> bool:
+        """Where it fits best; else by an exchange; else after exchanges that make room usable."""
+        for _ in range(BALANCED):
+            if self._fit(vm, exchanges) or exchanges.admit(vm):
+                return True
+            if self._is_over or not exchanges.balance():
+                return False
+        return False
+
+    def _fit(self, vm: int, exchanges: Exchanges) -> bool:
+        """Home if it fits there, else where the least usable room is lost, then the fullest."""
+        packing = self.packing
+        hosts = np.flatnonzero(packing.has_room(vm))
+        if not len(hosts):
+            return False
+        home = self.arena.home[vm]
+        if home not in hosts:
+            free = packing.free[hosts]
+            lost = exchanges.usable(free) - exchanges.usable(free - packing.size[vm])
+            home = hosts[np.lexsort((free.sum(axis=1), np.round(lost, 6)))[0]]
+        packing.put(vm, int(home))
+        return True
+
+    def _moves(self) -> list[tuple[int, int]]:
+        """Exchanges first, while there is most room; then what empties hosts; the biggest first."""
+        packing, arena = self.packing, self.arena
+        moved = np.flatnonzero(packing.moved)
+        size = packing.size[moved].max(axis=1, initial=0)
+        moved = moved[np.lexsort((moved, -size, ~packing.is_open[arena.home[moved]]))]
+        return [(int(arena.vms[vm]), int(arena.hosts[packing.place[vm]])) for vm in moved]

@@ -1,0 +1,74 @@
+"""Asks Nova's scheduler whether it would let a planned move be made; nothing is claimed."""
+
+import oslo_messaging as messaging
+from nova import exception as nova_exception
+from nova import objects
+from nova.compute import rpcapi
+from nova.conductor.tasks import live_migrate
+from nova.scheduler.client import query
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.plugin import candidates
+from kronos_nova.plugin import cells
+from kronos_nova.plugin import live_migration
+from kronos_nova.plugin import placement
+
+LOG = logging.getLogger(__name__)
+
+
+class SchedulerDryRun:
+    """``refuses`` of a cycle, over the scheduler that live migrations go through."""
+
+    def __init__(self):
+        self._query_client = query.SchedulerQueryClient()
+        self._compute_rpcapi = rpcapi.ComputeAPI()
+
+    def __call__(self, move):
+        """Why the scheduler would refuse a move now, or None.
+
+        None too for a move that waits for others of its plan: what they make room for is not there
+        yet, so the scheduler's answer of today says nothing. And None where it does not answer: the
+        migration itself asks it again.
+        """
+        if move.depends_on:
+            return None
+        try:
+            return self._ask(move)
+        except (exception.PlacementError, messaging.MessagingException, db_exc.DBError) as e:
+            LOG.warning('The scheduler could not be asked about moving instance %s: %s',
+                        move.instance_uuid, e)
+            return None
+
+    def _ask(self, move):
+        context = cells.request_context(None, None)
+        if not cells.target_instance(context, move.instance_uuid):
+            return 'it does not exist any more'
+        try:
+            spec = self._request_spec(context, move)
+            self._query_client.select_destinations(context, spec, None, return_objects=True)
+        except nova_exception.NoValidHost:
+            return 'a filter of Nova\'s scheduler or placement refuses it'
+        except nova_exception.NovaException as e:
+            return str(e)
+        return None
+
+    def _request_spec(self, context, move):
+        """The request that the live migration task would send, without what stays where it is."""
+        instance = objects.Instance.get_by_uuid(
+            context, move.instance_uuid, expected_attrs=['flavor', 'pci_requests', 'numa_topology'])
+        context.project_id = instance.project_id
+        spec = objects.RequestSpec.get_by_instance_uuid(context, instance.uuid)
+        destination = objects.ComputeNodeList.get_all_by_host(context, move.destination)[0]
+        spec.requested_destination = objects.Destination(
+            host=destination.host, node=destination.hypervisor_hostname)
+        # Nova's own task knows how such a request is made; nothing else of it is used.
+        task = live_migrate.LiveMigrationTask(
+            context, instance, None, None, None, None, self._compute_rpcapi, None,
+            self._query_client, None, spec)
+        spec = task._get_request_spec_for_select_destinations([instance.host])
+        spec.num_instances, spec.ignore_hosts = 1, [instance.host]
+        source = objects.ComputeNode.get_by_host_and_nodename(context, instance.host, instance.node)
+        claim = live_migration.Claim(placement.client(), instance, None, source.uuid)
+        return candidates.without_resources(spec, claim.shared_with(destination.uuid))

@@ -1,0 +1,47 @@
+"""The reconciler in a conductor worker, a little at a time."""
+
+from oslo_utils import timeutils
+
+from kronos_nova.placement import audit
+from kronos_nova.placement import reconcile
+from kronos_nova.plugin import nova_records
+
+BEAT_SECONDS = 5
+# A tick leaves room for the next beat: a worker that does not beat counts as dead.
+BUDGET_SECONDS = 3
+# After its first look, how much further back than its last one a worker looks.
+OVERLAP_SECONDS = 300
+
+
+class Reconciling:
+    """:meth:`tick` is called every BEAT_SECONDS."""
+
+    def __init__(self, conf, client, journal, tasks):
+        self._options = conf.kronos_allocations
+        self._tasks = tasks
+        self._reconciler = reconcile.Reconciler(
+            client=client, nova=nova_records.CellRecords(client), journal=journal, tasks=tasks,
+            limits=audit.Limits(grace=self._options.grace),
+            task_timeout=self._options.task_timeout, clock=timeutils.utcnow)
+        self._window = self._options.reconcile_window
+        self._next = 0.0
+        self._work = None
+
+    def tick(self):
+        """Say that this worker lives, and look at recent migrations where that is due.
+
+        :raises PlacementError, InventoryError, DBError: it is tried again, as far back
+        """
+        self._tasks.beat()
+        now = timeutils.now()
+        if self._work is None:
+            if not self._options.reconcile_interval or now < self._next:
+                return
+            self._next = now + self._options.reconcile_interval
+            self._work = self._reconciler.run(self._window)
+        work, self._work = self._work, None
+        for _outcome in work:
+            if timeutils.now() - now > BUDGET_SECONDS:
+                self._work = work
+                return
+        self._window = (self._options.reconcile_interval + self._options.grace + OVERLAP_SECONDS)

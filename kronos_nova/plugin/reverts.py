@@ -1,0 +1,60 @@
+"""How nova-compute gives the source's allocation back when a move fails."""
+
+import nova.conf
+from nova import exception as nova_exception
+from nova import objects
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.placement import moves
+from kronos_nova.plugin import placement
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+EXPECTED = {
+    'nova.compute.manager:ComputeManager._revert_allocation': (
+        'self', 'context', 'instance', 'migration'),
+}
+
+
+class RevertsAtomically:
+    """A part of the compute manager.
+
+    Other than Nova's way it keeps what the instance holds on sharing providers, tries again after a
+    conflict, and gives nothing to an instance that was deleted meanwhile.
+    """
+
+    def _revert_allocation(self, context, instance, migration):
+        """What the migration held, as Nova's does; False if it held nothing.
+
+        Where placement refuses, that is logged, and left to be reconciled: the callers have guests
+        and networks to look after, and would only leave those behind too.
+        """
+        if CONF.kronos.atomic_moves == 'off':
+            return super()._revert_allocation(context, instance, migration)
+        held = {}
+        try:
+            held = placement.client().consumer(migration.uuid).allocations
+            moves.revert(placement.client(), _parties(context, instance, migration),
+                         lambda: is_gone(context, instance))
+        except exception.PlacementError:
+            LOG.exception('The allocations of migration %s could not be given back to its instance '
+                          'yet.', migration.uuid, instance=instance)
+        return {uuid: {'resources': dict(amounts)} for uuid, amounts in held.items()} or False
+
+
+def is_gone(context, instance):
+    """Whether an instance was deleted meanwhile."""
+    try:
+        objects.Instance.get_by_uuid(context, instance.uuid, expected_attrs=[])
+    except nova_exception.InstanceNotFound:
+        return True
+    return False
+
+
+def _parties(context, instance, migration):
+    source = objects.ComputeNode.get_by_host_and_nodename(
+        context, migration.source_compute, migration.source_node or instance.node)
+    return moves.Parties(instance=instance.uuid, migration=migration.uuid, source=source.uuid,
+                         project_id=instance.project_id, user_id=instance.user_id)

@@ -1,0 +1,99 @@
+"""pack frees hosts, keeps every rule on the way, and gets out of hosts that are full."""
+
+import numpy as np
+import testtools
+from hypothesis import given
+from hypothesis import settings
+
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.ffd import FirstFitDecreasing
+from kronos_nova.planners.pack import Pack
+from kronos_nova.simulation import Problem
+from kronos_nova.simulation import State
+from tests.unit.planners import clouds
+
+
+def plan(planner, problem, limits):
+    """(steps, state after them)"""
+    state = State(problem)
+    return planner.plan(state, clouds.constraints(problem), limits), state
+
+
+def freed(problem, state):
+    return len(set(problem.vm_host)) - len(set(state.vm_host))
+
+
+def cloud(hosts, vms, limit):
+    """Hosts of the same size; an instance is (host, VCPU, MEMORY_MB)."""
+    vm_host, *demands = np.array(vms, dtype=float).T
+    demands, limits = np.array(demands).T, np.tile(np.array(limit, float), (hosts, 1))
+    vm_host = vm_host.astype(int)
+    used, weights = np.zeros((hosts, 2)), demands / limits[0]
+    np.add.at(used, vm_host, demands)
+    return Problem(
+        hosts=tuple(f'h{n}' for n in range(hosts)), vms=tuple(f'v{n}' for n in range(len(vms))),
+        policies=('cpu', 'memory'), resource_classes=('VCPU', 'MEMORY_MB'),
+        policy_weights=np.full(2, 0.5), thresholds=np.zeros(2), scores=used / limits,
+        weights=weights, host_scale=np.ones((hosts, 2)), capacity_scores=used / limits,
+        capacity_thresholds=np.ones(2), vm_host=vm_host, memory_mb=demands[:, 1].astype(int),
+        movable=np.ones(len(vms), bool), available=np.ones(hosts, bool), used=used, limits=limits,
+        demands=demands)
+
+
+class PackTest(testtools.TestCase):
+    @settings(max_examples=40, deadline=None)
+    @given(clouds.problems())
+    def test_every_constraint_holds_after_every_step(self, problem):
+        constraints, state = clouds.constraints(problem), State(problem)
+        steps, _ = plan(Pack(), problem, Limits(budget=6))
+        self.assertLessEqual(len(steps), 6)
+        for step in steps:
+            self.assertTrue(problem.movable[step.vm])
+            self.assertTrue(constraints.permits(state, step.vm, step.destination))
+            self.assertEqual(step.source, state.move(step.vm, step.destination))
+            self.assertAlmostEqual(step.combined_after, state.combined(), places=9)
+
+    @settings(max_examples=40, deadline=None)
+    @given(clouds.problems())
+    def test_it_never_frees_fewer_hosts_than_ffd(self, problem):
+        limits = Limits(budget=6)
+        _, simple = plan(FirstFitDecreasing(), problem, limits)
+        _, state = plan(Pack(), problem, limits)
+        self.assertGreaterEqual(freed(problem, state), freed(problem, simple))
+
+    @settings(max_examples=20, deadline=None)
+    @given(clouds.problems())
+    def test_it_is_the_same_every_time_and_moves_nothing_without_a_host_freed(self, problem):
+        steps, state = plan(Pack(), problem, Limits(budget=6))
+        self.assertEqual(plan(Pack(), problem, Limits(budget=6))[0], steps)
+        self.assertTrue(not steps or freed(problem, state) > 0)
+
+    @settings(max_examples=10, deadline=None)
+    @given(clouds.problems())
+    def test_at_the_deadline_it_is_as_good_as_ffd(self, problem):
+        limits = Limits(budget=6, clock=lambda: 1.0, deadline=1.0)
+        _, simple = plan(FirstFitDecreasing(), problem, limits)
+        _, state = plan(Pack(), problem, limits)
+        self.assertGreaterEqual(freed(problem, state), freed(problem, simple))
+
+
+class FullHostsTest(testtools.TestCase):
+    """One host is out of VCPU, another out of memory; a third is small and could go."""
+
+    def setUp(self):
+        super().setUp()
+        self.problem = cloud(3, [
+            (0, 4, 1), (0, 4, 1),   # all VCPU taken, six memory left
+            (1, 1, 4), (1, 1, 4),   # all memory taken, six VCPU left
+            (2, 1, 1), (2, 1, 1)], limit=(8, 8))
+
+    def test_ffd_can_free_none(self):
+        self.assertEqual([], plan(FirstFitDecreasing(), self.problem, Limits(budget=9))[0])
+
+    def test_full_hosts_exchange_instances_until_one_is_free(self):
+        steps, state = plan(Pack(), self.problem, Limits(budget=9))
+        self.assertEqual(1, freed(self.problem, state))
+        self.assertLessEqual(len(steps), 6)
+
+    def test_a_host_that_the_budget_cannot_empty_is_not_started(self):
+        self.assertEqual([], plan(Pack(), self.problem, Limits(budget=2))[0])
