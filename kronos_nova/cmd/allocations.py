@@ -11,6 +11,7 @@ from kronos_nova.objects import repair as repairs
 from kronos_nova.placement import audit
 from kronos_nova.placement import heal
 from kronos_nova.placement import holdings
+from kronos_nova.plugin import standalone
 
 # Exit codes, documented in allocations.rst.
 CLEAN, ERROR, FOUND, LEFT = 0, 1, 3, 4
@@ -20,12 +21,11 @@ class Cloud:
     """Placement and Nova as nova.conf has them."""
 
     def __init__(self, options):
-        # Nova is slow to import, and only these commands need it.
+        standalone.load_nova(options.config_file, options.config_dir)
+        # Only now: see there.
         from kronos_nova.plugin import nova_records
         from kronos_nova.plugin import placement
-        from kronos_nova.plugin import standalone
 
-        standalone.load_nova(options.config_file, options.config_dir)
         self.placement = placement.client()
         self.nova = nova_records.CellRecords(self.placement)
 

@@ -114,6 +114,10 @@ class PlacementClient:
         return {provider['uuid']: provider['root_provider_uuid']
                 for provider in self._get('/resource_providers')['resource_providers']}
 
+    def name(self, provider: str) -> str:
+        """The name of a provider: of a compute node, its hypervisor's host name."""
+        return self._get(f'/resource_providers/{provider}')['name']
+
     def held_on(self, provider: str) -> dict[str, dict[str, int]]:
         """{consumer uuid: {resource class: amount}} on one provider."""
         held = self._get(f'/resource_providers/{provider}/allocations')['allocations']

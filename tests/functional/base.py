@@ -12,6 +12,7 @@ from keystoneauth1 import adapter
 from keystoneauth1 import loading
 from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
+from nova import utils
 from nova.tests.functional import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
 
@@ -77,6 +78,11 @@ def answer(status, code='placement.undefined_code', detail='made up'):
     response._content = json.dumps({'errors': [{
         'status': status, 'code': code, 'detail': detail}]}).encode()
     return response
+
+
+def microversion(client, version):
+    """A context in which ``client`` asks Nova at another microversion."""
+    return utils.temporary_mutation(client, microversion=version)
 
 
 class NovaTestCase(integrated_helpers.ProviderUsageBaseTestCase):

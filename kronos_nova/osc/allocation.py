@@ -1,0 +1,113 @@
+"""``openstack allocation``: allocations of several consumers at once, and those of a move."""
+
+import dataclasses
+import json
+import sys
+
+from cliff import lister
+from osc_lib import exceptions
+
+from kronos_nova import exception
+from kronos_nova.placement.allocations import AllocationSet
+from kronos_nova.placement.allocations import Consumer
+
+# Migrations by uuid, and the type of each, since then.
+MIGRATIONS_MICROVERSION = '2.59'
+
+
+class Replace(lister.Lister):
+    """Replace the allocations of several consumers in one transaction: all change, or none.
+
+    The file holds the JSON body of placement's POST /allocations: consumers by uuid, each with what
+    it is to hold in "allocations"; nothing there removes the consumer. A consumer whose
+    "consumer_generation", "project_id", "user_id" or "consumer_type" is not given keeps the one it
+    has; give the generation to be refused if somebody changed the consumer since you looked.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--file', required=True, metavar='<file>',
+                            help='JSON body of POST /allocations; - for standard input')
+        return parser
+
+    def take_action(self, parsed_args):
+        client = self.app.client_manager.kronos
+        body = _load(parsed_args.file)
+        try:
+            wanted = AllocationSet(tuple(
+                _completed(uuid, held, client.consumer(uuid)) for uuid, held in body.items()))
+            client.post(wanted)
+            return _rows((('', '', client.consumer(uuid)) for uuid in body), client)
+        except exception.PlacementError as error:
+            raise exceptions.CommandError(str(error)) from error
+
+
+class ShowMove(lister.Lister):
+    """Show who holds what of a server that moves, or moved: the server and its migrations."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('server', metavar='<server>', help='name or uuid')
+        return parser
+
+    def take_action(self, parsed_args):
+        compute = self.app.client_manager.sdk_connection.compute
+        client = self.app.client_manager.kronos
+        server = compute.find_server(parsed_args.server, ignore_missing=False)
+        answer = compute.get('/os-migrations', params={'instance_uuid': server.id},
+                             microversion=MIGRATIONS_MICROVERSION)
+        if answer.status_code != 200:
+            raise exceptions.CommandError(
+                f'Nova does not tell the migrations of {server.id}: HTTP {answer.status_code}')
+        found = [('instance', server.status, server.id)]
+        found += [(each['migration_type'], each['status'], each['uuid'])
+                  for each in answer.json()['migrations']]
+        try:
+            return _rows(((role, status, client.consumer(uuid)) for role, status, uuid in found),
+                         client)
+        except exception.PlacementError as error:
+            raise exceptions.CommandError(str(error)) from error
+
+
+def _load(path):
+    try:
+        if path == '-':
+            body = json.load(sys.stdin)
+        else:
+            with open(path) as file:
+                body = json.load(file)
+    except (OSError, ValueError) as error:
+        raise exceptions.CommandError(f'{path}: {error}') from error
+    if not isinstance(body, dict) or not all(
+            isinstance(held, dict) and 'allocations' in held for held in body.values()):
+        raise exceptions.CommandError(
+            f'{path}: not a body of POST /allocations: {{consumer uuid: {{"allocations": '
+            f'{{provider uuid: {{"resources": {{class: amount}}}}}}}}}}')
+    return body
+
+
+def _completed(uuid: str, body: dict, now: Consumer) -> Consumer:
+    """What is not given is as it is."""
+    try:
+        wanted = Consumer.from_body(uuid, body)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise exceptions.CommandError(
+            f'consumer {uuid}: "allocations" must be {{provider uuid: {{"resources": {{class: '
+            f'amount}}}}}}') from error
+    return dataclasses.replace(
+        wanted,
+        generation=body.get('consumer_generation', now.generation),
+        project_id=wanted.project_id or now.project_id, user_id=wanted.user_id or now.user_id,
+        consumer_type=wanted.consumer_type or now.consumer_type)
+
+
+def _rows(found, client):
+    """Columns and rows: one of each consumer and provider, one of a consumer with nothing."""
+    rows = []
+    for role, status, consumer in found:
+        held = consumer.allocations or {'': {}}
+        for provider, amounts in sorted(held.items()):
+            rows.append((role, consumer.uuid, consumer.consumer_type or '', status,
+                         client.name(provider) if provider else '', provider,
+                         ', '.join(f'{name}={amount}' for name, amount in sorted(amounts.items()))))
+    return ('Role', 'Consumer', 'Type', 'Status', 'Provider', 'Provider ID', 'Resources'), rows
