@@ -29,6 +29,7 @@ class Client:
         self._placement = api('placement', PLACEMENT_VERSION)
         self._image = api('image')
         self._numbers = itertools.count(1)
+        self.poll_seconds = 0.3
 
     def compute(self, method, path, **kwargs):
         """One request to Nova; the body of the answer, or None if it has none."""
@@ -134,7 +135,7 @@ class Client:
                 faults = {found[uuid].get('fault', {}).get('message') for uuid in broken}
                 raise BoxError(f'{len(broken)} servers are in ERROR: {faults}')
             return all(status == 'ACTIVE' for status in states.values()) and found
-        return wait_for(ended, timeout, 'the servers are not ACTIVE', interval=0.5)
+        return wait_for(ended, timeout, 'the servers are not ACTIVE', self.poll_seconds)
 
     def delete(self, uuid):
         self.compute('DELETE', f'/servers/{uuid}')
@@ -153,7 +154,8 @@ class Client:
                          default=None)
             if newest and (status is None or newest['status'] in status):
                 return newest
-        return wait_for(found, timeout, f'{uuid} has no migration {status or ""}', interval=0.3)
+        return wait_for(found, timeout, f'{uuid} has no migration {status or ""}',
+                        self.poll_seconds)
 
     def migration_ended(self, uuid, timeout=180):
         return self.migration(uuid, MIGRATION_ENDED, timeout)

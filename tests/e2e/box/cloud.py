@@ -1,5 +1,6 @@
 """Puts the components together: starts them in order, waits, and ends them all."""
 
+import dataclasses
 import functools
 import pathlib
 import subprocess
@@ -61,6 +62,10 @@ class Cloud:
 
     def __exit__(self, *_exc):
         self.stop()
+
+    def configure(self, **changes):
+        """Change settings before it starts: those that need its root or addresses."""
+        self.settings = dataclasses.replace(self.settings, **changes)
 
     # -- start
 

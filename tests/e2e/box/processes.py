@@ -28,9 +28,13 @@ class Process:
         self.log = pathlib.Path(root) / 'log' / f'{name}.log'
         self._argv = [str(arg) for arg in argv]
         self._record = pathlib.Path(root) / 'run' / f'{name}.pid'
-        self._env = {**os.environ, 'PYTHONPATH': str(SOURCE), **(env or {})}
+        self.env = {**os.environ, 'PYTHONPATH': str(SOURCE), **(env or {})}
         self._ready = ready
         self._popen = None
+
+    def run_instead(self, interpreter_and_program, words=2):
+        """Replace the first ``words`` of its command; before it starts."""
+        self._argv[:words] = [str(word) for word in interpreter_and_program]
 
     @property
     def pid(self):
@@ -41,7 +45,7 @@ class Process:
             folder.mkdir(parents=True, exist_ok=True)
         with self.log.open('ab') as log:
             self._popen = subprocess.Popen(
-                self._argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._env,
+                self._argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env,
                 cwd=SOURCE, start_new_session=True)
         self._record.write_text(f'{self.pid} {start_time(self.pid)}')
 

@@ -7,7 +7,6 @@ they should be, 1 when not, 2 when the cloud did not start.
 """
 
 import argparse
-import dataclasses
 import datetime
 import json
 import pathlib
@@ -82,8 +81,9 @@ class Demo:
             wait_for(self._balanced, self._plan.timeout, 'the cloud is not balanced', LOOK)
         except BoxError as error:
             self._screen.step(str(error))
+        finally:
+            self._sampler.stop()
         self._times['ended'] = time.monotonic()
-        self._sampler.stop()
 
     def _balanced(self):
         """Show how it is; whether there were moves, all have ended, and nothing is left to do."""
@@ -196,7 +196,7 @@ def prepare(arguments):
         migration_seconds=plan.migration_seconds, memory_mb=131072)
     cloud = box.Cloud(settings)
     policies = cloud.root / 'etc' / 'kronos-policies.yaml'
-    cloud.settings = dataclasses.replace(settings, nova_conf=plan.nova_conf(policies))
+    cloud.configure(nova_conf=plan.nova_conf(policies))
     return plan, cloud
 
 

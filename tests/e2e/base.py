@@ -1,0 +1,66 @@
+"""A test case with a cloud in a box, shared by the tests of a class."""
+
+import collections
+
+import testtools
+from testtools import content
+
+from tests.e2e import box
+from tests.e2e.demo import evidence
+
+FLAVOR = 'm1.small'
+RESOURCES = {'VCPU': 1, 'MEMORY_MB': 2048, 'DISK_GB': 1}
+
+
+class CloudTestCase(testtools.TestCase):
+    """Subclasses say in ``settings`` what cloud they need; a failing test brings the logs' ends."""
+
+    settings = box.Settings(computes=3)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cloud = box.Cloud(cls.settings)
+        cls.addClassCleanup(cls.cloud.stop)
+        cls.prepare()
+        cls.cloud.start()
+        cls.client = cls.cloud.client
+        cls.client.create_flavor(FLAVOR, vcpus=1, ram=2048)
+
+    @classmethod
+    def prepare(cls):
+        """Called before the cloud starts, when its root and addresses are known."""
+
+    def setUp(self):
+        super().setUp()
+        self.addOnException(self._attach_logs)
+
+    def _attach_logs(self, _exc_info):
+        for daemon in self.cloud.nova.all():
+            self.addDetail(daemon.name, content.text_content(daemon.process.tail(40)))
+
+    def boot(self, name, host):
+        [server] = self.cloud.boot(name, host=host, flavor=FLAVOR)
+        return server
+
+    def writes_during(self, work):
+        """Run ``work``; the writes of allocations that placement was sent meanwhile."""
+        _entries, offset = self.cloud.placement.requests_since()
+        work()
+        entries, _offset = self.cloud.placement.requests_since(offset)
+        return [entry for entry in entries if entry['method'] in ('PUT', 'POST', 'DELETE') and
+                entry['path'].startswith('/allocations')]
+
+    def assert_clean(self):
+        """Every server ACTIVE with one allocation, where it runs; nobody else has any."""
+        self.assertEqual([], evidence.audit(self.client, [])['problems'])
+
+    def assert_moved_once(self, moves):
+        """As many completed live migrations for each server as it had moves, and no other."""
+        wanted = collections.Counter(move['instance_uuid'] for move in moves)
+        found = collections.Counter()
+        for server in wanted:
+            for migration in self.client.migrations(instance_uuid=server):
+                self.assertEqual('completed', migration['status'])
+                found[server] += 1
+        self.assertEqual(wanted, found)
