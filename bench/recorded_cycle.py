@@ -1,0 +1,40 @@
+"""A cycle on a snapshot: the process that a conductor of :mod:`bench.conductor` starts.
+
+``KRONOS_BENCH_SNAPSHOT`` names the folder; a line with when it began and ended is added to
+``KRONOS_BENCH_TIMES``.
+"""
+
+import dataclasses
+import os
+import pathlib
+import time
+
+from oslo_config import cfg
+
+from bench import recording
+from kronos_nova import conf
+from kronos_nova.engine import options
+from kronos_nova.record import replay
+
+NICENESS = 10
+"""What kronos_nova.plugin.cycle gives itself too."""
+
+FOREVER = replay.Durations(aggregate=0, instance=0, quarantine=0)
+
+
+def main():
+    begun = time.time()
+    os.nice(NICENESS)
+    settings = cfg.ConfigOpts()
+    conf.register_opts(settings)
+    settings([])
+    chosen = dataclasses.replace(options.from_conf(settings), aggregates=(recording.AGGREGATE,))
+    snapshot, policies = replay.read(os.environ['KRONOS_BENCH_SNAPSHOT'])
+    report = replay.replay(snapshot, policies, chosen, FOREVER)
+    moves = sum(len(aggregate.moves) for aggregate in report.aggregates)
+    with pathlib.Path(os.environ['KRONOS_BENCH_TIMES']).open('a') as times:
+        times.write(f'{begun} {time.time()} {moves}\n')
+
+
+if __name__ == '__main__':
+    main()
