@@ -13,8 +13,12 @@ def main(argv=None):
     args = child.parse(__spec__.name, argv)
     may_write = child.become()
     conf = daemon.load_config('kronos-engine', args.arguments)
-    return child.run(conf, lambda: child.Sources(inventory=OpenStackInventory(connect(conf))),
-                     args.scopes, may_write)
+    return child.run(conf, lambda: make_sources(conf), args.scopes, may_write)
+
+
+def make_sources(conf):
+    inventory = OpenStackInventory(connect(conf))
+    return child.Sources(inventory=inventory, history=inventory.past_moves)
 
 
 if __name__ == '__main__':

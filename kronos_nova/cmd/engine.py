@@ -26,7 +26,7 @@ class Engine:
         worker = daemon.worker_name()
         self._planning = planning.Planning(
             conf, locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path, worker),
-            memory.Cycles(means.journal.database), worker, timeutils.utcnow,
+            memory.Cycles(means.journal.database), means.journal, timeutils.utcnow,
             planning.Command(CHILD, arguments))
         self._dispatch = service.DispatchService(means)
 

@@ -68,8 +68,8 @@ class Show(show.ShowOne):
 class Approve(command.Command):
     """Let a proposed plan run, wholly or without some of its moves.
 
-    Each move is checked once more before it starts. A move that depends on one that is left out is
-    left out too.
+    The plan is checked against the cloud as it is now; what does not hold any more is left out. A
+    move that depends on one that is left out is left out too.
     """
 
     def get_parser(self, prog_name):
@@ -82,10 +82,9 @@ class Approve(command.Command):
     def take_action(self, parsed_args):
         journal = control.journal(self.app.conf)
         report = json.loads(journal.plan(parsed_args.plan).report)
-        chosen = without(moves_of(report), parsed_args.skip)
-        journal.start_plan(parsed_args.plan, chosen, getpass.getuser(), timeutils.utcnow(),
-                           self.app.conf.kronos_executor.stagger)
-        self.app.stdout.write(f'{len(chosen)} of {len(report["moves"])} moves will run.\n')
+        chosen = without(plans.moves_from_json(report), parsed_args.skip)
+        journal.approve_plan(parsed_args.plan, chosen, getpass.getuser(), timeutils.utcnow())
+        self.app.stdout.write(f'{len(chosen)} of {len(report["moves"])} moves may run.\n')
 
 
 class Reject(command.Command):
@@ -98,12 +97,6 @@ class Reject(command.Command):
 
     def take_action(self, parsed_args):
         control.journal(self.app.conf).reject_plan(parsed_args.plan, timeutils.utcnow())
-
-
-def moves_of(report):
-    """The Moves of a report that was read from JSON."""
-    return [plans.Move(**{**move, 'depends_on': tuple(move['depends_on'])})
-            for move in report['moves']]
 
 
 def without(moves, skipped):

@@ -6,8 +6,6 @@ GROUP = cfg.OptGroup('kronos', title='Rebalancing', help="""
 What Kronos balances, when, and how far it may go on its own.
 """)
 
-AUTOMATION_LEVELS = ('off', 'observe', 'approve', 'auto')
-
 OPTS = [
     cfg.StrOpt('automation', mutable=True, default='observe', choices=[
         ('off', 'Plan nothing.'),
@@ -26,6 +24,11 @@ yourself.
     ], help="""
 Where planning and moving is done. ``daemons`` keeps both out of the control plane's processes and
 needs the credentials of ``[kronos_nova]``; it must be set alike for conductors and daemons.
+"""),
+    cfg.DictOpt('aggregate_automation', default={}, help="""
+Levels of ``automation`` for single aggregates, as ``name:level`` separated by commas, such as
+``test:auto,database:approve``; the others have the level above. ``off`` leaves an aggregate alone
+without taking it out of ``aggregates``. The pool of hosts in no aggregate is ``_unassigned_``.
 """),
     cfg.ListOpt('aggregates', default=[], help="""
 Names of the host aggregates to balance, separated by commas. Each is planned on its own and no

@@ -61,30 +61,56 @@ class Journal:
             return plan.uuid
 
     @retried
-    def start_plan(self, uuid, chosen, approved_by, now, stagger=0.0):
-        """Let a proposed plan run.
+    def approve_plan(self, uuid, chosen, approved_by, now):
+        """Let a proposed plan run, once it was checked against the cloud as it is by then.
 
         :param chosen: the Moves that may run; the others of the plan are left out
-        :param stagger: seconds by which each move is due after the one before it
         :raises PlanNotFound: no such plan, or it is not proposed any more
         """
         with self._through_gate(PLANNING) as session:
             plan = session.get(models.Plan, uuid)
             if plan is None or plan.state != plans.PROPOSED or plan.expires_at < now:
                 raise exception.PlanNotFound(plan=uuid)
-            plan.state, plan.approved_at, plan.approved_by = plans.EXECUTING, now, approved_by
+            plan.state, plan.approved_at, plan.approved_by = plans.APPROVED, now, approved_by
+            plan.report = _with_moves(plan.report, chosen)
+
+    @retried
+    def start_plan(self, uuid, chosen, now, stagger=0.0):
+        """Let an approved plan run, or end it where nothing of it is left.
+
+        :param chosen: the Moves that still hold; the others of the plan are left out
+        :param stagger: seconds by which each move is due after the one before it
+        :raises PlanNotFound: no such plan, or it is not approved
+        """
+        with self._through_gate(PLANNING) as session:
+            plan = session.get(models.Plan, uuid)
+            if plan is None or plan.state != plans.APPROVED or plan.expires_at < now:
+                raise exception.PlanNotFound(plan=uuid)
+            if not chosen:
+                plan.state, plan.finished_at = plans.EXPIRED, now
+                return
+            plan.state = plans.EXECUTING
+            plan.report = _with_moves(plan.report, chosen)
             _add_moves(session, plan, chosen, now, stagger)
 
     @retried
+    def approved_plans(self):
+        """PlanRecords of the plans that wait to be checked and started."""
+        with self.database.reader() as session:
+            return [_record(plans.PlanRecord, row) for row in session.scalars(
+                sa.select(models.Plan).where(models.Plan.state == plans.APPROVED))]
+
+    @retried
     def close_plans(self, now):
-        """Expire what was proposed and not approved in time, and end plans whose moves have all
+        """Expire what was not approved and started in time, and end plans whose moves have all
         ended and been settled.
 
         :returns: aggregates of the plans that ended
         """
         with self.database.writer() as session:
             session.execute(sa.update(models.Plan).where(
-                models.Plan.state == plans.PROPOSED, models.Plan.expires_at < now,
+                models.Plan.state.in_((plans.PROPOSED, plans.APPROVED)),
+                models.Plan.expires_at < now,
             ).values(state=plans.EXPIRED, finished_at=now))
             pending = sa.select(models.Move.plan_uuid).where(sa.or_(
                 models.Move.state.not_in(moves.TERMINAL), models.Move.settled_at.is_(None)))
@@ -408,6 +434,11 @@ def _refuse_second_plan(session, aggregate):
         models.Plan.aggregate == aggregate, models.Plan.state.in_(plans.OPEN))).first()
     if existing is not None:
         raise exception.PlanPending(aggregate=aggregate, plan=existing)
+
+
+def _with_moves(report, chosen):
+    kept = [dataclasses.asdict(move) for move in chosen]
+    return json.dumps({**json.loads(report), 'moves': kept}, sort_keys=True)
 
 
 def _add_moves(session, plan, chosen, now, stagger):

@@ -1,7 +1,6 @@
 """What Kronos remembers from one cycle to the next: cooldowns, quarantines, scores, last cycles."""
 
 import datetime
-import json
 
 import sqlalchemy as sa
 
@@ -123,13 +122,17 @@ class Cycles:
             row.imbalanced_cycles = row.imbalanced_cycles + 1 if imbalanced else 0
 
     @retried
-    def all(self):
-        """[(aggregate, started at, finished at, outcome, imbalanced cycles in a row, report)]."""
+    def imbalanced(self):
+        """{aggregate: how many evaluations in a row found it above a threshold}."""
         with self.database.reader() as session:
-            return [(row.aggregate, row.started_at, row.finished_at, row.outcome,
-                     row.imbalanced_cycles, row.report and json.loads(row.report))
-                    for row in session.scalars(sa.select(models.Cycle).order_by(
-                        models.Cycle.aggregate))]
+            return dict(session.execute(sa.select(
+                models.Cycle.aggregate, models.Cycle.imbalanced_cycles)).all())
+
+    @retried
+    def last(self):
+        """The last evaluation of every aggregate, as models.Cycle rows."""
+        with self.database.reader() as session:
+            return session.scalars(sa.select(models.Cycle).order_by(models.Cycle.aggregate)).all()
 
 
 class Scores:

@@ -6,17 +6,20 @@ Exit status: 0 the cycle was carried through, whatever it found; 1 it was not, a
 import argparse
 import ctypes
 import dataclasses
+import datetime
 import os
 import signal
 import socket
 import sys
 from collections.abc import Callable
+from collections.abc import Iterable
 
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from kronos_nova import exception
+from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import memory
@@ -41,6 +44,7 @@ class Sources:
     """What is read of Nova; see :class:`kronos_nova.engine.cycle.Ports`."""
 
     inventory: InventorySource
+    history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
     refuses: Callable[[Move], str | None] = lambda move: None
 
 
@@ -90,7 +94,8 @@ def make_cycle(conf, database, sources, scopes, may_write):
     :raises ConfigurationError: options or policies are wrong
     """
     ports = cycle.Ports(
-        inventory=sources.inventory, refuses=sources.refuses, metrics=prometheus.from_conf(conf),
+        inventory=sources.inventory, history=sources.history, refuses=sources.refuses,
+        metrics=prometheus.from_conf(conf),
         journal=journal.Journal(database, f'{socket.gethostname()}:{os.getpid()}'),
         cooldowns=memory.Cooldowns(database), cycles=memory.Cycles(database),
         scores=memory.Scores(database))

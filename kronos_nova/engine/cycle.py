@@ -3,13 +3,18 @@
 import collections
 import dataclasses
 import datetime
+import json
 import time
 from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
 
 from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.cooldown import Memory
+from kronos_nova.cooldown.memory import PastMove
+from kronos_nova.cooldown.repetition import growing
 from kronos_nova.db import memory as db_memory
 from kronos_nova.db.journal import Journal
 from kronos_nova.engine import pipeline
@@ -24,7 +29,11 @@ STATE_OF = {'observe': plans.OBSERVED, 'approve': plans.PROPOSED, 'auto': plans.
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """What a cycle reads from and writes to; ``refuses`` is Nova's scheduler in a dry run."""
+    """What a cycle reads from and writes to.
+
+    history : what the cloud knows of live migrations that ended well since a time
+    refuses : Nova's scheduler in a dry run
+    """
 
     inventory: InventorySource
     metrics: MetricsSource
@@ -32,25 +41,51 @@ class Ports:
     cooldowns: db_memory.Cooldowns
     cycles: db_memory.Cycles
     scores: db_memory.Scores
+    history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
     refuses: Callable[[plans.Move], str | None] = lambda move: None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What becomes of a plan; durations in seconds."""
+    """What becomes of a plan; durations in seconds.
 
-    automation: str
+    automation : level by aggregate, '*' for those that are not named
+    """
+
+    automation: Mapping[str, str]
     cooldown: float
     instance_cooldown: float
+    instance_cooldown_factor: float
+    instance_cooldown_max: float
+    return_window: float
     stale_plan_age: float
-    stagger: float = 0.0
+    stagger: float
 
     @classmethod
     def from_conf(cls, conf):
-        return cls(automation=conf.kronos.automation, cooldown=conf.kronos.cooldown,
-                   instance_cooldown=conf.kronos.instance_cooldown,
+        group = conf.kronos
+        return cls(automation=automation(conf), cooldown=group.cooldown,
+                   instance_cooldown=group.instance_cooldown,
+                   instance_cooldown_factor=group.instance_cooldown_factor,
+                   instance_cooldown_max=group.instance_cooldown_max,
+                   return_window=group.return_window,
                    stale_plan_age=conf.kronos_executor.stale_plan_age,
                    stagger=conf.kronos_executor.stagger)
+
+
+def automation(conf):
+    """{aggregate: level}, the level of those that are not named under '*'.
+
+    :raises ConfigurationError: a level that there is not
+    """
+    named = conf.kronos.aggregate_automation
+    for name, level in sorted(named.items()):
+        if level not in STATE_OF and level != 'off':
+            raise exception.ConfigurationError(
+                what=f'[kronos] aggregate_automation, {name}',
+                problem=f'there is no level "{level}"',
+                remedy='Write off, observe, approve or auto.')
+    return {**named, '*': conf.kronos.automation}
 
 
 class Cycle:
@@ -72,32 +107,67 @@ class Cycle:
         self.may_write = may_write
 
     def run(self):
-        """Evaluate every aggregate of the options.
+        """Evaluate every aggregate of the options, and start what was approved for them.
+
+        An aggregate that does not exist is said to be so, and the others are evaluated.
 
         :returns: CycleReport
         :raises InventoryError: Nova or placement could not be read; nothing was planned
         """
         now = self.utcnow()
         snapshot = self.ports.inventory.read()
+        options = self._existing(snapshot)
         surroundings = pipeline.Surroundings(
             source=self.ports.metrics, clock=time.monotonic, refuses=self.ports.refuses,
-            now=now.replace(tzinfo=datetime.UTC).timestamp())
-        report = pipeline.plan_cycle(snapshot, self.policies, self.options, surroundings,
+            now=_unix(now))
+        self._start_approved(snapshot, options, surroundings)
+        report = pipeline.plan_cycle(snapshot, self.policies, options, surroundings,
                                      self._memory(now))
-        if not self.may_write():
-            raise exception.JournalError('The conductor that began this cycle is gone; its plan is '
-                                         'thrown away.')
+        self._make_sure_of_our_turn()
         for aggregate in report.aggregates:
             self._write_down(aggregate)
         return report
 
+    def _existing(self, snapshot):
+        """The options without the aggregates that do not exist."""
+        names = self.options.aggregates
+        known = {aggregate.name for aggregate in snapshot.aggregates}
+        for name in sorted(set(names or ()) - known):
+            LOG.error('[kronos] aggregates: there is no aggregate "%s". Correct the option, or '
+                      'create the aggregate.', name)
+        return dataclasses.replace(
+            self.options, aggregates=names and tuple(name for name in names if name in known))
+
+    def _make_sure_of_our_turn(self):
+        if not self.may_write():
+            raise exception.JournalError('The conductor that began this cycle is gone; what it '
+                                         'planned is thrown away.')
+
+    def _start_approved(self, snapshot, options, surroundings):
+        """Start what was approved, without what does not hold any more."""
+        scopes = options.scopes(tuple(aggregate.name for aggregate in snapshot.aggregates))
+        for record in self.ports.journal.approved_plans():
+            if record.aggregate not in scopes:
+                continue
+            moves = plans.moves_from_json(json.loads(record.report))
+            wrong = pipeline.still_valid(snapshot, self.policies, options, surroundings,
+                                         record.aggregate, moves)
+            for order, why in sorted(wrong.items()):
+                LOG.warning('Plan %s: move %d is left out: %s', record.uuid, order, why)
+            chosen = [move for move in moves if move.order not in wrong]
+            self._make_sure_of_our_turn()
+            self.ports.journal.start_plan(record.uuid, chosen, self.utcnow(), self.rules.stagger)
+            self._cool(record.aggregate, chosen, self.utcnow())
+
     def _memory(self, now):
-        cooldowns = self.ports.cooldowns
+        cooldowns, ports = self.ports.cooldowns, self.ports
         # While its plan is under way an aggregate cools: it is about to look different.
-        busy = dict.fromkeys(self.ports.journal.aggregates_with_open_plans(), self.rules.cooldown)
+        busy = dict.fromkeys(ports.journal.aggregates_with_open_plans(), self.rules.cooldown)
         return Memory(aggregates=busy | cooldowns.cooling(db_memory.AGGREGATE, now),
                       instances=cooldowns.cooling(db_memory.INSTANCE, now),
-                      quarantines=cooldowns.quarantined(now))
+                      quarantines=cooldowns.quarantined(now),
+                      imbalanced=ports.cycles.imbalanced(),
+                      moves=tuple(ports.history(now - _seconds(self.rules.return_window))))
 
     def _write_down(self, report):
         now = self.utcnow()
@@ -118,24 +188,36 @@ class Cycle:
             report.mode, {policy.name: policy.weight for policy in report.policies}, scores, now)
 
     def _record_plan(self, report, now):
-        state = STATE_OF[self.rules.automation]
+        levels = self.rules.automation
+        state = STATE_OF[levels.get(report.name, levels['*'])]
         try:
-            self.ports.journal.record_plan(
-                report, state, now, now + datetime.timedelta(seconds=self.rules.stale_plan_age),
-                self.rules.stagger)
+            self.ports.journal.record_plan(report, state, now,
+                                           now + _seconds(self.rules.stale_plan_age),
+                                           self.rules.stagger)
         except exception.PlanPending as e:
             LOG.info('%s Nothing new is planned before that one has ended.', e)
             return
         if state == plans.EXECUTING:
-            self.cool(report, now)
+            self._cool(report.name, report.moves, now)
 
-    def cool(self, report, now):
+    def _cool(self, aggregate, moves, now):
         """Leave the aggregate and the instances of a plan that runs alone for a while."""
-        later = datetime.timedelta
-        self.ports.cooldowns.cool(db_memory.AGGREGATE, [report.name],
-                                  now + later(seconds=self.rules.cooldown))
-        self.ports.cooldowns.cool(db_memory.INSTANCE, [m.instance_uuid for m in report.moves],
-                                  now + later(seconds=self.rules.instance_cooldown))
+        cooldowns, rules = self.ports.cooldowns, self.rules
+        cooldowns.forget(now - _seconds(rules.instance_cooldown_max))
+        cooldowns.cool(db_memory.AGGREGATE, [aggregate], now + _seconds(rules.cooldown))
+        times = cooldowns.times()
+        for uuid in {move.instance_uuid for move in moves}:
+            length = growing(rules.instance_cooldown, rules.instance_cooldown_factor,
+                             rules.instance_cooldown_max, times.get(uuid, 0))
+            cooldowns.cool(db_memory.INSTANCE, [uuid], now + _seconds(length))
+
+
+def _unix(time):
+    return time.replace(tzinfo=datetime.UTC).timestamp()
+
+
+def _seconds(value):
+    return datetime.timedelta(seconds=value)
 
 
 def describe(report):

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown import left
 from kronos_nova.engine import explain
 from kronos_nova.engine import passes
+from kronos_nova.engine.approval import check_again
 from kronos_nova.engine.build import Scope
 from kronos_nova.engine.build import build
 from kronos_nova.engine.carried import Carried
@@ -83,6 +85,20 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     reports = tuple(cycle.plan(scope) for scope in map(cycle.scope, names)
                     if scope.hosts or scope.name != UNASSIGNED)
     return CycleReport(planning_seconds=surroundings.clock() - started, aggregates=reports)
+
+
+def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
+                surroundings: Surroundings, name: str, moves: Sequence[Move]) -> dict[int, str]:
+    """Look at an older plan for the aggregate ``name`` with the cloud as it is now.
+
+    :returns: order -> why not, of the moves that may not be made any more; one that depends on such
+        a move is among them
+    """
+    cycle = _Cycle(snapshot, policies, options, surroundings, Memory())
+    scope = cycle.scope(name)
+    load = cycle.measure(scope)
+    case = build(scope, load, cycle.feed, snapshot, cycle.carried, cycle.memory, options)
+    return check_again(case, registry.load(case.problem, snapshot, cycle.rules), moves)
 
 
 class _Cycle:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.engine import cycle
 from kronos_nova.objects import snapshot
 
 LOG = logging.getLogger(__name__)
@@ -47,14 +48,15 @@ class Planning:
 
     :param locks: kronos_nova.engine.locks.AggregateLocks
     :param cycles: kronos_nova.db.memory.Cycles
+    :param journal: kronos_nova.db.journal.Journal
     :param command: Command of the child
     """
 
-    def __init__(self, conf, locks, cycles, worker, utcnow, command):
+    def __init__(self, conf, locks, cycles, journal, utcnow, command):
         self.conf = conf
         self.locks = locks
         self.cycles = cycles
-        self.worker = worker
+        self.journal = journal
         self.utcnow = utcnow
         self.command = command
         self.child = None
@@ -63,8 +65,12 @@ class Planning:
         """See whether the child has ended, else whether there is something to start one for."""
         if self.child is not None:
             self._look_after_child()
-        if self.child is None and self.conf.kronos.automation != 'off':
-            due = [scope for scope in scopes(self.conf) if self._is_ours(scope)]
+        if self.child is None:
+            approved = {plan.aggregate for plan in self.journal.approved_plans()}
+            levels = cycle.automation(self.conf)
+            due = [scope for scope in scopes(self.conf)
+                   if levels.get(scope, levels['*']) != 'off'
+                   and self._is_ours(scope, 0 if scope in approved else None)]
             if due:
                 self.child = self._start(due)
 
@@ -74,12 +80,16 @@ class Planning:
             self.child.wait()
             self._look_after_child()
 
-    def _is_ours(self, scope):
-        """Whether it is time for the aggregate and nobody else is at it."""
+    def _is_ours(self, scope, interval):
+        """Whether it is time for the aggregate and nobody else is at it.
+
+        :param interval: seconds, or None for the configured ones
+        """
         if not self.locks.acquire(scope):
             return False
-        if self.cycles.begin(scope, self.worker, self.utcnow(),
-                             self.conf.kronos.evaluation_interval):
+        if interval is None:
+            interval = self.conf.kronos.evaluation_interval
+        if self.cycles.begin(scope, self.journal.worker, self.utcnow(), interval):
             return True
         self.locks.release(scope)
         return False

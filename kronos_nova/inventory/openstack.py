@@ -13,6 +13,7 @@ from keystoneauth1 import exceptions
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.inventory import providers
 from kronos_nova.inventory import shape
 from kronos_nova.objects.snapshot import Snapshot
@@ -62,6 +63,19 @@ class OpenStackInventory:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise exception.InventoryError(
                 problem=f'an answer lacks what its API version promises: {error!r}') from error
+
+    def past_moves(self, since: datetime.datetime) -> list[PastMove]:
+        """The live migrations that ended well since a time (UTC without a zone), whoever asked for
+        them.
+
+        :raises InventoryError: Nova cannot be read
+        """
+        path = ('/os-migrations?migration_type=live-migration&status=completed'
+                f'&changes-since={since.isoformat()}Z')
+        try:
+            return [shape.past_move(m) for m in self._pages(path, 'migrations')]
+        except (openstack.exceptions.SDKException, exceptions.ClientException) as error:
+            raise exception.InventoryError(problem=_cause(error)) from error
 
     def _read(self, taken_at):
         services = {s['host']: s for s in self._compute('/os-services?binary=nova-compute',

@@ -2,11 +2,13 @@
 
 import collections
 import dataclasses
+import datetime
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 
 from kronos_nova import exception
+from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.objects.snapshot import Aggregate
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
@@ -116,3 +118,10 @@ def server_group(raw: dict) -> ServerGroup:
         raise exception.InventoryError(problem=f'server group {raw["id"]} has no policy')
     return ServerGroup(uuid=raw['id'], name=raw['name'], policy=policy,
                        members=tuple(raw['members']), rules=raw.get('rules') or {})
+
+
+def past_move(migration: dict) -> PastMove:
+    ended_at = datetime.datetime.fromisoformat(migration['updated_at'] or migration['created_at'])
+    return PastMove(instance_uuid=migration['instance_uuid'], source=migration['source_compute'],
+                    destination=migration['dest_compute'],
+                    ended_at=ended_at.replace(tzinfo=datetime.UTC).timestamp())

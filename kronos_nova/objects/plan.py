@@ -44,6 +44,14 @@ class Move:
     depends_on: tuple[int, ...] = ()
 
 
+def moves_from_json(report):
+    """The Moves of an AggregateReport that was kept as JSON.
+
+    :param report: the JSON object, a dict
+    """
+    return [Move(**{**move, 'depends_on': tuple(move['depends_on'])}) for move in report['moves']]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Skip:
     """Instances that were considered and stayed, all for the same ``reason`` (one of
@@ -112,11 +120,12 @@ class CycleReport:
 # States of a plan in the journal.
 OBSERVED = 'observed'
 PROPOSED = 'proposed'
+APPROVED = 'approved'
 EXECUTING = 'executing'
 DONE = 'done'
 EXPIRED = 'expired'
 REJECTED = 'rejected'
-OPEN = (PROPOSED, EXECUTING)
+OPEN = (PROPOSED, APPROVED, EXECUTING)
 """A plan in one of these keeps its aggregate from being planned again."""
 
 

@@ -165,8 +165,10 @@ class Kronos:
 
     def _is_wanted(self):
         """A conductor of a cell cannot see the whole cloud: it leaves all this to the others."""
-        return bool(self.conf.kronos.automation != 'off' and self.conf.api_database.connection
-                    and self.conf.kronos.run_in == 'conductor' and not self._is_stopping)
+        group = self.conf.kronos
+        return bool((group.automation != 'off' or group.aggregate_automation)
+                    and self.conf.api_database.connection and group.run_in == 'conductor'
+                    and not self._is_stopping)
 
     def _execute(self):
         if self._execution is None:
@@ -216,8 +218,8 @@ class Kronos:
         planning.refuse_empty_scope(conf)
         loader.load(conf.kronos.policies_file)
         migrate.check(_database().engine, migrate.CONTROL)
-        worker = f'{conf.host}:{os.getpid()}'
+        member = _incarnation(os.getpid())
         return planning.Planning(
-            conf, locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path, worker),
-            memory.Cycles(_database()), worker, timeutils.utcnow,
+            conf, locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path, member),
+            memory.Cycles(_database()), _journal(), timeutils.utcnow,
             planning.Command(CHILD, sys.argv[1:]))

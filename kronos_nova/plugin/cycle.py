@@ -15,6 +15,7 @@ from oslo_log import log as logging
 from kronos_nova import conf as kronos_conf
 from kronos_nova.engine import child
 from kronos_nova.plugin import dry_run
+from kronos_nova.plugin import history
 from kronos_nova.plugin import inventory
 
 CONF = nova.conf.CONF
@@ -33,7 +34,7 @@ def main(argv=None):
 
 
 def make_sources():
-    return child.Sources(inventory=inventory.InProcessInventory(),
+    return child.Sources(inventory=inventory.InProcessInventory(), history=history.past_moves,
                          refuses=dry_run.SchedulerDryRun())
 
 

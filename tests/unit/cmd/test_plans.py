@@ -50,6 +50,12 @@ class PlansTest(testtools.TestCase):
         return self.journal.record_plan(db_fixtures.report(planned), plans.PROPOSED, now,
                                         now + datetime.timedelta(hours=1))
 
+    def start(self, uuid):
+        """As the conductor does with what was approved."""
+        [record] = self.journal.approved_plans()
+        moves = plans.moves_from_json(json.loads(record.report))
+        self.journal.start_plan(uuid, moves, timeutils.utcnow())
+
     def test_a_plan_is_shown_and_approved_without_some_of_its_moves(self):
         uuid = self.propose(('vm1', 'a', 'b'), ('vm2', 'b', 'a', 1), ('vm3', 'c', 'd'))
         [row] = self.table('plan', 'list')
@@ -57,6 +63,7 @@ class PlansTest(testtools.TestCase):
         self.assertEqual(3, len(self.table('plan', 'show', uuid)['moves']))
         self.assertIn('vm1 a -> b: spreads', self.manage('plan', 'show', uuid))
         self.assertIn('1 of 3', self.manage('plan', 'approve', uuid, '--skip', '1'))
+        self.start(uuid)
         [row] = self.table('move', 'list')
         self.assertEqual(('vm3', 'planned'), (row['Instance'], row['State']))
 
@@ -67,7 +74,9 @@ class PlansTest(testtools.TestCase):
         self.assertEqual([], self.table('move', 'list'))
 
     def test_a_move_is_followed_and_aborted(self):
-        self.manage('plan', 'approve', self.propose(('vm1', 'a', 'b'), ('vm2', 'a', 'b')))
+        uuid = self.propose(('vm1', 'a', 'b'), ('vm2', 'a', 'b'))
+        self.manage('plan', 'approve', uuid)
+        self.start(uuid)
         [first, second] = self.journal.dispatch(WIDE, timeutils.utcnow())
         self.manage('move', 'abort', first.uuid)
         self.assertTrue(self.journal.move(first.uuid).abort_requested)

@@ -144,11 +144,13 @@ class JournalTest(testtools.TestCase):
         first = self.plan(('vm1', 'a', 'b'), state=plans.PROPOSED)
         self.assertEqual([], self.take())
         chosen = fixtures.report([('vm1', 'a', 'b')]).moves
-        self.journal.start_plan(first, chosen, 'jane', self.clock())
+        self.journal.approve_plan(first, chosen, 'jane', self.clock())
+        self.assertEqual([], self.take())
+        self.journal.start_plan(first, chosen, self.clock())
         self.assertEqual(['vm1'], self.take())
         second = self.plan(('vm2', 'a', 'b'), state=plans.PROPOSED, name='other')
         self.clock.go(3601)
-        self.assertRaises(exception.PlanNotFound, self.journal.start_plan, second, chosen, 'jane',
-                          self.clock())
+        self.assertRaises(exception.PlanNotFound, self.journal.approve_plan, second, chosen,
+                          'jane', self.clock())
         self.journal.close_plans(self.clock())
         self.assertEqual(plans.EXPIRED, self.journal.plan(second).state)

@@ -63,7 +63,7 @@ class CyclesTest(MemoryTest):
         counts = []
         for imbalanced in (True, True, False, True):
             cycles.end('gpu', self.clock(), 'planned', imbalanced, '{}')
-            counts.append(cycles.all()[0][4])
+            counts.append(cycles.imbalanced()['gpu'])
         self.assertEqual([1, 2, 0, 1], counts)
 
 

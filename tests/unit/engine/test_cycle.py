@@ -1,0 +1,165 @@
+"""A cycle from what is read to what is written down, with a recorded cloud."""
+
+import dataclasses
+import datetime
+import json
+
+import testtools
+
+from kronos_nova import exception
+from kronos_nova.cooldown.memory import PastMove
+from kronos_nova.db import journal as db_journal
+from kronos_nova.db import memory
+from kronos_nova.engine import cycle
+from kronos_nova.engine import options
+from kronos_nova.objects import metrics
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects import snapshot
+from kronos_nova.policies import loader
+from tests.unit.db import fixtures
+
+POLICIES = """
+policies:
+- {name: cpu, mode: spread, weight: 1.0, threshold: 0.05, max_migrations_per_cycle: 5,
+   imbalance_query: hosts, vm_profile_query: servers, vm_profile_label: uuid,
+   vm_profile_label_type: uuid}
+"""
+RULES = cycle.Rules(
+    automation={'*': 'auto'}, cooldown=60, instance_cooldown=100, instance_cooldown_factor=2,
+    instance_cooldown_max=1000, return_window=0, stale_plan_age=600, stagger=0)
+OPTIONS = options.EngineOptions(
+    aggregates=('gpu',), include_unassigned_hosts=False, spread_planner='greedy')
+
+
+class RecordedCloud:
+    """Hosts a and b; instances are where they are put, each a tenth of a host's load."""
+
+    def __init__(self, clock):
+        self.clock = clock
+        self.placed = {'vm1': 'a', 'vm2': 'a', 'vm3': 'a', 'vm4': 'b'}
+        self.status = dict.fromkeys('ab', 'enabled')
+
+    def read(self):
+        return snapshot.Snapshot(
+            taken_at='2026-11-20T12:00:00Z',
+            hosts=tuple(snapshot.Host(
+                name=name, uuid=f'rp-{name}',
+                service=snapshot.Service(state='up', status=self.status[name]),
+                inventory={'VCPU': snapshot.ResourceInventory(total=64)}) for name in 'ab'),
+            aggregates=(snapshot.Aggregate(name='gpu', uuid='agg', hosts=('a', 'b')),),
+            instances=tuple(snapshot.Instance(
+                uuid=uuid, name=uuid, display_name=uuid, host=host, project_id='p',
+                status='ACTIVE', vcpus=1, memory_mb=512, disk_gb=1, resources={'VCPU': 1})
+                for uuid, host in self.placed.items()))
+
+    def query(self, query):
+        at = self.clock().replace(tzinfo=datetime.UTC).timestamp()
+        if query.kind == metrics.VM_PROFILE:
+            values, label = dict.fromkeys(self.placed, 0.1), 'uuid'
+        else:
+            hosts = list(self.placed.values())
+            values, label = {name: hosts.count(name) / 10 for name in 'ab'}, 'host'
+        return metrics.Vector(tuple(metrics.Sample({label: name}, value, at)
+                                    for name, value in values.items()))
+
+
+class CycleTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.clock = fixtures.Clock()
+        self.cloud = RecordedCloud(self.clock)
+        self.database = self.useFixture(fixtures.ControlDatabase()).database
+        self.journal = db_journal.Journal(self.database, 'one')
+        self.cooldowns = memory.Cooldowns(self.database)
+        self.cycles = memory.Cycles(self.database)
+        self.cycles.begin('gpu', 'one', self.clock(), 1)
+
+    def run_cycle(self, rules=RULES, engine_options=OPTIONS, may_write=True, history=()):
+        ports = cycle.Ports(
+            inventory=self.cloud, metrics=self.cloud, journal=self.journal,
+            cooldowns=self.cooldowns, cycles=self.cycles, scores=memory.Scores(self.database),
+            history=lambda since: history)
+        return cycle.Cycle(ports, loader.parse(POLICIES), engine_options, rules, self.clock,
+                           lambda: may_write).run()
+
+    def level(self, **levels):
+        return dataclasses.replace(RULES, automation={'*': 'observe', **levels})
+
+    def states(self):
+        return [plan.state for plan in self.journal.plans()]
+
+    def test_with_auto_the_plan_runs_and_what_it_touches_cools(self):
+        [report] = self.run_cycle().aggregates
+        self.assertEqual(plans.PLANNED, report.outcome)
+        [move] = self.journal.moves()
+        self.assertEqual(('a', 'b'), (move.source, move.destination))
+        self.assertEqual({'gpu': 60}, self.cooldowns.cooling(memory.AGGREGATE, self.clock()))
+        self.assertEqual({move.instance_uuid: 100},
+                         self.cooldowns.cooling(memory.INSTANCE, self.clock()))
+        self.assertAlmostEqual(0.3, memory.Scores(self.database).combined(self.clock())['a'][1])
+
+    def test_an_instance_that_is_moved_again_cools_for_longer(self):
+        self.cooldowns.cool(memory.INSTANCE, list(self.cloud.placed), self.clock())
+        self.clock.go(1)
+        self.run_cycle()
+        [left] = self.cooldowns.cooling(memory.INSTANCE, self.clock()).values()
+        self.assertEqual(200, left)
+
+    def test_the_level_of_an_aggregate_goes_before_that_of_all(self):
+        self.run_cycle(rules=self.level())
+        self.assertEqual([plans.OBSERVED], self.states())
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertIn(plans.PROPOSED, self.states())
+        self.assertEqual([], self.journal.moves())
+
+    def test_while_a_plan_is_open_its_aggregate_is_not_planned_again(self):
+        self.run_cycle()
+        self.clock.go(100)
+        [report] = self.run_cycle().aggregates
+        self.assertEqual(plans.COOLING, report.outcome)
+        self.assertEqual([plans.EXECUTING], self.states())
+
+    def propose_and_approve(self):
+        self.run_cycle(rules=self.level(gpu='approve'))
+        [record] = self.journal.plans()
+        self.journal.approve_plan(record.uuid, self.moves_of(record), 'jane', self.clock())
+        return record.uuid
+
+    def moves_of(self, record):
+        return plans.moves_from_json(json.loads(record.report))
+
+    def test_an_approved_plan_is_started_by_the_next_cycle(self):
+        uuid = self.propose_and_approve()
+        self.assertEqual([], self.journal.moves())
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertEqual(plans.EXECUTING, self.journal.plan(uuid).state)
+        self.assertEqual(1, len(self.journal.moves()))
+
+    def test_an_approved_plan_that_holds_no_more_is_not_started(self):
+        uuid = self.propose_and_approve()
+        self.cloud.status['b'] = 'disabled'
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertEqual(plans.EXPIRED, self.journal.plan(uuid).state)
+        self.assertEqual([], self.journal.moves())
+
+    def test_an_aggregate_that_does_not_exist_keeps_no_other_from_being_planned(self):
+        with_a_typo = dataclasses.replace(OPTIONS, aggregates=('gpu', 'gup'))
+        self.assertEqual(['gpu'], [report.name for report in self.run_cycle(
+            engine_options=with_a_typo).aggregates])
+
+    def test_a_peak_that_does_not_last_moves_nothing(self):
+        patient = dataclasses.replace(OPTIONS, hold_cycles=2)
+        outcomes = [self.run_cycle(engine_options=patient).aggregates[0].outcome for _ in range(2)]
+        self.assertEqual([plans.COOLING, plans.PLANNED], outcomes)
+
+    def test_nobody_is_moved_back_to_where_it_came_from(self):
+        now = self.clock().replace(tzinfo=datetime.UTC).timestamp()
+        history = [PastMove(instance_uuid=uuid, source='b', destination='a', ended_at=now - 10)
+                   for uuid in self.cloud.placed]
+        careful = dataclasses.replace(OPTIONS, return_window=60.0)
+        [report] = self.run_cycle(engine_options=careful, history=history).aggregates
+        self.assertEqual(plans.NO_MOVE, report.outcome)
+
+    def test_a_cycle_whose_conductor_died_writes_nothing(self):
+        self.assertRaises(exception.JournalError, self.run_cycle, may_write=False)
+        self.assertEqual([], self.states())
