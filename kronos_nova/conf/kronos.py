@@ -75,12 +75,12 @@ balancing.
 Never move an instance to a host of another availability zone. Only matters to an aggregate that
 spans several.
 """),
-    cfg.StrOpt('spread_planner', mutable=True, default='greedy', help="""
+    cfg.StrOpt('spread_planner', mutable=True, default='spread', help="""
 Which planner spreads load: ``spread`` (default) looks for the best plan within the budget,
 ``greedy`` takes the best single move again and again. Others may be installed as entry points of
 ``kronos_nova.planners``.
 """),
-    cfg.StrOpt('pack_planner', mutable=True, default='ffd', help="""
+    cfg.StrOpt('pack_planner', mutable=True, default='pack', help="""
 Which planner frees hosts: ``pack`` (default) frees the most hosts within the budget, ``ffd`` is the
 simple first fit decreasing. Others may be installed as entry points of ``kronos_nova.planners``.
 """),

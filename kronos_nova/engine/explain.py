@@ -7,6 +7,8 @@ import numpy as np
 from kronos_nova.constraints.base import Constraints
 from kronos_nova.objects.plan import SKIP_REASONS
 from kronos_nova.objects.plan import Skip
+from kronos_nova.planners.evacuate import obstacle
+from kronos_nova.planners.evacuate import waiting
 from kronos_nova.planners.outcome import Outlook
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
@@ -41,6 +43,14 @@ def stayed(state: State, constraints: Constraints, budget_left: int, packs: bool
         words[words == ''] = 'budget' if budget_left <= 0 else 'no_gain'
         reasons |= zip(vms.tolist(), words.tolist(), strict=True)
     return reasons
+
+
+def not_evacuated(state: State, constraints: Constraints, budget_left: int) -> dict[int, str]:
+    """The same for instances that are left on hosts which were to be emptied."""
+    outlook = Outlook(state)
+    found = {int(vm): obstacle(outlook, constraints, int(vm)) for vm in waiting(state)}
+    otherwise = 'budget' if budget_left <= 0 else 'no_gain'
+    return {vm: held[0] if held else otherwise for vm, held in found.items()}
 
 
 def _words(state, constraints, pairs, gains, accepted):

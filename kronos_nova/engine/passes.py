@@ -14,6 +14,7 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
 from kronos_nova.planners.order import dependencies
 from kronos_nova.planners.outcome import Outlook
+from kronos_nova.simulation import Group
 from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
 
@@ -67,12 +68,17 @@ def needed(problem: Problem, mode: str, options: EngineOptions, cycles: int) -> 
     :param cycles: how many in a row found it imbalanced before this one
     """
     state = State(problem)
-    enforced = {True: options.enforce_hard_affinity, False: options.enforce_soft_affinity}
     return Passes(
         evacuate=options.evacuate_disabled_hosts and len(waiting(state)) > 0,
-        repair=any(enforced[group.hard] and violations(state, group) for group in problem.groups),
+        repair=any(enforces(options, group) and violations(state, group)
+                   for group in problem.groups),
         balance=mode == 'pack' or not Outlook(state).is_balanced,
         may_balance=mode == 'pack' or cycles + 1 >= options.hold_cycles)
+
+
+def enforces(options: EngineOptions, group: Group) -> bool:
+    """Whether violations of the group are to be repaired."""
+    return options.enforce_hard_affinity if group.hard else options.enforce_soft_affinity
 
 
 def run(problem: Problem, constraints: Constraints, passes: Passes, planner: str,

@@ -32,6 +32,7 @@ from kronos_nova.objects.plan import Move
 from kronos_nova.objects.plan import PolicyReport
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.planners.affinity import violations
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.evacuate import preflight
 from kronos_nova.policies import PolicySet
@@ -148,13 +149,15 @@ class _Cycle:
         self.carried.add(chosen.state, [step for _phase, step in chosen.steps])
         reasons = case.held | explain.stayed(chosen.state, constraints, chosen.budget_left,
                                              self.policies.mode == 'pack')
+        if needed.evacuate:
+            reasons |= explain.not_evacuated(chosen.state, constraints, chosen.budget_left)
         report = self.report(scope, load, plan.PLANNED if chosen.steps else plan.NO_MOVE, before,
                              chosen.state)
         return dataclasses.replace(
             report, moves=chosen.moves(), not_moved=explain.skips(reasons, case.problem.vms),
             hosts_emptied=_emptied(before, chosen.state),
-            warnings=(*load.warnings, *case.warnings,
-                      *(self.blocked(case, constraints) if needed.evacuate else ())))
+            warnings=(*load.warnings, *case.warnings, *self.blocked(case, constraints),
+                      *self.broken(chosen.state)))
 
     def waiting(self, scope, needed):
         """Why nothing is done about what is wrong; '' if something may be."""
@@ -213,6 +216,8 @@ class _Cycle:
 
     def blocked(self, case, constraints):
         """What an operator must know of hosts that cannot be emptied."""
+        if not self.options.evacuate_disabled_hosts:
+            return
         held = {vm: f'it is {reason}' for vm, reason in case.held.items()}
         for found in preflight(State(case.problem), constraints, held):
             if found.blocked:
@@ -220,6 +225,14 @@ class _Cycle:
                 yield (f'{found.host} cannot be emptied: {len(found.blocked)} of '
                        f'{found.instances} instances are blocked, such as {first}: '
                        f'{found.blocked[first]}')
+
+    def broken(self, state):
+        """What an operator must know of server groups that could not be repaired."""
+        for group in state.problem.groups:
+            left_over = violations(state, group)
+            if left_over and passes.enforces(self.options, group):
+                yield (f'server group {group.name} stays broken: {left_over} of its members would '
+                       'have to move')
 
     def report(self, scope, load, outcome, before=None, after=None) -> AggregateReport:
         rows = {name: PolicyReport(name=name, state='no_data', detail=detail, weight=policy.weight,

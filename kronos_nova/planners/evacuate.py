@@ -41,17 +41,35 @@ def waiting(state: State) -> np.ndarray:
     return np.flatnonzero(problem.draining[state.vm_host] & may)
 
 
+def obstacle(outlook: Outlook, constraints: Constraints, vm: int) -> tuple[str, str] | None:
+    """What keeps an instance on its draining host: a word of
+    :data:`~kronos_nova.objects.plan.SKIP_REASONS` and a line for a person; None if it may go."""
+    state = outlook.state
+    hosts = np.flatnonzero(constraints.mask(state, vm))
+    if len(hosts):
+        if outlook.accepts(outlook.row(vm)[hosts]).any():
+            return None
+        return 'threshold', 'every host that may take it would push a policy past its threshold'
+    # The host that comes nearest to taking it is the one that fails the latest constraint.
+    rank = {constraint: number for number, constraint in enumerate(constraints.constraints)}
+    against = [(found, int(host)) for host in np.flatnonzero(state.problem.available)
+               if (found := constraints.first_against(state, vm, int(host))) is not None]
+    if not against:
+        return 'capacity', 'no other host is up and enabled'
+    found, host = max(against, key=lambda pair: (rank[pair[0]], -pair[1]))
+    return found.reason, found.why(state, vm, host)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Preflight:
     """Whether a disabled host can be emptied.
 
-    ``instances`` is how many are on it, ``movable`` how many of them have somewhere to go now;
-    ``blocked`` maps the uuid of each other one to what blocks it.
+    ``instances`` is how many are on it; ``blocked`` maps the uuid of each that has nowhere to go
+    now to what blocks it.
     """
 
     host: str
     instances: int
-    movable: int
     blocked: dict[str, str]
 
 
@@ -60,29 +78,17 @@ def preflight(state: State, constraints: Constraints, held: dict[int, str]) -> l
 
     :param held: instance index to why it may not be moved at all
     """
-    draining = state.problem.draining
-    hosts = [] if draining is None else np.flatnonzero(draining)
-    return [_preflight(state, constraints, held, int(host)) for host in hosts]
+    outlook = Outlook(state)
+    return [_preflight(outlook, constraints, held, int(host))
+            for host in np.flatnonzero(state.problem.draining)]
 
 
-def _preflight(state, constraints, held, host):
-    vms = [int(vm) for vm in np.flatnonzero(state.vm_host == host)]
-    blocked = {}
+def _preflight(outlook, constraints, held, host):
+    problem, blocked = outlook.problem, {}
+    vms = [int(vm) for vm in np.flatnonzero(outlook.state.vm_host == host)]
     for vm in vms:
         if vm in held:
-            blocked[state.problem.vms[vm]] = held[vm]
-        elif not constraints.mask(state, vm).any():
-            blocked[state.problem.vms[vm]] = _blocker(state, constraints, vm)
-    return Preflight(host=state.problem.hosts[host], instances=len(vms),
-                     movable=len(vms) - len(blocked), blocked=blocked)
-
-
-def _blocker(state, constraints, vm):
-    """What stands between the instance and the host that comes nearest to taking it."""
-    order = {constraint: rank for rank, constraint in enumerate(constraints.constraints)}
-    against = [(order[found], host) for host in np.flatnonzero(state.problem.available)
-               if (found := constraints.first_against(state, vm, host)) is not None]
-    if not against:
-        return 'no other host is up and enabled'
-    rank, host = max(against, key=lambda pair: (pair[0], -pair[1]))
-    return constraints.constraints[rank].why(state, vm, int(host))
+            blocked[problem.vms[vm]] = held[vm]
+        elif found := obstacle(outlook, constraints, vm):
+            blocked[problem.vms[vm]] = found[1]
+    return Preflight(host=problem.hosts[host], instances=len(vms), blocked=blocked)

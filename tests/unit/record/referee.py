@@ -101,7 +101,7 @@ class Referee:
                           f'{name}: {row["name"]} after')
         left = inhabited - {vm['host'] for vm in self.vms.values()}
         self.expect(sorted(left) == report['hosts_emptied'], f'{name}: emptied {sorted(left)}')
-        self.check_stayed(report, scope)
+        self.check_stayed(report, scope, evacuates)
 
     def check_measured(self, name, policy, scope):
         for host in filter(self.is_ours, scope):
@@ -191,7 +191,13 @@ class Referee:
                 values[source] -= weight
                 values[target] += weight
 
-    def check_stayed(self, report, scope):
+    def may_leave(self, host, evacuates):
+        service = self.hosts[host]['service']
+        disabled = (service['state'], service['status'], service['forced_down']) == (
+            'up', 'disabled', False)
+        return self.is_ours(host) and (self.available(host) or evacuates and disabled)
+
+    def check_stayed(self, report, scope, evacuates):
         moved = {move['instance_uuid'] for move in report['moves']}
         self.moved |= moved
         for move in report['moves']:
@@ -205,6 +211,6 @@ class Referee:
         for row in report['not_moved']:
             self.expect(row['count'] == len(row['instances']), f'{report["name"]}: miscounted')
         for vm in self.vms.values():
-            if vm['host'] in scope and self.available(vm['host']) and self.is_ours(vm['host']):
+            if vm['host'] in scope and self.may_leave(vm['host'], evacuates):
                 self.expect(vm['uuid'] in moved | set(stayed) or vm['uuid'] in self.moved,
                             f'{report["name"]}: {vm["uuid"]} is not explained')

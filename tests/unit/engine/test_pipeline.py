@@ -1,0 +1,297 @@
+"""What a cycle decides, told on a cloud of three hosts of which one has all the load."""
+
+import dataclasses
+
+import testtools
+
+from kronos_nova import exception
+from kronos_nova.cooldown import Memory
+from kronos_nova.cooldown import PastMove
+from kronos_nova.engine import windows
+from kronos_nova.engine.options import EngineOptions
+from kronos_nova.engine.pipeline import Surroundings
+from kronos_nova.engine.pipeline import plan_cycle
+from kronos_nova.objects import snapshot as objects
+from kronos_nova.objects.metrics import Sample
+from kronos_nova.objects.metrics import Vector
+from kronos_nova.policies import Policy
+from kronos_nova.policies import PolicySet
+
+NOW = 1_800_000_000.0
+POLICY = {'name': 'cpu', 'mode': 'spread', 'weight': 1.0, 'threshold': 0.1,
+          'imbalance_query': 'host_cpu', 'vm_profile_query': 'vm_cpu', 'host_label': 'host'}
+ROOM = {'VCPU': objects.ResourceInventory(total=16)}
+
+
+class Recorded:
+    """Answers by kind, and counts how often it was asked."""
+
+    def __init__(self, **answers):
+        self.answers, self.asked = answers, 0
+
+    def query(self, query):
+        self.asked += 1
+        label = 'uuid' if query.kind == 'vm_profile' else 'host'
+        return Vector(tuple(Sample({label: name}, value, NOW)
+                            for name, value in self.answers[query.kind].items()))
+
+
+def host(name, **service):
+    return objects.Host(name=name, uuid=name, inventory=ROOM, service=objects.Service(
+        **{'state': 'up', 'status': 'enabled', **service}))
+
+
+def instance(uuid, on, **values):
+    return objects.Instance(**{
+        'uuid': uuid, 'name': f'instance-{uuid}', 'display_name': 'web', 'host': on,
+        'project_id': 'p1', 'status': 'ACTIVE', 'vcpus': 1, 'memory_mb': 1024, 'disk_gb': 0,
+        'resources': {'VCPU': 1}, **values})
+
+
+class PipelineTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.policy = dict(POLICY)
+        self.hosts = {name: host(name) for name in ('h0', 'h1', 'h2')}
+        self.instances = {name: instance(name, 'h0') for name in ('a', 'b', 'c', 'd')}
+        self.source = Recorded(imbalance={'h0': 0.8, 'h1': 0.0, 'h2': 0.0},
+                               vm_profile=dict.fromkeys('abcd', 0.2))
+        self.options = EngineOptions(aggregates=('agg',), include_unassigned_hosts=False,
+                                     spread_planner='greedy', pack_planner='ffd')
+        self.refuses = lambda move: None
+        self.groups = ()
+
+    def snapshot(self):
+        return objects.Snapshot(
+            taken_at='', hosts=tuple(self.hosts.values()),
+            instances=tuple(self.instances.values()), server_groups=self.groups,
+            aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=tuple(self.hosts)),))
+
+    def plan(self, memory=None, **options):
+        surroundings = Surroundings(source=self.source, clock=lambda: 0.0, now=NOW,
+                                    refuses=self.refuses)
+        report, = plan_cycle(
+            self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
+            dataclasses.replace(self.options, **options), surroundings, memory).aggregates
+        return report
+
+    def change(self, uuid, **values):
+        self.instances[uuid] = dataclasses.replace(self.instances[uuid], **values)
+
+    def stayed(self, report):
+        return {skip.reason: skip.instances for skip in report.not_moved}
+
+    def test_load_is_spread_and_every_move_says_why(self):
+        report = self.plan()
+        self.assertEqual('planned', report.outcome)
+        self.assertEqual([('a', 'h1'), ('b', 'h2')],
+                         [(move.instance_uuid, move.destination) for move in report.moves])
+        self.assertIn('cpu 0.800 to 0.600', report.moves[0].reason)
+        self.assertIn('1024 MiB', report.moves[0].reason)
+        self.assertEqual({'no_gain': ('c', 'd')}, self.stayed(report))
+
+    def test_each_query_is_asked_once(self):
+        self.plan()
+        self.assertEqual(2, self.source.asked)
+
+    def test_a_cooling_aggregate_is_left_alone(self):
+        report = self.plan(Memory(aggregates={'agg': 30}))
+        self.assertEqual(('cooling', ()), (report.outcome, report.moves))
+        self.assertIn('cooling for 30 s', report.warnings[0])
+
+    def test_a_balanced_aggregate_is_balanced_even_while_it_cools(self):
+        self.source.answers['imbalance'] = {'h0': 0.2, 'h1': 0.2, 'h2': 0.15}
+        self.assertEqual('balanced', self.plan(Memory(aggregates={'agg': 30})).outcome)
+
+    def test_instances_stay_for_the_reason_that_weighs_most(self):
+        self.change('a', locked=True, status='SHUTOFF')
+        self.change('b', task_state='migrating')
+        self.change('c', metadata={'kronos:move': 'never'})
+        report = self.plan(Memory(quarantines={'c': 9, 'd': -1}, instances={'d': 5}))
+        self.assertEqual({'not_active': ('a',), 'busy': ('b',), 'excluded': ('c',),
+                          'quarantine': ('d',)}, self.stayed(report))
+        self.assertEqual('no_move', report.outcome)
+
+    def test_projects_stay_unless_an_instance_says_otherwise(self):
+        self.change('a', metadata={'kronos:move': 'always'},
+                    flavor_extra_specs={'kronos:move': 'never'})
+        report = self.plan(opt_out=dataclasses.replace(
+            self.options.opt_out, never_projects=frozenset(['p1'])))
+        self.assertEqual(['a'], [move.instance_uuid for move in report.moves])
+        self.assertEqual({'excluded': ('b', 'c', 'd')}, self.stayed(report))
+
+    def test_only_evacuate_leaves_a_disabled_host_and_no_other(self):
+        self.change('a', metadata={'kronos:move': 'only-evacuate'})
+        self.assertNotIn('a', {move.instance_uuid for move in self.plan().moves})
+        self.hosts['h0'] = host('h0', status='disabled')
+        self.policy['threshold'] = 0.2
+        moves = self.plan(evacuate_disabled_hosts=True).moves
+        self.assertEqual([('evacuate', uuid) for uuid in 'abcd'],
+                         [(move.phase, move.instance_uuid) for move in moves])
+
+    def test_a_disabled_host_that_cannot_be_emptied_is_warned_of_before(self):
+        self.hosts['h0'] = host('h0', status='disabled')
+        self.policy['threshold'] = 0.2
+        self.change('b', locked=True)
+        report = self.plan(evacuate_disabled_hosts=True)
+        self.assertIn('h0 cannot be emptied: 1 of 4 instances are blocked, such as b: it is locked',
+                      report.warnings)
+        self.assertEqual((), report.hosts_emptied)
+
+    def test_an_evacuation_that_would_spoil_a_policy_is_not_made_and_said_so(self):
+        self.hosts['h0'] = host('h0', status='disabled')
+        report = self.plan(evacuate_disabled_hosts=True)
+        self.assertEqual(('no_move', {'threshold': ('a', 'b', 'c', 'd')}),
+                         (report.outcome, self.stayed(report)))
+        self.assertIn('h0 cannot be emptied: 4 of 4 instances are blocked, such as a: every host '
+                      'that may take it would push a policy past its threshold', report.warnings)
+
+    def test_an_evacuation_that_needs_more_than_the_budget_says_so(self):
+        self.hosts['h0'] = host('h0', status='disabled')
+        self.policy['threshold'] = 0.2
+        report = self.plan(evacuate_disabled_hosts=True, budget=3)
+        self.assertEqual((3, {'budget': ('d',)}), (len(report.moves), self.stayed(report)))
+
+    def test_a_group_that_cannot_be_repaired_is_warned_of(self):
+        self.hosts = {'h0': host('h0'), 'h1': host('h1', state='down')}
+        self.source.answers['imbalance'] = {'h0': 0.8, 'h1': 0.0}
+        self.groups = (objects.ServerGroup(uuid='g', name='db', policy='anti-affinity',
+                                           members=('a', 'b')),)
+        report = self.plan(enforce_hard_affinity=True)
+        self.assertEqual('no_move', report.outcome)
+        self.assertIn('server group db stays broken: 1 of its members would have to move',
+                      report.warnings)
+
+    def test_instances_of_a_host_that_is_down_are_not_considered(self):
+        self.hosts['h0'] = host('h0', state='down')
+        self.source.answers['imbalance'] = {'h1': 0.5, 'h2': 0.0}
+        report = self.plan(evacuate_disabled_hosts=True)
+        self.assertEqual(((), ()), (report.moves, report.not_moved))
+
+    def test_an_imbalance_must_last(self):
+        waiting = self.plan(Memory(imbalanced={'agg': 1}), hold_cycles=3)
+        self.assertEqual('cooling', waiting.outcome)
+        self.assertIn('2 of 3 cycles', waiting.warnings[0])
+        self.assertEqual('planned', self.plan(Memory(imbalanced={'agg': 2}), hold_cycles=3).outcome)
+
+    def test_evacuation_does_not_wait_for_an_imbalance_to_last(self):
+        self.hosts['h2'] = host('h2', status='disabled')
+        self.change('d', host='h2')
+        report = self.plan(hold_cycles=3, evacuate_disabled_hosts=True)
+        self.assertEqual(['evacuate'], [move.phase for move in report.moves])
+
+    def test_nothing_is_planned_outside_a_window(self):
+        report = self.plan(windows=windows.parse(['agg; 0 0 29 2 *; 1']))
+        self.assertEqual('cooling', report.outcome)
+        self.assertIn('opens at 2028-02-29T00:00:00+00:00', report.warnings[0])
+
+    def test_an_instance_is_not_sent_back_to_where_it_came_from(self):
+        moves = tuple(PastMove(instance_uuid='a', source=name, destination='h0', ended_at=NOW - 60)
+                      for name in ('h1', 'h2'))
+        planned = self.plan(Memory(moves=moves), return_window=100)
+        self.assertNotIn('a', {move.instance_uuid for move in planned.moves})
+        forgotten = self.plan(Memory(moves=moves), return_window=50)
+        self.assertIn('a', {move.instance_uuid for move in forgotten.moves})
+
+    def test_what_nova_refuses_is_planned_otherwise(self):
+        asked = []
+
+        def refuses(move):
+            asked.append((move.instance_uuid, move.destination))
+            return 'NUMATopologyFilter' if move.instance_uuid in 'ab' else None
+        self.refuses = refuses
+        report = self.plan()
+        self.assertEqual({'c', 'd'}, {move.instance_uuid for move in report.moves})
+        self.assertEqual(len(set(asked)), len(asked))
+
+    def test_where_nova_refuses_everything_nothing_is_planned(self):
+        self.refuses = lambda move: 'NoValidHost'
+        report = self.plan()
+        self.assertEqual(('no_move', {'capacity': ('a', 'b', 'c', 'd')}),
+                         (report.outcome, self.stayed(report)))
+
+    def test_what_has_no_profile_stays(self):
+        self.source.answers['vm_profile'] = {'d': 0.2}
+        report = self.plan()
+        self.assertEqual({'no_profile': ('a', 'b', 'c')}, self.stayed(report))
+
+    def test_a_missing_profile_may_be_estimated(self):
+        self.source.answers['vm_profile'] = {}
+        self.change('a', vcpus=5)
+        for fallback, weight in (('flavor_vcpu_ratio', 0.5), ('host_average', 0.2)):
+            self.policy['vm_profile_fallback'] = fallback
+            moves = {move.instance_uuid: move for move in self.plan(budget=1).moves}
+            after = max(0.8 - weight, weight) if 'a' in moves else None
+            if fallback == 'flavor_vcpu_ratio':
+                self.assertAlmostEqual(0.5, after)
+            else:
+                self.assertAlmostEqual(0.6, moves['a'].combined_after)
+
+    def test_a_profile_that_cannot_be_is_not_estimated_but_left_alone(self):
+        self.policy['vm_profile_fallback'] = 'host_average'
+        self.source.answers['vm_profile'] = {'a': -0.2, 'b': 1.5, 'c': float('inf'), 'd': 0.2}
+        report = self.plan()
+        self.assertEqual(['d'], [move.instance_uuid for move in report.moves])
+        self.assertEqual({'no_profile': ('a', 'b', 'c')}, self.stayed(report))
+        self.assertIn('3 instances have a profile that is out of range', report.warnings[0])
+
+    def test_instances_are_found_by_any_of_their_names(self):
+        for kind, names in (('name', [f'instance-{uuid}' for uuid in 'abcd']),
+                            ('display_name', ['web-a', 'web-b', 'web-c', 'web-d'])):
+            for uuid, name in zip('abcd', names, strict=True):
+                self.change(uuid, **{kind: name})
+            self.policy['vm_profile_label_type'] = kind
+            self.source.answers['vm_profile'] = dict.fromkeys(names, 0.2)
+            self.assertEqual('planned', self.plan().outcome)
+
+    def test_a_name_that_several_have_is_nobodys(self):
+        self.policy['vm_profile_label_type'] = 'display_name'
+        self.source.answers['vm_profile'] = {'web': 0.2}
+        self.assertEqual({'no_profile': ('a', 'b', 'c', 'd')}, self.stayed(self.plan()))
+
+    def test_an_instance_weighs_less_on_a_bigger_host(self):
+        self.policy['host_capacity_query'] = 'host_cores'
+        self.source.answers['host_capacity'] = {'h0': 10, 'h1': 40, 'h2': 10}
+        self.source.answers['vm_profile'] = dict.fromkeys('abcd', 2.0)  # cores in use
+        report = self.plan(budget=2)
+        # 0.2 less on h0 each time, 0.05 more on h1, 0.2 more on h2.
+        self.assertEqual(['h1', 'h2'], [move.destination for move in report.moves])
+        self.assertAlmostEqual(0.4 - 0.05, report.combined_after)
+
+    def test_packing_asks_for_room_by_score_and_by_capacity(self):
+        self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.5}
+        self.instances['e'] = instance('e', 'h1')
+        self.source.answers |= {
+            'imbalance': {'h0': 0.8, 'h1': 0.1, 'h2': 0.0},
+            'capacity': {'h0': 0.1, 'h1': 0.1, 'h2': 0.0},
+            'vm_profile': dict.fromkeys('abcde', 0.1)}
+        self.assertEqual({'threshold'}, set(self.stayed(self.plan())) & {'threshold'})
+        self.source.answers['imbalance']['h0'] = 0.3
+        self.assertEqual(('h1',), self.plan().hosts_emptied)
+        self.source.answers['capacity']['h0'] = 0.45
+        self.assertEqual((), self.plan().hosts_emptied)
+
+    def test_packing_without_knowing_how_full_hosts_are_is_no_data(self):
+        self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.5}
+        self.source.answers['capacity'] = {'h0': 0.1}
+        self.assertEqual('no_data', self.plan().outcome)
+
+    def test_samples_that_are_too_old_are_none(self):
+        self.assertEqual('planned', self.plan(max_sample_age=10).outcome)
+        surroundings = Surroundings(source=self.source, clock=lambda: 0.0, now=NOW + 11)
+        report, = plan_cycle(self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
+                             dataclasses.replace(self.options, max_sample_age=10),
+                             surroundings).aggregates
+        self.assertEqual('no_data', report.outcome)
+        self.assertIn('3 of them only an old one', report.policies[0].detail)
+
+    def test_with_less_coverage_asked_for_hosts_without_a_sample_are_left_out(self):
+        del self.source.answers['imbalance']['h1']
+        self.assertEqual('no_data', self.plan().outcome)
+        report = self.plan(min_coverage=0.6)
+        self.assertEqual({'h2'}, {move.destination for move in report.moves})
+        self.assertIn('cpu: no sample for h1: left out of the plan', report.warnings)
+
+    def test_an_aggregate_that_does_not_exist(self):
+        error = self.assertRaises(exception.ConfigurationError, self.plan, aggregates=('gpu',))
+        self.assertIn('there is no aggregate of that name', str(error))
