@@ -5,69 +5,22 @@ of each kind are broken, and runs the command as an operator would.
 """
 
 import json
-import pathlib
 import resource
-import shutil
 import subprocess
-import tempfile
 import time
 import uuid
-
-from keystoneauth1 import adapter
-from keystoneauth1 import session
-from keystoneauth1 import token_endpoint
 
 from bench import report
 from kronos_nova.placement.allocations import INSTANCE
 from kronos_nova.placement.allocations import AllocationSet
 from kronos_nova.placement.allocations import Consumer
 from kronos_nova.placement.client import PlacementClient
-from tests.e2e.box import apis
-from tests.e2e.box import conffile
-from tests.e2e.box import identity
-from tests.e2e.box import processes
-from tests.e2e.box import schema
-from tests.e2e.box.mariadb import MariaDB
-from tests.e2e.box.settings import Ports
+from tests.e2e.box.services import Services
 from tests.e2e.box.settings import command
 
 SMALL = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1}
 PROJECT = 'a-project'
 VERSION = {'OpenStack-API-Version': 'placement 1.38'}
-
-
-class Services:
-    """MariaDB with every table, and placement on it."""
-
-    def __init__(self):
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix='kronos-bench-'))
-        ports = Ports()
-        self.database = MariaDB(self.root, ports)
-        self.placement = apis.Placement(self.root, ports)
-        self._ports = ports
-
-    def __enter__(self):
-        self.database.restore(schema.saved_databases(self._ports, 240))
-        self.database.start(60)
-        self.placement.configure(self.database, identity.FixedToken())
-        self.placement.start()
-        self.placement.process.wait_ready(60)
-        auth = token_endpoint.Token(self.placement.url, 'admin')
-        self.adapter = adapter.Adapter(session.Session(auth=auth), service_type='placement')
-        return self
-
-    def __exit__(self, *_exc):
-        processes.stop_recorded(self.root)
-        shutil.rmtree(self.root, ignore_errors=True)
-
-    def nova_conf(self):
-        return conffile.write(self.root / 'nova.conf', {
-            'DEFAULT': {'transport_url': 'rabbit://nobody:nobody@127.0.0.1:1/',
-                        'state_path': self.root},
-            'api_database': {'connection': self.database.url('nova_api')},
-            'database': {'connection': self.database.url('nova_cell1')},
-            'placement': {'auth_type': 'admin_token', 'token': 'admin',
-                          'endpoint': self.placement.url}})
 
 
 def fill(services, hosts, per_host, broken):
@@ -94,7 +47,7 @@ def fill(services, hosts, per_host, broken):
         held[next(names)] |= {nodes[-1]: SMALL}
         held[str(uuid.uuid4())] = {nodes[-1]: SMALL}
     _allocate(PlacementClient(ask), held)
-    _record(services.database, nodes, instances)
+    services.record(nodes, instances)
     return {kind: broken for kind in ('missing', 'misplaced', 'doubled', 'unknown')}
 
 
@@ -104,21 +57,6 @@ def _allocate(client, held):
                  for each, allocations in held.items() if allocations]
     for start in range(0, len(consumers), 100):
         client.post(AllocationSet(tuple(consumers[start:start + 100])))
-
-
-def _record(database, nodes, instances):
-    with database.connect('nova_cell1') as connection, connection.cursor() as cursor:
-        cursor.executemany(
-            'INSERT INTO compute_nodes (created_at, deleted, uuid, host, hypervisor_hostname, '
-            'vcpus, memory_mb, local_gb, vcpus_used, memory_mb_used, local_gb_used, '
-            "hypervisor_type, hypervisor_version, cpu_info, mapped) VALUES ('2026-01-01', 0, %s, "
-            "%s, %s, 64, 65536, 1000, 0, 0, 0, 'QEMU', 1, '{}', 1)",
-            [(node, f'host{number}', f'host{number}') for number, node in enumerate(nodes)])
-        cursor.executemany(
-            'INSERT INTO instances (created_at, updated_at, deleted, uuid, host, node, project_id, '
-            "user_id, vm_state, hidden) VALUES ('2026-01-01', '2026-01-01', 0, %s, %s, %s, "
-            "'a-project', 'u', 'active', 0)",
-            [(each, f'host{number}', f'host{number}') for each, number in instances])
 
 
 def register(subparsers):

@@ -61,6 +61,12 @@ class Tasks:
                     for row in session.scalars(query)]
 
     @retried
+    def under_way(self) -> frozenset[str]:
+        """The migrations that some worker has begun and not ended."""
+        with self.database.reader() as session:
+            return frozenset(session.scalars(sa.select(models.Task.migration_uuid)))
+
+    @retried
     def lose(self, task: tasks.Task) -> bool:
         """Take a task away from its worker, who can hand it over no more.
 

@@ -1,7 +1,7 @@
 """Puts right what moves left behind, soon after and without being asked.
 
-Only migrations that have not ended or changed lately are looked at, and only what their own records
-decide is mended; the rest is for an audit. Any number of processes may do this at once: whatever
+Only instances of migrations that have not ended or changed lately are looked at; the rest is for an
+audit. Any number of processes may do this at once: whatever
 one changes carries generations, and a task is taken from its dead worker once.
 """
 
@@ -32,6 +32,9 @@ class TaskRegister(Protocol):
 
     def dead(self, begun_before, handed_over_before) -> list[Task]:
         """Tasks whose worker was last heard of before that."""
+
+    def under_way(self) -> frozenset[str]:
+        """The migrations that somebody has begun and not ended."""
 
     def lose(self, task: Task) -> bool:
         """Take a task away from its worker; False if it went on meanwhile."""
@@ -68,7 +71,7 @@ class Reconciler:
         healer = heal.Healer(self.client, self.nova, holdings, self.limits, self.journal)
         for uuid in sorted(instances):
             finding = healer.look(uuid)
-            yield _told(healer.heal(finding)) if finding and _is_decided(finding) else None
+            yield _told(healer.heal(finding)) if finding and finding.can_be_healed else None
 
     def _end_dead_tasks(self):
         now = self.clock()
@@ -76,6 +79,16 @@ class Reconciler:
         for task in self.tasks.dead(now - patience, now - HANDED_OVER_PATIENCE * patience):
             if self.tasks.lose(task) and self.nova.give_up(task.migration_uuid):
                 self.tasks.end(task.migration_uuid)
+        self._end_forgotten_tasks()
+
+    def _end_forgotten_tasks(self):
+        """A worker that died before it wrote anything down left no trace but time."""
+        old = [each for each in self.nova.accepted() if each.settled_for > self.limits.stalled]
+        if old:
+            known = self.tasks.under_way()
+            for migration in old:
+                if migration.uuid not in known:
+                    self.nova.give_up(migration.uuid)
 
 
 def _told(outcome: heal.Outcome) -> heal.Outcome:
@@ -83,7 +96,3 @@ def _told(outcome: heal.Outcome) -> heal.Outcome:
     say('Allocations of instance %s (%s): %s: %s', outcome.finding.instance,
         outcome.finding.evidence, outcome.state, outcome.detail)
     return outcome
-
-
-def _is_decided(finding: audit.Finding) -> bool:
-    return finding.can_be_healed and finding.needs_candidate is None

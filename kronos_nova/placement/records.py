@@ -88,6 +88,9 @@ class NovaRecords(Protocol):
     def recent(self, seconds: float) -> frozenset[str]:
         """The instances of migrations that have not ended, or that changed within ``seconds``."""
 
+    def accepted(self) -> list[Migration]:
+        """Live migrations of which no nova-compute has been told yet."""
+
     def give_up(self, migration_uuid: str) -> bool:
         """End a live migration that nobody carries on, and set its instance free.
 

@@ -64,7 +64,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         super().__init__(*args, **kwargs)
         self._placement = placement
         self._tasks = tasks
-        self._is_registered = False
+        self._is_registered = self._may_be_told = False
         self._claim = None
 
     def execute(self):
@@ -94,6 +94,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             raise nova_exception.MigrationPreCheckError(reason=str(error)) from error
         self._record_destination(dest_node)
         self._hand_over()
+        self._may_be_told = True
         return self.compute_rpcapi.live_migration(
             self.context, host=self.source, instance=self.instance, dest=self.destination,
             block_migration=self.block_migration, migration=self.migration,
@@ -129,7 +130,15 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
 
     def rollback(self, ex):
         """Give the source's allocations back. What fails here is left to the reconciler: the error
-        that brought us here is the one to report."""
+        that brought us here is the one to report.
+
+        So is a request to the source that broke off: if it arrived the guest moves, and giving back
+        what it needs at the destination would be wrong.
+        """
+        if self._may_be_told:
+            LOG.warning('It is not known whether %s was told of live migration %s; its allocations '
+                        'are left as they are until that shows.', self.source, self.migration.uuid)
+            return
         try:
             if self._claim is not None:
                 self._claim.release(lambda: reverts.is_gone(self.context, self.instance))
@@ -240,6 +249,7 @@ class ClaimingScheduler:
 
     def select_destinations(self, context, spec, instance_uuids, **_kwargs):
         """:raises NoValidHost: the scheduler refuses, or every host it names has no room left"""
+        [uuid] = instance_uuids
         spec = spec.obj_clone()
         # The number that was booted together, once.
         spec.num_instances = 1
@@ -251,8 +261,10 @@ class ClaimingScheduler:
             if request is not None:
                 selection.allocation_request = jsonutils.dumps(request)
                 return [[selection]]
-            LOG.info('Host %s has no room left for instance %s.', selection.service_host,
-                     instance_uuids[0])
+            reason = f'host {selection.service_host} has no room left for instance {uuid}'
+            if _target_of(spec):
+                raise nova_exception.NoValidHost(reason=reason)
+            LOG.info('Live migration: %s; the next one is tried.', reason)
             spec.ignore_hosts = [*(spec.ignore_hosts or ()), selection.service_host]
 
     def _take(self, spec, destination: str):
@@ -269,8 +281,14 @@ class ClaimingScheduler:
     def _without_shared(self, context, spec):
         """A named destination is asked of placement by ``in_tree``, which leaves sharing providers
         out: what the instance keeps there must not be asked for."""
-        target = spec.requested_destination
-        if not (target and 'host' in target and target.host):
+        target = _target_of(spec)
+        if target is None:
             return spec
-        nodes = objects.ComputeNodeList.get_all_by_host(context, target.host)
+        nodes = objects.ComputeNodeList.get_all_by_host(context, target)
         return candidates.without_resources(spec, self._claim.shared_with(nodes[0].uuid))
+
+
+def _target_of(spec):
+    """The host that was asked for, None where the scheduler is to choose."""
+    target = spec.requested_destination
+    return target.host if target and 'host' in target and target.host else None

@@ -105,6 +105,16 @@ class CellRecords:
         return frozenset(found)
 
     @_answered()
+    def accepted(self):
+        found = []
+        for context, _cell in _cells():
+            rows = objects.MigrationList.get_by_filters(
+                context, {'status': 'accepted', 'migration_type': records.LIVE})
+            up = self._hosts_up(context) if rows else ()
+            found += [_migration(each, up) for each in rows]
+        return found
+
+    @_answered()
     def give_up(self, migration_uuid):
         for context, _cell in _cells():
             for migration in objects.MigrationList.get_by_filters(
