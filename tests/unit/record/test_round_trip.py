@@ -1,0 +1,71 @@
+"""What is written is read back, and under other names it is planned the same."""
+
+import dataclasses
+import pathlib
+
+import ddt
+import fixtures
+import testtools
+
+from kronos_nova.engine.options import EngineOptions
+from kronos_nova.record import anonymise
+from kronos_nova.record import replay
+from kronos_nova.record import writer
+from tests.unit.record.clouds import Cloud
+
+EVERYTHING = EngineOptions(
+    aggregates=None, include_unassigned_hosts=True, spread_planner='greedy', pack_planner='ffd',
+    evacuate_disabled_hosts=True, enforce_hard_affinity=True, enforce_soft_affinity=True)
+NO_COOLDOWN = replay.Durations(aggregate=0, instance=0, quarantine=0)
+
+
+def taken_from(folder):
+    recording, policy_set = replay.read(folder)
+    bodies = {(path.parent.name, path.stem): path.read_bytes()
+              for path in pathlib.Path(folder).glob('metrics/*/*.json')}
+    return writer.Taken(snapshot=recording.snapshot, bodies=bodies, kronos_version='0',
+                        policies=(pathlib.Path(folder) / 'policies.yaml').read_bytes()), policy_set
+
+
+def rows(snapshot):
+    return {table: sorted(map(repr, getattr(snapshot, table)))
+            for table in ('hosts', 'instances', 'aggregates', 'server_groups')}
+
+
+def planned(folder):
+    """What was decided, with hosts, instances and aggregates as positions in their order."""
+    recording, policy_set = replay.read(folder)
+    snapshot = recording.snapshot
+    host = {h.name: n for n, h in enumerate(sorted(snapshot.hosts, key=lambda h: h.name))}
+    instance = {i.uuid: n for n, i in enumerate(sorted(snapshot.instances, key=lambda i: i.uuid))}
+    report = replay.replay(recording, policy_set, EVERYTHING, NO_COOLDOWN)
+    return [(
+        aggregate.outcome,
+        [(row.name, row.state, row.imbalance_before, row.imbalance_after)
+         for row in aggregate.policies],
+        [(move.phase, instance[move.instance_uuid], host[move.source], host[move.destination],
+          move.combined_after, move.depends_on) for move in aggregate.moves],
+        [(skip.reason, sorted(instance[uuid] for uuid in skip.instances))
+         for skip in aggregate.not_moved],
+        sorted(host[name] for name in aggregate.hosts_emptied)) for aggregate in report.aggregates]
+
+
+@ddt.ddt
+class RoundTripTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+
+    @ddt.data(*((seed, mode) for seed in range(1, 5) for mode in ('spread', 'pack')))
+    @ddt.unpack
+    def test_a_cloud(self, seed, mode):
+        taken, policy_set = taken_from(Cloud(seed, mode).write(self.folder / 'original'))
+        writer.write(taken, self.folder / 'again')
+        again, _ = taken_from(self.folder / 'again')
+        self.assertEqual(rows(taken.snapshot), rows(again.snapshot))
+        self.assertEqual(dataclasses.replace(taken, snapshot=again.snapshot), again)
+
+        writer.write(anonymise.anonymise(taken, policy_set), self.folder / 'anonymous')
+        plan = planned(self.folder / 'again')
+        self.assertEqual(plan, planned(self.folder / 'anonymous'))
+        self.assertTrue(any(moves for _outcome, _policies, moves, *_ in plan))
