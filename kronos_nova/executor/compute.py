@@ -47,6 +47,19 @@ class ComputeApi(Protocol):
     def service(self, host: str) -> Service | None:
         """The nova-compute service of a host, or None when there is none."""
 
+    def hold_room(self, move: MoveRecord) -> None:
+        """Have the destination hold room for the instance, where it can; harmless when repeated.
+
+        Nothing happens where the destination has no claims in two phases. What is held and not
+        released, because this process died, expires by itself.
+
+        :raises PreFlightError: it does not fit there
+        """
+
+    def release_room(self, move: MoveRecord, has_moved: bool) -> None:
+        """The move is over: what was held belongs to the instance now, or is given back. Harmless
+        when nothing is held; raises nothing."""
+
     def live_migrate(self, move: MoveRecord) -> None:
         """Ask for the migration, under the request id ``req-<uuid of the move>``; does not wait for
         it.

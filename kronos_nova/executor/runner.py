@@ -76,6 +76,9 @@ class Runner:
             return
         self._check_instance(move, instance)
         self._check_services(move)
+        if move.state == moves.CHECKING:
+            move = self.journal.advance(move, moves.CLAIMING, self.utcnow())
+        self.compute.hold_room(move)
         now = self.utcnow()
         move = self.journal.advance(move, moves.MIGRATING, now, requested_at=now,
                                     migration_uuid=None, forced_at=None, memory_total=None,
@@ -203,6 +206,7 @@ class Runner:
 
     def _fail(self, move_uuid, error_type, error):
         move = self.journal.move(move_uuid)
+        self.compute.release_room(move, has_moved=False)
         detail = f'{error_type}: {error}'
         if move.retry_count < self.options.max_retries and not move.abort_requested:
             wait = self.options.retry_interval * 2 ** move.retry_count * random.uniform(1, 1.5)
@@ -216,6 +220,7 @@ class Runner:
         self._end(move, moves.FAILED, detail=detail, error_type=error_type, error=error)
 
     def _end(self, move, state, detail='', **values):
+        self.compute.release_room(move, has_moved=state == moves.COMPLETED)
         now = self.utcnow()
         self.announce(self.journal.advance(move, state, now, detail=detail, finished_at=now,
                                            **values))

@@ -18,6 +18,9 @@ NAMESPACE = 'kronos_claims'
 STORE_NAMESPACE = 'kronos_claim_store'
 VERSION = '1.0'
 
+# The host was up a moment ago, and a tick of the executor waits.
+TIMEOUT_SECONDS = 10
+
 # Other claims of the host wait meanwhile.
 STORE_TIMEOUT_SECONDS = 5
 
@@ -81,7 +84,8 @@ class ClaimsClient:
         target = messaging.Target(topic=compute_rpcapi.RPC_TOPIC, server=host,
                                   namespace=NAMESPACE, version=VERSION)
         client = rpc.get_client(target, serializer=objects_base.NovaObjectSerializer())
-        return rpc.ClientRouter(client).client(context).call(context, method, **kwargs)
+        routed = rpc.ClientRouter(client).client(context).prepare(timeout=TIMEOUT_SECONDS)
+        return routed.call(context, method, **kwargs)
 
 
 class ClaimStoreEndpoint:

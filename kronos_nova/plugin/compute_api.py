@@ -17,6 +17,7 @@ from kronos_nova import exception
 from kronos_nova.executor import compute
 from kronos_nova.objects import snapshot
 from kronos_nova.plugin import cells
+from kronos_nova.plugin import claim_rpc
 
 LOG = logging.getLogger(__name__)
 
@@ -38,6 +39,8 @@ class InProcessComputeApi:
     def __init__(self):
         self.api = api.API()
         self.servicegroup_api = servicegroup.API()
+        self.claims = claim_rpc.ClaimsClient()
+        self._held = {}     # {uuid of a move: id of its claim at the destination}
 
     def instance(self, uuid):
         with _answered(uuid):
@@ -58,6 +61,27 @@ class InProcessComputeApi:
             except nova_exception.ComputeHostNotFound:
                 return None
             return service_of(self.servicegroup_api, found)
+
+    def hold_room(self, move):
+        with _answered(move.instance_uuid):
+            context = cells.admin_context()
+            instance = self._instance(context, move.instance_uuid)
+            claim_id = instance and self.claims.prepare(context, move.destination, instance)
+            if claim_id is not None:
+                self._held[move.uuid] = claim_id
+
+    def release_room(self, move, has_moved):
+        claim_id = self._held.pop(move.uuid, None)
+        if claim_id is None:
+            return
+        release = self.claims.confirm if has_moved else self.claims.abort
+        try:
+            context = cells.admin_context()
+            cells.target_host(context, move.destination)
+            release(context, move.destination, claim_id)
+        except (messaging.MessagingException, db_exc.DBError) as e:
+            LOG.warning('Host %s goes on holding room for instance %s until that expires: %s',
+                        move.destination, move.instance_uuid, e)
 
     def live_migrate(self, move):
         with _answered(move.instance_uuid):

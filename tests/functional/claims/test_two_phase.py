@@ -82,7 +82,9 @@ class TwoPhaseTest(TwoPhaseTestCase):
         with base.fixtures.MonkeyPatch(
                 'nova.compute.resource_tracker.ResourceTracker._ensure_compute_id_for_instances',
                 lambda *_args: 1 / 0):
-            self.assertRaises(ZeroDivisionError, self.audit, 'host2')
+            tracker = self.tracker('host2')
+            self.assertRaises(ZeroDivisionError, tracker.update_available_resource, self.context,
+                              'host2')
         self.assertEqual(SMALL, self.usage('host2'))
         self.audit('host2')
         self.assertEqual(SMALL, self.usage('host2'))

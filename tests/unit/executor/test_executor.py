@@ -32,13 +32,24 @@ class RecordedNova:
         self.services = {'a': UP, 'b': UP}
         self.migrations = {}
         self.requests, self.aborts, self.forced = [], [], []
-        self.silent = False
+        self.silent = self.is_full = False
+        self.held, self.released = set(), []
 
     def instance(self, uuid):
         return self.instances.get(uuid)
 
     def service(self, host):
         return self.services.get(host)
+
+    def hold_room(self, move):
+        if self.is_full:
+            raise exception.PreFlightError(instance=move.instance_uuid, reason='no NUMA cell fits')
+        self.held.add(move.uuid)
+
+    def release_room(self, move, has_moved):
+        if move.uuid in self.held:
+            self.held.remove(move.uuid)
+            self.released.append(has_moved)
 
     def live_migrate(self, move):
         self.requests.append(move)
@@ -107,6 +118,7 @@ class ExecutorTest(testtools.TestCase):
         self.nova.puts('b')
         self.nova.says('completed')
         self.assertEqual(moves.COMPLETED, self.tick())
+        self.assertEqual([True], self.nova.released)
         self.assertEqual(1, len(self.nova.requests))
         self.assertEqual([plans.DONE], [p.state for p in self.journal.plans()])
         self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
@@ -129,6 +141,22 @@ class ExecutorTest(testtools.TestCase):
             self.assertEqual('PreFlightError', self.move().error_type)
             self.assertEqual([], self.nova.requests)
             self.assertEqual({'vm1'}, set(self.cooldowns.quarantined(self.clock())))
+
+    def test_room_is_held_before_nova_is_asked_and_given_back_after_every_failure(self):
+        self.plan()
+        self.tick()
+        self.assertEqual({self.move().uuid}, self.nova.held)
+        self.nova.says('error')
+        self.to_the_end()
+        self.assertEqual([False] * (OPTIONS.max_retries + 1), self.nova.released)
+        self.assertEqual(set(), self.nova.held)
+
+    def test_a_destination_where_it_does_not_fit_is_a_failed_pre_flight(self):
+        self.nova.is_full = True
+        self.plan()
+        self.to_the_end()
+        self.assertEqual('PreFlightError', self.move().error_type)
+        self.assertEqual([], self.nova.requests)
 
     def test_a_failed_migration_is_tried_again_and_then_quarantined(self):
         self.plan()
