@@ -18,6 +18,11 @@ def load(connection, table, host):
     return [to_claim(row) for row in _rows(connection, table, host)]
 
 
+def load_all(connection, table):
+    """The claims of every host, by id."""
+    return [to_claim(row) for row in connection.execute(sa.select(table).order_by(table.c.id))]
+
+
 def load_messages(connection, table, host):
     """The same as dicts of plain values; :func:`from_message` takes them."""
     return [dict(row._mapping) for row in _rows(connection, table, host)]

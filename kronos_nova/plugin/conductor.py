@@ -14,6 +14,7 @@ from oslo_utils import timeutils
 from oslo_utils import uuidutils
 
 from kronos_nova import exception
+from kronos_nova.claims import central
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import memory
@@ -25,6 +26,7 @@ from kronos_nova.engine import locks
 from kronos_nova.engine import planning
 from kronos_nova.executor import broker
 from kronos_nova.executor import service
+from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import compute_api
 from kronos_nova.plugin import live_migration
 from kronos_nova.plugin import placement
@@ -59,6 +61,7 @@ class KronosConductorManager(manager.ConductorManager):
         self.additional_endpoints.remove(self.compute_task_mgr)
         self.compute_task_mgr = KronosComputeTaskManager()
         self.additional_endpoints.append(self.compute_task_mgr)
+        self.additional_endpoints.append(claim_rpc.ClaimStoreEndpoint(_central_claims))
         self.kronos = Kronos(CONF)
 
     @periodic_task.periodic_task(spacing=1, run_immediately=True)
@@ -119,6 +122,11 @@ def _is_of_a_plan(context):
 def _database():
     """Of this process: never made before workers have forked."""
     return db_engine.Database(db_engine.control_engine(CONF))
+
+
+@functools.cache
+def _central_claims():
+    return central.CentralTable(_database())
 
 
 def _journal():

@@ -6,7 +6,9 @@ from nova import context
 from nova import objects
 
 from kronos_nova import exception
+from kronos_nova.objects import move as moves
 from kronos_nova.plugin import claim_rpc
+from kronos_nova.plugin import compute_api
 from tests.functional.claims import base
 
 SMALL = (1, 512, 1)
@@ -159,6 +161,36 @@ class TwoPhaseTest(TwoPhaseTestCase):
         error = self.assertRaises(exception.PreFlightError, self.client.prepare, self.context,
                                   'host2', instance)
         self.assertIn('Claim pci failed', str(error))
+
+
+class ExecutorsPortTest(TwoPhaseTestCase):
+    """The executor holds and releases room through its port to Nova."""
+
+    def setUp(self):
+        super().setUp()
+        self.port = compute_api.InProcessComputeApi()
+        now = datetime.datetime(2026, 3, 1)
+        self.move = moves.MoveRecord(
+            uuid='a-move', plan_uuid='a-plan', aggregate='rack', ordinal=0, phase='spread',
+            instance_uuid=self.server['id'], source='host1', destination='host2', memory_mb=512,
+            reason='load', state=moves.CLAIMING, not_before=now, created_at=now)
+
+    def test_a_move_that_fails_gives_the_room_back(self):
+        self.port.hold_room(self.move)
+        self.port.hold_room(self.move)
+        self.assertEqual(SMALL, self.usage('host2'))
+        self.port.release_room(self.move, has_moved=False)
+        self.port.release_room(self.move, has_moved=False)
+        self.assertEqual((0, 0, 0), self.usage('host2'))
+
+    def test_a_move_that_was_made_leaves_it_to_the_instance(self):
+        self.port.hold_room(self.move)
+        self.migrate(self.server, 'host2')
+        self._wait_for_migration_status(self.server, ['completed'])
+        self.port.release_room(self.move, has_moved=True)
+        self.audit()
+        self.assertEqual(SMALL, self.usage('host2'))
+        self.assertEqual([(self.server['id'], 0, *SMALL, 'claimed')], self.rows())
 
 
 class SlowMoveTest(TwoPhaseTestCase):

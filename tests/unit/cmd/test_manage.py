@@ -3,37 +3,12 @@
 import json
 import os
 
-import fixtures
-import testtools
-
-from kronos_nova.cmd import manage
 from kronos_nova.cmd import status
 from kronos_nova.db import migrate
+from tests.unit.cmd import base
 
 
-class DatabaseCommandsTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.state = self.useFixture(fixtures.TempDir()).path
-        self.config = os.path.join(self.state, 'nova.conf')
-        self.configure(f'[DEFAULT]\nstate_path = {self.state}\n')
-        self.out = self.useFixture(fixtures.StringStream('stdout')).stream
-        self.err = self.useFixture(fixtures.StringStream('stderr')).stream
-        self.useFixture(fixtures.MonkeyPatch('sys.stdout', self.out))
-        self.useFixture(fixtures.MonkeyPatch('sys.stderr', self.err))
-
-    def configure(self, text):
-        with open(self.config, 'w') as config:
-            config.write(text)
-
-    def written(self, stream):
-        stream.flush()
-        stream.seek(0)
-        return stream.read()
-
-    def run_manage(self, *args):
-        return manage.main(['--config-file', self.config, *args])
-
+class DatabaseCommandsTest(base.ManageTestCase):
     def test_sync_prints_both_databases_from_and_to(self):
         self.assertEqual(0, self.run_manage('db', 'sync', '-f', 'json'))
         self.assertEqual(

@@ -1,0 +1,121 @@
+"""``kronos-manage claims``: what is kept for the compute host, or centrally for all of them."""
+
+import datetime
+import json
+
+import sqlalchemy as sa
+from cliff import lister
+from cliff import show
+
+from kronos_nova import exception
+from kronos_nova.claims import table
+from kronos_nova.cmd import db
+from kronos_nova.db import claim_models
+from kronos_nova.db import engine as db_engine
+from kronos_nova.db import migrate
+from kronos_nova.objects.claim import PREPARED
+
+COLUMNS = ('ID', 'Host', 'Node', 'Instance', 'VCPUs', 'Memory MB', 'Disk GB', 'Target', 'State',
+           'Made')
+
+
+class Kept:
+    """The claims in the store that ``[kronos_claims] store`` names.
+
+    :raises DatabaseVersionError: it is not what this code needs
+    """
+
+    def __init__(self, conf):
+        is_central = conf.kronos_claims.store == 'central'
+        history = migrate.CONTROL if is_central else migrate.CLAIMS
+        model = claim_models.CentralClaim if is_central else claim_models.LocalClaim
+        engine = db.open_engine(conf, history.name)
+        migrate.check(engine, history)
+        self._database = db_engine.Database(engine)
+        self._table = model.__table__
+
+    def all(self):
+        """``[Claim, ...]`` of every host, by id."""
+        with self._database.reader() as session:
+            return table.load_all(session.connection(), self._table)
+
+    def get(self, claim_id):
+        """:raises ClaimError: there is none"""
+        for claim in self.all():
+            if claim.id == claim_id:
+                return claim
+        raise exception.ClaimError(problem=f'there is none with the id {claim_id}')
+
+    def remove(self, claims):
+        with self._database.writer() as session:
+            session.execute(sa.delete(self._table).where(
+                self._table.c.id.in_([claim.id for claim in claims])))
+
+
+def _row(claim):
+    amount = claim.amount
+    return (claim.id, claim.host, claim.node, claim.instance_uuid, amount.vcpus, amount.memory_mb,
+            amount.disk_gb, claim.resize_target, claim.state,
+            claim.created_at.isoformat(' ', timespec='seconds'))
+
+
+class List(lister.Lister):
+    """List the claims that are kept."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--node', help='only those of this node')
+        parser.add_argument('--instance', metavar='UUID', help='only those of this instance')
+        return parser
+
+    def take_action(self, parsed_args):
+        return COLUMNS, [
+            _row(claim) for claim in Kept(self.app.conf).all()
+            if parsed_args.node in (None, claim.node) and
+            parsed_args.instance in (None, claim.instance_uuid)]
+
+
+class Show(show.ShowOne):
+    """Show a claim with its devices, its NUMA topology and the migration that it is for."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('id', type=int, metavar='ID')
+        return parser
+
+    def take_action(self, parsed_args):
+        claim = Kept(self.app.conf).get(parsed_args.id)
+        topology = claim.amount.numa_topology
+        return (*COLUMNS, 'Migration', 'PCI devices', 'NUMA topology'), (
+            *_row(claim), claim.migration_uuid, list(claim.amount.pci),
+            topology and json.loads(topology))
+
+
+class Clean(lister.Lister):
+    """Remove claims that belong to nobody, and list them.
+
+    Without ids: those that were prepared for a move and are older than claim_expiry_time, which
+    nova-compute removes itself while it runs. Nothing is removed without --apply. A nova-compute
+    that runs gives the room back at its next audit, and writes a claim again that is of an instance
+    or a migration after all.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('ids', type=int, nargs='*', metavar='ID', help='remove these instead')
+        parser.add_argument('--apply', action='store_true', help='remove them; else only list them')
+        return parser
+
+    def take_action(self, parsed_args):
+        kept = Kept(self.app.conf)
+        chosen = [kept.get(claim_id) for claim_id in parsed_args.ids]
+        if not parsed_args.ids:
+            chosen = [claim for claim in kept.all() if self._is_expired(claim)]
+        if parsed_args.apply and chosen:
+            kept.remove(chosen)
+        return COLUMNS, [_row(claim) for claim in chosen]
+
+    def _is_expired(self, claim):
+        expiry = datetime.timedelta(seconds=self.app.conf.kronos_claims.claim_expiry_time)
+        now = datetime.datetime.now(datetime.UTC)
+        return claim.state == PREPARED and claim.created_at + expiry < now
