@@ -3,15 +3,11 @@
 import datetime
 import json
 
-import sqlalchemy as sa
 from cliff import lister
 from cliff import show
 
-from kronos_nova import exception
-from kronos_nova.claims import table
+from kronos_nova.claims import kept
 from kronos_nova.cmd import db
-from kronos_nova.db import claim_models
-from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.objects.claim import PREPARED
 
@@ -19,37 +15,11 @@ COLUMNS = ('ID', 'Host', 'Node', 'Instance', 'VCPUs', 'Memory MB', 'Disk GB', 'T
            'Made')
 
 
-class Kept:
-    """The claims in the store that ``[kronos_claims] store`` names.
-
-    :raises DatabaseVersionError: it is not what this code needs
-    """
-
-    def __init__(self, conf):
-        is_central = conf.kronos_claims.store == 'central'
-        history = migrate.CONTROL if is_central else migrate.CLAIMS
-        model = claim_models.CentralClaim if is_central else claim_models.LocalClaim
-        engine = db.open_engine(conf, history.name)
-        migrate.check(engine, history)
-        self._database = db_engine.Database(engine)
-        self._table = model.__table__
-
-    def all(self):
-        """``[Claim, ...]`` of every host, by id."""
-        with self._database.reader() as session:
-            return table.load_all(session.connection(), self._table)
-
-    def get(self, claim_id):
-        """:raises ClaimError: there is none"""
-        for claim in self.all():
-            if claim.id == claim_id:
-                return claim
-        raise exception.ClaimError(problem=f'there is none with the id {claim_id}')
-
-    def remove(self, claims):
-        with self._database.writer() as session:
-            session.execute(sa.delete(self._table).where(
-                self._table.c.id.in_([claim.id for claim in claims])))
+def _kept(conf):
+    """Kept, in the store that ``[kronos_claims] store`` names."""
+    is_central = conf.kronos_claims.store == 'central'
+    history = migrate.CONTROL if is_central else migrate.CLAIMS
+    return kept.Kept(db.open_engine(conf, history.name), history)
 
 
 def _row(claim):
@@ -70,7 +40,7 @@ class List(lister.Lister):
 
     def take_action(self, parsed_args):
         return COLUMNS, [
-            _row(claim) for claim in Kept(self.app.conf).all()
+            _row(claim) for claim in _kept(self.app.conf).all()
             if parsed_args.node in (None, claim.node) and
             parsed_args.instance in (None, claim.instance_uuid)]
 
@@ -84,7 +54,7 @@ class Show(show.ShowOne):
         return parser
 
     def take_action(self, parsed_args):
-        claim = Kept(self.app.conf).get(parsed_args.id)
+        claim = _kept(self.app.conf).get(parsed_args.id)
         topology = claim.amount.numa_topology
         return (*COLUMNS, 'Migration', 'PCI devices', 'NUMA topology'), (
             *_row(claim), claim.migration_uuid, list(claim.amount.pci),
@@ -107,12 +77,12 @@ class Clean(lister.Lister):
         return parser
 
     def take_action(self, parsed_args):
-        kept = Kept(self.app.conf)
-        chosen = [kept.get(claim_id) for claim_id in parsed_args.ids]
+        store = _kept(self.app.conf)
+        chosen = [store.get(claim_id) for claim_id in parsed_args.ids]
         if not parsed_args.ids:
-            chosen = [claim for claim in kept.all() if self._is_expired(claim)]
+            chosen = [claim for claim in store.all() if self._is_expired(claim)]
         if parsed_args.apply and chosen:
-            kept.remove(chosen)
+            store.remove(chosen)
         return COLUMNS, [_row(claim) for claim in chosen]
 
     def _is_expired(self, claim):

@@ -1,0 +1,41 @@
+"""What is kept, for those who look from outside of nova-compute."""
+
+import sqlalchemy as sa
+
+from kronos_nova import exception
+from kronos_nova.claims import table
+from kronos_nova.db import claim_models
+from kronos_nova.db import engine as db_engine
+from kronos_nova.db import migrate
+
+MODELS = {migrate.CLAIMS: claim_models.LocalClaim, migrate.CONTROL: claim_models.CentralClaim}
+
+
+class Kept:
+    """The claims of every host in one database, which is neither made nor upgraded nor mended here.
+
+    :param history: migrate.CLAIMS or migrate.CONTROL
+    :raises DatabaseVersionError: the database is not what this code needs
+    """
+
+    def __init__(self, engine, history):
+        migrate.check(engine, history)
+        self._database = db_engine.Database(engine)
+        self._table = MODELS[history].__table__
+
+    def all(self):
+        """``[Claim, ...]``, by id."""
+        with self._database.reader() as session:
+            return table.load_all(session.connection(), self._table)
+
+    def get(self, claim_id):
+        """:raises ClaimError: there is none"""
+        for claim in self.all():
+            if claim.id == claim_id:
+                return claim
+        raise exception.ClaimError(problem=f'there is none with the id {claim_id}')
+
+    def remove(self, claims):
+        with self._database.writer() as session:
+            session.execute(sa.delete(self._table).where(
+                self._table.c.id.in_([claim.id for claim in claims])))
