@@ -13,6 +13,11 @@ from kronos_nova.objects.claim import Amount
 from kronos_nova.objects.claim import Claim
 
 
+def keys_of(node, uuid):
+    """The keys that the claims of an instance on a node can have."""
+    return (node, uuid, False), (node, uuid, True)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Move:
     """Room that Nova counts for a migration. ``is_old`` is set where it is what the instance had
@@ -107,7 +112,7 @@ class NodeBook:
         self.kept[claim.key] = claim
 
     def kept_for(self, uuid):
-        return [claim for claim in self.kept.values() if claim.instance_uuid == uuid]
+        return [self.kept[key] for key in keys_of(self.node, uuid) if key in self.kept]
 
     def knows(self, uuid):
         """Whether Nova itself counts something for an instance here."""

@@ -91,8 +91,9 @@ class Ledger:
         :returns: {key: Claim}, with their ids; those of claims that are in memory only are negative
         """
         wanted = self._wanted(node, uuid)
-        rows = {key: claim for key, claim in self._rows[node].items()
-                if uuid is None or claim.instance_uuid == uuid}
+        rows = self._rows[node]
+        if uuid is not None:
+            rows = {key: rows[key] for key in book.keys_of(node, uuid) if key in rows}
         put = [claim for key, claim in wanted.items()
                if not claim.says_the_same_as(rows.get(key))]
         drop = [key for key in rows if key not in wanted]

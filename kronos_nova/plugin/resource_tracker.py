@@ -255,12 +255,12 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
     def _restore(self, context, nodename, rows):
         self._update_usage_from_instances(context, [], nodename)
         book = self.ledger.book(nodename)
-        homes = [claim for claim in rows if not claim.resize_target and claim.state == CLAIMED]
+        homes = [claim for claim in rows if _is_home(claim)]
         for claim in homes:
             self._count(claim.amount, nodename)
             book.track_instance(claim.instance_uuid, claim.amount)
             self.tracked_instances.add(claim.instance_uuid)
-        self._settle(book, [claim for claim in rows if claim not in homes])
+        self._settle(book, [claim for claim in rows if not _is_home(claim)])
         self.stats[nodename]['num_instances'] = len(homes)
         self.compute_nodes[nodename].running_vms = len(homes)
 
@@ -347,6 +347,10 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                 if claim.state == PREPARED and claim.id == claim_id:
                     return claim
         return None
+
+
+def _is_home(claim):
+    return not claim.resize_target and claim.state == CLAIMED
 
 
 def _is_on_its_way(migration):

@@ -1,0 +1,180 @@
+"""What persistent claims cost nova-compute: per claim, and at its start."""
+
+import contextlib
+import datetime
+import itertools
+import logging
+import pathlib
+import statistics
+import tempfile
+import time
+
+from bench import report
+
+CLAIM_TARGET_MS = 2.0
+START_TARGET_SECONDS = 1.0
+HOST = 'bench'
+
+
+def register(subparsers):
+    parser = subparsers.add_parser(
+        'claims', help='what persistent claims add to instance_claim, and to the start')
+    parser.add_argument('--claims', type=int, default=500, help='claims timed on each tracker')
+    parser.add_argument('--rows', type=int, default=10000, help='claims kept at the start')
+    parser.add_argument('--directory', type=pathlib.Path,
+                        help='where the file is; default: a temporary directory')
+    parser.set_defaults(run=run)
+
+
+def run(args) -> report.Report:
+    from nova.tests.functional import integrated_helpers  # noqa: F401 - sets Nova's threading mode
+    with tempfile.TemporaryDirectory(dir=args.directory) as directory, _nova(directory):
+        plain, kept = _time_claims(args.claims)
+        seconds = min(_time_start(args.rows) for _ in range(3))
+    added = statistics.median(kept) - statistics.median(plain)
+    failures = []
+    if added > CLAIM_TARGET_MS:
+        failures.append(f'a claim adds {added:.2f} ms in the median, target {CLAIM_TARGET_MS}')
+    if seconds > START_TARGET_SECONDS:
+        failures.append(f'{args.rows} claims start in {seconds:.2f} s, '
+                        f'target {START_TARGET_SECONDS}')
+    return report.Report(
+        tables=(
+            report.Table('instance_claim, milliseconds', ('tracker', 'median', 'p99'), (
+                ('of Nova', *_spread(plain)), ('with claims kept', *_spread(kept)),
+                ('added', added, None))),
+            report.Table('start', ('claims kept', 'seconds'), ((args.rows, seconds),))),
+        failures=tuple(failures),
+        notes=('Calls to the conductor and to placement, the same for both trackers, are left out. '
+               'The two trackers take turns. The start is from opening the file to the usage being '
+               'known, the best of three.',))
+
+
+def _spread(times):
+    return statistics.median(times), statistics.quantiles(times, n=100)[98]
+
+
+@contextlib.contextmanager
+def _nova(directory):
+    """Nova's objects and configuration without its services: nothing is saved anywhere."""
+    from unittest import mock
+
+    import nova.conf
+    from nova import objects
+    from nova.compute import resource_tracker
+
+    import kronos_nova.conf
+
+    logging.disable()
+    objects.register_all()
+    nova.conf.CONF([], project='nova', default_config_files=[])
+    kronos_nova.conf.register_opts(nova.conf.CONF)
+    nova.conf.CONF.set_override('state_path', directory)
+    with (mock.patch.object(objects.Instance, 'save'),
+          mock.patch.object(objects.ComputeNode, 'get_by_uuid', side_effect=_reported),
+          mock.patch.object(resource_tracker.ResourceTracker, '_update'),
+          mock.patch.object(resource_tracker.ResourceTracker, '_setup_pci_tracker'),
+          mock.patch('nova.compute.utils.is_volume_backed_instance', return_value=False)):
+        yield
+
+
+_usage = {'vcpus_used': 0, 'memory_mb_used': 512, 'local_gb_used': 0}
+
+
+def _reported(context, uuid):
+    """The node as nova-compute last reported it."""
+    from nova import objects
+    return objects.ComputeNode(
+        context, id=1, uuid=uuid, host=HOST, hypervisor_hostname=HOST, service_id=1, deleted=False,
+        numa_topology=None, pci_device_pools=None, vcpus=10 ** 6, memory_mb=10 ** 9,
+        local_gb=10 ** 8, **_usage)
+
+
+def _tracker(kept):
+    from unittest import mock
+
+    import nova.conf
+    from nova import context
+    from nova import objects
+    from nova.compute import provider_tree
+    from nova.compute import resource_tracker as stock
+    from nova.virt import fake
+
+    from kronos_nova.claims import base
+    from kronos_nova.plugin import resource_tracker
+
+    driver = fake.MediumFakeDriver(None)
+    driver.init_host(HOST)
+    client = mock.Mock()
+    if kept:
+        tracker = resource_tracker.build(
+            nova.conf.CONF, HOST, driver, client,
+            base.load_store('sqlite', nova.conf.CONF, HOST))
+    else:
+        tracker = stock.ResourceTracker(HOST, driver, client)
+    tracker.provider_tree = provider_tree.ProviderTree()
+    tracker.service_ref = objects.Service(id=1, host=HOST)
+    resources = driver.get_available_resource(HOST)
+    with mock.patch.object(stock.ResourceTracker, '_update_available_resource',
+                           lambda this, ctxt, found, startup: this._init_compute_node(ctxt, found)):
+        began = time.perf_counter()
+        tracker._update_available_resource(context.get_admin_context(),
+                                           {**resources, 'host_ip': '127.0.0.1'}, startup=True)
+        tracker.started_in = time.perf_counter() - began
+    return tracker
+
+
+def _instances():
+    from nova import context
+    from nova import objects
+
+    ctxt = context.get_admin_context()
+    flavor = objects.Flavor(id=1, flavorid='1', name='small', vcpus=1, memory_mb=512, root_gb=1,
+                            ephemeral_gb=0, swap=0, extra_specs={})
+    for number in itertools.count():
+        uuid = f'{number:08d}-0000-4000-8000-000000000000'
+        yield objects.Instance(
+            ctxt, uuid=uuid, host=None, node=None, flavor=flavor, vm_state='building',
+            task_state=None, os_type=None, project_id='p', numa_topology=None, resources=None,
+            pci_requests=objects.InstancePCIRequests(requests=[], instance_uuid=uuid))
+
+
+def _time_claims(count):
+    """(milliseconds of each claim with Nova's tracker, the same with ours)"""
+    from nova import context
+
+    ctxt = context.get_admin_context()
+    trackers = _tracker(kept=False), _tracker(kept=True)
+    times = [], []
+    for instance in itertools.islice(_instances(), count):
+        for tracker, spent in zip(trackers, times, strict=True):
+            each = instance.obj_clone()
+            began = time.perf_counter()
+            tracker.instance_claim(ctxt, each, HOST, {})
+            spent.append((time.perf_counter() - began) * 1000)
+    trackers[1].ledger.store.close()
+    return times
+
+
+def _time_start(count):
+    """Seconds from opening a file with ``count`` claims to the usage being known."""
+    import nova.conf
+
+    from kronos_nova.claims import base
+    from kronos_nova.objects.claim import Amount
+    from kronos_nova.objects.claim import Claim
+
+    store = base.load_store('sqlite', nova.conf.CONF, HOST)
+    now = datetime.datetime.now(datetime.UTC)
+    old = [claim.key for claim in store.load()]
+    store.write([Claim(host=HOST, node=HOST, instance_uuid=instance.uuid, created_at=now,
+                       amount=Amount(vcpus=1, memory_mb=512, disk_gb=1))
+                 for instance in itertools.islice(_instances(), count)], old)
+    store.close()
+    _usage.update(vcpus_used=count, memory_mb_used=512 + 512 * count, local_gb_used=count)
+    tracker = _tracker(kept=True)
+    used = tracker.compute_nodes[HOST].vcpus_used
+    tracker.ledger.store.close()
+    if used != count:
+        raise AssertionError(f'the usage after the start is {used} vCPUs, not {count}')
+    return tracker.started_in
