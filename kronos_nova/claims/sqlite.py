@@ -26,6 +26,10 @@ ERRORS = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
 # A claim is made while all other claims of the host wait: better none is written than all stand.
 BUSY_TIMEOUT_MS = 250
 
+# Rows that could not be made claims of.
+UNREADABLE = ("SELECT count(*) FROM claims WHERE NOT json_valid(coalesce(pci, '[]')) "
+              "OR julianday(created_at) IS NULL")
+
 # With these two files beside it SQLite can still open what was set aside.
 COMPANIONS = ('-wal', '-shm')
 
@@ -76,7 +80,9 @@ class SqliteStore:
         verdict = self._connection.exec_driver_sql('PRAGMA quick_check(1)').scalar()
         if verdict != 'ok':
             raise _Corrupt(problem=verdict)
-        table.load(self._connection, self._table, self.host)
+        broken = self._connection.exec_driver_sql(UNREADABLE).scalar()
+        if broken:
+            raise _Corrupt(problem=f'{broken} claims make no sense')
 
     def load(self):
         with self._transaction() as connection:
@@ -106,9 +112,6 @@ class SqliteStore:
         except _Corrupt:
             self.close()
             raise
-        except ValueError as error:     # a column that is not what it should be
-            self.close()
-            raise _Corrupt(problem=str(error)) from error
         except ERRORS as error:
             self.close()
             kind = _Corrupt if _sqlite_code(error) in CORRUPT else exception.ClaimError

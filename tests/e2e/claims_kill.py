@@ -37,6 +37,7 @@ class Killing:
         self.file = cloud.nova.computes[VICTIM].state_path / 'claim.sqlite'
         self.problems = []
         self.servers = set()
+        self.flavor = cloud.client.create_flavor('victim', vcpus=1, ram=512)
 
     def rows(self):
         """{instance uuid: time of the claim}; reads the file as anybody may."""
@@ -70,10 +71,11 @@ class Killing:
         self.servers &= set(alive)
         idle = [uuid for uuid in self.servers if alive[uuid]['OS-EXT-STS:task_state'] is None]
         for uuid in [uuid for uuid in idle if alive[uuid]['status'] == 'ERROR'] + idle[8:]:
-            nova.delete(uuid)
+            with contextlib.suppress(exceptions.NotFound):
+                nova.delete(uuid)
             self.servers.discard(uuid)
         for _number in range(3):
-            self.servers.add(nova.create(self.cloud.image))
+            self.servers.add(nova.create(self.cloud.image, flavor=self.flavor))
         active = [uuid for uuid in idle if alive[uuid]['status'] == 'ACTIVE'
                   and uuid in self.servers]
         for uuid in active[:2]:
