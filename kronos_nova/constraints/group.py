@@ -47,12 +47,24 @@ class GroupRule:
         counts = np.bincount(self._group_of[here], minlength=len(self._groups))
         full = self._anti & (counts >= self._most)
         permitted[self._vms[full[self._group_of]]] = False
-        for number in np.flatnonzero(~self._anti):
-            group = self._groups[number]
-            if counts[number] < len(group.members) - 1:
-                for vm in group.members:
-                    permitted[vm] &= self._mask_of(state, group, vm)[host]
+        apart = ~self._anti[self._group_of] & (counts[self._group_of] < self._most_others(state))
+        permitted[self._vms[apart]] = False
         return permitted
+
+    def _most_others(self, state):
+        """intp, for every member in the row: how many of the others the host has that has most."""
+        size = len(state.problem.hosts)
+        places, place, counts = np.unique(self._group_of * size + state.vm_host[self._vms],
+                                          return_inverse=True, return_counts=True)
+        groups = places // size
+        first, second = np.zeros((2, len(self._groups)), dtype=np.intp)
+        np.maximum.at(first, groups, counts)
+        is_first = counts == first[groups]
+        ties = np.bincount(groups[is_first], minlength=len(self._groups))
+        np.maximum.at(second, groups[~is_first], counts[~is_first])
+        alone_on_first = is_first[place] & (ties[self._group_of] == 1)
+        without = np.maximum(first - 1, second)[self._group_of]
+        return np.where(alone_on_first, without, first[self._group_of])
 
     def permits(self, state, vm, host):
         return self._against(state, vm, host) is None

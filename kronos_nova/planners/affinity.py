@@ -7,8 +7,9 @@ from kronos_nova.objects.plan import AFFINITY
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.outcome import Outlook
-from kronos_nova.planners.outcome import gentlest
 from kronos_nova.planners.outcome import take
+from kronos_nova.planners.search import Ties
+from kronos_nova.planners.search import gentlest
 from kronos_nova.simulation import Group
 from kronos_nova.simulation import State
 
@@ -27,24 +28,24 @@ class AffinityEnforcer:
         self._enforced = {True: hard, False: soft}
 
     def plan(self, state: State, constraints: Constraints, limits: Limits) -> list[Step]:
-        steps = []
+        steps, ties = [], Ties(state.problem)
         while len(steps) < limits.budget and not limits.is_over:
             groups = [group for group in state.problem.groups
                       if self._enforced[group.hard] and violations(state, group)]
-            step = self._mend(state, constraints, groups)
+            step = self._mend(state, constraints, groups, ties)
             if step is None:
                 break
             steps.append(step)
         return steps
 
-    def _mend(self, state, constraints, groups):
+    def _mend(self, state, constraints, groups, ties):
         broken = {}
         for group in groups:
             for vm in group.members[state.problem.movable[group.members]]:
                 broken.setdefault(int(vm), []).append(group)
         outlook = Outlook(state)
         pair = gentlest(outlook, sorted(broken), lambda vm: (
-            constraints.mask(state, vm) & _mending(state, broken[vm], vm)))
+            constraints.mask(state, vm) & _mending(state, broken[vm], vm)), ties)
         if pair is None:
             return None
         names = ', '.join(group.name for group in broken[pair[0]])

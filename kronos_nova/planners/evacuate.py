@@ -9,8 +9,9 @@ from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.outcome import Outlook
-from kronos_nova.planners.outcome import gentlest
 from kronos_nova.planners.outcome import take
+from kronos_nova.planners.search import Ties
+from kronos_nova.planners.search import gentlest
 from kronos_nova.simulation import State
 
 
@@ -21,10 +22,11 @@ class Evacuator:
     phase = EVACUATE
 
     def plan(self, state: State, constraints: Constraints, limits: Limits) -> list[Step]:
-        steps = []
+        steps, ties = [], Ties(state.problem)
         while len(steps) < limits.budget and not limits.is_over:
             outlook = Outlook(state)
-            pair = gentlest(outlook, waiting(state), lambda vm: constraints.mask(state, vm))
+            pair = gentlest(outlook, waiting(state), lambda vm: constraints.mask(state, vm),
+                            ties)
             if pair is None:
                 break
             source = state.problem.hosts[state.vm_host[pair[0]]]

@@ -126,26 +126,3 @@ def take(outlook: Outlook, vm: int, destination: int, why: str) -> Step:
         zip(state.problem.policies, outlook.imbalances, state.imbalances(), strict=True))
     return Step(vm=vm, source=source, destination=destination, combined_after=state.combined(),
                 reason=f'{why}: imbalance {effect}')
-
-
-def gentlest(outlook: Outlook, vms, mask_of) -> tuple[int, int] | None:
-    """The accepted move of one of ``vms`` after which the combined imbalance is lowest, as
-    (instance, destination); ties as in ``greedy``. None if there is none.
-
-    :param mask_of: instance to bool (H,), where it may go
-    """
-    best, chosen = np.inf, []
-    weights = outlook.problem.policy_weights
-    for vm in vms:
-        hosts = np.flatnonzero(mask_of(vm))
-        if not len(hosts):
-            continue
-        after = outlook.after(np.full(len(hosts), vm), hosts)
-        combined = np.where(outlook.accepts(after), after @ weights, np.inf)
-        best = min(best, float(combined.min()))
-        near = combined <= best + TOLERANCE
-        if np.isfinite(best):
-            chosen += zip(combined[near], outlook.problem.memory_mb[[vm]].repeat(near.sum()),
-                          np.full(near.sum(), vm), hosts[near], strict=True)
-    tied = [row[1:] for row in chosen if row[0] <= best + TOLERANCE]
-    return tuple(int(index) for index in min(tied)[1:]) if tied else None

@@ -1,0 +1,136 @@
+"""The best of many moves, looking closely only at those that may still be it."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+
+import numpy as np
+
+from kronos_nova.planners.outcome import Outlook
+from kronos_nova.simulation import TOLERANCE
+from kronos_nova.simulation import Problem
+
+ROUNDING = 1e-13
+"""Two ways to compute the same gain may differ by this much."""
+
+EVERYWHERE = -1
+
+
+class Ties:
+    """Of moves that gain the same, the smallest memory, then uuid, then destination name decides.
+
+    order : intp (V,), instances as they are preferred
+    rank : intp (V,), its inverse
+    """
+
+    def __init__(self, problem: Problem):
+        self.order = np.argsort(problem.memory_mb, kind='stable')
+        self.rank = np.empty_like(self.order)
+        self.rank[self.order] = np.arange(len(self.order))
+
+
+class BestMove:
+    """The permitted move that lowers the combined imbalance most, among those it is shown; those
+    within the tolerance of the best are tied.
+
+    Candidates are (bound, instance, host). With :data:`EVERYWHERE` for the host, the bound is what
+    the instance could gain at best, and where is found out when it matters. Otherwise it is the
+    gain, accepted by every policy, and the pair is permitted.
+
+    outlook : what moves would do
+    mask_of : instance to bool (H,), where it may go
+    ties : decides between moves that gain the same
+    floor : a move must gain more than this; -inf takes the best move however bad
+    best : the largest gain of a permitted move so far, or the floor
+    """
+
+    def __init__(self, outlook: Outlook, mask_of: Callable[[int], np.ndarray], ties: Ties,
+                 floor: float):
+        self.outlook, self.mask_of, self.ties = outlook, mask_of, ties
+        self.floor = self.best = floor
+        self._candidates = []
+        self._rows = {}
+
+    def _matters(self, gains: np.ndarray) -> np.ndarray:
+        """bool, shape of ``gains``: whether a move with such a gain, or bound, may be chosen."""
+        return (gains >= self.best - TOLERANCE) & (gains > self.floor)
+
+    def could_matter(self, bound: float) -> bool:
+        """Whether moves that gain ``bound`` at most are worth to be shown."""
+        # Half of the tolerance is room for rounding.
+        return bound >= self.best - TOLERANCE * 1.5 and bound > self.floor - TOLERANCE / 2
+
+    def from_host(self, source: int, vms: np.ndarray) -> None:
+        """Show the moves of these instances, all on ``source``, to anywhere."""
+        bounds = self.outlook.decrease(self.outlook.at_best(source, vms))
+        ends = np.array(self.outlook.lowest_but(source), dtype=np.intp)
+        gains = self._accepted_gains(vms[:, None], ends[None, :])
+        bounds = np.maximum(bounds, gains.max(axis=1, initial=-np.inf))
+        bounds, vms = self._near(bounds, vms)
+        for bound, vm in zip(bounds, vms, strict=True):
+            if bound <= self.best + ROUNDING:
+                break
+            self.best = max(self.best, float(self._row(int(vm)).max(initial=-np.inf)))
+        self._candidates.append((bounds, vms, np.full(len(vms), EVERYWHERE)))
+
+    def to_host(self, vms: np.ndarray, host: int,
+                column: np.ndarray) -> None:
+        """Show the moves of these instances to ``host``.
+
+        :param column: bool (V,), the instances that may go there
+        """
+        vms = vms[column[vms]]
+        gains, vms = self._near(self._accepted_gains(vms, np.full(len(vms), host)), vms)
+        self.best = max(self.best, float(gains.max(initial=-np.inf)))
+        self._candidates.append((gains, vms, np.full(len(vms), host)))
+
+    def found(self) -> tuple[int, int] | None:
+        """The best of all that was shown, as (instance, destination)."""
+        if not self._candidates or not self.best > self.floor:
+            return None
+        bounds, vms, hosts = (np.concatenate(column)
+                              for column in zip(*self._candidates, strict=True))
+        tied = self._matters(bounds)
+        vms, hosts = vms[tied], hosts[tied]
+        for position in np.lexsort((hosts, self.ties.rank[vms])):
+            vm, host = int(vms[position]), int(hosts[position])
+            if host != EVERYWHERE:
+                return vm, host
+            there = np.flatnonzero(self._matters(self._row(vm)))
+            if len(there):
+                return vm, int(there[0])
+        raise AssertionError('the best move is one of the candidates')
+
+    def _accepted_gains(self, vms, hosts):
+        after = self.outlook.after(vms, hosts)
+        return np.where(self.outlook.accepts(after), self.outlook.decrease(after), -np.inf)
+
+    def _near(self, bounds, vms):
+        """Those that may matter, the most promising first."""
+        near = self._matters(bounds)
+        order = np.argsort(-bounds[near], kind='stable')
+        return bounds[near][order], vms[near][order]
+
+    def _row(self, vm):
+        """float64 (H,): what the instance gains at each host, -inf where it may not go."""
+        if vm not in self._rows:
+            after = self.outlook.row(vm)
+            permitted = self.mask_of(vm) & self.outlook.accepts(after)
+            self._rows[vm] = np.where(permitted, self.outlook.decrease(after), -np.inf)
+        return self._rows[vm]
+
+
+def gentlest(outlook: Outlook, vms: Iterable[int], mask_of: Callable[[int], np.ndarray],
+             ties: Ties) -> tuple[int, int] | None:
+    """Of the accepted moves of some instances the one after which the combined imbalance is lowest,
+    even if it is higher than before, as (instance, destination). None if there is none.
+
+    :param mask_of: instance to bool (H,), where it may go
+    """
+    if not outlook.problem.available.any():
+        return None
+    vms = np.array(vms, dtype=np.intp)
+    search = BestMove(outlook, mask_of, ties, floor=-np.inf)
+    hosts = outlook.state.vm_host[vms]
+    for source in np.unique(hosts):
+        search.from_host(int(source), vms[hosts == source])
+    return search.found()

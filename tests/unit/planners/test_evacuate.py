@@ -1,0 +1,80 @@
+"""The evacuator empties disabled hosts, the gentlest move first."""
+
+import dataclasses
+
+import numpy as np
+import testtools
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.evacuate import Evacuator
+from kronos_nova.planners.evacuate import preflight
+from kronos_nova.planners.evacuate import waiting
+from kronos_nova.simulation import State
+from tests.unit.planners import clouds
+
+
+def try_everything(problem, constraints, budget):
+    """What the evacuator is to do, word for word and slow."""
+    state, moves = State(problem), []
+    while len(moves) < budget:
+        before, candidates = state.imbalances(), []
+        for vm in waiting(state):
+            for host in range(len(problem.hosts)):
+                if constraints.permits(state, int(vm), host):
+                    trial = state.copy()
+                    trial.move(vm, host)
+                    after = trial.imbalances()
+                    worse = (after > before + 1e-9) & (after > problem.thresholds + 1e-9)
+                    if not worse.any():
+                        candidates.append((trial.combined(), int(problem.memory_mb[vm]), int(vm),
+                                           host))
+        if not candidates:
+            break
+        least = min(candidates)[0]
+        chosen = min(c[1:] for c in candidates if c[0] <= least + 1e-9)[1:]
+        state.move(*chosen)
+        moves.append(chosen)
+    return moves
+
+
+@st.composite
+def disabled(draw):
+    """Clouds of which some hosts are disabled, and some instances are only to be evacuated."""
+    problem = draw(clouds.problems())
+    chance = np.random.default_rng(draw(st.integers(0, 1000)))
+    draining = ~problem.available & (chance.random(len(problem.hosts)) < 0.8)
+    return dataclasses.replace(
+        problem, draining=draining, evacuable=chance.random(len(problem.vms)) < 0.9,
+        thresholds=problem.thresholds + draw(st.sampled_from((0.0, 0.3))))
+
+
+class EvacuatorTest(testtools.TestCase):
+    @settings(max_examples=150, deadline=None)
+    @given(disabled())
+    def test_the_plan_is_that_of_trying_every_pair(self, problem):
+        constraints = clouds.constraints(problem)
+        steps = Evacuator().plan(State(problem), constraints, Limits(budget=6))
+        self.assertEqual(try_everything(problem, constraints, 6),
+                         [(step.vm, step.destination) for step in steps])
+
+    @settings(max_examples=60, deadline=None)
+    @given(disabled())
+    def test_what_the_preflight_does_not_call_blocked_has_a_first_move(self, problem):
+        state, constraints = State(problem), clouds.constraints(problem)
+        held = {vm: 'held' for vm in range(len(problem.vms)) if not problem.evacuable[vm]}
+        for found in preflight(state, constraints, held):
+            free = found.instances - len(found.blocked)
+            mine = [vm for vm in waiting(state)
+                    if problem.hosts[problem.vm_host[vm]] == found.host]
+            alone = [vm for vm in mine if Evacuator().plan(
+                State(dataclasses.replace(problem, evacuable=np.arange(len(problem.vms)) == vm)),
+                constraints, Limits(budget=1))]
+            self.assertEqual(free, len(alone))
+
+    def test_nothing_is_disabled(self):
+        problem = clouds.idle([0, 0, 1])
+        self.assertEqual([], Evacuator().plan(State(problem), clouds.constraints(problem),
+                                              Limits(budget=5)))
