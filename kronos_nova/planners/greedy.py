@@ -83,7 +83,7 @@ class _Round:
     def _leaving(self, source):
         """Instances on a top host, to anywhere."""
         vms = np.flatnonzero((self.state.vm_host == source) & self.problem.movable)
-        self.search.from_host(source, vms)
+        self.search.to_anywhere(vms)
 
     def _entering(self, host):
         """Instances that are not on a top host, to a bottom host.

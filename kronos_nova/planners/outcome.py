@@ -31,40 +31,42 @@ class Outlook:
     def row(self, vm: int) -> np.ndarray:
         """float64 (H, P): the imbalances after the instance's move to each host. What it says of
         its own host, and of hosts that are not available, means nothing."""
-        problem, source = self.problem, self.state.vm_host[vm]
+        problem, vms = self.problem, np.array([vm])
         entered = self.state.scores + problem.weights[vm] * problem.host_scale
-        after = np.maximum(self._highest_but(source, [vm]), entered)
-        after -= np.minimum(self._low_but(source, [vm]), entered)
-        for host in self.lowest_but(source):
-            after[host] = self.after(vm, host)
+        after = np.maximum(self._high_without(vms), entered)
+        after -= np.minimum(self._low_without(vms), entered)
+        ends = self.low_ends
+        after[ends] = self.after(vm, ends)
         return after
 
-    def at_best(self, source: int, vms: np.ndarray) -> np.ndarray:
-        """float64 (n, P): no move of these instances off ``source`` leaves less imbalance, unless
-        to one of :meth:`lowest_but`."""
-        return self._highest_but(source, vms) - self._low_but(source, vms)
+    def at_best(self, vms: np.ndarray) -> np.ndarray:
+        """float64 (n, P): no move of these instances leaves less imbalance, unless to one of
+        :attr:`low_ends`."""
+        return self._high_without(vms) - self._low_without(vms)
 
-    def lowest_but(self, source: int) -> list[int]:
-        """The hosts at the bottom of each policy were it not for ``source``."""
-        firsts = ([host for host in hosts if host != source][:1] for hosts in self.bottoms)
-        return sorted({int(host) for first in firsts for host in first})
+    @property
+    def low_ends(self) -> np.ndarray:
+        """intp: the hosts that are at the bottom of some policy once any one host is not."""
+        return np.array(sorted({int(host) for hosts in self.bottoms for host in hosts[:2]}),
+                        dtype=np.intp)
 
-    def _highest_but(self, source, vms):
-        return self._end_but(source, vms, self.tops, np.maximum, -np.inf)
+    def _high_without(self, vms):
+        return self._end_without(vms, self.tops, np.maximum, -np.inf)
 
-    def _low_but(self, source, vms):
-        return self._end_but(source, vms, self.bottoms, np.minimum, np.inf)
+    def _low_without(self, vms):
+        return self._end_without(vms, self.bottoms, np.minimum, np.inf)
 
-    def _end_but(self, source, vms, ends, further, nothing):
-        """float64 (n, P): how far the scores reach once an instance left ``source``, but for the
-        host it enters."""
-        scores, problem = self.state.scores, self.problem
-        others = np.array([
-            next((scores[host, policy] for host in hosts if host != source), nothing)
+    def _end_without(self, vms, ends, further, nothing):
+        """float64 (n, P): how far the scores reach once an instance left its host, but for the host
+        it enters."""
+        problem, scores = self.problem, self.state.scores
+        sources = self.state.vm_host[vms]
+        others = np.column_stack([
+            self._beyond(hosts[:2], scores[:, policy], nothing, sources, sources)
             for policy, hosts in enumerate(ends)])
-        if not problem.available[source]:
-            return np.broadcast_to(others, (len(vms), len(others)))
-        return further(others, scores[source] - problem.weights[vms] * problem.host_scale[source])
+        left = scores[sources] - problem.weights[vms] * problem.host_scale[sources]
+        counts = problem.available[sources][:, None]
+        return np.where(counts, further(others, left), others)
 
     @property
     def combined(self) -> float:

@@ -59,11 +59,10 @@ class BestMove:
         # Half of the tolerance is room for rounding.
         return bound >= self.best - TOLERANCE * 1.5 and bound > self.floor - TOLERANCE / 2
 
-    def from_host(self, source: int, vms: np.ndarray) -> None:
-        """Show the moves of these instances, all on ``source``, to anywhere."""
-        bounds = self.outlook.decrease(self.outlook.at_best(source, vms))
-        ends = np.array(self.outlook.lowest_but(source), dtype=np.intp)
-        gains = self._accepted_gains(vms[:, None], ends[None, :])
+    def to_anywhere(self, vms: np.ndarray) -> None:
+        """Show the moves of these instances to every host."""
+        bounds = self.outlook.decrease(self.outlook.at_best(vms))
+        gains = self._accepted_gains(vms[:, None], self.outlook.low_ends[None, :])
         bounds = np.maximum(bounds, gains.max(axis=1, initial=-np.inf))
         bounds, vms = self._near(bounds, vms)
         for bound, vm in zip(bounds, vms, strict=True):
@@ -130,7 +129,5 @@ def gentlest(outlook: Outlook, vms: Iterable[int], mask_of: Callable[[int], np.n
         return None
     vms = np.array(vms, dtype=np.intp)
     search = BestMove(outlook, mask_of, ties, floor=-np.inf)
-    hosts = outlook.state.vm_host[vms]
-    for source in np.unique(hosts):
-        search.from_host(int(source), vms[hosts == source])
+    search.to_anywhere(vms)
     return search.found()
