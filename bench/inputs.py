@@ -97,7 +97,7 @@ def balcon(name: str) -> Problem:
 
 
 def random_cluster(seed: int, hosts: int, vms: int, threshold: float = 0.05, *,
-                   fill: float = 0.55) -> Problem:
+                   fill: float = 0.55, mode: str = 'spread') -> Problem:
     """A made-up cluster of equal hosts whose load is uneven: hosts draw instances with unequal
     chances, but never more than placement would allow."""
     rng = np.random.default_rng(seed)
@@ -109,7 +109,7 @@ def random_cluster(seed: int, hosts: int, vms: int, threshold: float = 0.05, *,
     demands = np.stack([cores, memory], 1).astype(float)
     limits = np.tile(host * [CPU_RATIO, 1.0], (hosts, 1))
     chances = rng.gamma(2.0, size=hosts)
-    return problem(mode='spread', loads=loads, demands=demands, limits=limits,
+    return problem(mode=mode, loads=loads, demands=demands, limits=limits,
                    vm_host=_place(rng, chances / chances.sum(), demands, limits),
                    threshold=threshold)
 

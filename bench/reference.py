@@ -66,3 +66,77 @@ def spread_optimum(problem: Problem, budget: int, seconds: float = 60.0) -> Opti
                                np.concatenate([np.ones(count), np.full(2 * policies, np.inf)])),
         options={'time_limit': seconds, 'mip_rel_gap': 1e-4})
     return Optimum(float(found.fun), float(found.mip_dual_bound))
+
+
+def spread_bound(problem: Problem, budget: int) -> float:
+    """A combined imbalance that no plan of ``budget`` moves can go below; for two policies.
+
+    To bring every top down to a level, each host above it must lose at least so many instances, its
+    heaviest ones; to bring every bottom up, each host below must be given as many of the heaviest
+    there are. Both together need no more than the budget. Where the instances go, and whether they
+    would fit there, is left out.
+    """
+    leaves, arrives = _Departures(problem), _Arrivals(problem, budget)
+    return max(0.0, _best_levels(leaves, problem, budget) + _best_levels(arrives, problem, budget))
+
+
+class _Departures:
+    """How many instances each host must lose at least to come down to a level."""
+
+    sign = 1.0
+
+    def __init__(self, problem: Problem):
+        self.scores, hosts = problem.scores, len(problem.hosts)
+        most = int(np.bincount(problem.vm_host, minlength=hosts).max())
+        self.gone = np.full((2, hosts, most + 1), np.inf)
+        for host in range(hosts):
+            weights = problem.weights[problem.vm_host == host] * problem.host_scale[host]
+            for p in range(2):
+                gone = np.cumsum(np.sort(weights[:, p])[::-1])
+                self.gone[p, host, :len(gone) + 1] = np.concatenate([[0.0], gone])
+
+    def counts(self, p: int, level: float) -> np.ndarray:
+        excess = self.scores[:, p] - level
+        return (self.gone[p] < excess[:, None] - 1e-12).sum(axis=1)
+
+
+class _Arrivals:
+    """How many instances each host must be given at least to come up to a level."""
+
+    sign = -1.0
+
+    def __init__(self, problem: Problem, budget: int):
+        self.scores, self.scale = problem.scores, problem.host_scale
+        heaviest = -np.sort(-problem.weights, axis=0)[:budget + 1]
+        self.given = np.vstack([np.zeros(2), np.cumsum(heaviest, axis=0)])
+
+    def counts(self, p: int, level: float) -> np.ndarray:
+        lacking = np.maximum(level - self.scores[:, p], 0.0) / self.scale[:, p]
+        return np.searchsorted(self.given[:, p], lacking - 1e-12)
+
+
+def _best_levels(side, problem: Problem, budget: int, points: int = 200) -> float:
+    """The least sign × Σ weight × level over pairs of levels that the budget can reach."""
+    even = (problem.scores / problem.host_scale).sum(axis=0) / (1 / problem.host_scale).sum(axis=0)
+    ends = problem.scores.max(axis=0) if side.sign > 0 else problem.scores.min(axis=0)
+    first, second = problem.policy_weights
+    step, best = abs(ends[0] - even[0]) / (points - 1), np.inf
+    for level in np.linspace(even[0], ends[0], points):
+        needed = side.counts(0, level)
+        if needed.sum() <= budget:
+            other = _furthest(side, needed, even[1], ends[1], budget)
+            best = min(best, side.sign * (first * level + second * other) - first * step)
+    return best
+
+
+def _furthest(side, needed: np.ndarray, even: float, end: float, budget: int) -> float:
+    """The second policy's level closest to even that the same moves can reach, by halving."""
+    def is_reached(level):
+        return np.maximum(needed, side.counts(1, level)).sum() <= budget
+
+    if is_reached(even):
+        return even
+    for _ in range(30):
+        middle = (even + end) / 2
+        even, end = (even, middle) if is_reached(middle) else (middle, end)
+    return even

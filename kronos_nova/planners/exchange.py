@@ -123,16 +123,19 @@ class Exchanges:
             fits &= back.size[:, c] <= first[:, None, c] + TOLERANCE
             fits &= out.size[:, None, c] <= second[:, c] + TOLERANCE
         row, column = np.nonzero(fits)
-        value = self._value(out[row], back[column], first[row], second[column])
-        best = np.argsort(-value, kind='stable')[:TRIES]
+        value = -(out.price + self.usable(packing.free[out.host]))[row]
+        value -= (back.price + self.usable(packing.free[back.host]))[column]
+        value += self._usable_of(first, row, back.size, column)
+        value += self._usable_of(second, column, out.size, row)
         return any(self._carry_out(out, int(row[n]), back, int(column[n]), vm)
-                   for n in best if value[n] > least)
+                   for n in _largest(value, TRIES) if value[n] > least)
 
-    def _value(self, out: Bundles, back: Bundles, first, second) -> np.ndarray:
-        free = self.packing.free
-        gained = self.usable(first - back.size) - self.usable(free[out.host])
-        gained += self.usable(second - out.size) - self.usable(free[back.host])
-        return gained - out.price - back.price
+    def _usable_of(self, room, at, size, of) -> np.ndarray:
+        """:meth:`usable` of ``room[at] - size[of]``, a column at a time."""
+        least = np.full(len(at), UNLIMITED)
+        for c, ratio in enumerate(self.ratio):
+            np.minimum(least, (room[:, c] / ratio)[at] - (size[:, c] / ratio)[of], out=least)
+        return least
 
     def _carry_out(self, out: Bundles, row: int, back: Bundles, column: int,
                    vm: int | None) -> bool:
@@ -170,3 +173,11 @@ class Exchanges:
     def _is_fellow(self, vm: int, others: list[int]) -> bool:
         group = self.packing.arena.group
         return group[vm] >= 0 and any(group[other] == group[vm] for other in others)
+
+
+def _largest(values: np.ndarray, count: int) -> np.ndarray:
+    """Indexes of the largest values, the largest first; of equal ones, the first."""
+    few = np.arange(len(values))
+    if count < len(values):
+        few = np.flatnonzero(values >= np.partition(values, -count)[-count])
+    return few[np.argsort(-values[few], kind='stable')][:count]

@@ -1,6 +1,7 @@
 """Pack: the most hosts freed that the budget can buy."""
 
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -18,13 +19,12 @@ from kronos_nova.simulation import State
 
 BALANCED = 30
 """Exchanges that only make room usable, before an instance is given up."""
-FAILURES = 12
-"""Hosts that could not be emptied, after which a search ends."""
-PRICE = 0.01
-"""Of a move, in usable room of a host: what an exchange must make usable to be worth it."""
+ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
+"""The price of a move, in usable room of a host: what an exchange must make usable to be worth it;
+and how many hosts that cannot be emptied at that price make the price fall."""
 MOVE_MB = 4096
 """What a move costs beside the memory it copies, in MiB."""
-EFFORT = 4e8
+EFFORT = 6e8
 """Pairs to rate in all."""
 
 
@@ -104,6 +104,8 @@ def search(arena: Arena, limits: Limits) -> list[list[tuple[int, int]]]:
             emptying = Emptying(arena, limits, strategy, EFFORT - rated)
             found += emptying.run()
             rated += emptying.rated
+            if emptying.has_freed_all_it_can and not is_tight:
+                break
     return found
 
 
@@ -114,28 +116,43 @@ class Emptying:
         self.arena, self.limits, self.effort = arena, limits, effort
         self.packing = Packing(arena)
         self.rated = 0
+        self.keeps_balance = False
         memory = arena.memory / max(arena.memory.mean(), 1)
         self.cost = strategy.moves + strategy.memory * memory
-        self.given_up: set[int] = set()
 
     def run(self) -> list[list[tuple[int, int]]]:
         """The moves after each host that could be emptied."""
         found = []
-        while len(self.given_up) < FAILURES and not self._is_over:
-            host = self._next()
-            if host is None:
-                break
-            if self._empty(host):
-                found.append(self._moves())
-            else:
-                self.given_up.add(host)
+        for price, failures in ROUNDS:
+            found += self._run_at(price * self.cost, failures)
+            self.keeps_balance = self.limits.budget >= len(self.arena.vms)
         return found
+
+    def _run_at(self, price: np.ndarray, failures: int) -> Iterator[list[tuple[int, int]]]:
+        given_up: set[int] = set()
+        while len(given_up) < failures and not self._is_over:
+            host = self._next(given_up)
+            if host is None:
+                return
+            if self._empty(host, price):
+                yield self._moves()
+            else:
+                given_up.add(host)
+
+    @property
+    def has_freed_all_it_can(self) -> bool:
+        """Whether what the open hosts hold would not fit on fewer, however it were divided up."""
+        arena, packing = self.arena, self.packing
+        held = (arena.room - arena.free).sum(axis=0)
+        biggest = np.cumsum(-np.sort(-arena.room, axis=0), axis=0)
+        needed = (biggest < held - TOLERANCE).sum(axis=0).max(initial=0) + 1
+        return packing.is_open.sum() <= needed
 
     @property
     def _is_over(self) -> bool:
         return self.rated >= self.effort or self.limits.is_over
 
-    def _next(self) -> int | None:
+    def _next(self, given_up: set[int]) -> int | None:
         """The host that costs least to empty, of those that budget and room allow."""
         packing, count = self.packing, len(self.arena.hosts)
         on = packing.place
@@ -144,7 +161,7 @@ class Emptying:
         cost = np.bincount(on, weights=self.cost * stays, minlength=count)
         possible = packing.may_empty & packing.is_open
         possible &= packing.moved.sum() + moves <= self.limits.budget
-        possible[list(self.given_up)] = False
+        possible[list(given_up)] = False
         held = np.zeros((count, packing.size.shape[1]))
         np.add.at(held, on, packing.size)
         room = np.maximum(packing.free[packing.is_open], 0).sum(axis=0)
@@ -152,7 +169,7 @@ class Emptying:
         hosts = np.flatnonzero(possible)
         return int(hosts[np.argmin(cost[hosts])]) if len(hosts) else None
 
-    def _empty(self, host: int) -> bool:
+    def _empty(self, host: int, price: np.ndarray) -> bool:
         packing = self.packing
         before = packing.mark()
         waiting = packing.on(host)
@@ -160,17 +177,29 @@ class Emptying:
         for vm in waiting:
             packing.take(vm)
         packing.is_open[host] = False
-        if self._place_all([int(vm) for vm in waiting]):
+        if self._place_all([int(vm) for vm in waiting], price):
             packing.go_home()
             return True
-        packing.back_to(before)
+        if self.keeps_balance:
+            self._put_back(waiting, host)
+        else:
+            packing.back_to(before)
         return False
 
-    def _place_all(self, waiting: list[int]) -> bool:
+    def _put_back(self, vms: np.ndarray, host: int) -> None:
+        """The same host as before, but with the exchanges that others made meanwhile."""
+        packing = self.packing
+        packing.is_open[host] = True
+        for vm in vms:
+            if packing.place[vm] >= 0:
+                packing.take(vm)
+            packing.put(vm, host)
+
+    def _place_all(self, waiting: list[int], price: np.ndarray) -> bool:
         for n, vm in enumerate(waiting):
             ratio = self.packing.size[waiting[n:]].sum(axis=0)
-            exchanges = Exchanges(self.packing, np.maximum(ratio / ratio.max(initial=TOLERANCE),
-                                                           TOLERANCE), PRICE * self.cost)
+            ratio = np.maximum(ratio / ratio.max(initial=TOLERANCE), TOLERANCE)
+            exchanges = Exchanges(self.packing, ratio, price)
             placed = self._place(vm, exchanges)
             self.rated += exchanges.rated
             if not placed or self.packing.moved.sum() > self.limits.budget or self._is_over:

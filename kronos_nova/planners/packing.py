@@ -32,8 +32,7 @@ class Packing:
 
     def __init__(self, arena: Arena):
         self.arena = arena
-        self.free = arena.free / arena.unit
-        self.size = arena.demands / arena.unit
+        self.free, self.size = _distinct(arena.free / arena.unit, arena.demands / arena.unit)
         self.place = arena.home.copy()
         everything = np.bincount(arena.state.vm_host, minlength=len(arena.problem.hosts))
         self.is_open = everything[arena.hosts] > 0
@@ -90,6 +89,13 @@ class Packing:
             if (self.free[home] + TOLERANCE >= self.size[vm]).all():
                 self.take(vm)
                 self.put(vm, home)
+
+
+def _distinct(free: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Without kinds of room that say the same as another, such as a policy on what is allocated."""
+    columns = np.round(np.vstack([free, size]), 12)
+    first = np.sort(np.unique(columns, axis=1, return_index=True)[1])
+    return free[:, first], size[:, first]
 
 
 def _group_places(arena: Arena) -> dict[int, np.ndarray]:

@@ -1,0 +1,75 @@
+"""Time and memory of the planners against the size of the cluster."""
+
+import multiprocessing
+import resource
+
+import numpy as np
+
+from bench import report
+
+SIZES = (100, 316, 1000, 3162, 10000)
+PER_HOST = 30
+
+
+def register(subparsers):
+    parser = subparsers.add_parser('scale', help='time and peak memory of the planners')
+    parser.add_argument('--planner', action='append', choices=('greedy', 'spread', 'pack'),
+                        help='may be given several times (default: all)')
+    parser.add_argument('--hosts', type=int, nargs='*', default=list(SIZES))
+    parser.add_argument('--budget', type=int, default=50)
+    parser.add_argument('--time-limit', type=float, default=10.0)
+    parser.set_defaults(run=run)
+
+
+def run(args) -> report.Report:
+    rows, exponents = [], []
+    for planner in args.planner or ('greedy', 'spread', 'pack'):
+        measured = [_apart(planner, hosts, args.budget, args.time_limit) for hosts in args.hosts]
+        rows += measured
+        if len(measured) > 1:
+            sizes, seconds = np.log([row[1] for row in measured]), np.log(
+                [max(row[4], 1e-4) for row in measured])
+            exponents.append((planner, float(np.polyfit(sizes, seconds, 1)[0])))
+    return report.Report(tables=(
+        report.Table('time and memory', (
+            'planner', 'hosts', 'vms', 'moves', 'CPU s', 'input MiB', 'peak above input, MiB',
+            'peak / input'), rows),
+        report.Table('growth', ('planner', 'exponent of time against hosts'), exponents)),
+        notes=('Reading the input is left out. Peak memory is what the process grew by beside the '
+               'input.',))
+
+
+def _apart(*arguments) -> tuple:
+    """In a process of its own, so that its peak memory is that of one plan."""
+    with multiprocessing.get_context('spawn').Pool(1) as pool:
+        return pool.apply(measure, arguments)
+
+
+def measure(planner: str, hosts: int, budget: int, time_limit: float) -> tuple:
+    import time
+
+    from bench import inputs
+    from bench import trial
+    from kronos_nova.planners import registry
+    from kronos_nova.planners.base import Limits
+    from kronos_nova.simulation import State
+
+    chosen, problem = registry.load(planner), _cluster(inputs, planner, hosts)
+    constraints, state = trial.constraints_of(problem), State(problem)
+    size = sum(value.nbytes for value in vars(problem).values() if isinstance(value, np.ndarray))
+    before, start, begin = _peak(), time.process_time(), time.monotonic()
+    steps = chosen.plan(state, constraints, Limits(
+        budget=budget, clock=time.monotonic, deadline=begin + time_limit))
+    seconds, grown = time.process_time() - start, _peak() - before
+    return (planner, hosts, len(problem.vms), len(steps), seconds, size / 2**20, grown / 2**20,
+            grown / size)
+
+
+def _cluster(inputs, planner: str, hosts: int):
+    if planner == 'pack':
+        return inputs.random_cluster(1, hosts, hosts * PER_HOST, mode='pack')
+    return inputs.random_cluster(1, hosts, hosts * PER_HOST)
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

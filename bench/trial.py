@@ -1,0 +1,62 @@
+"""One planner on one problem: how long, how many moves, how it ends; and every step is checked."""
+
+import dataclasses
+import time
+
+import numpy as np
+
+from kronos_nova.constraints.base import Constraints
+from kronos_nova.constraints.base import Rules
+from kronos_nova.constraints.capacity import Capacity
+from kronos_nova.constraints.headroom import Headroom
+from kronos_nova.planners.base import Limits
+from kronos_nova.simulation import Problem
+from kronos_nova.simulation import State
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Trial:
+    """What a plan did. ``seconds`` are of the processor, on one core; ``memory_gib`` is to copy."""
+
+    seconds: float
+    moves: int
+    memory_gib: float
+    combined: float
+    imbalances: tuple[float, ...]
+    hosts: int
+    refused: int
+    overfull: int
+
+
+def constraints_of(problem: Problem) -> Constraints:
+    """The constraints that need no more than the problem says."""
+    made = (kind(problem, None, Rules()) for kind in (Capacity, Headroom))
+    return Constraints(tuple(constraint for constraint in made if not constraint.idle))
+
+
+def plan(planner, problem: Problem, budget: int, seconds: float = float('inf')) -> Trial:
+    """Let a planner of Kronos plan, and judge its plan."""
+    state, constraints = State(problem), constraints_of(problem)
+    start, begin = time.process_time(), time.monotonic()
+    steps = planner.plan(state, constraints, Limits(
+        budget=budget, clock=time.monotonic, deadline=begin + seconds))
+    used = time.process_time() - start
+    return judge(problem, [(step.vm, step.destination) for step in steps], used)
+
+
+def judge(problem: Problem, moves: list[tuple[int, int]], seconds: float) -> Trial:
+    """Make the moves one after the other, whoever planned them.
+
+    ``refused`` are moves for which placement would have no room at that point; they are made all
+    the same. ``overfull`` are hosts that end above 100 % in some policy.
+    """
+    state, capacity, refused = State(problem), Capacity(problem, None, Rules()), 0
+    for vm, host in moves:
+        refused += not capacity.permits(state, vm, host)
+        state.move(vm, host)
+    memory = sum(int(problem.memory_mb[vm]) for vm, _ in moves)
+    return Trial(
+        seconds=seconds, moves=len(moves), memory_gib=memory / 1024, combined=state.combined(),
+        imbalances=tuple(float(value) for value in state.imbalances()),
+        hosts=len(np.unique(state.vm_host)), refused=refused,
+        overfull=int((state.scores > 1 + 1e-9).any(axis=1).sum()))
