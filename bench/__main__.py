@@ -9,22 +9,28 @@ import sys
 import bench
 from bench import report
 
+# Run by another interpreter, or this module.
+NO_SUBCOMMANDS = {'__main__', 'watcher_audit'}
 
-def build_parser() -> argparse.ArgumentParser:
+
+def build_parser(wanted: list[str]) -> argparse.ArgumentParser:
+    """Knows the subcommands named in ``wanted``, or all: some need more installed than others."""
     parser = argparse.ArgumentParser(prog='python -m bench', description=bench.__doc__)
     parser.add_argument('--json', type=pathlib.Path, metavar='FILE',
                         help='also write the report as JSON')
     subparsers = parser.add_subparsers(required=True, metavar='SUBCOMMAND')
-    for info in pkgutil.iter_modules(bench.__path__):
-        if info.name != '__main__':
-            module = importlib.import_module(f'bench.{info.name}')
+    names = [info.name for info in pkgutil.iter_modules(bench.__path__)]
+    for name in [name for name in names if name in wanted] or names:
+        if name not in NO_SUBCOMMANDS:
+            module = importlib.import_module(f'bench.{name}')
             if hasattr(module, 'register'):
                 module.register(subparsers)
     return parser
 
 
 def main(argv=None) -> int:
-    args = build_parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
+    args = build_parser(argv).parse_args(argv)
     found = args.run(args)
     report.show(found)
     if args.json:
