@@ -6,6 +6,7 @@ import testtools
 from testtools import content
 
 from tests.e2e import box
+from tests.e2e.box.processes import wait_for
 from tests.e2e.demo import evidence
 
 FLAVOR = 'm1.small'
@@ -52,15 +53,25 @@ class CloudTestCase(testtools.TestCase):
                 entry['path'].startswith('/allocations')]
 
     def assert_clean(self):
-        """Every server ACTIVE with one allocation, where it runs; nobody else has any."""
-        self.assertEqual([], evidence.audit(self.client, [])['problems'])
+        """Every server ACTIVE with one allocation, where it runs; nobody else has any.
+
+        Nova calls a migration completed a moment before it lets go of the source.
+        """
+        def problems():
+            return evidence.audit(self.client, [])['problems']
+        wait_for(lambda: not problems(), 20, lambda: f'allocations are wrong: {problems()}')
 
     def assert_moved_once(self, moves):
-        """As many completed live migrations for each server as it had moves, and no other."""
+        """Each server has as many completed live migrations as it had moves.
+
+        There may be others that came to nothing: what the killed worker was preparing dies with
+        it, and the move is tried again.
+        """
         wanted = collections.Counter(move['instance_uuid'] for move in moves)
-        found = collections.Counter()
+        found, others = collections.Counter(), set()
         for server in wanted:
-            for migration in self.client.migrations(instance_uuid=server):
-                self.assertEqual('completed', migration['status'])
-                found[server] += 1
+            states = [each['status'] for each in self.client.migrations(instance_uuid=server)]
+            found[server] = states.count('completed')
+            others |= {*states} - {'completed'}
         self.assertEqual(wanted, found)
+        self.assertLessEqual(others, {'error', 'failed'})
