@@ -140,16 +140,18 @@ class Cloud:
 
     def wait_hosts(self):
         """Wait until Nova knows every host, finds it up, and placement has its inventory."""
-        wanted = set(self.settings.hosts())
+        wanted, trouble = set(self.settings.hosts()), []
 
         def known():
             self._check_alive()
             try:
                 return wanted <= self._hypervisors_up() and wanted <= self._candidates()
-            except exceptions.HttpServerError:
+            except exceptions.HttpServerError as error:
                 # nova-api trips over a host whose records are half made.
+                trouble[:] = [str(error)]
                 return False
-        processes.wait_for(known, self.settings.timeout, 'not all hosts are known', interval=0.5)
+        processes.wait_for(known, self.settings.timeout,
+                           lambda: f'not all hosts are known {trouble or ""}', interval=0.5)
 
     def _hypervisors_up(self):
         return {each['hypervisor_hostname'] for each in self.client.hypervisors()

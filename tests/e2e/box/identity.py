@@ -81,7 +81,10 @@ class Keystone(apis.Api):
         """Make keys, administrator and catalogue, and serve."""
         self._manage('fernet_setup', '--keystone-user', 'root', '--keystone-group', 'root')
         self._manage('bootstrap', '--bootstrap-password', PASSWORD,
-                     '--bootstrap-public-url', f'{self.url}/v3', '--bootstrap-region-id', REGION)
+                     '--bootstrap-public-url', f'{self.url}/v3',
+                     # keystonemiddleware looks for this one.
+                     '--bootstrap-internal-url', f'{self.url}/v3',
+                     '--bootstrap-region-id', REGION)
         super().start()
         self.process.wait_ready(timeout)
         api = adapter.Adapter(session.Session(auth=self.plugin(self.url)), 'identity',
