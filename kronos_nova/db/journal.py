@@ -237,18 +237,18 @@ class Journal:
         :raises IllegalTransition: the move cannot go there from where it is
         :raises MoveLost: another worker owns it now, or it is in another state already
         """
+        if new != move.state and not moves.is_legal(move.state, new):
+            raise exception.IllegalTransition(move=move.uuid, old=move.state, new=new)
         with self.database.writer() as session:
-            # Written first, so that the row is locked before it is read, in any database.
             kept = session.execute(sa.update(models.Move).where(
                 models.Move.uuid == move.uuid, models.Move.owner == self.worker,
-                models.Move.state == move.state).values(owner=self.worker))
+                models.Move.state == move.state,
+            ).values({'owner': self.worker, 'state': new, **values}))
             row = session.get(models.Move, move.uuid)
             if not kept.rowcount:
                 raise exception.MoveLost(move=move.uuid, owner=row.owner, state=row.state)
-            for name, value in values.items():
-                setattr(row, name, value)
-            if new != row.state:
-                _transit(session, row, new, now, self.worker, detail)
+            if new != move.state:
+                _note(session, row, move.state, now, self.worker, detail)
             return _move_record(row)
 
     @retried
@@ -289,6 +289,17 @@ class Journal:
             query = query.where(models.Move.state.in_(states))
         with self.database.reader() as session:
             return [_move_record(row) for row in session.scalars(query.limit(limit))]
+
+    @retried
+    def durations(self, limit=500):
+        """[(memory in MiB, seconds)] of the newest moves that completed, from request to end."""
+        query = sa.select(models.Move.memory_mb, models.Move.requested_at,
+                          models.Move.finished_at).where(
+            models.Move.state == moves.COMPLETED, models.Move.requested_at.is_not(None),
+            models.Move.memory_mb > 0).order_by(models.Move.finished_at.desc()).limit(limit)
+        with self.database.reader() as session:
+            return [(memory_mb, (end - begin).total_seconds())
+                    for memory_mb, begin, end in session.execute(query)]
 
     @retried
     def hosts_being_emptied(self):

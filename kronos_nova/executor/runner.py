@@ -127,10 +127,12 @@ class Runner:
                 instance=move.instance_uuid, reason='Nova took no notice of the request to move it')
         if migration is None:
             return
-        move = self._keep(move, migration)
         if migration.status in nova.SUCCEEDED:
-            self._verify(self.journal.advance(move, moves.VERIFYING, self.utcnow()))
-        elif migration.status in nova.FAILED:
+            self._verify(self.journal.advance(move, moves.VERIFYING, self.utcnow(),
+                                              migration_uuid=migration.uuid))
+            return
+        move = self._keep(move, migration)
+        if migration.status in nova.FAILED:
             self._tell_failure(move, migration)
         elif move.abort_requested:
             self._ask(self.compute.abort, move)

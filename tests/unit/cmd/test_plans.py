@@ -86,6 +86,14 @@ class PlansTest(testtools.TestCase):
         self.assertIn('planned -> dispatched by one', events)
         self.manage('move', 'abort', 'no-such-move', expected=1)
 
+    def test_moves_are_watched_until_they_have_ended(self):
+        self.manage('plan', 'approve', self.propose(('vm1', 'a', 'b')))
+        uuid = self.journal.moves()[0].uuid
+        self.journal.request_abort(uuid)
+        self.journal.abandon(timeutils.utcnow(), timeutils.utcnow())
+        shown = self.manage('move', 'list', '--watch', '--all')
+        self.assertIn('abandoned', shown)
+
     def test_a_quarantine_is_seen_and_ended(self):
         memory.Cooldowns(self.database).quarantine('vm1', -1, 'it failed', timeutils.utcnow())
         [row] = self.table('quarantine', 'list')

@@ -1,0 +1,160 @@
+"""How many moves a second go through broker and journal when Nova takes no time."""
+
+import multiprocessing
+import os
+import pathlib
+import shutil
+import tempfile
+import time
+
+from bench import report
+
+AGGREGATE = 'bench'
+TARGET = 20.0
+
+
+def register(subparsers):
+    parser = subparsers.add_parser('moves', help='moves a second, with a Nova that is instant')
+    parser.add_argument('--moves', type=int, default=400)
+    parser.add_argument('--workers', type=int, default=2, help='processes that dispatch and act')
+    parser.add_argument('--concurrent', type=int, default=100, help='max_concurrent_migrations')
+    parser.add_argument('--poll-interval', type=float, default=0.5)
+    parser.set_defaults(run=run)
+
+
+class InstantNova:
+    """A migration has ended when it was asked for. An instance's name has its source after @."""
+
+    def __init__(self):
+        self._arrived = {}
+
+    def instance(self, uuid):
+        from kronos_nova.executor import compute
+        return compute.InstanceState(host=self._arrived.get(uuid, uuid.partition('@')[2]),
+                                     status='ACTIVE')
+
+    def service(self, _host):
+        from kronos_nova.objects import snapshot
+        return snapshot.Service(state='up', status='enabled')
+
+    def live_migrate(self, move):
+        self._arrived[move.instance_uuid] = move.destination
+
+    def migration(self, move):
+        from kronos_nova.executor import compute
+        return compute.MigrationState(uuid=f'{move.uuid[:-1]}m', status='completed',
+                                      was_started=True)
+
+
+def run(args):
+    root = pathlib.Path(tempfile.mkdtemp(prefix='kronos-bench-'))
+    from tests.e2e.box import mariadb
+    from tests.e2e.box import rabbitmq
+    from tests.e2e.box import settings
+    ports = settings.Ports()
+    broker, database = rabbitmq.RabbitMQ(root, ports), mariadb.MariaDB(root, ports)
+    try:
+        database.install()
+        broker.start(120)
+        database.start(120)
+        broker.server.wait_ready(120)
+        return _measure(args, broker.url, database.url('kronos'))
+    finally:
+        for process in (broker.server, broker.epmd, database.process):
+            if process.alive():
+                process.kill()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _measure(args, broker_url, database_url):
+    from kronos_nova.db import engine as db_engine
+    from kronos_nova.db import journal as db_journal
+    from kronos_nova.db import migrate
+    from kronos_nova.objects import plan as plans
+
+    engine = db_engine.create_engine(database_url)
+    migrate.sync(engine, migrate.CONTROL)
+    journal = db_journal.Journal(db_engine.Database(engine), 'bench')
+    context = multiprocessing.get_context('spawn')
+    ready, end = context.Barrier(args.workers + 1), context.Event()
+    workers = [context.Process(target=_work, args=(args, broker_url, database_url, ready, end))
+               for _ in range(args.workers)]
+    for worker in workers:
+        worker.start()
+    ready.wait(60)
+    now = _utcnow()
+    uuid = journal.record_plan(_report(args.moves), plans.EXECUTING, now, now)
+    try:
+        while journal.aggregates_with_open_plans():
+            time.sleep(0.5)
+    finally:
+        end.set()
+        for worker in workers:
+            worker.join(30)
+    return _tell(args, journal.moves(uuid))
+
+
+def _tell(args, done):
+    states = {move.state for move in done}
+    first = min(move.dispatched_at for move in done)
+    seconds = (max(move.requested_at for move in done) - first).total_seconds()
+    whole = (max(move.finished_at for move in done) - first).total_seconds()
+    rate = len(done) / seconds
+    failures = []
+    if states != {'completed'}:
+        failures.append(f'moves ended as {sorted(states)}')
+    if rate < TARGET:
+        failures.append(f'{rate:.1f} moves a second, target {TARGET:.0f}')
+    return report.Report(tables=(report.Table(
+        'moves', ('moves', 'workers', 'caps', 'seconds to the last request', 'requests/s',
+                  'seconds to the last end', 'ends/s'),
+        [(len(done), args.workers, args.concurrent, seconds, rate, whole, len(done) / whole)]),),
+        failures=tuple(failures),
+        notes=('Real RabbitMQ and MariaDB; Nova is a stand-in that takes no time.',))
+
+
+def _report(count):
+    from kronos_nova.objects import plan as plans
+    return plans.AggregateReport(
+        name=AGGREGATE, outcome=plans.PLANNED, mode='spread', planner='bench', moves=tuple(
+            plans.Move(order=order, phase=plans.SPREAD,
+                       instance_uuid=f'vm{order}@host{order % 50}', source=f'host{order % 50}',
+                       destination=f'host{(order + 1) % 50}', memory_mb=1024, combined_after=0.0,
+                       reason='bench') for order in range(1, count + 1)))
+
+
+def _work(args, broker_url, database_url, ready, end):
+    import oslo_messaging
+    from oslo_config import cfg
+
+    from kronos_nova import conf as kronos_conf
+    from kronos_nova.db import engine as db_engine
+    from kronos_nova.db import journal as db_journal
+    from kronos_nova.db import memory
+    from kronos_nova.executor import broker
+    from kronos_nova.executor import service
+
+    conf = cfg.CONF
+    kronos_conf.register_opts(conf)
+    conf([], default_config_files=[])
+    for name in ('max_concurrent_migrations', 'max_concurrent_per_source',
+                 'max_concurrent_per_destination'):
+        conf.set_override(name, args.concurrent, 'kronos_executor')
+    oslo_messaging.get_rpc_transport(conf, url=broker_url)  # registers transport_url
+    conf.set_override('transport_url', broker_url)
+    database = db_engine.Database(db_engine.create_engine(database_url))
+    means = service.Means(
+        conf=conf, journal=db_journal.Journal(database, f'worker:{os.getpid()}'),
+        cooldowns=memory.Cooldowns(database), transports=broker.Transports(conf),
+        aggregates=(AGGREGATE,), utcnow=_utcnow)
+    dispatch = service.DispatchService(means)
+    execution = service.ExecutionService(means, InstantNova())
+    ready.wait(60)
+    while not end.wait(args.poll_interval):
+        dispatch.tick()
+        execution.tick()
+
+
+def _utcnow():
+    from oslo_utils import timeutils
+    return timeutils.utcnow()

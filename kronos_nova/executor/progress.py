@@ -1,0 +1,40 @@
+"""How far moves are, and when they may be over."""
+
+import datetime
+import statistics
+
+from kronos_nova.objects import move as moves
+
+NEAREST = 9
+
+
+def percent(move):
+    """Memory copied, of 100; None where the hypervisor's driver does not say.
+
+    The total is what Nova says now: a guest that writes while it is copied makes it grow.
+    """
+    if move.state == moves.COMPLETED:
+        return 100.0
+    if move.state != moves.MIGRATING or not move.memory_total or move.memory_remaining is None:
+        return None
+    return 100.0 * (1 - min(move.memory_remaining / move.memory_total, 1))
+
+
+def expected_seconds(memory_mb, observed):
+    """How long an instance of that size takes: the median of the observed moves nearest in size,
+    those of another size in proportion.
+
+    :param observed: [(memory in MiB, seconds)] of moves that completed
+    :returns: None where nothing was observed
+    """
+    nearest = sorted(observed, key=lambda each: abs(each[0] - memory_mb))[:NEAREST]
+    return statistics.median(
+        seconds * memory_mb / memory for memory, seconds in nearest) if nearest else None
+
+
+def estimated_end(move, observed):
+    """When a move under way may be over, None where that cannot be told."""
+    if move.state not in (moves.MIGRATING, moves.VERIFYING):
+        return None
+    seconds = expected_seconds(move.memory_mb, observed)
+    return seconds and move.requested_at + datetime.timedelta(seconds=seconds)

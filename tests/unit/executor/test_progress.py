@@ -1,0 +1,37 @@
+import datetime
+
+import testtools
+
+from kronos_nova.executor import progress
+from kronos_nova.objects import move as moves
+
+NOW = datetime.datetime(2026, 11, 20, 12)
+
+
+def move(state=moves.MIGRATING, **changes):
+    return moves.MoveRecord(**{**dict(
+        uuid='move', plan_uuid='plan', aggregate='gpu', ordinal=1, phase='spread',
+        instance_uuid='vm1', source='a', destination='b', memory_mb=2048, reason='spreads',
+        state=state, not_before=NOW, created_at=NOW, requested_at=NOW), **changes})
+
+
+class ProgressTest(testtools.TestCase):
+    def test_how_much_is_copied(self):
+        self.assertEqual(75.0, progress.percent(move(memory_total=400, memory_remaining=100)))
+        self.assertEqual(0.0, progress.percent(move(memory_total=400, memory_remaining=500)))
+        self.assertEqual(100.0, progress.percent(move(moves.COMPLETED)))
+        for unknown in (move(), move(memory_total=0, memory_remaining=0),
+                        move(moves.PLANNED, memory_total=400, memory_remaining=100)):
+            self.assertIsNone(progress.percent(unknown))
+
+    def test_the_end_goes_by_moves_of_about_the_same_memory(self):
+        small, large = [(1024, 10.0)] * 20, [(65536, 1000.0)] * 20
+        self.assertEqual(10.0, progress.expected_seconds(1024, small + large))
+        self.assertEqual(20.0, progress.expected_seconds(2048, small + large))
+        self.assertEqual(1000.0, progress.expected_seconds(65536, small + large))
+        self.assertEqual(NOW + datetime.timedelta(seconds=20),
+                         progress.estimated_end(move(), small))
+
+    def test_nothing_is_told_without_observations_or_before_it_begins(self):
+        self.assertIsNone(progress.estimated_end(move(), []))
+        self.assertIsNone(progress.estimated_end(move(moves.PLANNED), [(1024, 10.0)]))
