@@ -18,6 +18,7 @@ from kronos_nova.objects import plan as plans
 DISPATCH = 'dispatch'
 PLANNING = 'planning'
 SCAN_LIMIT = 1000
+NOTHING = json.dumps([])
 
 # A transaction that lost against another is run again: none has effects outside the database.
 retried = db_api.wrap_db_retry(max_retries=5, retry_interval=0.1, inc_retry_interval=True,
@@ -186,13 +187,16 @@ class Journal:
         :returns: MoveRecords, now DISPATCHED and nobody's
         """
         with self._through_gate(DISPATCH) as session:
-            space = room.Room(caps, session.scalars(_moves_in(moves.IN_FLIGHT)))
+            space = room.Room(caps, session.execute(_columns_of(moves.IN_FLIGHT)))
+            if space.is_full:
+                return []
             going = []
-            for row in session.scalars(_ready(now, aggregates)):
+            for waiting in session.execute(_ready(now, aggregates)).all():
                 if space.is_full:
                     break
-                if _waits_for_another(session, row) or not space.enter(row):
+                if _waits_for_another(session, waiting) or not space.enter(waiting):
                     continue
+                row = session.get(models.Move, waiting.uuid)
                 row.dispatched_at = now
                 _transit(session, row, moves.DISPATCHED, now, self.worker)
                 going.append(row)
@@ -348,7 +352,9 @@ class Journal:
         """
         with self._through_gate(DISPATCH) as session:
             given_up = []
-            for row in session.scalars(_moves_in((moves.PLANNED,))):
+            for row in session.scalars(_moves_in((moves.PLANNED,)).where(sa.or_(
+                    models.Move.abort_requested, models.Move.created_at < stale_before,
+                    models.Move.depends_on != NOTHING))):
                 why = _why_not_any_more(session, row, stale_before)
                 if why:
                     row.finished_at = row.settled_at = now
@@ -406,8 +412,15 @@ def _moves_in(states):
     return sa.select(models.Move).where(models.Move.state.in_(states))
 
 
+def _columns_of(states):
+    """What is needed to weigh moves against the caps: cheaper than whole rows by far."""
+    return sa.select(
+        models.Move.uuid, models.Move.plan_uuid, models.Move.instance_uuid, models.Move.source,
+        models.Move.destination, models.Move.depends_on).where(models.Move.state.in_(states))
+
+
 def _ready(now, aggregates):
-    query = _moves_in((moves.PLANNED,)).where(models.Move.not_before <= now).order_by(
+    query = _columns_of((moves.PLANNED,)).where(models.Move.not_before <= now).order_by(
         models.Move.not_before, models.Move.ordinal)
     return _of(query, aggregates).limit(SCAN_LIMIT)
 
