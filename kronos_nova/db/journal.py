@@ -177,16 +177,19 @@ class Journal:
             return _move_record(row)
 
     @retried
-    def dispatch(self, caps, now, aggregates=None):
+    def dispatch(self, caps, utcnow, aggregates=None):
         """Let planned moves go whose time has come, as many as the caps leave room for.
 
         Two dispatchers never let the same move go, nor do they together pass a cap: both go through
         one gate. A move that was let go counts, whether or not anybody has taken it on.
 
+        :param utcnow: asked for the time when the gate is passed: by an earlier one a move would
+            seem to have gone before another made room for it
         :param aggregates: only moves of these, or of any when None
         :returns: MoveRecords, now DISPATCHED and nobody's
         """
         with self._through_gate(DISPATCH) as session:
+            now = utcnow()
             space = room.Room(caps, session.execute(_columns_of(moves.IN_FLIGHT)))
             if space.is_full:
                 return []

@@ -36,7 +36,7 @@ class Dispatcher:
         for move in self.journal.take_back(now, self._before(self.options.message_grace)):
             LOG.warning('Nobody took on move %s of aggregate %s in %.0f s; is there an executor '
                         'for it?', move.uuid, move.aggregate, self.options.message_grace)
-        for move in self.journal.dispatch(self.options.caps, self.utcnow(), self.aggregates):
+        for move in self.journal.dispatch(self.options.caps, self.utcnow, self.aggregates):
             self.courier.cast(move)
         for move in self.journal.unsettled(self._before(self.options.message_grace)):
             self.settlement.settle_move(move)

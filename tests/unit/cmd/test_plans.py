@@ -77,7 +77,7 @@ class PlansTest(testtools.TestCase):
         uuid = self.propose(('vm1', 'a', 'b'), ('vm2', 'a', 'b'))
         self.manage('plan', 'approve', uuid)
         self.start(uuid)
-        [first, second] = self.journal.dispatch(WIDE, timeutils.utcnow())
+        [first, second] = self.journal.dispatch(WIDE, timeutils.utcnow)
         self.manage('move', 'abort', first.uuid)
         self.assertTrue(self.journal.move(first.uuid).abort_requested)
         self.manage('move', 'abort', '--plan', second.plan_uuid)

@@ -32,7 +32,7 @@ class JournalTest(testtools.TestCase):
     def taken(self, caps=WIDE, journal=None):
         journal = journal or self.journal
         return [journal.claim(move.uuid, self.clock())
-                for move in journal.dispatch(caps, self.clock())]
+                for move in journal.dispatch(caps, self.clock)]
 
     def finish(self, instance, state):
         move = next(m for m in self.journal.mine() if m.instance_uuid == instance)
