@@ -47,6 +47,11 @@ again when it changes. "kronos-test-config" checks it.
 Seconds between two evaluations of an aggregate. Shorter than your Prometheus' scrape interval is of
 no use; a start value is 300.
 """),
+    cfg.IntOpt('aggregates_per_cycle', mutable=True, default=0, min=0, help="""
+How many aggregates one worker plans at a time; others that are due are left to other workers, which
+plan them side by side. Each of them reads the whole cloud, so this is worth it only where planning
+takes longer than reading. 0 plans all that are due together.
+"""),
     cfg.IntOpt('cooldown', mutable=True, default=600, min=0, help="""
 Seconds during which an aggregate is left alone after a plan for it was carried out, so that the
 next decision sees the load as the moves left it. Make it longer than the window of your PromQL's

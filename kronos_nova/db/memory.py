@@ -94,6 +94,16 @@ class Cycles:
         self.database = database
 
     @retried
+    def due(self, aggregates, now, interval):
+        """Those of the aggregates whose last evaluation began at least ``interval`` seconds ago, in
+        the same order."""
+        since = now - datetime.timedelta(seconds=interval)
+        with self.database.reader() as session:
+            recent = set(session.scalars(sa.select(models.Cycle.aggregate).where(
+                models.Cycle.started_at > since)))
+        return [aggregate for aggregate in aggregates if aggregate not in recent]
+
+    @retried
     def begin(self, aggregate, worker, now, interval):
         """Begin an evaluation, if the last one began at least ``interval`` seconds ago.
 

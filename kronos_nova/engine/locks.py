@@ -1,5 +1,6 @@
 """Who plans an aggregate: a tooz lock for each."""
 
+import hashlib
 import os
 
 import tooz
@@ -35,8 +36,8 @@ class AggregateLocks:
 
     def acquire(self, aggregate):
         """Whether this process now plans the aggregate; does not wait."""
-        lock = self._coordinator.get_lock(f'kronos-{aggregate}'.encode())
         try:
+            lock = self._coordinator.get_lock(_name(aggregate))
             if not lock.acquire(blocking=False):
                 return False
         except tooz.ToozError as e:
@@ -60,3 +61,9 @@ class AggregateLocks:
         except tooz.ToozError as e:
             # It has expired, or will.
             LOG.warning('The lock on aggregate %s was not given back: %s', aggregate, e)
+
+
+def _name(aggregate):
+    """A name that no back end refuses: MySQL's have 64 characters, a file's no slash."""
+    digest = hashlib.sha256(aggregate.encode()).hexdigest()
+    return f'kronos-{digest[:32]}'.encode()

@@ -6,6 +6,7 @@ interpreter of its own, gives its memory back when it ends, and takes nothing do
 """
 
 import dataclasses
+import itertools
 import os
 import subprocess
 import sys
@@ -66,13 +67,9 @@ class Planning:
         if self.child is not None:
             self._look_after_child()
         if self.child is None:
-            approved = {plan.aggregate for plan in self.journal.approved_plans()}
-            levels = cycle.automation(self.conf)
-            due = [scope for scope in scopes(self.conf)
-                   if levels.get(scope, levels['*']) != 'off'
-                   and self._is_ours(scope, 0 if scope in approved else None)]
-            if due:
-                self.child = self._start(due)
+            ours = self._take_some()
+            if ours:
+                self.child = self._start(ours)
 
     def stop(self):
         if self.child is not None:
@@ -80,15 +77,24 @@ class Planning:
             self.child.wait()
             self._look_after_child()
 
-    def _is_ours(self, scope, interval):
-        """Whether it is time for the aggregate and nobody else is at it.
+    def _take_some(self):
+        """Aggregates for which it is time and at which nobody else is, now locked.
 
-        :param interval: seconds, or None for the configured ones
+        One with an approved plan does not wait for its time.
         """
+        group, now = self.conf.kronos, self.utcnow()
+        approved = {plan.aggregate for plan in self.journal.approved_plans()}
+        levels = cycle.automation(self.conf)
+        wanted = [scope for scope in scopes(self.conf)
+                  if levels.get(scope, levels['*']) != 'off']
+        due = self.cycles.due(wanted, now, group.evaluation_interval)
+        ours = (scope for scope in wanted if scope in approved or scope in due
+                if self._is_ours(scope, 0 if scope in approved else group.evaluation_interval))
+        return list(itertools.islice(ours, group.aggregates_per_cycle or None))
+
+    def _is_ours(self, scope, interval):
         if not self.locks.acquire(scope):
             return False
-        if interval is None:
-            interval = self.conf.kronos.evaluation_interval
         if self.cycles.begin(scope, self.journal.worker, self.utcnow(), interval):
             return True
         self.locks.release(scope)

@@ -1,0 +1,113 @@
+"""The locks on aggregates, on the back ends of tooz that this machine has."""
+
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import fixtures
+import testtools
+
+from kronos_nova import exception
+from kronos_nova.engine import locks
+from tests.e2e.box import mariadb
+from tests.e2e.box import processes
+from tests.e2e.box import settings
+
+ODD = 'all/of ../it: ' + 'x' * 230
+HOLDER = """
+import sys, time
+from kronos_nova.engine import locks
+held = locks.AggregateLocks(sys.argv[1], sys.argv[2], 'holder')
+print(held.acquire('gpu'), flush=True)
+time.sleep(600)
+"""
+
+
+class LocksTest:
+    """What every back end has to do. ``url`` is set by the subclasses, ``expiry`` is how many
+    seconds the lock of a dead process may last."""
+
+    expiry = 5
+    url = None
+
+    def member(self, name):
+        made = locks.AggregateLocks(self.url, self.state_path, name)
+        self.addCleanup(made.release_all)
+        return made
+
+    @property
+    def state_path(self):
+        return self.useFixture(fixtures.TempDir()).path
+
+    def test_one_worker_plans_an_aggregate_and_others_plan_others_meanwhile(self):
+        one, two = self.member('one'), self.member('two')
+        for name in ('gpu', ODD):
+            self.assertTrue(one.acquire(name))
+            self.assertFalse(two.acquire(name))
+        self.assertTrue(two.acquire('other'))
+        one.heartbeat()
+        one.release('gpu')
+        self.assertTrue(two.acquire('gpu'))
+        self.assertFalse(two.acquire(ODD))
+        one.release_all()
+        self.assertTrue(two.acquire(ODD))
+
+    def test_another_takes_over_from_one_that_is_killed(self):
+        heir = self.member('heir')
+        holder = subprocess.Popen(
+            [sys.executable, '-c', HOLDER, self.url, self.state_path],
+            stdout=subprocess.PIPE, text=True)
+        self.addCleanup(holder.stdout.close)
+        self.addCleanup(holder.wait)
+        self.addCleanup(holder.kill)
+        self.assertEqual('True', holder.stdout.readline().strip())
+        self.assertFalse(heir.acquire('gpu'))
+        holder.send_signal(signal.SIGKILL)
+        deadline = time.monotonic() + self.expiry
+        while not heir.acquire('gpu'):
+            self.assertLess(time.monotonic(), deadline, 'the lock of a dead process stays')
+            time.sleep(0.2)
+
+
+class FileTest(LocksTest, testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.url = f'file://{self.state_path}'
+
+
+class MySqlTest(LocksTest, testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        server = mariadb.MariaDB(pathlib.Path(self.state_path), settings.Ports())
+        server.install()
+        server.start(60)
+        self.addCleanup(server.process.kill)
+        self.url = f'mysql://{mariadb.USER}:{mariadb.PASSWORD}@127.0.0.1:{server.port}/kronos'
+
+
+@testtools.skipUnless(shutil.which('redis-server'), 'redis-server is not installed')
+class RedisTest(LocksTest, testtools.TestCase):
+    expiry = 10
+
+    def setUp(self):
+        super().setUp()
+        port = settings.Ports().take()
+        server = processes.Process(
+            'redis', ['redis-server', '--port', port, '--bind', '127.0.0.1', '--save', '',
+                      '--dir', self.state_path], self.state_path,
+            ready=lambda: subprocess.run(['redis-cli', '-p', str(port), 'ping'],
+                                         capture_output=True).stdout == b'PONG\n')
+        server.start()
+        self.addCleanup(server.kill)
+        server.wait_ready(20)
+        self.url = f'redis://127.0.0.1:{port}?lock_timeout=3'
+
+
+class WrongUrlTest(testtools.TestCase):
+    def test_a_back_end_that_there_is_not_is_named_with_the_option(self):
+        error = self.assertRaises(exception.ConfigurationError, locks.AggregateLocks,
+                                  'nonsense://here', '/nonexistent', 'one')
+        self.assertIn('[kronos] coordination_url', str(error))
