@@ -3,6 +3,7 @@
 import hashlib
 import os
 
+import stevedore.exception
 import tooz
 from oslo_log import log as logging
 from tooz import coordination
@@ -28,7 +29,7 @@ class AggregateLocks:
         try:
             self._coordinator = coordination.get_coordinator(url, member.encode())
             self._coordinator.start()
-        except (tooz.ToozError, ValueError) as e:
+        except (tooz.ToozError, ValueError, stevedore.exception.NoMatches) as e:
             raise exception.ConfigurationError(
                 what='[kronos] coordination_url', problem=f'cannot be used: {e}',
                 remedy='Give the URL of a tooz back end that answers, or remove the option where '

@@ -134,6 +134,9 @@ class Runner:
         move = self._keep(move, migration)
         if migration.status in nova.FAILED:
             self._tell_failure(move, migration)
+        elif self._is_hopeless(move):
+            self._fail(move.uuid, exception.MigrationTimeout.__name__,
+                       'Nova neither ends nor aborts it', may_be_tried_again=False)
         elif move.abort_requested:
             self._ask(self.compute.abort, move)
         elif self._is_overdue(move):
@@ -206,11 +209,12 @@ class Runner:
         else:
             self._end(move, moves.COMPLETED)
 
-    def _fail(self, move_uuid, error_type, error):
+    def _fail(self, move_uuid, error_type, error, may_be_tried_again=True):
         move = self.journal.move(move_uuid)
         self.compute.release_room(move, has_moved=False)
         detail = f'{error_type}: {error}'
-        if move.retry_count < self.options.max_retries and not move.abort_requested:
+        if (may_be_tried_again and move.retry_count < self.options.max_retries and
+                not move.abort_requested):
             wait = self.options.retry_interval * 2 ** move.retry_count * random.uniform(1, 1.5)
             self.announce(self.journal.advance(
                 move, moves.PLANNED, self.utcnow(), detail=detail, owner=None,
@@ -229,6 +233,13 @@ class Runner:
 
     def _is_overdue(self, move):
         return self._since(move.requested_at) > self.options.migration_timeout
+
+    def _is_hopeless(self, move):
+        """Whether Nova had its time, and time to end it on top: a service of Nova that died or a
+        message that it lost can leave a migration under way for ever."""
+        tries = 2 if self.options.timeout_action == options.FORCE_COMPLETE else 1
+        allowed = tries * self.options.migration_timeout + self.options.request_grace
+        return self._since(move.requested_at) > allowed
 
     def _since(self, moment):
         return (self.utcnow() - moment).total_seconds()

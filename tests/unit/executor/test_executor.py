@@ -258,6 +258,15 @@ class ExecutorTest(testtools.TestCase):
         self.tick()
         self.assertEqual((['vm1'], ['vm1']), (self.nova.forced, self.nova.aborts))
 
+    def test_a_migration_that_nova_never_ends_does_not_hold_up_the_plan_for_ever(self):
+        self.plan()
+        self.tick()
+        self.nova.says('queued')
+        self.assertEqual(moves.MIGRATING, self.tick(128))
+        self.assertEqual(moves.FAILED, self.tick(4))
+        self.assertEqual('MigrationTimeout', self.move().error_type)
+        self.assertEqual((['vm1'], 1), (self.nova.aborts, len(self.nova.requests)))
+
     def test_an_earlier_try_that_was_only_slow_counts(self):
         self.plan()
         self.nova.silent = True
