@@ -6,7 +6,7 @@ from kronos_nova.objects import move as moves
 from tests.e2e.box.processes import wait_for
 from tests.e2e.executor import base
 
-TIMEOUT = 10
+TIMEOUT = 20
 
 LIE = """
 CREATE TRIGGER lie BEFORE UPDATE ON instances FOR EACH ROW
@@ -33,7 +33,7 @@ class FaultsTest(base.ExecutorTestCase):
 
     def test_what_happens_to_a_plan_before_it_is_carried_out(self):
         [(first, _)] = self.boot(1, 'compute1')
-        self.orders(default={'seconds': 1}, instances={first: {'seconds': TIMEOUT - 4}})
+        self.orders(default={'seconds': 1}, instances={first: {'seconds': TIMEOUT - 8}})
         (disabled, deleted, locked, moved, stopped) = [
             uuid for uuid, _ in self.boot(5, 'compute2')]
         plan = self.start([
@@ -61,7 +61,7 @@ class FaultsTest(base.ExecutorTestCase):
 
     def test_a_server_that_is_being_resized_is_left_alone(self):
         [(first, _), (resized, _)] = self.boot(2, 'compute1')
-        self.orders(default={'seconds': 1}, instances={first: {'seconds': TIMEOUT - 4}})
+        self.orders(default={'seconds': 1}, instances={first: {'seconds': TIMEOUT - 8}})
         self.cloud.client.create_flavor('m1.larger', vcpus=2, ram=128)
         plan = self.start([base.planned(first, 'compute1', 'compute2', 1),
                            base.planned(resized, 'compute1', 'compute2', 2, (1,))])
