@@ -1,0 +1,96 @@
+"""Who plans what, and when: workers with locks of files and children that are real processes."""
+
+import fixtures
+import sqlalchemy as sa
+import testtools
+from oslo_config import cfg
+
+from kronos_nova import conf as kronos_conf
+from kronos_nova.db import memory
+from kronos_nova.db import models
+from kronos_nova.engine import locks
+from kronos_nova.engine import planning
+from tests.unit.db import fixtures as db_fixtures
+
+INTERVAL = 300
+
+
+class PlanningTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.clock = db_fixtures.Clock()
+        self.cycles = memory.Cycles(self.useFixture(db_fixtures.ControlDatabase()).database)
+        self.state_path = self.useFixture(fixtures.TempDir()).path
+        self.conf = cfg.ConfigOpts()
+        kronos_conf.register_opts(self.conf)
+        self.conf([], default_config_files=[])
+        self.set(automation='auto', aggregates=['a', 'b'], evaluation_interval=INTERVAL,
+                 aggregates_per_cycle=1)
+
+    def set(self, **options):
+        for name, value in options.items():
+            self.conf.set_override(name, value, 'kronos')
+
+    def worker(self, name):
+        made = planning.Planning(
+            self.conf, locks.AggregateLocks(None, self.state_path, name), self.cycles, name,
+            self.clock, planning.Command('tests.unit.engine.sleeper', []))
+        self.addCleanup(made.stop)
+        return made
+
+    def begun(self):
+        """{aggregate: the worker that began its last evaluation}"""
+        with self.cycles.database.reader() as session:
+            return dict(session.execute(sa.select(
+                models.Cycle.aggregate, models.Cycle.worker)).all())
+
+    def test_workers_plan_different_aggregates_side_by_side(self):
+        one, two, three = map(self.worker, ('one', 'two', 'three'))
+        for worker in (one, two, three):
+            worker.tick()
+        self.assertEqual({'a': 'one', 'b': 'two'}, self.begun())
+        self.assertIsNone(three.child)
+
+    def test_one_worker_plans_all_that_is_due_unless_told_otherwise(self):
+        self.set(aggregates_per_cycle=0)
+        one, two = self.worker('one'), self.worker('two')
+        one.tick()
+        two.tick()
+        self.assertEqual({'a': 'one', 'b': 'one'}, self.begun())
+        self.assertIsNone(two.child)
+
+    def test_an_aggregate_is_not_planned_before_its_time_nor_while_somebody_is_at_it(self):
+        self.set(aggregates=['a'])
+        one, two = self.worker('one'), self.worker('two')
+        one.tick()
+        self.clock.go(INTERVAL)
+        two.tick()
+        self.assertEqual({'a': 'one'}, self.begun())
+        one.stop()
+        self.clock.go(-1)
+        two.tick()
+        self.assertEqual({'a': 'one'}, self.begun())
+        self.clock.go(1)
+        two.tick()
+        self.assertEqual({'a': 'two'}, self.begun())
+
+    def test_another_takes_over_from_a_worker_that_died_within_two_intervals(self):
+        self.set(aggregates=['a'])
+        one, two = self.worker('one'), self.worker('two')
+        one.tick()
+        # What the kernel does for a process that is killed.
+        one.locks.release_all()
+        self.clock.go(INTERVAL)
+        two.tick()
+        self.assertEqual({'a': 'two'}, self.begun())
+
+    def test_a_child_that_was_killed_leaves_its_aggregate_to_others(self):
+        self.set(aggregates=['a'])
+        one, two = self.worker('one'), self.worker('two')
+        one.tick()
+        one.child.kill()
+        one.child.wait()
+        one.tick()
+        self.clock.go(INTERVAL)
+        two.tick()
+        self.assertEqual({'a': 'two'}, self.begun())
