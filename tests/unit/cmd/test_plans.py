@@ -87,7 +87,9 @@ class PlansTest(testtools.TestCase):
         self.manage('move', 'abort', 'no-such-move', expected=1)
 
     def test_moves_are_watched_until_they_have_ended(self):
-        self.manage('plan', 'approve', self.propose(('vm1', 'a', 'b')))
+        plan = self.propose(('vm1', 'a', 'b'))
+        self.manage('plan', 'approve', plan)
+        self.start(plan)
         uuid = self.journal.moves()[0].uuid
         self.journal.request_abort(uuid)
         self.journal.abandon(timeutils.utcnow(), timeutils.utcnow())

@@ -6,6 +6,7 @@ import testtools
 from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.db import models
 from kronos_nova.engine import locks
@@ -19,7 +20,8 @@ class PlanningTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.clock = db_fixtures.Clock()
-        self.cycles = memory.Cycles(self.useFixture(db_fixtures.ControlDatabase()).database)
+        self.database = self.useFixture(db_fixtures.ControlDatabase()).database
+        self.cycles = memory.Cycles(self.database)
         self.state_path = self.useFixture(fixtures.TempDir()).path
         self.conf = cfg.ConfigOpts()
         kronos_conf.register_opts(self.conf)
@@ -33,14 +35,15 @@ class PlanningTest(testtools.TestCase):
 
     def worker(self, name):
         made = planning.Planning(
-            self.conf, locks.AggregateLocks(None, self.state_path, name), self.cycles, name,
-            self.clock, planning.Command('tests.unit.engine.sleeper', []))
+            self.conf, locks.AggregateLocks(None, self.state_path, name), self.cycles,
+            journal.Journal(self.database, name), self.clock,
+            planning.Command('tests.unit.engine.sleeper', []))
         self.addCleanup(made.stop)
         return made
 
     def begun(self):
         """{aggregate: the worker that began its last evaluation}"""
-        with self.cycles.database.reader() as session:
+        with self.database.reader() as session:
             return dict(session.execute(sa.select(
                 models.Cycle.aggregate, models.Cycle.worker)).all())
 
