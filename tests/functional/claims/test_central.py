@@ -4,8 +4,6 @@ import sqlite3
 
 import nova.conf
 
-from kronos_nova.db import engine as db_engine
-from kronos_nova.db import migrate
 from kronos_nova.plugin import conductor
 from tests.functional.claims import base
 
@@ -17,15 +15,15 @@ class CentralTest(base.ClaimsTestCase):
                 'nova-conductor': 'kronos_nova.plugin.conductor.KronosConductorManager'}
 
     def make_state_path(self):
-        path = super().make_state_path()
         self.flags(store='central', group='kronos_claims')
-        self.database = f'{path}/kronos.sqlite'
-        self.flags(connection=f'sqlite:///{self.database}', group='kronos_database')
         for cached in (conductor._database, conductor._central_claims):
             cached.cache_clear()
             self.addCleanup(cached.cache_clear)
-        migrate.sync(db_engine.control_engine(nova.conf.CONF), migrate.CONTROL)
-        return path
+        return super().make_state_path()
+
+    @property
+    def database(self):
+        return nova.conf.CONF.kronos_database.connection.removeprefix('sqlite:///')
 
     def rows(self, host=None):
         with sqlite3.connect(self.database) as connection:
