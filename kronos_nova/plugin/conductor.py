@@ -98,7 +98,7 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
         return live_migration.AtomicLiveMigrationTask(
             context, instance, destination, block_migration, disk_over_commit, migration,
             self.compute_rpcapi, self.servicegroup_api, self.query_client, self.report_client,
-            request_spec, placement=placement.client(), tasks=_tasks())
+            request_spec, placement=placement.client(), make_tasks=_tasks)
 
     def _is_atomic(self, context):
         wanted = CONF.kronos.atomic_moves

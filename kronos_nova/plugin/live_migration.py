@@ -6,6 +6,8 @@ placement promises what is not there, and a process that dies there leaves it so
 only chooses, and one ``POST /allocations`` does the rest.
 """
 
+from collections.abc import Callable
+
 from nova import availability_zones
 from nova import exception as nova_exception
 from nova import objects
@@ -31,7 +33,6 @@ LOG = logging.getLogger(__name__)
 # ago and is taken now is rare; more than a few in a row means that the host is full.
 CANDIDATES_TO_TRY = 5
 
-
 _TASK = 'nova.conductor.tasks.live_migrate:LiveMigrationTask'
 
 # What the task calls of Nova's, or overrides.
@@ -56,15 +57,17 @@ EXPECTED = {
 class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     """Nova's task with the allocations split, redirected and restored by one request each.
 
-    Takes the same arguments as Nova's, and ``placement`` and ``tasks``, where it is written down
-    while it is under way.
+    Takes the same arguments as Nova's, and ``placement`` and ``make_tasks``, which gives what it is
+    written down in while it is under way.
     """
 
-    def __init__(self, *args, placement: PlacementClient, tasks: Tasks, **kwargs):
+    def __init__(self, *args, placement: PlacementClient, make_tasks: Callable[[], Tasks],
+                 **kwargs):
         super().__init__(*args, **kwargs)
         self._placement = placement
-        self._tasks = tasks
-        self._is_registered = self._may_be_told = False
+        self._make_tasks = make_tasks
+        self._tasks = None
+        self._may_be_told = False
         self._claim = None
 
     def execute(self):
@@ -104,15 +107,16 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         """Without its database Kronos still migrates; only the death of this worker in the middle
         would go unnoticed."""
         try:
-            self._tasks.begin(self.migration.uuid, self.instance.uuid)
-        except db_exc.DBError as error:
+            tasks = self._make_tasks()
+            tasks.begin(self.migration.uuid, self.instance.uuid)
+        except (db_exc.DBError, exception.KronosException) as error:
             LOG.warning('Live migration %s is not written down: %s', self.migration.uuid, error)
         else:
-            self._is_registered = True
+            self._tasks = tasks
 
     def _hand_over(self):
         try:
-            is_lost = self._is_registered and not self._tasks.hand_over(self.migration.uuid)
+            is_lost = self._tasks and not self._tasks.hand_over(self.migration.uuid)
         except db_exc.DBError as error:
             raise nova_exception.MigrationPreCheckError(
                 reason=f'the control database of Kronos does not answer: {error}') from error
@@ -121,7 +125,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
                 reason='this conductor was taken for dead and the migration for lost')
 
     def _unregister(self):
-        if not self._is_registered:
+        if self._tasks is None:
             return
         try:
             self._tasks.end(self.migration.uuid)

@@ -17,6 +17,8 @@ class Reconciling:
     """:meth:`tick` is called every BEAT_SECONDS."""
 
     def __init__(self, conf, client, journal, tasks):
+        """:raises PlacementError: it cannot be reached, or is too old"""
+        client.negotiate()
         self._options = conf.kronos_allocations
         self._tasks = tasks
         self._reconciler = reconcile.Reconciler(
