@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 
-from kronos_nova import exception
 from kronos_nova import profiling
 from kronos_nova import simulation
 from kronos_nova.constraints import standing
@@ -13,7 +12,6 @@ from kronos_nova.engine.carried import Carried
 from kronos_nova.engine.measure import Feed
 from kronos_nova.engine.measure import Load
 from kronos_nova.engine.options import EngineOptions
-from kronos_nova.objects import metrics
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
@@ -106,16 +104,11 @@ def _weights(scope, load, feed, scale, vm_host):
     """float64 (V, P), NaN = not known; and warnings."""
     columns, warnings = [np.zeros((len(scope.instances), 0))], []
     for number, policy in enumerate(load.policies):
-        try:
-            vector = feed.vector(policy, metrics.VM_PROFILE)
-        except exception.MetricsError as error:
-            warnings.append(f'{policy.name}: the profile is missing, every instance takes the '
-                            f'fallback: {error}')
-            vector = metrics.Vector(samples=())
-        found = profiling.profile(policy, vector, profiling.Placed(
+        samples, told = feed.profile(policy)
+        found = profiling.profile(policy, samples, profiling.Placed(
             scope.instances, vm_host, load.scores[:, number], scale[:, number]))
         columns.append(found.values)
-        warnings += [f'{policy.name}: {warning}' for warning in found.warnings]
+        warnings += [f'{policy.name}: {warning}' for warning in (*told, *found.warnings)]
     return np.column_stack(columns), tuple(warnings)
 
 

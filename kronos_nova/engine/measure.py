@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from kronos_nova import exception
+from kronos_nova import profiling
 from kronos_nova import scoring
 from kronos_nova.metrics import labels
 from kronos_nova.metrics.base import MetricsSource
@@ -25,6 +26,19 @@ class Feed:
     def __init__(self, source: MetricsSource):
         self._source = source
         self._answers = {}
+        self._profiles = {}
+
+    def profile(self, policy: Policy) -> tuple[dict[str, list[float]], tuple[str, ...]]:
+        """The profile by its label, and warnings; empty where there is no usable answer."""
+        if policy.name not in self._profiles:
+            try:
+                vector, warnings = self.vector(policy, metrics.VM_PROFILE), ()
+            except exception.MetricsError as error:
+                vector = Vector(samples=())
+                warnings = (f'the profile is missing, every instance takes the fallback: {error}',)
+            self._profiles[policy.name] = (profiling.by_label(vector, policy.vm_profile_label),
+                                           warnings + vector.warnings)
+        return self._profiles[policy.name]
 
     def vector(self, policy: Policy, kind: str) -> Vector:
         """The answer to a policy's query; empty if the policy has none of that kind.

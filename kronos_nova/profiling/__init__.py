@@ -2,6 +2,7 @@
 
 from kronos_nova.profiling.weights import Placed
 from kronos_nova.profiling.weights import Weights
+from kronos_nova.profiling.weights import by_label
 from kronos_nova.profiling.weights import profile
 
-__all__ = ('Placed', 'Weights', 'profile')
+__all__ = ('Placed', 'Weights', 'by_label', 'profile')

@@ -1,6 +1,7 @@
 """From a profile query's answer to a weight an instance."""
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -38,13 +39,24 @@ class Weights:
     warnings: tuple[str, ...] = ()
 
 
-def profile(policy: Policy, vector: Vector, placed: Placed) -> Weights:
+def by_label(vector: Vector, label: str) -> dict[str, list[float]]:
+    """The values of an answer by what a label says, so that many aggregates can look theirs up."""
+    values = {}
+    for sample in vector.samples:
+        if label in sample.labels:
+            values.setdefault(sample.labels[label], []).append(sample.value)
+    return values
+
+
+def profile(policy: Policy, samples: Mapping[str, list[float]], placed: Placed) -> Weights:
     """Weigh every instance by its sample, and those without one as the policy's fallback says.
 
     A sample that cannot be true (negative, infinite, more than the whole host, given twice) is not
     replaced by a guess: that instance is left alone.
+
+    :param samples: :func:`by_label` ``vm_profile_label``
     """
-    values, wrong = _measured(policy, vector, placed)
+    values, wrong = _measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]
     bad = (share < -TOLERANCE) | (share > 1.0 + TOLERANCE) | np.isinf(share) | wrong
     unknown = np.isnan(values) & ~bad
@@ -55,22 +67,18 @@ def profile(policy: Policy, vector: Vector, placed: Placed) -> Weights:
         first = placed.instances[int(np.flatnonzero(bad)[0])].uuid
         warnings = (f'{int(bad.sum())} instances have a profile that is out of range or given '
                     f'twice, such as {first}: not moved',)
-    return Weights(values, warnings + vector.warnings)
+    return Weights(values, warnings)
 
 
-def _measured(policy, vector, placed):
+def _measured(policy, samples, placed):
     """values (V,) and which of them were given twice (V,)."""
-    index = _index(placed.instances, policy.vm_profile_label_type)
     values = np.full(len(placed.instances), np.nan)
     wrong = np.zeros(len(placed.instances), dtype=bool)
-    for sample in vector.samples:
-        for position in index.get(sample.labels.get(policy.vm_profile_label), ()):
-            wrong[position] |= not np.isnan(values[position])
-            values[position] = sample.value
-    for positions in index.values():
-        if len(positions) > 1:  # several servers of one display name: whose sample is it?
-            values[positions] = np.nan
-            wrong[positions] = False
+    for name, positions in _index(placed.instances, policy.vm_profile_label_type).items():
+        found = samples.get(name, ())
+        if len(positions) == 1 and found:  # what several servers share tells of none of them
+            values[positions[0]] = found[0]
+            wrong[positions[0]] = len(found) > 1
     return values, wrong
 
 
