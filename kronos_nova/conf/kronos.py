@@ -123,6 +123,12 @@ end in many moves that change little: 0.005 is a start value.
 What is added to ``min_gain`` for every GiB of memory that a move copies, so that a large instance
 moves only for a large gain. 0 makes all moves equal; 0.0001 is a start value.
 """),
+    cfg.FloatOpt('soft_group_cost', min=0.0, max=1.0, help="""
+What a spread plan must lower the combined imbalance by (0 to 1) for every member of a
+``soft-affinity`` or ``soft-anti-affinity`` server group that it puts where the group does not want
+it; what gains less is cut off the plan's end. Unset, the soft policies are as strict as the hard
+ones. Once set, packing and the evacuation of disabled hosts pass them over. 0.02 is a start value.
+"""),
     cfg.FloatOpt('instance_cooldown_factor', mutable=True, default=2.0, min=1.0, max=100.0, help="""
 How many times longer ``instance_cooldown`` gets each time that an instance is moved again, so that
 one which keeps being chosen moves less and less. 1 keeps it as it is.

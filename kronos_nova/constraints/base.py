@@ -17,12 +17,14 @@ class Rules:
 
     restrict_to_az : no move between availability zones
     reserve_hosts : how many hosts' worth of room stays free
+    soft_groups_veto : soft server groups are as strict as hard ones
     vetoes : (instance uuid, host name) to the reason, from Nova's own scheduler
     returns : (instance uuid, host name) the instance left not long ago
     """
 
     restrict_to_az: bool = False
     reserve_hosts: int = 0
+    soft_groups_veto: bool = True
     vetoes: Mapping[tuple[str, str], str] = dataclasses.field(default_factory=dict)
     returns: frozenset[tuple[str, str]] = frozenset()
 

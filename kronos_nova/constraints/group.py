@@ -1,4 +1,4 @@
-"""Server groups: all four policies, soft ones as strict as hard ones."""
+"""Server groups: all four policies, unless the soft ones are only to cost something."""
 
 import numpy as np
 
@@ -12,7 +12,8 @@ class GroupRule:
     reason = 'group'
 
     def __init__(self, problem, snapshot, rules):
-        self._groups = problem.groups
+        self._groups = tuple(group for group in problem.groups
+                             if group.hard or rules.soft_groups_veto)
         self._of_vm = {}
         for group in self._groups:
             for vm in group.members:

@@ -35,6 +35,7 @@ class EngineOptions:
     return_window: float = 0.0
     reserve_hosts: int = 0
     price: Price = Price()
+    soft_group_cost: float | None = None
     opt_out: OptOut = OptOut()
     windows: Windows = Windows()
 
@@ -55,7 +56,8 @@ def from_conf(conf) -> EngineOptions:
              if field.name in group}
     return EngineOptions(**plain | {
         'aggregates': tuple(group.aggregates),
-        'price': Price(per_move=group.min_gain, per_gib=group.min_gain_per_gib),
+        'price': Price(per_move=group.min_gain, per_gib=group.min_gain_per_gib,
+                       per_violation=group.soft_group_cost or 0.0),
         'opt_out': OptOut(never_projects=frozenset(group.never_move_projects),
                           only_evacuate_projects=frozenset(group.only_evacuate_projects)),
         'windows': windows.parse(group.maintenance_window)})

@@ -110,6 +110,7 @@ class _Cycle:
         self.carried = Carried()
         self.rules = Rules(
             restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
+            soft_groups_veto=options.soft_group_cost is None,
             returns=left(self.memory.moves, surroundings.now - options.return_window))
 
     def scope(self, name) -> Scope:

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from kronos_nova.planners.affinity import violations
 from kronos_nova.planners.base import Step
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
@@ -13,11 +14,13 @@ MIB_PER_GIB = 1024
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What moves must lower the combined imbalance by: for each one, and for each GiB of memory
-    that it copies."""
+    """What moves must lower the combined imbalance by: for each one, for each GiB of memory that it
+    copies, and for each member of a soft server group that ends where the group does not want it.
+    """
 
     per_move: float = 0.0
     per_gib: float = 0.0
+    per_violation: float = 0.0
 
     def of(self, memory_mb: np.ndarray) -> np.ndarray:
         """float64 (n,): the price of moves of instances of these sizes."""
@@ -34,12 +37,24 @@ def worthwhile(before: State, after: State, steps: list[Step], price: Price) -> 
         return steps
     vms = np.array([step.vm for step in steps])
     costs = np.cumsum(price.of(before.problem.memory_mb[vms]))
+    costs += price.per_violation * _violations_added(before, steps)
     start, keep = before.combined(), len(steps)
     while keep and not (start - after.combined() >= costs[keep - 1] - TOLERANCE
                         and (keep == len(steps) or _spoils_nothing(before, after))):
         keep -= 1
         after.move(steps[keep].vm, steps[keep].source)
     return steps[:keep]
+
+
+def _violations_added(before, steps):
+    """intp (n,): by how much more the soft groups are violated after each step than before all."""
+    soft = [group for group in before.problem.groups if not group.hard]
+    state, counts = before.copy(), []
+    for step in steps if soft else ():
+        state.move(step.vm, step.destination)
+        counts.append(sum(violations(state, group) for group in soft))
+    start = sum(violations(before, group) for group in soft)
+    return np.maximum(np.array(counts) - start, 0) if soft else np.zeros(len(steps))
 
 
 def _spoils_nothing(before, after):

@@ -162,6 +162,16 @@ class PipelineTest(testtools.TestCase):
         self.assertIn('server group db stays broken: 1 of its members would have to move',
                       report.warnings)
 
+    def test_a_soft_group_forbids_or_costs(self):
+        self.hosts.pop('h2')
+        self.source.answers['imbalance'] = {'h0': 0.8, 'h1': 0.0}
+        self.groups = (objects.ServerGroup(uuid='g', name='db', policy='soft-affinity',
+                                           members=('a', 'b', 'c', 'd')),)
+        self.assertEqual({'group': ('a', 'b', 'c', 'd')}, self.stayed(self.plan()))
+        for cost, moves in ((0.0, 2), (0.35, 2), (0.45, 0)):  # each gains 0.4
+            price = dataclasses.replace(self.options.price, per_violation=cost)
+            self.assertEqual(moves, len(self.plan(soft_group_cost=cost, price=price).moves))
+
     def test_instances_of_a_host_that_is_down_are_not_considered(self):
         self.hosts['h0'] = host('h0', state='down')
         self.source.answers['imbalance'] = {'h1': 0.5, 'h2': 0.0}
