@@ -61,6 +61,7 @@ class Beam:
         self.best = (float(arena.start), [])
         self.kept: list[tuple[float, list]] = [self.best]
         self.looked_at = 0
+        self.overhead = OVERHEAD * (1 + len(arena.hosts) / 100)
 
     def run(self, smooth: Smooth, plans: list[list[tuple[int, int]]], depth: int,
             width: Width) -> None:
@@ -95,7 +96,7 @@ class Beam:
             return _choose(old, np.empty(0, dtype=int))
         rated = smooth.changes(shares, old.free, hosts, vms)
         rated += values[:, None, None]
-        self.looked_at += rated.size + OVERHEAD
+        self.looked_at += rated.size + self.overhead
         self._forbid(rated, old, hosts, vms)
         new, combined, legal = self._best_of(rated, old, hosts, vms, width)
         combined = np.where(legal, combined, np.inf)

@@ -22,6 +22,9 @@ from kronos_nova.simulation import State
 
 TEMPERATURES = (0.08, 0.25, 0.03)
 """Of the first searches, as parts of the combined imbalance to begin with."""
+MANY_HOSTS = 60
+TEMPERATURES_OF_MANY = (0.035, 0.08, 0.25)
+"""The same for many hosts: the more there are near the top, the less each may count."""
 COOLER = (0.3, 0.15, 0.6, 0.1)
 """The same for the repairs, as parts of the best found."""
 DESTROYED = (2, 3, 4)
@@ -98,7 +101,8 @@ def _is_better(one, other, state: State) -> bool:
 def search(beam: Beam, limits: Limits) -> None:
     arena = beam.arena
     effort, width = effort_for(arena, limits.budget)
-    for part in TEMPERATURES:
+    is_large = len(arena.hosts) > MANY_HOSTS
+    for part in TEMPERATURES_OF_MANY if is_large else TEMPERATURES:
         if beam.looked_at < effort and not limits.is_over:
             smooth = Smooth(arena, max(part * arena.start, 1e-4))
             beam.run(smooth, [[]], limits.budget, width)
