@@ -16,7 +16,9 @@ from kronos_nova.simulation import TOLERANCE
 CANDIDATES = 6
 FEWEST_CANDIDATES = 60
 BY_SMOOTH = 0.75
-KEPT = 24
+KEPT = 48
+KEPT_AT_ONCE = 8
+"""For many of the best end states there may be no order of moves that leads there."""
 OVERHEAD = 20000
 """Pairs that could be rated in the time that one generation takes beside rating."""
 
@@ -61,6 +63,7 @@ class Beam:
         self.best = (float(arena.start), [])
         self.kept: list[tuple[float, list]] = [self.best]
         self.looked_at = 0
+        self._known = {frozenset()}
         self.overhead = OVERHEAD * (1 + len(arena.hosts) / 100)
 
     def run(self, smooth: Smooth, plans: list[list[tuple[int, int]]], depth: int,
@@ -169,7 +172,7 @@ class Beam:
     def _remember(self, new: Generation, combined: np.ndarray) -> None:
         if not len(new):
             return
-        for n in np.argsort(combined, kind='stable')[:2]:
+        for n in np.argsort(combined, kind='stable')[:KEPT_AT_ONCE]:
             if combined[n] < self.kept[-1][0] - TOLERANCE or len(self.kept) < KEPT:
                 if not np.isfinite(combined[n]):
                     return
@@ -178,8 +181,9 @@ class Beam:
 
     def keep(self, combined: float, plan: list[tuple[int, int]]) -> None:
         """Remember an end state found by other means."""
-        if any(sorted(plan) == sorted(known) for _, known in self.kept):
+        if set(plan) in self._known:
             return
+        self._known.add(frozenset(plan))
         self.kept.append((combined, plan))
         self.kept.sort(key=lambda found: (round(found[0] / TOLERANCE), len(found[1])))
         del self.kept[KEPT:]

@@ -29,6 +29,8 @@ COOLER = (0.3, 0.15, 0.6, 0.1)
 """The same for the repairs, as parts of the best found."""
 DESTROYED = (2, 3, 4)
 SUBSETS = 40
+TRIED_WHEN_LATE = 8
+"""Plans for which an order is looked for, even after the deadline, as long as none has one."""
 PATIENCE = 24
 """Repairs without success after which the search ends: every combination of the above twice."""
 
@@ -70,8 +72,9 @@ def best_possible(beam: Beam, state: State, constraints: Constraints, limits: Li
     """Of the plans found, the best for which there is an order, or the part of one that ends best;
     ``first`` if none is better."""
     arena, best = beam.arena, (_end_of(first, state), first)
-    for combined, plan in beam.kept:
-        if combined > best[0] + TOLERANCE or limits.is_over and best[1]:
+    for number, (combined, plan) in enumerate(beam.kept):
+        if combined > best[0] + TOLERANCE or (
+                (best[1] or number >= TRIED_WHEN_LATE) and limits.is_over):
             break
         run = order.Run(state, constraints, limits)
         run.do_all([(int(arena.vms[vm]), int(arena.hosts[host])) for vm, host in plan])

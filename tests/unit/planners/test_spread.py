@@ -1,5 +1,6 @@
 """spread ends well, keeps every rule on the way, and says what depends on what."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -11,6 +12,7 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.order import dependencies
 from kronos_nova.planners.spread import Spread
+from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
 from tests.unit.planners import clouds
 
@@ -74,6 +76,9 @@ class SpreadTest(testtools.TestCase):
     @settings(max_examples=12, deadline=None)
     @given(clouds.problems(max_hosts=4, max_vms=6))
     def test_two_moves_are_the_best_two_moves(self, problem):
+        problem = dataclasses.replace(
+            problem, limits=problem.limits + 99, groups=(),
+            capacity_thresholds=np.full(len(problem.policies), np.inf))
         limits = Limits(budget=2, overload_ceiling=9.0)
         state = State(problem)
         if (state.imbalances() <= problem.thresholds + 1e-9).all():
@@ -102,6 +107,25 @@ class SpreadTest(testtools.TestCase):
                 self.assertTrue(constraints.permits(state, steps[n].vm, steps[n].destination))
                 state.move(steps[n].vm, steps[n].destination)
                 done.add(n)
+
+
+class FullHostsTest(testtools.TestCase):
+    def test_the_best_end_that_can_be_reached_counts_not_the_best_end(self):
+        """v0 and v4 would have to change places, and no host has room for either meanwhile."""
+        scores, one = np.array([[0.0], [0.225], [0.125], [0.05]]), np.ones(1)
+        problem = Problem(
+            hosts=('h0', 'h1', 'h2', 'h3'), vms=('v0', 'v1', 'v2', 'v3', 'v4'),
+            policies=('load',), resource_classes=('VCPU',), policy_weights=one,
+            thresholds=np.zeros(1), scores=scores, capacity_scores=scores,
+            weights=np.array([[0.05], [0.05], [0.0], [0.05], [0.0]]),
+            host_scale=np.array([[1.0], [0.5], [0.5], [1.0]]),
+            capacity_thresholds=np.full(1, np.inf), vm_host=np.array([1, 2, 3, 3, 0]),
+            memory_mb=np.full(5, 512), movable=np.ones(5, bool), available=np.ones(4, bool),
+            used=np.full((4, 1), 3.0), limits=np.array([[4.0], [4.0], [3.0], [5.0]]),
+            demands=np.array([[3.0], [3.0], [1.0], [2.0], [3.0]]))
+        _, state = plan(Spread(), problem, Limits(budget=2))
+        best = best_of_all(problem, clouds.constraints(problem), 2)
+        self.assertAlmostEqual(best, state.combined(), places=9)
 
 
 class Clock:
