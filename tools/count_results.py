@@ -1,4 +1,4 @@
-"""Count the last run of a stestr repository: ``N passed, N failed, N skipped``.
+"""Count the last run of stestr here: ``N passed, N failed, N skipped``.
 
 Exit status 1 when there is no run, or it ran nothing.
 """
@@ -13,10 +13,10 @@ from stestr.repository import file as stestr_file
 FAILED = ('fail', 'uxsuccess', 'inprogress')
 
 
-def main(path):
+def main():
     statuses = collections.Counter()
     result = testtools.StreamToDict(lambda test: statuses.update([test['status']]))
-    stream = stestr_file.RepositoryFactory().open(path).get_latest_run().get_subunit_stream()
+    stream = stestr_file.RepositoryFactory().open('.').get_latest_run().get_subunit_stream()
     result.startTestRun()
     subunit.ByteStreamToStreamResult(stream).run(result)
     result.stopTestRun()
@@ -26,4 +26,4 @@ def main(path):
 
 
 if __name__ == '__main__':
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main())
