@@ -8,9 +8,9 @@ import sys
 
 from nova.cmd import conductor  # isort: skip (it chooses the concurrency mode)
 
-from kronos_nova.plugin import planning
+from kronos_nova.plugin import conductor as kronos_conductor
 
 if __name__ == '__main__':
     sys.argv[0] = 'nova-conductor'
-    planning.CHILD = 'bench.recorded_cycle'
+    kronos_conductor.CHILD = 'bench.recorded_cycle'
     sys.exit(conductor.main())
