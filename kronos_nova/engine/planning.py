@@ -20,6 +20,9 @@ from kronos_nova.objects import snapshot
 
 LOG = logging.getLogger(__name__)
 
+SOON = 10
+"""Seconds between two attempts to start an approved plan, should the first one fail."""
+
 
 def scopes(conf):
     """Names of what ``[kronos]`` puts in scope, the pool of unassigned hosts among them."""
@@ -89,7 +92,7 @@ class Planning:
                   if levels.get(scope, levels['*']) != 'off']
         due = self.cycles.due(wanted, now, group.evaluation_interval)
         ours = (scope for scope in wanted if scope in approved or scope in due
-                if self._is_ours(scope, 0 if scope in approved else group.evaluation_interval))
+                if self._is_ours(scope, SOON if scope in approved else group.evaluation_interval))
         return list(itertools.islice(ours, group.aggregates_per_cycle or None))
 
     def _is_ours(self, scope, interval):

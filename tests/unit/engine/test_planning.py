@@ -1,5 +1,8 @@
 """Who plans what, and when: workers with locks of files and children that are real processes."""
 
+import datetime
+import pathlib
+
 import fixtures
 import sqlalchemy as sa
 import testtools
@@ -11,6 +14,7 @@ from kronos_nova.db import memory
 from kronos_nova.db import models
 from kronos_nova.engine import locks
 from kronos_nova.engine import planning
+from kronos_nova.objects import plan as plans
 from tests.unit.db import fixtures as db_fixtures
 
 INTERVAL = 300
@@ -97,3 +101,27 @@ class PlanningTest(testtools.TestCase):
         self.clock.go(INTERVAL)
         two.tick()
         self.assertEqual({'a': 'two'}, self.begun())
+
+    def test_an_approved_plan_is_started_before_its_aggregate_is_due_again(self):
+        operator = journal.Journal(self.database, 'operator')
+        for aggregate in 'ab':
+            self.cycles.begin(aggregate, 'one', self.clock(), INTERVAL)
+        worker = self.worker('one')
+        self.clock.go(planning.SOON)
+        worker.tick()
+        self.assertIsNone(worker.child)
+        report = db_fixtures.report([('vm1', 'x', 'y')], name='b')
+        later = self.clock() + datetime.timedelta(hours=1)
+        uuid = operator.record_plan(report, plans.PROPOSED, self.clock(), later)
+        operator.approve_plan(uuid, report.moves, 'jane', self.clock())
+        worker.tick()
+        self.assertIsNotNone(worker.child)
+
+    def test_an_aggregate_whose_level_is_off_is_left_alone(self):
+        # Not by an override: those of a dict stay in the option's default, and so in other tests.
+        path = pathlib.Path(self.state_path, 'nova.conf')
+        path.write_text('[kronos]\naggregate_automation = a:off\n')
+        self.conf([], default_config_files=[str(path)])
+        self.set(automation='auto', aggregates=['a', 'b'], aggregates_per_cycle=0)
+        self.worker('one').tick()
+        self.assertEqual({'b': 'one'}, self.begun())
