@@ -4,6 +4,7 @@ import dataclasses
 
 from kronos_nova.constraints.base import Constraints
 from kronos_nova.engine.options import EngineOptions
+from kronos_nova.engine.worth import spoils_nothing
 from kronos_nova.engine.worth import worthwhile
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import Move
@@ -96,6 +97,20 @@ def run(problem: Problem, constraints: Constraints, passes: Passes, planner: str
     steps = [(phase, dataclasses.replace(step, depends_on=earlier))
              for (phase, step), earlier in zip(steps, needed, strict=True)]
     return Chosen(state=state, steps=tuple(steps), budget_left=limits.budget - len(steps))
+
+
+def beginning(chosen: Chosen, count: int) -> Chosen:
+    """The first ``count`` steps of a plan, or fewer if those alone would spoil a policy."""
+    problem = chosen.state.problem
+    state = State(problem)
+    for _phase, step in chosen.steps[:count]:
+        state.move(step.vm, step.destination)
+    while count and not spoils_nothing(State(problem), state):
+        count -= 1
+        _phase, step = chosen.steps[count]
+        state.move(step.vm, step.source)
+    left = chosen.budget_left + len(chosen.steps) - count
+    return Chosen(state=state, steps=chosen.steps[:count], budget_left=left)
 
 
 def _runners(passes, planner, options):

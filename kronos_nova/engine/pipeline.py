@@ -181,7 +181,8 @@ class _Cycle:
         return measure(self.feed, self.policies.active, scope.host_names, scope.available, rules)
 
     def choose(self, case, needed):
-        """Plan until the scheduler refuses nothing; what it refuses is masked."""
+        """Plan until the scheduler refuses nothing; what it refuses is masked. When it keeps
+        refusing, what comes before the first refusal is kept."""
         vetoes, asked = {}, {}
         for _round in range(VETO_ROUNDS):
             constraints = registry.load(case.problem, self.snapshot, dataclasses.replace(
@@ -192,7 +193,9 @@ class _Cycle:
             if not refused:
                 return chosen, constraints
             vetoes = vetoes | refused
-        return dataclasses.replace(chosen, state=State(case.problem), steps=()), constraints
+        count = next(number for number, move in enumerate(chosen.moves())
+                     if (move.instance_uuid, move.destination) in refused)
+        return passes.beginning(chosen, count), constraints
 
     def refused(self, moves, asked):
         """(instance, host) to the reason; ``asked`` remembers the answers."""

@@ -40,7 +40,7 @@ def worthwhile(before: State, after: State, steps: list[Step], price: Price) -> 
     costs += price.per_violation * _violations_added(before, steps)
     start, keep = before.combined(), len(steps)
     while keep and not (start - after.combined() >= costs[keep - 1] - TOLERANCE
-                        and (keep == len(steps) or _spoils_nothing(before, after))):
+                        and (keep == len(steps) or spoils_nothing(before, after))):
         keep -= 1
         after.move(steps[keep].vm, steps[keep].source)
     return steps[:keep]
@@ -57,6 +57,7 @@ def _violations_added(before, steps):
     return np.maximum(np.array(counts) - start, 0) if soft else np.zeros(len(steps))
 
 
-def _spoils_nothing(before, after):
+def spoils_nothing(before: State, after: State) -> bool:
+    """Whether no policy is worse than before and above its threshold."""
     old, new = before.imbalances(), after.imbalances()
     return not ((new > old + TOLERANCE) & (new > before.problem.thresholds + TOLERANCE)).any()

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import fixtures
 import testtools
 
 from kronos_nova import exception
@@ -219,6 +220,14 @@ class PipelineTest(testtools.TestCase):
         report = self.plan()
         self.assertEqual(('no_move', {'capacity': ('a', 'b', 'c', 'd')}),
                          (report.outcome, self.stayed(report)))
+
+    def test_when_nova_keeps_refusing_what_comes_before_is_kept(self):
+        self.useFixture(fixtures.MonkeyPatch('kronos_nova.engine.pipeline.VETO_ROUNDS', 1))
+        self.refuses = lambda move: 'NoValidHost' if move.order > 1 else None
+        report = self.plan()
+        self.assertEqual([('a', 'h1')],
+                         [(move.instance_uuid, move.destination) for move in report.moves])
+        self.assertAlmostEqual(0.6, report.combined_after)
 
     def test_what_has_no_profile_stays(self):
         self.source.answers['vm_profile'] = {'d': 0.2}
