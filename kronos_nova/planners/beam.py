@@ -14,7 +14,7 @@ from kronos_nova.planners.smooth import Smooth
 from kronos_nova.simulation import TOLERANCE
 
 CANDIDATES = 6
-FEWEST_CANDIDATES = 60
+FEWEST_CANDIDATES = 30
 BY_SMOOTH = 0.75
 KEPT = 48
 KEPT_AT_ONCE = 8

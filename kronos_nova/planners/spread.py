@@ -145,8 +145,8 @@ def _subsets(size: int, count: int, chance) -> list[tuple[int, ...]]:
 def effort_for(arena: Arena, budget: int) -> tuple[float, Width]:
     """How many pairs to rate in all, and how broadly, for a cluster of this size."""
     pairs = len(arena.hosts) * len(arena.vms)
-    effort = float(np.clip(6e6 * (pairs / 1440) ** 0.5, 1e6, 4e7))
-    hosts = 60
+    effort = float(np.clip(6e6 * (pairs / 1440) ** 0.5, 1e6, 2.4e7))
+    hosts = 60 if len(arena.hosts) <= MANY_HOSTS else 40
     per_plan = min(pairs, hosts * hosts * max(1, len(arena.vms) // len(arena.hosts)))
     plans = int(np.clip(effort / 6 / (per_plan * budget), 1, 200))
     return effort, Width(plans, hosts)
