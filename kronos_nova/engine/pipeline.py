@@ -136,16 +136,15 @@ class _Cycle:
         case = build(scope, load, self.feed, self.snapshot, self.carried, self.memory, self.options)
         needed = passes.needed(case.problem, self.policies.mode, self.options,
                                self.memory.imbalanced.get(scope.name, 0))
-        before = State(case.problem)
+        before, notes = State(case.problem), (*case.warnings, *self.blocked(case))
         if self.policies.mode == 'pack' and load.no_data:  # how full hosts are is not known
-            return self.report(scope, load, plan.NO_DATA, before, before)
+            return self.report(scope, load, plan.NO_DATA, before, before, notes)
         if needed.is_idle:  # what is not known is not balanced
             outcome = plan.NO_DATA if load.no_data else plan.BALANCED
-            return self.report(scope, load, outcome, before, before)
+            return self.report(scope, load, outcome, before, before, notes)
         waiting = self.waiting(scope, needed)
         if waiting:
-            report = self.report(scope, load, plan.COOLING, before, before)
-            return dataclasses.replace(report, warnings=(*report.warnings, waiting))
+            return self.report(scope, load, plan.COOLING, before, before, (waiting, *notes))
         chosen, constraints = self.choose(case, needed)
         self.carried.add(chosen.state, [step for _phase, step in chosen.steps])
         reasons = case.held | explain.stayed(chosen.state, constraints, chosen.budget_left,
@@ -153,12 +152,10 @@ class _Cycle:
         if needed.evacuate:
             reasons |= explain.not_evacuated(chosen.state, constraints, chosen.budget_left)
         report = self.report(scope, load, plan.PLANNED if chosen.steps else plan.NO_MOVE, before,
-                             chosen.state)
+                             chosen.state, (*notes, *self.broken(chosen.state)))
         return dataclasses.replace(
             report, moves=chosen.moves(), not_moved=explain.skips(reasons, case.problem.vms),
-            hosts_emptied=_emptied(before, chosen.state),
-            warnings=(*load.warnings, *case.warnings, *self.blocked(case, constraints),
-                      *self.broken(chosen.state)))
+            hosts_emptied=_emptied(before, chosen.state))
 
     def waiting(self, scope, needed):
         """Why nothing is done about what is wrong; '' if something may be."""
@@ -218,11 +215,12 @@ class _Cycle:
             clock=clock, deadline=clock() + self.options.planning_time_limit,
             overload_ceiling=self.options.overload_ceiling)
 
-    def blocked(self, case, constraints):
+    def blocked(self, case):
         """What an operator must know of hosts that cannot be emptied."""
         if not self.options.evacuate_disabled_hosts:
             return
-        held = {vm: f'it is {reason}' for vm, reason in case.held.items()}
+        constraints = registry.load(case.problem, self.snapshot, self.rules)
+        held = {vm: f'it is left alone ({reason})' for vm, reason in case.held.items()}
         for found in preflight(State(case.problem), constraints, held):
             if found.blocked:
                 first = min(found.blocked)
@@ -238,7 +236,7 @@ class _Cycle:
                 yield (f'server group {group.name} stays broken: {left_over} of its members would '
                        'have to move')
 
-    def report(self, scope, load, outcome, before=None, after=None) -> AggregateReport:
+    def report(self, scope, load, outcome, before=None, after=None, notes=()) -> AggregateReport:
         rows = {name: PolicyReport(name=name, state='no_data', detail=detail, weight=policy.weight,
                                    threshold=policy.threshold)
                 for policy in self.policies.active for name, detail in load.no_data.items()
@@ -253,7 +251,8 @@ class _Cycle:
             name=scope.name, outcome=outcome, mode=self.policies.mode, planner=self.planner,
             policies=tuple(rows[name] for name in sorted(rows)),
             combined_before=None if before is None else before.combined(),
-            combined_after=None if after is None else after.combined(), warnings=load.warnings,
+            combined_after=None if after is None else after.combined(),
+            warnings=(*load.warnings, *notes),
             host_scores=tuple(_host_scores(scope, load, after)))
 
 

@@ -135,9 +135,18 @@ class PipelineTest(testtools.TestCase):
         self.policy['threshold'] = 0.2
         self.change('b', locked=True)
         report = self.plan(evacuate_disabled_hosts=True)
-        self.assertIn('h0 cannot be emptied: 1 of 4 instances are blocked, such as b: it is locked',
+        self.assertIn('h0 cannot be emptied: 1 of 4 instances are blocked, such as b: '
+                      'it is left alone (locked)',
                       report.warnings)
         self.assertEqual((), report.hosts_emptied)
+
+    def test_it_is_warned_of_even_where_nothing_else_is_to_be_done(self):
+        self.hosts['h2'] = host('h2', status='disabled')
+        self.instances = {'a': instance('a', 'h2', locked=True)}
+        self.source.answers['imbalance'] = {'h0': 0.1, 'h1': 0.1, 'h2': 0.1}
+        report = self.plan(evacuate_disabled_hosts=True)
+        self.assertEqual('balanced', report.outcome)
+        self.assertIn('h2 cannot be emptied: 1 of 1', report.warnings[0])
 
     def test_an_evacuation_that_would_spoil_a_policy_is_not_made_and_said_so(self):
         self.hosts['h0'] = host('h0', status='disabled')
