@@ -5,6 +5,7 @@ import functools
 import os
 
 import sqlalchemy
+from oslo_db import exception as db_exc
 from oslo_db.sqlalchemy import engines
 from sqlalchemy import orm
 
@@ -77,6 +78,21 @@ def _begin_for_writing(connection):
         connection.exec_driver_sql('BEGIN IMMEDIATE')
 
 
+@contextlib.contextmanager
+def one_kind_of_error():
+    """Have whatever a database refuses come as oslo.db's error.
+
+    oslo.db lets those that it does not recognise through as SQLAlchemy raised them, among them
+    SQLite's for a disk that is full or a file that cannot be opened.
+
+    :raises DBError: the database refused, or does not answer
+    """
+    try:
+        yield
+    except sqlalchemy.exc.OperationalError as error:
+        raise db_exc.DBError(error) from error
+
+
 class Database:
     """The sessions of one engine. Objects stay readable after their session has ended."""
 
@@ -89,11 +105,11 @@ class Database:
     @contextlib.contextmanager
     def reader(self):
         """A session whose changes are thrown away."""
-        with self._read() as session:
+        with one_kind_of_error(), self._read() as session:
             yield session
 
     @contextlib.contextmanager
     def writer(self):
         """A session that commits when the block ends and rolls back when it raises."""
-        with self._write.begin() as session:
+        with one_kind_of_error(), self._write.begin() as session:
             yield session

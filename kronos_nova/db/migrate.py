@@ -12,6 +12,7 @@ from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.db import claim_versions
+from kronos_nova.db.engine import one_kind_of_error
 
 LOG = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ def current(engine, history):
     """
     if engine.dialect.name == 'sqlite' and not os.path.exists(engine.url.database):
         return None
-    with engine.connect() as connection:
+    with one_kind_of_error(), engine.connect() as connection:
         return history.read(connection)
 
 

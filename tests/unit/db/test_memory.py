@@ -1,8 +1,12 @@
 import datetime
 
+import sqlalchemy as sa
 import testtools
+from fixtures import TempDir
+from oslo_db import exception as db_exc
 
 from kronos_nova import exception
+from kronos_nova.db import engine as db_engine
 from kronos_nova.db import memory
 from tests.unit.db import fixtures
 
@@ -78,3 +82,13 @@ class ScoresTest(MemoryTest):
         self.assertEqual({'a': ('spread', 0.5), 'b': ('spread', 0.2)},
                          scores.combined(self.later(-10)))
         self.assertEqual({'b': ('spread', 0.2)}, scores.combined(self.later(-9)))
+
+
+class DatabaseTest(MemoryTest):
+    def test_what_a_database_refuses_is_one_kind_of_error(self):
+        with self.database.writer() as session:
+            session.execute(sa.text('DROP TABLE scores'))
+        engine = db_engine.create_engine(f'sqlite:///{self.useFixture(TempDir()).path}')
+        self.addCleanup(engine.dispose)
+        for broken in (self.database, db_engine.Database(engine)):
+            self.assertRaises(db_exc.DBError, memory.Scores(broken).combined, self.clock())
