@@ -9,6 +9,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 
+import numpy as np
 from oslo_log import log as logging
 
 from kronos_nova import exception
@@ -21,6 +22,7 @@ from kronos_nova.engine import pipeline
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import plan as plans
+from kronos_nova.scoring import normalised
 
 LOG = logging.getLogger(__name__)
 
@@ -173,6 +175,8 @@ class Cycle:
         now = self.utcnow()
         for line in describe(report):
             LOG.info('%s', line)
+        for line in describe_scores(report):
+            LOG.debug('%s', line)
         if report.outcome == plans.PLANNED:
             self._record_plan(report, now)
         above = any(policy.imbalance_before is not None and
@@ -231,3 +235,14 @@ def describe(report):
     for move in report.moves:
         yield (f'Aggregate {report.name}, move {move.order}: instance {move.instance_uuid} from '
                f'{move.source} to {move.destination}: {move.reason}')
+
+
+def describe_scores(report):
+    """Lines for a log that is read closely: every host's scores, and beside them where the host
+    stands between the least and the most loaded one (0 to 1)."""
+    for policy in report.policies:
+        scores = [score for score in report.host_scores if score.policy == policy.name]
+        places = normalised(np.array([score.value for score in scores]))
+        for score, place in zip(scores, places, strict=True):
+            yield (f'Aggregate {report.name}, policy {policy.name}: {score.host} has '
+                   f'{score.value:.3f}, normalised {place:.3f}')

@@ -163,3 +163,9 @@ class CycleTest(testtools.TestCase):
     def test_a_cycle_whose_conductor_died_writes_nothing(self):
         self.assertRaises(exception.JournalError, self.run_cycle, may_write=False)
         self.assertEqual([], self.states())
+
+    def test_scores_are_told_beside_their_place_among_the_hosts(self):
+        [report] = self.run_cycle().aggregates
+        self.assertEqual(['Aggregate gpu, policy cpu: a has 0.300, normalised 1.000',
+                          'Aggregate gpu, policy cpu: b has 0.100, normalised 0.000'],
+                         list(cycle.describe_scores(report)))
