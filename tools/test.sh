@@ -46,7 +46,12 @@ suite unit .venv/bin/python ./tests/unit
 # step of a move take minutes of their own; README.rst has the command.
 suite functional .venv/bin/python ./tests/functional --concurrency "$(($(nproc) + 1))" \
     --exclude-regex FaultInjection
-suite nova-33 .venv-33/bin/python ./tests/functional 'test_(loading|balancing|live_migration)'
+# Nova 33's conductor and scheduler, and its test fixtures, are at home under eventlet. There a thread
+# cannot be made to die alone, as one of the tests does.
+export OS_NOVA_DISABLE_EVENTLET_PATCHING=false
+suite nova-33 .venv-33/bin/python ./tests/functional --exclude-regex DeadConductor \
+    'test_(loading|balancing|live_migration)'
+unset OS_NOVA_DISABLE_EVENTLET_PATCHING
 check 'demo' env KRONOS_DEMO_VENV="$PWD/.venv" tools/demo.sh --fast
 
 echo "$passed passed, $failed failed, $skipped skipped"
