@@ -103,8 +103,8 @@ class Demo:
         moves = self._moves(after)
         completed = [move for move in moves if move['state'] == 'completed']
         balanced = all(policy['balanced'] for policy in self._policy_results(after))
-        atomic = all(move['placement'] == {'post_allocations': 1, 'put_allocations': 0}
-                     for move in completed)
+        atomic = all(move['placement']['post_allocations'] == 1 and
+                     move['placement']['put_allocations'] == 0 for move in completed)
         split = all(move['evidence']['split'] > 0 for move in completed)
         began = self._times['begun']
         return {
@@ -158,8 +158,9 @@ def summary(result, out):
     out.print(f'moves: {states.count("completed")} completed of {len(states)}; placement got '
               f'{posts} POST /allocations and {puts} PUT for their servers')
     seen = sum(move['evidence']['split'] > 0 for move in result['moves'])
+    typed = sum(move['evidence']['typed'] > 0 for move in result['moves'])
     out.print(f'seen in placement while moving, the source owned by the migration and the '
-              f'destination by the server: {seen} moves')
+              f'destination by the server: {seen} moves, {typed} of them with both types')
     audit = result['audit']
     out.print(f'allocations: {audit["active"]} of {audit["servers"]} servers ACTIVE; ' +
               ('each holds one allocation, where it runs; nobody else holds any'

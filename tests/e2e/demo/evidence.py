@@ -44,20 +44,32 @@ class Sampler(threading.Thread):
                 'migration_holds': migration, 'migration_type': migration_type,
                 'instance_holds': instance, 'instance_type': instance_type,
                 'split': (set(migration) == {move['source']} and
-                          set(instance) == {move['destination']} and
-                          (migration_type, instance_type) == ('MIGRATION', 'INSTANCE'))}
+                          set(instance) == {move['destination']}),
+                'typed': (migration_type, instance_type) == ('MIGRATION', 'INSTANCE')}
 
     def of(self, move):
-        """How often a move was seen, how often properly split, and one sample of that."""
+        """How often a move was seen, how often split, how often with both types told as well, and
+        a sample each of what was split and of what was not (as before the request to placement).
+
+        Nova makes a server's consumer without a type, and our request gives it one. When placement
+        has to try the request again by itself, because another write came first, it stores the
+        allocations and drops the type: then it says ``unknown`` of a server that is split well.
+        """
         samples = self.samples[move['uuid']]
         split = [sample for sample in samples if sample['split']]
-        return {'samples': len(samples), 'split': len(split), 'first': split[0] if split else None}
+        other = [sample for sample in samples if not sample['split']]
+        typed = sum(sample['typed'] for sample in split)
+        return {'samples': len(samples), 'split': len(split), 'typed': typed,
+                'first': split[0] if split else None,
+                'other': other[len(other) // 2] if other else None}
 
 
 def writes(entries, move):
     """What placement was asked to write for a move, from its access log.
 
-    :returns: number of POST /allocations with the instance, and of PUT for the instance
+    :returns: number of POST /allocations with the instance that placement carried out, of those
+        that it refused (another write came first, and it was asked again), and of PUT for the
+        instance
     """
     instance = move['instance_uuid']
     begun = move['requested_at'].timestamp() if move['requested_at'] else 0
@@ -67,7 +79,9 @@ def writes(entries, move):
         posts = [entry for entry in posts if move['migration_uuid'] in entry['body']]
     puts = [entry for entry in entries if entry['method'] == 'PUT' and
             entry['path'] == f'/allocations/{instance}' and entry['time'] >= begun]
-    return {'post_allocations': len(posts), 'put_allocations': len(puts)}
+    done = sum(entry['status'] == 204 for entry in posts)
+    return {'post_allocations': done, 'refused_post_allocations': len(posts) - done,
+            'put_allocations': len(puts)}
 
 
 def audit(client, servers):
