@@ -12,7 +12,7 @@ from nova import config
 from nova import context
 from nova import objects
 from nova.conductor import rpcapi
-from nova.objects import base
+from oslo_versionedobjects import base
 
 PAUSE = 0.01
 
