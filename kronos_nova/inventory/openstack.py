@@ -26,9 +26,6 @@ COMPUTE_VERSION = '2.73'
 PLACEMENT_VERSION = '1.30'
 PAGE = 1000
 
-# What Nova calls a hypervisor that libvirt runs by KVM is QEMU; the other is for older drivers.
-HYPERVISOR_TYPES = ('QEMU', 'KVM')
-
 
 def _now():
     return datetime.datetime.now(datetime.UTC)
@@ -81,7 +78,7 @@ class OpenStackInventory:
         services = {s['host']: s for s in self._compute('/os-services?binary=nova-compute',
                                                         'services')}
         hypervisors = [h for h in self._pages('/os-hypervisors/detail', 'hypervisors')
-                       if h['hypervisor_type'] in HYPERVISOR_TYPES]
+                       if h['hypervisor_type'] in shape.HYPERVISOR_TYPES]
         aggregates = self._compute('/os-aggregates', 'aggregates')
         groups = list(self._server_groups())
         servers = list(self._pages('/servers/detail?all_tenants=1', 'servers'))

@@ -18,6 +18,9 @@ from kronos_nova.objects.snapshot import Service
 
 HOST = 'OS-EXT-SRV-ATTR:host'
 
+# What Nova calls a hypervisor that libvirt runs by KVM is QEMU; the other is for older drivers.
+HYPERVISOR_TYPES = ('QEMU', 'KVM')
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Provider:

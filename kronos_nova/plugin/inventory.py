@@ -18,9 +18,6 @@ from kronos_nova.plugin.compute_api import service_of
 
 PLACEMENT_VERSION = '1.30'
 
-# What Nova calls a hypervisor that libvirt runs by KVM is QEMU; the other is for older drivers.
-HYPERVISOR_TYPES = ('QEMU', 'KVM')
-
 
 class InProcessInventory:
     """An inventory source for the conductor that reaches the API database and every cell's."""
@@ -65,7 +62,7 @@ class InProcessInventory:
                         context, 'nova-compute', include_disabled=True)}
         return [(node, services[node.host], cell)
                 for node in objects.ComputeNodeList.get_all(context)
-                if node.hypervisor_type in HYPERVISOR_TYPES and node.host in services]
+                if node.hypervisor_type in shape.HYPERVISOR_TYPES and node.host in services]
 
     @staticmethod
     def _instances(context):
