@@ -2,10 +2,29 @@
 
 import dataclasses
 from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Protocol
+
+import numpy as np
 
 from kronos_nova.constraints.base import Constraints
 from kronos_nova.simulation import State
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """What a move must lower the combined imbalance by to be worth it.
+
+    vms : float64 (V,), of moving each instance; None costs nothing
+    pairs : (source, destination) to what is added between these hosts
+    """
+
+    vms: np.ndarray | None = None
+    pairs: Mapping[tuple[int, int], float] = dataclasses.field(default_factory=dict)
+
+    def of(self, vm: int, source: int, destination: int) -> float:
+        own = 0.0 if self.vms is None else float(self.vms[vm])
+        return own + self.pairs.get((source, destination), 0.0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,12 +36,14 @@ class Limits:
     deadline : on that clock; a planner stops there with the best plan so far
     overload_ceiling : no host may pass this score in any policy on the way, unless it already was
         above
+    prices : of moves; ``spread`` makes none that gains less
     """
 
     budget: int
     clock: Callable[[], float] = lambda: 0.0
     deadline: float = float('inf')
     overload_ceiling: float = 0.95
+    prices: Prices = Prices()
 
     @property
     def is_over(self) -> bool:

@@ -1,15 +1,20 @@
 """A beam search over sets of moves: many half-done plans side by side, one move longer at a time.
 
-A plan here is a list of (instance, destination), each instance at most once and straight from where
-it is now; the order has no meaning yet.
+Plans are compared by what they leave of the combined imbalance plus the price of their moves: their
+cost.
 """
 
+import bisect
 import dataclasses
 
 import numpy as np
 
 from kronos_nova.planners.arena import Arena
 from kronos_nova.planners.base import Limits
+from kronos_nova.planners.finish import finish
+from kronos_nova.planners.generation import Generation
+from kronos_nova.planners.generation import Maker
+from kronos_nova.planners.generation import Plan
 from kronos_nova.planners.smooth import Smooth
 from kronos_nova.simulation import TOLERANCE
 
@@ -17,194 +22,231 @@ CANDIDATES = 6
 FEWEST_CANDIDATES = 30
 BY_SMOOTH = 0.75
 KEPT = 48
-KEPT_AT_ONCE = 8
 """For many of the best end states there may be no order of moves that leads there."""
-OVERHEAD = 20000
-"""Pairs that could be rated in the time that one generation takes beside rating."""
+KEPT_AT_ONCE = 8
+FINISHED_AT_ONCE = 6
+LAST_MOVES = 3
+"""So many moves before the budget ends it is worth to look for exact last moves."""
+LEVEL, PAIR, CHILD = 6e5, 3.0, 60.0
+"""What a generation costs, a pair rated (again as much for every kind of room that is scarce), and
+a host of a plan made, in about nanoseconds."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Width:
-    """How broad a search is: plans side by side, and hosts looked at as sources and
-    destinations."""
+    """How broad a search is: plans side by side, of those how many from one root, and hosts looked
+    at as sources and destinations."""
 
     plans: int
     hosts: int
+    per_root: int = 1 << 30
+
+    def cost(self, arena: Arena) -> float:
+        """Of lengthening one plan by one move, in units of effort."""
+        count = len(arena.scores)
+        hosts = min(count, self.hosts)
+        pairs = hosts * len(arena.vms) * hosts / count
+        return pair_cost(arena) * pairs + CHILD * CANDIDATES * count
 
 
-@dataclasses.dataclass(slots=True)
-class Generation:
-    """n plans of the same length, with their end states.
+def pair_cost(arena: Arena) -> float:
+    return PAIR * (1 + arena.free.shape[1])
 
-    scores, free : float64 (n, h, P), (n, h, c); moves : intp (n, length, 2), -1 where a plan is
-    shorter; mark : uint64 (n,), equal for equal sets of moves
-    """
 
-    scores: np.ndarray
-    free: np.ndarray
-    moves: np.ndarray
-    mark: np.ndarray
+@dataclasses.dataclass(frozen=True, slots=True)
+class End:
+    """Where a plan leads: ``cost`` is combined imbalance plus price."""
 
-    def __len__(self) -> int:
-        return len(self.mark)
+    cost: float
+    plan: Plan
 
 
 class Beam:
     """Searches an arena and remembers the best end states it met.
 
-    best : (combined imbalance, plan) of the best legal one; kept : some of the best, best first
-    looked_at : pairs rated so far, the measure of effort
+    best : the best legal one
+    kept : some of the best, best first
+    effort : what the search has cost so far, in about nanoseconds
     """
 
     def __init__(self, arena: Arena, limits: Limits):
         self.arena, self.limits = arena, limits
-        chance = np.random.default_rng(0)
-        self.vm_mark = chance.integers(1, 2**63, len(arena.vms), dtype=np.uint64)
-        self.best = (float(arena.start), [])
-        self.kept: list[tuple[float, list]] = [self.best]
-        self.looked_at = 0
+        self.make = Maker(arena)
+        self.best = End(arena.start, [])
+        self.kept = [self.best]
+        self.effort = 0.0
         self._known = {frozenset()}
-        self.overhead = OVERHEAD * (1 + len(arena.hosts) / 100)
+        self._by_root: list[End | None] = []
+        self._doors: np.ndarray | None = None
 
-    def run(self, smooth: Smooth, plans: list[list[tuple[int, int]]], depth: int,
-            width: Width) -> None:
-        """Lengthen ``plans`` by up to ``depth`` moves."""
-        generation = self._begin(plans)
-        for level in range(depth):
+    def run(self, smooth: Smooth, plans: list[Plan], depth: int, width: Width,
+            roots=None) -> list[End | None]:
+        """Lengthen ``plans`` by up to ``depth`` moves.
+
+        :param roots: a number for each plan; those of one root share ``width.per_root``
+        :returns: the best legal end met from each root
+        """
+        roots = np.zeros(len(plans), dtype=np.intp) if roots is None else np.array(roots)
+        self._by_root = [None] * (int(roots.max()) + 1)
+        generation = self.make.first(plans, roots)
+        self._finish(generation)
+        rated = smooth.rate(generation)
+        for _level in range(depth):
             if self.limits.is_over or not len(generation):
-                return
-            generation = self._lengthen(smooth, generation, width, is_last=level == depth - 1)
+                break
+            generation, rated = self._lengthen(smooth, generation, rated, width)
+        return self._by_root
 
-    def _begin(self, plans) -> Generation:
-        scores, free = self.arena.after(plans)
-        moves = np.full((len(plans), max(map(len, plans)), 2), -1)
-        for n, plan in enumerate(plans):
-            if plan:
-                moves[n, :len(plan)] = plan
-        marks = np.array([self._mark(plan) for plan in plans], dtype=np.uint64)
-        return Generation(scores, free, moves, marks)
+    def _lengthen(self, smooth, old: Generation, rated, width: Width):
+        """The next generation, and how it is rated."""
+        values, shares = rated
+        hosts, vms = self._of_interest(shares, width.hosts)
+        doors = self._doors_of(hosts, vms)
+        changes = smooth.best_changes(shares, old.free, hosts, vms, doors)
+        changes += values[:, None].astype(np.float32)
+        self._forbid(changes, old, vms)
+        wanted = max(FEWEST_CANDIDATES, CANDIDATES * width.plans)
+        row, column = _least_of_each(changes, wanted)
+        each = smooth.to_each(shares[:, :, row], old.free[:, :, row], hosts, vms[column],
+                              doors[:, column])
+        place, pair = _least_hosts(each, wanted)
+        new = self.make.next(old, row[pair], vms[column[pair]], hosts[place])
+        self.effort += (LEVEL + pair_cost(self.arena) * changes.size * len(hosts)
+                        + CHILD * len(new) * len(self.arena.scores))
+        costs = self._costs(new)
+        self._remember(new, costs)
+        if new.moves.shape[1] > self.limits.budget - LAST_MOVES:
+            self._finish(new)
+        values, shares = smooth.rate(new)
+        chosen = _mixed(values, costs, new.root, width)
+        return new[chosen], (values[chosen], shares[:, :, chosen])
 
-    def _mark(self, plan) -> np.uint64:
-        vms, hosts = np.array(plan, dtype=np.intp).reshape(-1, 2).T
-        return np.bitwise_xor.reduce(self._move_marks(vms, hosts), initial=0)
+    def _costs(self, ends: Generation) -> np.ndarray:
+        """float64 (n,): inf where an end is not legal."""
+        arena = self.arena
+        costs = arena.policy_weights @ (ends.top - ends.bottom) + ends.price
+        costs[~arena.is_legal(ends.top, ends.bottom, ends.free)] = np.inf
+        return costs
 
-    def _move_marks(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        return self.vm_mark[vms] * (2 * hosts + 1).astype(np.uint64)
-
-    def _lengthen(self, smooth, old: Generation, width: Width, is_last: bool) -> Generation:
-        values, shares = smooth.rate(old.scores, old.free)
-        sources, hosts = self._hosts(shares, width.hosts)
-        vms = np.concatenate([self.arena.residents[n] for n in sources])
-        if not len(vms):
-            return _choose(old, np.empty(0, dtype=int))
-        rated = smooth.changes(shares, old.free, hosts, vms)
-        rated += values[:, None, None]
-        self.looked_at += rated.size + self.overhead
-        self._forbid(rated, old, hosts, vms)
-        new, combined, legal = self._best_of(rated, old, hosts, vms, width)
-        combined = np.where(legal, combined, np.inf)
-        self._remember(new, combined)
-        if is_last:
-            return new
-        smooth_values = smooth.rate(new.scores, new.free)[0]
-        return _choose(new, _mixed(smooth_values, combined, width.plans))
-
-    def _hosts(self, shares: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """Hosts to take from and to give to: those that contribute most to the tops and the
-        bottoms; all, if there are few."""
-        count = shares.shape[1]
+    def _of_interest(self, shares: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """Hosts to give to and instances to take: of the hosts that contribute most to the bottoms
+        and to the tops; all, if there are few hosts."""
+        count = len(shares)
         if count <= most:
-            return np.arange(count), np.arange(count)
+            return np.arange(count), self.arena.by_home
         policies = len(self.arena.policy_weights)
-        peak = shares.max(axis=0)
-        hot, cold = peak[:, :policies].sum(axis=1), peak[:, policies:2 * policies].sum(axis=1)
-        return (np.argsort(-hot, kind='stable')[:most], np.argsort(-cold, kind='stable')[:most])
+        peak = shares.max(axis=2)
+        hot, cold = peak[:, :policies].sum(axis=1), peak[:, policies:].sum(axis=1)
+        hottest = np.argsort(-hot, kind='stable')[:most]
+        vms = np.concatenate([self.arena.residents[n] for n in hottest])
+        return np.argsort(-cold, kind='stable')[:most], vms
 
-    def _forbid(self, rated, old: Generation, hosts, vms) -> None:
-        arena = self.arena
-        permitted = np.stack([arena.permitted(vm)[hosts] for vm in vms], axis=1)
-        rated[:, ~permitted] = np.inf
-        where = np.full(len(arena.vms), -1)
+    def _doors_of(self, hosts: np.ndarray, vms: np.ndarray) -> np.ndarray:
+        """float32 (len(hosts), len(vms)): the price of a move, inf where an instance may not go."""
+        is_whole = len(hosts) == len(self.arena.scores)
+        if is_whole and self._doors is not None:
+            return self._doors
+        doors = np.array([self.arena.door(int(host))[vms] for host in hosts], dtype=np.float32)
+        if is_whole:
+            self._doors = doors
+        return doors
+
+    def _forbid(self, changes, old: Generation, vms) -> None:
+        """No instance is moved twice by one plan, and no plan is longer than the budget."""
+        where = np.full(len(self.arena.vms) + 1, -1)
         where[vms] = np.arange(len(vms))
-        for moved in old.moves.transpose(1, 2, 0)[:, 0]:
-            column = np.where(moved >= 0, where[moved], -1)
-            rows = np.flatnonzero(column >= 0)
-            rated[rows, :, column[rows]] = np.inf
-        if len(hosts) < len(arena.hosts):
-            for c in range(old.free.shape[2]):
-                free = old.free[:, hosts, c] + TOLERANCE
-                rated[free[:, :, None] < arena.demands[vms, c]] = np.inf
+        column = where[old.moves[:, :, 0]]
+        row, place = np.nonzero(column >= 0)
+        changes[row, column[row, place]] = np.inf
+        changes[old.lengths >= self.limits.budget] = np.inf
 
-    def _best_of(self, rated, old: Generation, hosts, vms, width: Width):
-        count = max(FEWEST_CANDIDATES, CANDIDATES * width.plans)
-        flat = rated.reshape(-1)
-        best = np.argpartition(flat, count)[:count] if count < flat.size else np.arange(flat.size)
-        best = best[np.isfinite(flat[best])]
-        row, rest = np.divmod(best, len(hosts) * len(vms))
-        host, vm = hosts[rest // len(vms)], vms[rest % len(vms)]
-        mark = old.mark[row] ^ self._move_marks(vm, host)
-        first = np.unique(mark, return_index=True)[1]
-        first = first[self._without_clash(old.moves[row[first]], vm[first], host[first])]
-        new = self._moved(old, row[first], vm[first], host[first], mark[first])
-        return new, self.arena.combined(new.scores), self.arena.is_legal(new.scores, new.free)
+    def _finish(self, ends: Generation) -> None:
+        """Look for moves that make the best plans so far out of these."""
+        short = ends.lengths < self.limits.budget
+        below = self.kept[min(len(self.kept), FINISHED_AT_ONCE) - 1].cost - TOLERANCE
+        for row, move, cost in finish(self.arena, ends, short, below, FINISHED_AT_ONCE):
+            end = End(cost, [*ends.plan(row), move])
+            self.keep(end)
+            self._note(int(ends.root[row]), end)
 
-    def _without_clash(self, moves, vm, host) -> np.ndarray:
-        """Not two of a server group to one host by one plan, unless its limit is met anyway."""
-        arena = self.arena
-        group = arena.group[vm]
-        if not (group >= 0).any() or not moves.shape[1]:
-            return np.ones(len(vm), dtype=bool)
-        fellows = (moves[:, :, 0] >= 0) & (arena.group[moves[:, :, 0]] == group[:, None])
-        clash = fellows & (moves[:, :, 1] == host[:, None]) & (group >= 0)[:, None]
-        return ~clash.any(axis=1)
+    def _remember(self, ends: Generation, costs: np.ndarray) -> None:
+        order = np.argsort(costs, kind='stable')
+        for n in order[:KEPT_AT_ONCE]:
+            if np.isfinite(costs[n]) and (
+                    len(self.kept) < KEPT or costs[n] < self.kept[-1].cost - TOLERANCE):
+                self.keep(End(float(costs[n]), ends.plan(n)))
+        roots, first = np.unique(ends.root[order], return_index=True)
+        for root, n in zip(roots, order[first], strict=True):
+            if np.isfinite(costs[n]) and self._is_news(root, costs[n]):
+                self._note(root, End(float(costs[n]), ends.plan(n)))
 
-    def _moved(self, old: Generation, row, vm, host, mark) -> Generation:
-        arena, every = self.arena, np.arange(len(row))
-        home = arena.home[vm]
-        scores, free = old.scores[row], old.free[row]
-        scores[every, home] -= arena.weights[vm] * arena.scale[home]
-        scores[every, host] += arena.weights[vm] * arena.scale[host]
-        free[every, home] += arena.demands[vm]
-        free[every, host] -= arena.demands[vm]
-        moves = np.concatenate([old.moves[row], np.stack([vm, host], axis=1)[:, None]], axis=1)
-        return Generation(scores, free, moves, mark)
+    def _is_news(self, root: int, cost: float) -> bool:
+        known = self._by_root[root]
+        return known is None or cost < known.cost - TOLERANCE
 
-    def _remember(self, new: Generation, combined: np.ndarray) -> None:
-        if not len(new):
-            return
-        for n in np.argsort(combined, kind='stable')[:KEPT_AT_ONCE]:
-            if combined[n] < self.kept[-1][0] - TOLERANCE or len(self.kept) < KEPT:
-                if not np.isfinite(combined[n]):
-                    return
-                plan = [(int(vm), int(host)) for vm, host in new.moves[n] if vm >= 0]
-                self.keep(float(combined[n]), plan)
+    def _note(self, root: int, end: End) -> None:
+        if self._is_news(root, end.cost):
+            self._by_root[root] = end
 
-    def keep(self, combined: float, plan: list[tuple[int, int]]) -> None:
-        """Remember an end state found by other means."""
-        if set(plan) in self._known:
-            return
-        self._known.add(frozenset(plan))
-        self.kept.append((combined, plan))
-        self.kept.sort(key=lambda found: (round(found[0] / TOLERANCE), len(found[1])))
-        del self.kept[KEPT:]
-        self.best = self.kept[0]
+    def keep(self, end: End) -> None:
+        """Remember an end state."""
+        moves = frozenset(end.plan)
+        if moves not in self._known:
+            self._known.add(moves)
+            bisect.insort(self.kept, end, key=lambda end: (round(end.cost / TOLERANCE),
+                                                           len(end.plan)))
+            del self.kept[KEPT:]
+            self.best = self.kept[0]
 
-    def prefer(self, plan: list[tuple[int, int]]) -> None:
-        """Put a plan that serves as well as the best one before it."""
-        self.best = (self.best[0], plan)
-        self.kept.insert(0, self.best)
+    def prefer(self, end: End) -> None:
+        """Put an end that serves as well as the best one before it."""
+        self.best = end
+        self.kept.insert(0, end)
 
 
-def _choose(generation: Generation, rows: np.ndarray) -> Generation:
-    return Generation(generation.scores[rows], generation.free[rows], generation.moves[rows],
-                      generation.mark[rows])
+def _least_of_each(values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the least finite values of each row, about ``count`` in all."""
+    each = min(-(-count // len(values)), values.shape[1])
+    if not each:
+        return np.zeros((2, 0), dtype=np.intp)
+    column = np.argpartition(values, each - 1, axis=1)[:, :each].reshape(-1)
+    row = np.repeat(np.arange(len(values)), each)
+    finite = np.isfinite(values[row, column])
+    return row[finite], column[finite]
 
 
-def _mixed(smooth: np.ndarray, combined: np.ndarray, count: int) -> np.ndarray:
-    """Most by the smooth value, the others by the true one."""
-    by_smooth = np.argsort(smooth, kind='stable')[:max(1, int(count * BY_SMOOTH))]
-    taken = np.zeros(len(smooth), dtype=bool)
+def _least_hosts(values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the least values of each column: its least one, or if the columns are few
+    some more, about ``count`` in all."""
+    hosts, columns = values.shape
+    every = np.arange(columns)
+    each = min(hosts, max(1, count // max(columns, 1)))
+    if each == 1:
+        return values.argmin(axis=0), every
+    place = np.argsort(values, axis=0, kind='stable')[:each].reshape(-1)
+    column = np.tile(every, each)
+    finite = np.isfinite(values[place, column])
+    return place[finite], column[finite]
+
+
+def _mixed(values: np.ndarray, costs: np.ndarray, root: np.ndarray, width: Width) -> np.ndarray:
+    """Which plans to go on with: most by the smooth value, the others by the true one."""
+    by_smooth = _best_of_roots(values, root, width.per_root)
+    by_smooth = by_smooth[:max(1, int(width.plans * BY_SMOOTH))]
+    taken = np.zeros(len(values), dtype=bool)
     taken[by_smooth] = True
-    by_true = np.argsort(combined, kind='stable')
-    by_true = by_true[~taken[by_true]][:count - len(by_smooth)]
+    by_true = _best_of_roots(costs, root, width.per_root)
+    by_true = by_true[~taken[by_true]][:width.plans - len(by_smooth)]
     return np.concatenate([by_smooth, by_true])
+
+
+def _best_of_roots(values: np.ndarray, root: np.ndarray, most: int) -> np.ndarray:
+    """Indexes in the order of the values, at most so many of a root."""
+    order = np.argsort(values, kind='stable')
+    if most >= len(order):
+        return order
+    by_root = np.argsort(root[order], kind='stable')
+    sizes = np.bincount(root)
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[by_root] = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return order[rank < most]

@@ -5,17 +5,21 @@ Two hosts share the top: no single move lowers the maximum, so max − min says 
 it, and it falls with the first of the two moves. The same with the sign turned gives the minimum.
 
 To first order what a move changes is a product of something of the instance and something of the
-host, so one matrix product rates all pairs at once.
+host, so one matrix product rates all pairs at once. Single precision is enough to choose by.
 """
 
 import numpy as np
 
 from kronos_nova.planners.arena import Arena
+from kronos_nova.planners.generation import Generation
 
-STEEPEST = 300.0
+STEEPEST = 80.0
+FAINTEST = np.float32(1e-35)
+"""exp(STEEPEST) times this is still felt, and exp(STEEPEST) still a number in single precision."""
 OVERFULL_PRICE = 0.3
 """Of a plan that leaves a host too full by all that a host can hold."""
-KINDS = 8
+AT_ONCE = 1 << 16
+"""Pairs that are rated at a time: few enough to stay in the processor's cache."""
 
 
 class Smooth:
@@ -27,66 +31,89 @@ class Smooth:
 
     def __init__(self, arena: Arena, temperature: float):
         self.arena, self.temperature = arena, temperature
-        self.middle = arena.scores.mean(axis=0)
-        self.price = np.concatenate([arena.policy_weights] * 2) * temperature
-        scales, self.kind = _kinds(arena.scale)
-        self.arriving = [self._factors(scale, 1) for scale in scales]
-        self.leaving = [self._factors(scale, -1) for scale in scales]
+        self.price = np.tile(arena.policy_weights, 2) * temperature
+        scales, self.kind = arena.kinds
+        self.arriving = np.stack([self._factors(scale, 1) for scale in scales])
+        self.leaving = np.stack([self._factors(scale, -1) for scale in scales])
 
     def _factors(self, scale: np.ndarray, sign: int) -> np.ndarray:
-        """float64 (v, T): by how much, relative to what a host contributes to each term, an
+        """float32 (T, v): by how much, relative to what a host contributes to each term, an
         instance changes it by arriving (1) or leaving (-1)."""
         arena = self.arena
-        steps = sign * arena.weights * scale / self.temperature
-        return np.expm1(np.clip(np.concatenate([steps, -steps], axis=1), -STEEPEST, STEEPEST))
+        steps = (sign * arena.weights * scale / self.temperature).T
+        return np.expm1(np.clip(np.concatenate([steps, -steps]), -STEEPEST, STEEPEST),
+                        dtype=np.float32)
 
-    def rate(self, scores: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(n,) the values of end states float64 (n, h, P), (n, h, c), and (n, h, T) what each host
-        contributes."""
-        away = (scores - self.middle) / self.temperature
-        terms = np.exp(np.clip(np.concatenate([away, -away], axis=2), -STEEPEST, STEEPEST))
-        sums = terms.sum(axis=1)
-        values = np.log(sums) @ self.price
-        shares = terms * (self.price / sums)[:, None, :]
-        if free.shape[2]:
-            over = np.maximum(-free / self.arena.unit, 0).sum(axis=(1, 2))
+    def rate(self, ends: Generation) -> tuple[np.ndarray, np.ndarray]:
+        """float64 (n,), the values of end states, the price of the moves included; and float32
+        (h, T, n), what each host contributes."""
+        scores, free, top, bottom = ends.scores, ends.free, ends.top, ends.bottom
+        policies = scores.shape[1]
+        terms = np.empty((len(scores), 2 * policies, scores.shape[2]), dtype=np.float32)
+        np.subtract(scores, top, out=terms[:, :policies], casting='same_kind')
+        np.subtract(bottom, scores, out=terms[:, policies:], casting='same_kind')
+        terms *= np.float32(1 / self.temperature)
+        np.exp(terms, out=terms)
+        sums = terms.sum(axis=0)
+        values = self.price @ np.log(sums) + self.arena.policy_weights @ (top - bottom)
+        values += ends.price
+        terms *= (self.price[:, None] / sums).astype(np.float32)
+        np.maximum(terms, FAINTEST, out=terms)
+        if free.shape[1]:
+            over = np.maximum(-free / self.arena.unit[:, None], 0).sum(axis=(0, 1))
             values = values + OVERFULL_PRICE * over
-        return values, shares
+        return values, terms
 
-    def changes(self, shares: np.ndarray, free: np.ndarray, hosts: np.ndarray,
-                vms: np.ndarray) -> np.ndarray:
-        """float64 (n, len(hosts), len(vms)): to first order, what moving each instance from its
-        home to each host changes in each of n states."""
-        count = len(shares)
-        changed = np.empty((count, len(hosts), len(vms)))
-        for kind, factors in enumerate(self.arriving):
-            of_kind = np.flatnonzero(self.kind[hosts] == kind)
-            if len(of_kind):
-                here = shares[:, hosts[of_kind]]
-                product = here.reshape(-1, here.shape[2]) @ factors[vms].T
-                changed[:, of_kind] = product.reshape(count, len(of_kind), len(vms))
-        home = self.arena.home[vms]
-        leaving = np.stack(self.leaving)[self.kind[home], vms]
-        gained = np.einsum('nvt,vt->nv', shares[:, home], leaving)
+    def best_changes(self, shares, free, hosts, vms, doors) -> np.ndarray:
+        """float32 (n, len(vms)): to first order, what moving each instance from its home to the
+        best of the hosts changes in each of n states; ``doors`` as in :meth:`changes`."""
+        count = max(1, AT_ONCE // (len(hosts) * len(vms)))
+        gained = self._gained(shares, free, vms)
+        for start in range(0, gained.shape[0], count):
+            some = slice(start, start + count)
+            gained[some] += self.changes(shares[:, :, some], free[:, :, some], hosts, vms,
+                                         doors).min(axis=0)
+        return gained
+
+    def changes(self, shares, free, hosts, vms, doors) -> np.ndarray:
+        """float32 (len(hosts), n, len(vms)): what the arrival of each instance changes.
+
+        :param doors: float32 (len(hosts), len(vms)), the price of a move, inf where an instance may
+            not go
+        """
+        product = np.empty((len(hosts), shares.shape[2], len(vms)), dtype=np.float32)
+        for kind in np.unique(self.kind[hosts]):
+            rows = np.flatnonzero(self.kind[hosts] == kind)
+            product[rows] = np.matmul(shares[hosts[rows]].transpose(0, 2, 1),
+                                      self.arriving[kind][:, vms])
         for c, price in enumerate(OVERFULL_PRICE / self.arena.unit):
-            demand, over = self.arena.demands[vms, c] * price, -free[:, :, c] * price
-            gained -= np.minimum(np.maximum(over[:, home], 0), demand)
-            now = np.maximum(over, 0)[:, hosts, None]
-            changed += np.maximum(over[:, hosts, None] + demand, 0) - now
-        changed += gained[:, None, :]
-        return changed
+            over = (-price * free[hosts, c]).astype(np.float32)
+            demand = (price * self.arena.demands[vms, c]).astype(np.float32)
+            excess = over[:, :, None] + demand
+            product += np.maximum(excess, 0, out=excess)
+            product -= np.maximum(over, 0)[:, :, None]
+        product += doors[:, None, :]
+        return product
 
+    def to_each(self, shares, free, hosts, vms, doors) -> np.ndarray:
+        """float32 (len(hosts), n): the same for one instance in each of n states."""
+        factors = self.arriving[self.kind[hosts][:, None], :, vms]
+        changed = np.einsum('htn,hnt->hn', shares[hosts], factors)
+        for c, price in enumerate(OVERFULL_PRICE / self.arena.unit):
+            over = -price * free[hosts, c]
+            excess = np.maximum(over + price * self.arena.demands[vms, c], 0)
+            changed += excess - np.maximum(over, 0)
+        return changed + doors
 
-def _kinds(scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Hosts of about the same scale: (k, P) their scales and (h,) which host is which.
-
-    At most :data:`KINDS`; where there are more, similar ones are taken for equal, which only makes
-    the first look coarser.
-    """
-    digits = 6
-    while True:
-        rounded = np.round(np.log2(np.maximum(scale, 1e-6)) * 2 ** digits) / 2 ** digits
-        kinds, number = np.unique(rounded, axis=0, return_inverse=True)
-        if len(kinds) <= KINDS or digits < -3:
-            return 2.0 ** kinds, number.reshape(-1)
-        digits -= 1
+    def _gained(self, shares, free, vms) -> np.ndarray:
+        """float32 (n, len(vms)): what the departure of each instance changes."""
+        home = self.arena.home[vms]
+        leaving = self.leaving[self.kind[home], :, vms]
+        gained = np.zeros((shares.shape[2], len(vms)), dtype=np.float32)
+        for term, factor in enumerate(leaving.T):
+            gained += shares[:, term].T[:, home] * factor
+        for c, price in enumerate(OVERFULL_PRICE / self.arena.unit):
+            over = (-price * free[:, c]).astype(np.float32).T[:, home]
+            demand = (price * self.arena.demands[vms, c]).astype(np.float32)
+            gained -= np.clip(over, 0, demand)
+        return gained

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import settings
 
 from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import Prices
 from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.order import dependencies
 from kronos_nova.planners.spread import Spread
@@ -109,6 +110,45 @@ class SpreadTest(testtools.TestCase):
                 done.add(n)
 
 
+class PriceTest(testtools.TestCase):
+    """Two instances on one host of three; a move of either gains as much."""
+
+    def setUp(self):
+        super().setUp()
+        weights = np.array([[0.2], [0.2], [0.2]])
+        scores = np.array([[0.6], [0.0], [0.0]])
+        self.problem = dataclasses.replace(
+            clouds.idle([0, 0, 0], hosts=3), weights=weights, scores=scores,
+            thresholds=np.zeros(1))
+
+    def moves(self, **prices):
+        steps, _ = plan(Spread(), self.problem, Limits(budget=5, prices=Prices(**prices)))
+        return {(step.vm, step.destination) for step in steps}
+
+    def test_a_move_that_gains_less_than_it_costs_is_not_made(self):
+        self.assertEqual(2, len(self.moves()))
+        self.assertEqual(2, len(self.moves(vms=np.full(3, 0.29))))
+        self.assertEqual(set(), self.moves(vms=np.full(3, 0.31)))
+
+    def test_the_cheaper_instance_is_moved(self):
+        self.assertEqual({0, 2}, {vm for vm, _ in self.moves(vms=np.array([0.0, 0.1, 0.05]))})
+
+    def test_a_pair_of_hosts_that_costs_more_is_avoided(self):
+        dear = dataclasses.replace(self.problem, weights=self.problem.weights * [[3], [0], [0]])
+        state = State(dear)
+        limits = Limits(budget=5, prices=Prices(pairs={(0, 1): 0.1}))
+        Spread().plan(state, clouds.constraints(dear), limits)
+        self.assertNotIn(1, state.vm_host)
+
+    @settings(max_examples=12, deadline=None)
+    @given(clouds.problems())
+    def test_every_move_of_a_plan_is_worth_its_price(self, problem):
+        prices = Prices(vms=np.linspace(0.01, 0.05, len(problem.vms)))
+        steps, state = plan(Spread(), problem, Limits(budget=5, prices=prices))
+        spent = sum(prices.of(step.vm, step.source, step.destination) for step in steps)
+        self.assertLessEqual(state.combined() + spent, State(problem).combined() + 1e-9)
+
+
 class FullHostsTest(testtools.TestCase):
     def test_the_best_end_that_can_be_reached_counts_not_the_best_end(self):
         """v0 and v4 would have to change places, and no host has room for either meanwhile."""
@@ -140,6 +180,18 @@ class Clock:
 
 
 class DeadlineTest(testtools.TestCase):
+    def test_what_was_found_by_then_is_used(self):
+        """After one move two hosts share the top and two the bottom: greedy ends there."""
+        problem = dataclasses.replace(
+            clouds.idle([0, 0, 1, 1, 2, 2], hosts=6), weights=np.full((6, 1), 0.2),
+            scores=np.array([[0.4], [0.4], [0.4], [0.0], [0.1], [0.1]]), thresholds=np.zeros(1))
+        _, greedy = plan(Greedy(), problem, Limits(budget=3))
+        self.assertAlmostEqual(0.3, greedy.combined())
+        clock = Clock()
+        _, state = plan(Spread(), problem, Limits(budget=3, clock=clock, deadline=9.0))
+        self.assertGreater(clock.now, 9.0)
+        self.assertAlmostEqual(0.1, state.combined())
+
     @settings(max_examples=8, deadline=None)
     @given(clouds.problems())
     def test_it_stops_in_time_with_what_it_has(self, problem):
