@@ -9,7 +9,7 @@ from oslo_service import backend  # isort: skip
 backend.init_backend(backend.BackendType.THREADING)  # before oslo.messaging takes eventlet's
 
 # ruff: noqa: E402
-import os
+import functools
 import socket
 import threading
 
@@ -25,9 +25,12 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.db import migrate
+from kronos_nova.db import worker
 from kronos_nova.engine import guard
+from kronos_nova.engine import windows
 from kronos_nova.executor import broker
 from kronos_nova.executor import service
+from kronos_nova.executor.ports import Ports
 
 LOG = logging.getLogger(__name__)
 
@@ -70,15 +73,13 @@ def make_means(conf, aggregates):
     """
     engine = db_engine.control_engine(conf)
     migrate.check(engine, migrate.CONTROL)
-    database = db_engine.Database(engine)
+    database, host = db_engine.Database(engine), socket.gethostname()
     return service.Means(
-        conf=conf, journal=journal.Journal(database, worker_name()),
-        cooldowns=memory.Cooldowns(database), transports=broker.Transports(conf),
-        aggregates=tuple(aggregates), utcnow=timeutils.utcnow)
-
-
-def worker_name():
-    return f'{socket.gethostname()}:{os.getpid()}'
+        conf=conf, host=host, transports=broker.Transports(conf),
+        ports=Ports(journal=journal.Journal(database, worker.name(host)),
+                    cooldowns=memory.Cooldowns(database), utcnow=timeutils.utcnow,
+                    may_start=functools.partial(windows.may_start, conf),
+                    aggregates=tuple(aggregates)))
 
 
 class Daemon(cotyledon.Service):

@@ -23,16 +23,19 @@ class Engine:
 
     def __init__(self, conf, arguments):
         means = daemon.make_means(conf, planning.scopes(conf))
-        worker = daemon.worker_name()
+        journal = means.ports.journal
         self._planning = planning.Planning(
-            conf, locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path, worker),
-            memory.Cycles(means.journal.database), means.journal, timeutils.utcnow,
+            conf, planning.Ports(
+                locks=locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path,
+                                           journal.worker),
+                cycles=memory.Cycles(journal.database), journal=journal,
+                utcnow=timeutils.utcnow),
             planning.Command(CHILD, arguments))
         self._dispatch = service.DispatchService(means)
 
     def tick(self):
+        self._dispatch.tick()  # first: what keeps from planning need not keep from moving
         self._planning.tick()
-        self._dispatch.tick()
 
     def drain(self):
         self._planning.stop()

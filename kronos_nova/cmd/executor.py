@@ -33,8 +33,8 @@ class ExecutorParts:
             means, OpenStackComputeApi(connection.connect(conf)))
 
     def tick(self):
-        self._dispatch.tick()
         self._execution.tick()
+        self._dispatch.tick()
 
     def drain(self):
         """Watch what is under way for a while, then leave it to others."""

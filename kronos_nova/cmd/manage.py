@@ -4,12 +4,13 @@ Every command is a cliff command in the entry point namespace ``kronos_nova.mana
 carries the configuration as ``app.conf``.
 """
 
+import logging
 import sys
 
 from cliff import app
 from cliff import commandmanager
 from oslo_config import cfg
-from oslo_log import log as logging
+from oslo_log import log
 from pbr import version as pbr_version
 
 from kronos_nova import conf as kronos_conf
@@ -24,7 +25,7 @@ def load_config(options):
     :param options: parsed arguments with ``config_file`` and ``config_dir``, lists or None
     """
     conf = cfg.ConfigOpts()
-    logging.register_options(conf)
+    log.register_options(conf)
     kronos_conf.register_opts(conf)
     args = [f'--config-file={path}' for path in options.config_file or ()]
     args += [f'--config-dir={path}' for path in options.config_dir or ()]
@@ -47,6 +48,13 @@ class Manage(app.App):
         parser.add_argument('--config-dir', action='append', metavar='DIR',
                             help='Read the files of this directory too; may be repeated.')
         return parser
+
+    def configure_logging(self):
+        super().configure_logging()
+        # It tells, of every database that is opened, which kind of SQL it will use.
+        logging.getLogger('alembic').setLevel(
+            logging.NOTSET if self.options.verbose_level > self.DEFAULT_VERBOSE_LEVEL
+            else logging.WARNING)
 
     def initialize_app(self, argv):
         self.conf = load_config(self.options)

@@ -115,13 +115,27 @@ once, 3 lets a short peak pass. Neither packing, nor the evacuation of disabled 
 repair of server groups waits for it.
 """),
     cfg.FloatOpt('min_gain', mutable=True, default=0.0, min=0.0, max=1.0, help="""
-By how much every move of a spread plan must lower the combined imbalance (0 to 1), on average of
-the plan; what gains less at the plan's end is left out. 0 takes every gain. Raise it where plans
-end in many moves that change little: 0.005 is a start value.
+By how much every move of a spread plan must lower the combined imbalance (0 to 1). The planner
+``spread`` weighs each move's gain against it; of other planners' plans the end that gains less on
+average is cut off. 0 takes every gain. Raise it where plans contain many moves that change little:
+0.005 is a start value.
 """),
     cfg.FloatOpt('min_gain_per_gib', mutable=True, default=0.0, min=0.0, max=1.0, help="""
 What is added to ``min_gain`` for every GiB of memory that a move copies, so that a large instance
 moves only for a large gain. 0 makes all moves equal; 0.0001 is a start value.
+"""),
+    cfg.FloatOpt('min_gain_per_minute', mutable=True, default=0.0, min=0.0, max=1.0, help="""
+What is added to ``min_gain`` for every minute that a move is expected to take: as long as this
+instance took before, or else as long as others took for a GiB, and longer between two hosts where
+moves took longer. 0 lets time cost nothing; 0.0005 is a start value.
+"""),
+    cfg.FloatOpt('min_gain_per_failure', mutable=True, default=0.0, min=0.0, max=1.0, help="""
+What is added to ``min_gain`` for every move of this instance, and for every move between these two
+hosts, that failed for good within ``experience_window``. 0 forgives all; 0.01 is a start value.
+"""),
+    cfg.IntOpt('experience_window', mutable=True, default=2592000, min=0, help="""
+Seconds for which moves that ended count in what the next ones are expected to cost
+(``min_gain_per_minute``, ``min_gain_per_failure``). Of no use longer than the journal keeps them.
 """),
     cfg.FloatOpt('soft_group_cost', min=0.0, max=1.0, help="""
 What a spread plan must lower the combined imbalance by (0 to 1) for every member of a
@@ -161,7 +175,7 @@ When moves may be made: ``AGGREGATE; CRON; MINUTES; TIME ZONE``, the cron expres
 telling when the window opens and MINUTES how long it stays open; without a time zone it is UTC. The
 option may be given several times. ``*`` stands for every aggregate; an aggregate that no window
 names may be moved about at any time. Outside its windows an aggregate is evaluated and reported,
-but nothing is planned.
+but nothing is planned, and no planned move is started; those under way are carried to their end.
 
 Example: ``maintenance_window = gpu; 0 22 * * sat; 360; Europe/Berlin``
 """),

@@ -18,6 +18,21 @@ class PastMove:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PastTry:
+    """A move of Kronos' own that ended, well or not.
+
+    seconds : from the request to the end, or None if it failed or that is not known
+    """
+
+    instance_uuid: str
+    source: str
+    destination: str
+    memory_mb: int
+    seconds: float | None
+    failed: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """What is cooling, and what happened lately.
 
@@ -25,6 +40,7 @@ class Memory:
     quarantines : uuid to seconds left, or :data:`INDEFINITE`
     imbalanced : aggregate to how many cycles in a row before this one found it imbalanced
     moves : migrations that ended within the longest window one looks back
+    tries : moves of Kronos that ended within the window that tells what a move costs
     """
 
     aggregates: Mapping[str, float] = field(default_factory=dict)
@@ -32,6 +48,7 @@ class Memory:
     quarantines: Mapping[str, float] = field(default_factory=dict)
     imbalanced: Mapping[str, int] = field(default_factory=dict)
     moves: tuple[PastMove, ...] = ()
+    tries: tuple[PastTry, ...] = ()
 
     def clamped(self, aggregate: float, instance: float, quarantine: float) -> 'Memory':
         """The same with nothing longer than the durations (seconds) that are configured now.

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from kronos_nova import exception
 from kronos_nova.db import models
-from kronos_nova.db.journal import retried
+from kronos_nova.db.retry import retried
 
 AGGREGATE = 'aggregate'
 INSTANCE = 'instance'

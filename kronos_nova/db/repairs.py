@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from oslo_utils import uuidutils
 
 from kronos_nova.db import models
-from kronos_nova.db.journal import retried
+from kronos_nova.db.retry import retried
 from kronos_nova.objects import repair as repairs
 
 

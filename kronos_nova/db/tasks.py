@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 
 from kronos_nova.db import models
-from kronos_nova.db.journal import retried
+from kronos_nova.db.retry import retried
 from kronos_nova.objects import task as tasks
 
 

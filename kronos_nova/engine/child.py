@@ -23,6 +23,7 @@ from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import memory
+from kronos_nova.db import worker
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
 from kronos_nova.inventory.base import InventorySource
@@ -32,9 +33,6 @@ from kronos_nova.objects.plan import Move
 from kronos_nova.policies import loader
 
 LOG = logging.getLogger(__name__)
-
-NICENESS = 10
-"""A cycle may take its time; the service that started it may not."""
 
 PR_SET_PDEATHSIG = 1
 
@@ -58,7 +56,7 @@ def parse(prog, argv):
 
 
 def become():
-    """Be a modest child: end with the parent, and let others go first.
+    """Be a child that ends with its parent.
 
     :returns: a callable that tells whether the parent still lives
     """
@@ -66,7 +64,6 @@ def become():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:
         sys.exit(1)
-    os.nice(NICENESS)
     return lambda: os.getppid() == parent
 
 
@@ -96,7 +93,7 @@ def make_cycle(conf, database, sources, scopes, may_write):
     ports = cycle.Ports(
         inventory=sources.inventory, history=sources.history, refuses=sources.refuses,
         metrics=prometheus.from_conf(conf),
-        journal=journal.Journal(database, f'{socket.gethostname()}:{os.getpid()}'),
+        journal=journal.Journal(database, worker.name(socket.gethostname())),
         cooldowns=memory.Cooldowns(database), cycles=memory.Cycles(database),
         scores=memory.Scores(database))
     chosen = dataclasses.replace(

@@ -60,6 +60,7 @@ class Rules:
     instance_cooldown_factor: float
     instance_cooldown_max: float
     return_window: float
+    experience_window: float
     stale_plan_age: float
     stagger: float
 
@@ -71,6 +72,7 @@ class Rules:
                    instance_cooldown_factor=group.instance_cooldown_factor,
                    instance_cooldown_max=group.instance_cooldown_max,
                    return_window=group.return_window,
+                   experience_window=group.experience_window,
                    stale_plan_age=conf.kronos_executor.stale_plan_age,
                    stagger=conf.kronos_executor.stagger)
 
@@ -169,14 +171,17 @@ class Cycle:
                       instances=cooldowns.cooling(db_memory.INSTANCE, now),
                       quarantines=cooldowns.quarantined(now),
                       imbalanced=ports.cycles.imbalanced(),
-                      moves=tuple(ports.history(now - _seconds(self.rules.return_window))))
+                      moves=tuple(ports.history(now - _seconds(self.rules.return_window))),
+                      tries=tuple(ports.journal.tries(
+                          now - _seconds(self.rules.experience_window))))
 
     def _write_down(self, report):
         now = self.utcnow()
         for line in describe(report):
             LOG.info('%s', line)
-        for line in describe_scores(report):
-            LOG.debug('%s', line)
+        if LOG.isEnabledFor(logging.DEBUG):
+            for line in describe_scores(report):
+                LOG.debug('%s', line)
         if report.outcome == plans.PLANNED:
             self._record_plan(report, now)
         above = any(policy.imbalance_before is not None and

@@ -57,6 +57,8 @@ def from_conf(conf) -> EngineOptions:
     return EngineOptions(**plain | {
         'aggregates': tuple(group.aggregates),
         'price': Price(per_move=group.min_gain, per_gib=group.min_gain_per_gib,
+                       per_minute=group.min_gain_per_minute,
+                       per_failure=group.min_gain_per_failure,
                        per_violation=group.soft_group_cost or 0.0),
         'opt_out': OptOut(never_projects=frozenset(group.never_move_projects),
                           only_evacuate_projects=frozenset(group.only_evacuate_projects)),

@@ -91,7 +91,8 @@ def run(problem: Problem, constraints: Constraints, passes: Passes, planner: str
         before = state.copy()
         chosen = runner.plan(state, constraints, left)
         if runner.phase == SPREAD:
-            chosen = worthwhile(before, state, chosen, options.price)
+            chosen = worthwhile(before, state, chosen, limits.prices,
+                                options.price.per_violation)
         steps += [(runner.phase, step) for step in chosen]
     needed = dependencies([step for _, step in steps], State(problem), limits.overload_ceiling)
     steps = [(phase, dataclasses.replace(step, depends_on=earlier))

@@ -23,6 +23,7 @@ from kronos_nova.engine.measure import Feed
 from kronos_nova.engine.measure import Load
 from kronos_nova.engine.measure import measure
 from kronos_nova.engine.options import EngineOptions
+from kronos_nova.engine.worth import prices
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import plan
 from kronos_nova.objects.plan import AggregateReport
@@ -181,11 +182,12 @@ class _Cycle:
         """Plan until the scheduler refuses nothing; what it refuses is masked. When it keeps
         refusing, what comes before the first refusal is kept."""
         vetoes, asked = {}, {}
+        of_moves = prices(case.problem, self.options.price, self.memory.tries)
         for _round in range(VETO_ROUNDS):
             constraints = registry.load(case.problem, self.snapshot, dataclasses.replace(
                 self.rules, vetoes=vetoes))
             chosen = passes.run(case.problem, constraints, needed, self.planner, self.options,
-                                self.limits())
+                                self.limits(of_moves))
             refused = self.refused(chosen.moves(), asked)
             if not refused:
                 return chosen, constraints
@@ -208,12 +210,12 @@ class _Cycle:
         return (self.options.pack_planner if self.policies.mode == 'pack'
                 else self.options.spread_planner)
 
-    def limits(self) -> Limits:
+    def limits(self, of_moves) -> Limits:
         clock = self.surroundings.clock
         return Limits(
             budget=self.policies.budget if self.options.budget is None else self.options.budget,
             clock=clock, deadline=clock() + self.options.planning_time_limit,
-            overload_ceiling=self.options.overload_ceiling)
+            overload_ceiling=self.options.overload_ceiling, prices=of_moves)
 
     def blocked(self, case):
         """What an operator must know of hosts that cannot be emptied."""

@@ -6,19 +6,27 @@ interpreter of its own, gives its memory back when it ends, and takes nothing do
 """
 
 import dataclasses
+import datetime
 import itertools
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from collections.abc import Sequence
 
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.db.journal import Journal
+from kronos_nova.db.memory import Cycles
 from kronos_nova.engine import cycle
+from kronos_nova.engine.locks import AggregateLocks
 from kronos_nova.objects import snapshot
 
 LOG = logging.getLogger(__name__)
+
+NICENESS = 10
+"""Added to that of the service: a cycle may take its time, the service may not."""
 
 SOON = 10
 """Seconds between two attempts to start an approved plan, should the first one fail."""
@@ -47,21 +55,26 @@ class Command:
     arguments: Sequence[str]
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """What tells whose turn it is; ``utcnow`` gives the time, UTC without a zone."""
+
+    locks: AggregateLocks
+    cycles: Cycles
+    journal: Journal
+    utcnow: Callable[[], datetime.datetime]
+
+
 class Planning:
     """One worker's part in planning: at most one child at a time, under the locks of what it plans.
 
-    :param locks: kronos_nova.engine.locks.AggregateLocks
-    :param cycles: kronos_nova.db.memory.Cycles
-    :param journal: kronos_nova.db.journal.Journal
+    :param ports: Ports
     :param command: Command of the child
     """
 
-    def __init__(self, conf, locks, cycles, journal, utcnow, command):
+    def __init__(self, conf, ports, command):
         self.conf = conf
-        self.locks = locks
-        self.cycles = cycles
-        self.journal = journal
-        self.utcnow = utcnow
+        self.ports = ports
         self.command = command
         self.child = None
 
@@ -85,22 +98,22 @@ class Planning:
 
         One with an approved plan does not wait for its time.
         """
-        group, now = self.conf.kronos, self.utcnow()
-        approved = {plan.aggregate for plan in self.journal.approved_plans()}
+        group, now = self.conf.kronos, self.ports.utcnow()
+        approved = {plan.aggregate for plan in self.ports.journal.approved_plans()}
         levels = cycle.automation(self.conf)
         wanted = [scope for scope in scopes(self.conf)
                   if levels.get(scope, levels['*']) != 'off']
-        due = self.cycles.due(wanted, now, group.evaluation_interval)
+        due = self.ports.cycles.due(wanted, now, group.evaluation_interval)
         ours = (scope for scope in wanted if scope in approved or scope in due
                 if self._is_ours(scope, SOON if scope in approved else group.evaluation_interval))
         return list(itertools.islice(ours, group.aggregates_per_cycle or None))
 
     def _is_ours(self, scope, interval):
-        if not self.locks.acquire(scope):
+        if not self.ports.locks.acquire(scope):
             return False
-        if self.cycles.begin(scope, self.journal.worker, self.utcnow(), interval):
+        if self.ports.cycles.begin(scope, self.ports.journal.worker, self.ports.utcnow(), interval):
             return True
-        self.locks.release(scope)
+        self.ports.locks.release(scope)
         return False
 
     def _start(self, due):
@@ -109,15 +122,18 @@ class Planning:
         # The child is no server: it needs none of the green threads that this process may have.
         environment = {**os.environ, 'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1'}
         LOG.debug('Planning %s', ', '.join(due))
-        return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)  # noqa: S603
+        child = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)  # noqa: S603
+        # From here, not by the child itself: loading Nova is half of its work.
+        os.setpriority(os.PRIO_PROCESS, child.pid, os.nice(0) + NICENESS)
+        return child
 
     def _look_after_child(self):
         status = self.child.poll()
         if status is None:
-            self.locks.heartbeat()
+            self.ports.locks.heartbeat()
             return
         if status:
             LOG.error('A planning process ended with status %d; its own log lines say why. The '
                       'next one starts when its aggregates are due again.', status)
         self.child = None
-        self.locks.release_all()
+        self.ports.locks.release_all()

@@ -59,6 +59,16 @@ class Windows:
         return min(window.opens_at(now) for window in self.of(aggregate))
 
 
+def may_start(conf, aggregate: str, now: datetime.datetime) -> bool:
+    """Whether moves of an aggregate may be started, as the configuration says by now.
+
+    :param now: UTC without a zone
+    :raises ConfigurationError: some windows are wrong
+    """
+    windows = parse(conf.kronos.maintenance_window)
+    return windows.is_open(aggregate, now.replace(tzinfo=datetime.UTC).timestamp())
+
+
 def parse(lines) -> Windows:
     """Read ``AGGREGATE; CRON; MINUTES[; TIME ZONE]`` lines.
 

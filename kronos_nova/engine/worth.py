@@ -1,12 +1,17 @@
 """Whether a plan gains enough for what it costs."""
 
+import collections
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
+from kronos_nova.cooldown.memory import PastTry
 from kronos_nova.planners.affinity import violations
+from kronos_nova.planners.base import Prices
 from kronos_nova.planners.base import Step
 from kronos_nova.simulation import TOLERANCE
+from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
 
 MIB_PER_GIB = 1024
@@ -15,11 +20,15 @@ MIB_PER_GIB = 1024
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
     """What moves must lower the combined imbalance by: for each one, for each GiB of memory that it
-    copies, and for each member of a soft server group that ends where the group does not want it.
+    copies, for each minute that it is expected to take, for each failure that is known of the
+    instance or between the hosts, and for each member of a soft server group that ends where the
+    group does not want it.
     """
 
     per_move: float = 0.0
     per_gib: float = 0.0
+    per_minute: float = 0.0
+    per_failure: float = 0.0
     per_violation: float = 0.0
 
     def of(self, memory_mb: np.ndarray) -> np.ndarray:
@@ -27,7 +36,58 @@ class Price:
         return self.per_move + self.per_gib * memory_mb / MIB_PER_GIB
 
 
-def worthwhile(before: State, after: State, steps: list[Step], price: Price) -> list[Step]:
+def prices(problem: Problem, price: Price, tries: Sequence[PastTry]) -> Prices:
+    """What each move costs, by what is known of those before it.
+
+    An instance is expected to take as long as it took on average; one that was never moved, as long
+    as others did for a GiB. Between two hosts it takes longer by what it took longer there than
+    elsewhere.
+    """
+    past = _Past(tries)
+    gib = problem.memory_mb / MIB_PER_GIB
+    seconds = np.array([past.of_vm.get(uuid, default) for uuid, default in
+                        zip(problem.vms, gib * past.seconds_per_gib, strict=True)])
+    failures = np.array([past.failures[uuid] for uuid in problem.vms])
+    vms = price.of(problem.memory_mb) + (
+        price.per_minute * seconds / 60 + price.per_failure * failures)
+    host = {name: n for n, name in enumerate(problem.hosts)}
+    pairs = {(host[source], host[destination]):
+             price.per_minute * past.delay(source, destination) / 60
+             + price.per_failure * past.failures[source, destination]
+             for source, destination in past.pairs if source in host and destination in host}
+    return Prices(vms=vms, pairs={pair: amount for pair, amount in pairs.items() if amount})
+
+
+class _Past:
+    """Tries summed up: seconds by instance and for a GiB, failures by instance and by pair."""
+
+    def __init__(self, tries: Sequence[PastTry]):
+        timed = [past for past in tries if past.seconds is not None]
+        gib = sum(past.memory_mb for past in timed) / MIB_PER_GIB
+        self.seconds_per_gib = sum(past.seconds for past in timed) / gib if gib else 0.0
+        self.of_vm = _means((past.instance_uuid, past.seconds) for past in timed)
+        self._delays = _means(
+            ((past.source, past.destination),
+             past.seconds - past.memory_mb / MIB_PER_GIB * self.seconds_per_gib)
+            for past in timed)
+        failed = [past for past in tries if past.failed]
+        self.failures = collections.Counter(past.instance_uuid for past in failed)
+        self.failures.update((past.source, past.destination) for past in failed)
+        self.pairs = {(past.source, past.destination) for past in tries}
+
+    def delay(self, source: str, destination: str) -> float:
+        return max(0.0, self._delays.get((source, destination), 0.0))
+
+
+def _means(pairs):
+    found = collections.defaultdict(list)
+    for key, value in pairs:
+        found[key].append(value)
+    return {key: sum(values) / len(values) for key, values in found.items()}
+
+
+def worthwhile(before: State, after: State, steps: list[Step], prices: Prices,
+               per_violation: float) -> list[Step]:
     """The longest beginning of a plan that gains its price, and spoils no policy.
 
     Later steps are taken back in ``after``. A planner orders its moves by what they gain, so what
@@ -35,9 +95,8 @@ def worthwhile(before: State, after: State, steps: list[Step], price: Price) -> 
     """
     if not steps:
         return steps
-    vms = np.array([step.vm for step in steps])
-    costs = np.cumsum(price.of(before.problem.memory_mb[vms]))
-    costs += price.per_violation * _violations_added(before, steps)
+    costs = np.cumsum([prices.of(step.vm, step.source, step.destination) for step in steps])
+    costs += per_violation * _violations_added(before, steps)
     start, keep = before.combined(), len(steps)
     while keep and not (start - after.combined() >= costs[keep - 1] - TOLERANCE
                         and (keep == len(steps) or spoils_nothing(before, after))):

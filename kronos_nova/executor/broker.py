@@ -117,15 +117,16 @@ class Listening:
             server.wait()
 
 
-def listen_for_tasks(transports, aggregates, worker, accept):
+def listen_for_tasks(transports, aggregates, host, accept):
     """Compete for the tasks of some aggregates.
 
+    :param host: the same after a restart: the broker keeps a queue of that name for ever
     :param accept: called with a move's uuid, from several threads
     """
     endpoints = [TaskEndpoint(accept)]
     return Listening([
         messaging.get_rpc_server(
-            transports.rpc, messaging.Target(topic=messages.migrations_topic(name), server=worker),
+            transports.rpc, messaging.Target(topic=messages.migrations_topic(name), server=host),
             endpoints)
         for name in aggregates])
 

@@ -72,6 +72,13 @@ class ComputeApi(Protocol):
         first one of the instance since the request; None when Nova has none (yet).
         """
 
+    def set_free(self, move: MoveRecord) -> bool:
+        """Free an instance that Nova marked as migrating and then forgot: whoever took the request
+        died before there was a migration.
+
+        :returns: whether it is free; False where somebody may still act on the request
+        """
+
     def abort(self, move: MoveRecord) -> None:
         """Ask Nova to end a migration under way. Harmless when it has ended or cannot be ended any
         more."""

@@ -14,35 +14,36 @@ LOG = logging.getLogger(__name__)
 class Executor:
     """One worker's share of the moves.
 
-    :param journal: kronos_nova.db.journal.Journal of this worker
+    :param ports: Ports
     :param runner: Runner
     :param pool: concurrent.futures.Executor in which steps are taken, so that a Nova that is slow
         to answer holds up one move and not all
-    :param aggregates: adopt only moves of these, or of any when None
     """
 
-    def __init__(self, journal, runner, pool, options, utcnow, aggregates=None):
-        self.journal = journal
+    def __init__(self, ports, runner, pool, options):
+        self.ports = ports
+        self.journal = ports.journal
         self.runner = runner
         self.pool = pool
         self.options = options
-        self.utcnow = utcnow
-        self.aggregates = aggregates
         self._busy = set()
         self._lock = threading.Lock()
 
     def accept(self, move_uuid):
         """Take on a move that was dispatched, unless somebody has; harmless when repeated."""
+        if not self._reserve(move_uuid):
+            return
+        move = None
         try:
-            move = self.journal.claim(move_uuid, self.utcnow())
+            move = self.journal.claim(move_uuid, self.ports.utcnow())
         except db_exc.DBError as e:
             LOG.warning('The journal does not answer, move %s will be dispatched again: %s',
                         move_uuid, e)
+        if move is not None:
+            self.pool.submit(self._step, move_uuid, lambda _uuid: move)
             return
-        if move is None:
-            LOG.debug('Move %s is somebody else\'s, or not to be done any more', move_uuid)
-            return
-        self._submit(move_uuid)
+        LOG.debug('Move %s is somebody else\'s, or not to be done now', move_uuid)
+        self._release(move_uuid)
 
     def tick(self, adopts=True):
         """Take the next step of every move that this worker has under way.
@@ -51,32 +52,39 @@ class Executor:
         :returns: how many moves it has under way
         :raises DBError: the journal cannot be reached; nothing was begun
         """
-        now = self.utcnow()
+        now = self.ports.utcnow()
         self.journal.heartbeat(now)
         if adopts:
             dead = now - datetime.timedelta(seconds=self.options.worker_timeout)
-            self.journal.adopt(now, dead, self.aggregates)
+            self.journal.adopt(now, dead, self.ports.aggregates)
         mine = self.journal.mine()
         for move in mine:
-            self._submit(move.uuid)
+            if self._reserve(move.uuid):
+                self.pool.submit(self._step, move.uuid, self.journal.move)
         return len(mine)
 
     def retire(self):
         """End: let others have what this worker has under way."""
         self.pool.shutdown(wait=True)
-        self.journal.retire(self.utcnow())
+        self.journal.retire(self.ports.utcnow())
 
-    def _submit(self, move_uuid):
+    def _reserve(self, move_uuid):
+        """Whether nobody else in this process is at the move, and nobody will be until it is
+        released."""
         with self._lock:
             if move_uuid in self._busy:
-                return
+                return False
             self._busy.add(move_uuid)
-        self.pool.submit(self._step, move_uuid)
+            return True
 
-    def _step(self, move_uuid):
-        """One step, by what the journal says now: what was read before may have passed."""
+    def _release(self, move_uuid):
+        with self._lock:
+            self._busy.discard(move_uuid)
+
+    def _step(self, move_uuid, read):
+        """One step, by what the journal says since the move is reserved."""
         try:
-            move = self.journal.move(move_uuid)
+            move = read(move_uuid)
             if move.owner == self.journal.worker and move.state in IN_FLIGHT:
                 self.runner.step(move)
         except db_exc.DBError as e:
@@ -84,5 +92,4 @@ class Executor:
         except Exception:
             LOG.exception('Move %s waits for the next look at it', move_uuid)
         finally:
-            with self._lock:
-                self._busy.discard(move_uuid)
+            self._release(move_uuid)

@@ -23,20 +23,19 @@ BACKOFF_CEILING_SECONDS = 600
 
 class Runner:
     """
-    :param journal: kronos_nova.db.journal.Journal of this worker
+    :param ports: Ports
     :param compute: ComputeApi
     :param announce: called with the MoveRecord of every try that ended
-    :param utcnow: callable that gives the time, UTC without a zone
     """
 
-    def __init__(self, journal, compute, announce, options, utcnow):
-        self.journal = journal
+    def __init__(self, ports, compute, announce, options):
+        self.journal = ports.journal
+        self.utcnow = ports.utcnow
         self.compute = compute
         self.announce = announce
         self.options = options
-        self.utcnow = utcnow
         self._steps = {
-            moves.DISPATCHED: self._check, moves.CHECKING: self._check, moves.CLAIMING: self._check,
+            moves.CHECKING: self._check, moves.CLAIMING: self._check,
             moves.MIGRATING: self._watch, moves.VERIFYING: self._verify,
         }
 
@@ -67,8 +66,6 @@ class Runner:
         if move.abort_requested:
             self._end(move, moves.ABANDONED, detail='aborted by an operator before it began')
             return
-        if move.state == moves.DISPATCHED:
-            move = self.journal.advance(move, moves.CHECKING, self.utcnow())
         instance = self.compute.instance(move.instance_uuid)
         if move.requested_at and instance and instance.host == move.destination:
             # Nova was slow to act on an earlier try, not deaf.
@@ -102,13 +99,21 @@ class Runner:
             self._refuse(move, 'it is locked')
 
     def _check_services(self, move):
-        source, destination = self.compute.service(move.source), self.compute.service(
-            move.destination)
+        source = self._service(move, move.source)
+        destination = self._service(move, move.destination)
         if destination is None or not destination.is_available:
             self._refuse(move, f'destination {move.destination} is not up and enabled')
         evacuates = move.phase == plans.EVACUATE and source is not None and source.is_evacuable
         if source is None or not (source.is_available or evacuates):
             self._refuse(move, f'source {move.source} is not up and enabled')
+
+    def _service(self, move, host):
+        """:raises NovaClientError: it is silent, which says nothing about the instance"""
+        service = self.compute.service(host)
+        if service is not None and service.is_silent:
+            raise exception.NovaClientError(instance=move.instance_uuid,
+                                            reason=f'nova-compute on {host} does not report')
+        return service
 
     def _refuse(self, move, reason):
         raise exception.PreFlightError(instance=move.instance_uuid, reason=reason)
@@ -122,10 +127,8 @@ class Runner:
             # Nova being silent says nothing about the migration: it is still under way.
             LOG.warning('Cannot see how instance %s fares: %s', move.instance_uuid, e)
             return
-        if lost:
-            raise exception.NovaClientError(
-                instance=move.instance_uuid, reason='Nova took no notice of the request to move it')
         if migration is None:
+            self._wait_for_it(move, lost)
             return
         if migration.status in nova.SUCCEEDED:
             self._verify(self.journal.advance(move, moves.VERIFYING, self.utcnow(),
@@ -141,6 +144,15 @@ class Runner:
             self._ask(self.compute.abort, move)
         elif self._is_overdue(move):
             self._hurry(move)
+
+    def _wait_for_it(self, move, lost):
+        """Be patient with a Nova that has no migration yet."""
+        if lost:
+            raise exception.NovaClientError(
+                instance=move.instance_uuid, reason='Nova took no notice of the request to move it')
+        if self._is_hopeless(move):
+            self._fail(move.uuid, exception.MigrationTimeout.__name__,
+                       'Nova marked it as migrating and never began', may_be_tried_again=False)
 
     def _keep(self, move, migration):
         """Note which migration it is, and how far."""
@@ -172,7 +184,9 @@ class Runner:
         if self._since(move.requested_at) < self.options.request_grace:
             return False
         instance = self.compute.instance(move.instance_uuid)
-        return instance is None or not instance.task_state
+        if instance is None or not instance.task_state:
+            return True
+        return instance.task_state == 'migrating' and self.compute.set_free(move)
 
     def _tell_failure(self, move, migration):
         if move.abort_requested:
@@ -182,11 +196,21 @@ class Runner:
             raise exception.MigrationTimeout(
                 instance=move.instance_uuid,
                 reason=f'not done after {self.options.migration_timeout:.0f} s and aborted')
-        fault = f': {migration.fault}' if migration.fault else ''
         if not migration.was_started:
-            self._refuse(move, f'Nova refused to begin{fault}')
+            self._tell_refusal(move, migration)
+        fault = f': {migration.fault}' if migration.fault else ''
         raise exception.MigrationFailed(
             instance=move.instance_uuid, reason=f'its migration ended as {migration.status}{fault}')
+
+    def _tell_refusal(self, move, migration):
+        for host in (move.source, move.destination):
+            self._service(move, host)
+        if not migration.fault:
+            # Whoever prepared it has died: that is no judgement on the instance.
+            raise exception.NovaClientError(
+                instance=move.instance_uuid,
+                reason='Nova gave it up before it began, and does not say why')
+        self._refuse(move, f'Nova refused to begin: {migration.fault}')
 
     def _verify(self, move):
         """Believe neither status nor silence: the instance has to be there, and well."""

@@ -1,18 +1,15 @@
 """The parts of a process that carries out moves, put together over the broker."""
 
 import dataclasses
-import datetime
-from collections.abc import Callable
 from concurrent import futures
 
-from kronos_nova.db.journal import Journal
-from kronos_nova.db.memory import Cooldowns
 from kronos_nova.executor import broker
 from kronos_nova.executor import dispatcher
 from kronos_nova.executor import executor
 from kronos_nova.executor import runner
 from kronos_nova.executor import settlement
 from kronos_nova.executor.options import Options
+from kronos_nova.executor.ports import Ports
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,15 +17,13 @@ class Means:
     """What both services need; to be made after the process has forked.
 
     conf : ConfigOpts; ``[kronos_executor]`` is read again with every tick
-    aggregates : whose moves this process is for, the pool of unassigned hosts among them
+    host : name of this host, the same after a restart
     """
 
     conf: object
-    journal: Journal
-    cooldowns: Cooldowns
+    host: str
+    ports: Ports
     transports: broker.Transports
-    aggregates: tuple[str, ...]
-    utcnow: Callable[[], datetime.datetime]
 
 
 class DispatchService:
@@ -39,21 +34,19 @@ class DispatchService:
 
     def __init__(self, means: Means, listens: bool = True):
         options = Options.from_conf(means.conf)
-        settling = settlement.Settlement(means.journal, means.cooldowns, options, means.utcnow)
+        settling = settlement.Settlement(means.ports, options)
         self._means = means
         self._settlement = settling
         self._dispatcher = dispatcher.Dispatcher(
-            means.journal, broker.Courier(means.transports), settling, means.cooldowns, options,
-            means.utcnow, means.aggregates)
+            means.ports, broker.Courier(means.transports), settling, options)
         self._listening = listens and broker.listen_for_results(
-            means.transports, means.aggregates, settling.settle)
+            means.transports, means.ports.aggregates, settling.settle)
 
     def tick(self):
         """:raises DBError: the journal cannot be reached"""
         options = Options.from_conf(self._means.conf)
         self._dispatcher.options = self._settlement.options = options
-        if self._means.journal.aggregates_with_open_plans():
-            self._dispatcher.tick()
+        self._dispatcher.tick()
 
     def stop(self):
         if self._listening:
@@ -68,16 +61,15 @@ class ExecutionService:
 
     def __init__(self, means: Means, compute):
         options = Options.from_conf(means.conf)
-        announcer = broker.Announcer(means.transports, means.journal.worker)
+        ports = means.ports
+        announcer = broker.Announcer(means.transports, ports.journal.worker)
         self._means = means
-        self._runner = runner.Runner(means.journal, compute, announcer.announce, options,
-                                     means.utcnow)
+        self._runner = runner.Runner(ports, compute, announcer.announce, options)
         self._executor = executor.Executor(
-            means.journal, self._runner,
-            futures.ThreadPoolExecutor(means.conf.kronos_executor.worker_threads), options,
-            means.utcnow, means.aggregates)
+            ports, self._runner,
+            futures.ThreadPoolExecutor(means.conf.kronos_executor.worker_threads), options)
         self._listening = broker.listen_for_tasks(
-            means.transports, means.aggregates, means.journal.worker, self._executor.accept)
+            means.transports, ports.aggregates, means.host, self._executor.accept)
 
     def tick(self, adopts=True):
         """
@@ -86,7 +78,7 @@ class ExecutionService:
         :raises DBError: the journal cannot be reached
         """
         self._executor.options = self._runner.options = Options.from_conf(self._means.conf)
-        if not self._means.journal.aggregates_with_open_plans():
+        if not self._means.ports.journal.aggregates_with_open_plans():
             return 0
         return self._executor.tick(adopts)
 

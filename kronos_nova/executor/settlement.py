@@ -28,26 +28,23 @@ def calls_for_quarantine(move):
 class Settlement:
     """Draws the consequences, once for each move; harmless when repeated.
 
-    :param journal: kronos_nova.db.journal.Journal
-    :param cooldowns: kronos_nova.db.memory.Cooldowns
+    :param ports: Ports
     """
 
-    def __init__(self, journal, cooldowns, options, utcnow):
-        self.journal = journal
-        self.cooldowns = cooldowns
+    def __init__(self, ports, options):
+        self.ports = ports
         self.options = options
-        self.utcnow = utcnow
 
     def settle(self, move_uuid):
         """:raises MoveNotFound: no such move"""
-        self.settle_move(self.journal.move(move_uuid))
+        self.settle_move(self.ports.journal.move(move_uuid))
 
     def settle_move(self, move):
         if move.state not in moves.TERMINAL or move.settled_at is not None:
             return
-        now = self.utcnow()
+        now = self.ports.utcnow()
         if calls_for_quarantine(move):
             LOG.info('Instance %s is left alone: %s', move.instance_uuid, move.error)
-            self.cooldowns.quarantine(move.instance_uuid, self.options.quarantine,
-                                      f'{move.error_type}: {move.error}', now)
-        self.journal.settle(move.uuid, now)
+            self.ports.cooldowns.quarantine(move.instance_uuid, self.options.quarantine,
+                                            f'{move.error_type}: {move.error}', now)
+        self.ports.journal.settle(move.uuid, now)

@@ -19,8 +19,9 @@ IN_FLIGHT = (DISPATCHED, CHECKING, CLAIMING, MIGRATING, VERIFYING)
 
 TRANSITIONS = {
     PLANNED: frozenset((DISPATCHED, ABANDONED)),
-    # Back to planned: dispatched, but whoever took it died or asked for a retry.
-    DISPATCHED: frozenset((CHECKING, PLANNED, FAILED, ABANDONED)),
+    # Back to planned: nobody took it on.
+    DISPATCHED: frozenset((CHECKING, PLANNED)),
+    # Back to planned: its worker ended or asked for a retry.
     # To verifying: an earlier try, taken for lost, has brought it to the destination.
     CHECKING: frozenset((CLAIMING, MIGRATING, VERIFYING, PLANNED, FAILED, ABANDONED)),
     CLAIMING: frozenset((MIGRATING, PLANNED, FAILED, ABANDONED)),

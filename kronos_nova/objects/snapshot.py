@@ -43,6 +43,11 @@ class Service:
         """Whether an operator disabled the host and live migration can still empty it."""
         return self.state == 'up' and self.status == 'disabled' and not self.forced_down
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether nova-compute does not report although nobody has said that it should not."""
+        return self.state == 'down' and self.status == 'enabled' and not self.forced_down
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Host:

@@ -10,6 +10,7 @@ from nova import objects
 from nova import servicegroup
 from nova.api.openstack import common
 from nova.compute import api
+from nova.compute import task_states
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
@@ -106,6 +107,21 @@ class InProcessComputeApi:
                 uuid=found.uuid, status=found.status, was_started=found.dest_node is not None,
                 fault=_fault(context, found), memory_total=found.memory_total,
                 memory_remaining=found.memory_remaining)
+
+    def set_free(self, move):
+        # A conductor, as this one is, writes a migration down as soon as it hears of a request.
+        with _answered(move.instance_uuid):
+            instance = self._instance(cells.admin_context(), move.instance_uuid)
+            if instance is None:
+                return True
+            instance.task_state = None
+            try:
+                instance.save(expected_task_state=[task_states.MIGRATING])
+            except (nova_exception.UnexpectedTaskStateError, nova_exception.InstanceNotFound):
+                return False
+            LOG.warning('Instance %s was marked as migrating and forgotten, and is set free',
+                        move.instance_uuid)
+            return True
 
     def abort(self, move):
         self._act_on_migration(move, 'abort', lambda context, instance, number:

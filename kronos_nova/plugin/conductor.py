@@ -1,7 +1,6 @@
 """nova-conductor with Kronos in it: plans, carries out, and makes live migrations atomic."""
 
 import functools
-import os
 import sys
 
 import nova.conf
@@ -11,7 +10,6 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 from oslo_service import periodic_task
 from oslo_utils import timeutils
-from oslo_utils import uuidutils
 
 from kronos_nova import exception
 from kronos_nova.claims import central
@@ -21,11 +19,14 @@ from kronos_nova.db import memory
 from kronos_nova.db import migrate
 from kronos_nova.db import repairs
 from kronos_nova.db import tasks
+from kronos_nova.db import worker
 from kronos_nova.engine import guard
 from kronos_nova.engine import locks
 from kronos_nova.engine import planning
+from kronos_nova.engine import windows
 from kronos_nova.executor import broker
 from kronos_nova.executor import service
+from kronos_nova.executor.ports import Ports
 from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import compute_api
 from kronos_nova.plugin import live_migration
@@ -130,17 +131,11 @@ def _central_claims():
 
 
 def _journal():
-    return journal.Journal(_database(), f'{CONF.host}:{os.getpid()}')
-
-
-@functools.cache
-def _incarnation(pid):
-    """A name that no later process has: in a container the pid comes again after a restart."""
-    return f'{CONF.host}:{pid}:{uuidutils.generate_uuid()[:8]}'
+    return journal.Journal(_database(), worker.name(CONF.host))
 
 
 def _tasks():
-    return tasks.Tasks(_database(), _incarnation(os.getpid()), timeutils.utcnow)
+    return tasks.Tasks(_database(), worker.name(CONF.host), timeutils.utcnow)
 
 
 class Kronos:
@@ -181,16 +176,18 @@ class Kronos:
     def _execute(self):
         if self._execution is None:
             self._start_services()
-        self._dispatch.tick()
         self._execution.tick()
+        self._dispatch.tick()
 
     def _start_services(self):
         database = _database()
         migrate.check(database.engine, migrate.CONTROL)
         means = service.Means(
-            conf=self.conf, journal=_journal(), cooldowns=memory.Cooldowns(database),
-            transports=broker.Transports(self.conf),
-            aggregates=tuple(planning.scopes(self.conf)), utcnow=timeutils.utcnow)
+            conf=self.conf, host=self.conf.host, transports=broker.Transports(self.conf),
+            ports=Ports(journal=_journal(), cooldowns=memory.Cooldowns(database),
+                        utcnow=timeutils.utcnow,
+                        may_start=functools.partial(windows.may_start, self.conf),
+                        aggregates=tuple(planning.scopes(self.conf))))
         self._dispatch = service.DispatchService(means)
         self._execution = service.ExecutionService(means, compute_api.InProcessComputeApi())
 
@@ -226,8 +223,9 @@ class Kronos:
         planning.refuse_empty_scope(conf)
         loader.load(conf.kronos.policies_file)
         migrate.check(_database().engine, migrate.CONTROL)
-        member = _incarnation(os.getpid())
         return planning.Planning(
-            conf, locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path, member),
-            memory.Cycles(_database()), _journal(), timeutils.utcnow,
+            conf, planning.Ports(
+                locks=locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path,
+                                           worker.name(conf.host)),
+                cycles=memory.Cycles(_database()), journal=_journal(), utcnow=timeutils.utcnow),
             planning.Command(CHILD, sys.argv[1:]))

@@ -118,9 +118,13 @@ class CellRecords:
     def give_up(self, migration_uuid):
         for context, _cell in _cells():
             for migration in objects.MigrationList.get_by_filters(
-                    context, {'uuid': migration_uuid, 'status': 'accepted'}):
+                    context, {'uuid': migration_uuid, 'status': ['accepted', 'error']}):
                 if migration.source_compute not in self._hosts_up(context):
                     return False
+                if migration.status == 'accepted':
+                    _end(migration)
+                elif not _left_its_mark(context, migration):
+                    continue
                 _set_free(context, migration)
         return True
 
@@ -164,11 +168,25 @@ def _cells(instance=None, read_deleted='no'):
             yield target, mapping.name or mapping.uuid
 
 
-def _set_free(context, migration):
+def _end(migration):
     LOG.warning('Live migration %s is given up: the conductor worker that prepared it has died.',
                 migration.uuid)
     migration.status = 'error'
     migration.save()
+
+
+def _left_its_mark(context, migration):
+    """Whether the instance still waits for a migration that was ended: whoever gave it up died
+    before it set the instance free. A request since then would have changed the instance."""
+    try:
+        instance = objects.Instance.get_by_uuid(context, migration.instance_uuid)
+    except nova_exception.InstanceNotFound:
+        return False
+    return (instance.task_state == task_states.MIGRATING and
+            instance.updated_at < migration.updated_at)
+
+
+def _set_free(context, migration):
     try:
         instance = objects.Instance.get_by_uuid(context, migration.instance_uuid)
         instance.task_state = None

@@ -1,6 +1,5 @@
 """The locks on aggregates, on the back ends of tooz that this machine has."""
 
-import pathlib
 import shutil
 import signal
 import subprocess
@@ -8,13 +7,14 @@ import sys
 import time
 
 import fixtures
+import requests
 import testtools
 
 from kronos_nova import exception
 from kronos_nova.engine import locks
-from tests.e2e.box import mariadb
 from tests.e2e.box import processes
 from tests.e2e.box import settings
+from tests.functional import mariadb
 
 ODD = 'all/of ../it: ' + 'x' * 230
 HOLDER = """
@@ -72,7 +72,7 @@ class LocksTest:
             time.sleep(0.2)
 
 
-class FileTest(LocksTest, testtools.TestCase):
+class FilesTest(LocksTest, testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.url = f'file://{self.state_path}'
@@ -81,11 +81,7 @@ class FileTest(LocksTest, testtools.TestCase):
 class MySqlTest(LocksTest, testtools.TestCase):
     def setUp(self):
         super().setUp()
-        server = mariadb.MariaDB(pathlib.Path(self.state_path), settings.Ports())
-        server.install()
-        server.start(60)
-        self.addCleanup(server.process.kill)
-        self.url = f'mysql://{mariadb.USER}:{mariadb.PASSWORD}@127.0.0.1:{server.port}/kronos'
+        self.url = f'mysql://{self.useFixture(mariadb.MariaDB()).login}/kronos'
 
 
 @testtools.skipUnless(shutil.which('redis-server'), 'redis-server is not installed')
@@ -104,6 +100,33 @@ class RedisTest(LocksTest, testtools.TestCase):
         self.addCleanup(server.kill)
         server.wait_ready(20)
         self.url = f'redis://127.0.0.1:{port}?lock_timeout=3'
+
+
+@testtools.skipUnless(shutil.which('etcd'), 'etcd is not installed')
+class Etcd3Test(LocksTest, testtools.TestCase):
+    expiry = 15
+
+    def setUp(self):
+        super().setUp()
+        ports = settings.Ports()
+        client, peers = (f'http://127.0.0.1:{ports.take()}' for _ in range(2))
+        server = processes.Process(
+            'etcd', ['etcd', '--data-dir', f'{self.state_path}/etcd',
+                     '--listen-client-urls', client, '--advertise-client-urls', client,
+                     '--listen-peer-urls', peers, '--initial-advertise-peer-urls', peers,
+                     '--initial-cluster', f'default={peers}'], self.state_path,
+            ready=lambda: self.is_healthy(client))
+        server.start()
+        self.addCleanup(server.kill)
+        server.wait_ready(20)
+        self.url = f'etcd3+{client}?lock_timeout=3'
+
+    @staticmethod
+    def is_healthy(url):
+        try:
+            return requests.get(f'{url}/health', timeout=1).json() == {'health': 'true'}
+        except requests.RequestException:
+            return False
 
 
 class WrongUrlTest(testtools.TestCase):

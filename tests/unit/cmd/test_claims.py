@@ -73,5 +73,5 @@ class ClaimsCommandsTest(base.ManageTestCase):
         self.assertEqual(1, self.run_manage('claims', 'clean', '--apply'))
         self.assertIn('newer', self.written(self.err))
         with self.store._transaction() as connection:
-            self.assertEqual(3, len(table.load_all(
-                connection, claim_models.LocalClaim.__table__)))
+            self.assertEqual(3, len(table.ClaimTable(claim_models.LocalClaim).load_all(
+                connection)))

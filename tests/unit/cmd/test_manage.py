@@ -18,6 +18,12 @@ class DatabaseCommandsTest(base.ManageTestCase):
         self.assertTrue(os.path.exists(f'{self.state}/kronos.sqlite'))
         self.assertTrue(os.path.exists(f'{self.state}/claim.sqlite'))
 
+    def test_sync_says_what_it_did_and_not_how_unless_asked(self):
+        self.run_manage('db', 'sync', 'control')
+        self.assertNotIn('Context impl', self.written(self.err))
+        self.run_manage('--verbose', 'db', 'sync', 'claims')
+        self.assertIn('Context impl', self.written(self.err))
+
     def test_one_database_alone(self):
         self.assertEqual(0, self.run_manage('db', 'sync', 'control'))
         self.assertFalse(os.path.exists(f'{self.state}/claim.sqlite'))

@@ -4,6 +4,8 @@ import testtools
 
 from kronos_nova import exception
 from kronos_nova.db import journal as db_journal
+from kronos_nova.db import models
+from kronos_nova.db.journal import rows
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from tests.unit.db import fixtures
@@ -37,8 +39,7 @@ class JournalTest(testtools.TestCase):
     def finish(self, instance, state):
         move = next(m for m in self.journal.mine() if m.instance_uuid == instance)
         path = {moves.FAILED: (moves.FAILED,),
-                moves.COMPLETED: (moves.CHECKING, moves.MIGRATING, moves.VERIFYING,
-                                  moves.COMPLETED)}[state]
+                moves.COMPLETED: (moves.MIGRATING, moves.VERIFYING, moves.COMPLETED)}[state]
         for step in path:
             move = self.journal.advance(move, step, self.clock(), finished_at=self.clock())
 
@@ -51,6 +52,22 @@ class JournalTest(testtools.TestCase):
         self.plan(('vm1', 'a', 'b'))
         self.assertRaises(exception.PlanPending, self.plan, ('vm2', 'a', 'b'))
         self.plan(('vm2', 'a', 'b'), name='other')
+
+    def test_it_tells_how_long_moves_took_and_which_failed(self):
+        self.plan(('vm1', 'a', 'b'), ('vm2', 'c', 'd'))
+        before = self.clock()
+        first, _second = self.taken()
+        self.finish('vm2', moves.FAILED)
+        begun = self.clock()
+        first = self.journal.advance(first, moves.MIGRATING, begun, requested_at=begun)
+        first = self.journal.advance(first, moves.VERIFYING, begun)
+        ended = begun + datetime.timedelta(seconds=90)
+        self.journal.advance(first, moves.COMPLETED, ended, finished_at=ended)
+        self.assertEqual(
+            [('vm2', 'c', 'd', None, True), ('vm1', 'a', 'b', 90.0, False)],
+            [(past.instance_uuid, past.source, past.destination, past.seconds, past.failed)
+             for past in self.journal.tries(before)])
+        self.assertEqual([], self.journal.tries(ended + datetime.timedelta(seconds=1)))
 
     def test_moves_are_taken_in_order_and_once(self):
         self.plan(('vm1', 'a', 'b'), ('vm2', 'c', 'd'))
@@ -105,16 +122,26 @@ class JournalTest(testtools.TestCase):
     def test_a_step_is_taken_once(self):
         self.plan(('vm1', 'a', 'b'))
         [move] = self.taken()
-        self.journal.advance(move, moves.CHECKING, self.clock())
-        self.assertRaises(exception.MoveLost, self.journal.advance, move, moves.CHECKING,
+        self.journal.advance(move, moves.CLAIMING, self.clock())
+        self.assertRaises(exception.MoveLost, self.journal.advance, move, moves.CLAIMING,
                           self.clock())
+
+    def test_a_move_that_was_taken_on_since_it_was_read_is_left_alone(self):
+        self.plan(('vm1', 'a', 'b'))
+        [move] = self.journal.dispatch(WIDE, self.clock)
+        with self.database.reader() as session:
+            read = session.get(models.Move, move.uuid)
+        self.journal.claim(move.uuid, self.clock())
+        with self.database.writer() as session:
+            self.assertFalse(rows.transit(session, read, moves.PLANNED, self.clock(), 'two'))
+        self.assertEqual(moves.CHECKING, self.journal.move(move.uuid).state)
 
     def test_a_state_cannot_be_skipped(self):
         self.plan(('vm1', 'a', 'b'))
         [move] = self.taken()
         self.assertRaises(exception.IllegalTransition, self.journal.advance, move,
                           moves.COMPLETED, self.clock())
-        self.assertEqual([moves.DISPATCHED], [m.state for m in self.journal.mine()])
+        self.assertEqual([moves.CHECKING], [m.state for m in self.journal.mine()])
 
     def test_the_moves_of_a_dead_worker_go_to_another(self):
         self.plan(('vm1', 'a', 'b'))
@@ -125,7 +152,7 @@ class JournalTest(testtools.TestCase):
         heir.heartbeat(self.clock())
         minute_ago = self.clock() - datetime.timedelta(seconds=60)
         self.assertEqual([move.uuid], [m.uuid for m in heir.adopt(self.clock(), minute_ago)])
-        self.assertRaises(exception.MoveLost, self.journal.advance, move, moves.CHECKING,
+        self.assertRaises(exception.MoveLost, self.journal.advance, move, moves.CLAIMING,
                           self.clock())
         self.assertEqual([], self.worker('three').adopt(self.clock(), minute_ago))
 
@@ -135,8 +162,7 @@ class JournalTest(testtools.TestCase):
         self.journal.advance(move, moves.FAILED, self.clock(), detail='why')
         self.assertEqual(
             [(None, moves.PLANNED, ''), (moves.PLANNED, moves.DISPATCHED, ''),
-             (moves.DISPATCHED, moves.DISPATCHED, 'taken on'),
-             (moves.DISPATCHED, moves.FAILED, 'why')],
+             (moves.DISPATCHED, moves.CHECKING, ''), (moves.CHECKING, moves.FAILED, 'why')],
             [(old, new, '' if new == moves.PLANNED else detail)
              for _at, old, new, _worker, detail in self.journal.events(move.uuid)])
 

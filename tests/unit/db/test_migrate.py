@@ -98,10 +98,12 @@ class SqliteFileTest(testtools.TestCase):
         self.assertEqual(['first', 'second'], self.names())
 
 
-class _SyncedModels(test_migrations.ModelsMigrationsSync):
+class SyncedModels(test_migrations.ModelsMigrationsSync):
+    """What the revisions of ``history`` build is what the models say, on ``new_engine()``."""
+
     def setUp(self):
         super().setUp()
-        self.engine = new_engine(self)
+        self.engine = self.new_engine()
 
     def get_engine(self):
         return self.engine
@@ -113,15 +115,23 @@ class _SyncedModels(test_migrations.ModelsMigrationsSync):
         return name not in ('alembic_version', claim_versions.table.name)
 
 
-class ControlModelsTest(_SyncedModels, testtools.TestCase):
+class ControlModels(SyncedModels):
     history = migrate.CONTROL
 
     def get_metadata(self):
         return models.Base.metadata
 
 
-class ClaimsModelsTest(_SyncedModels, testtools.TestCase):
+class ControlModelsTest(ControlModels, testtools.TestCase):
+    def new_engine(self):
+        return new_engine(self)
+
+
+class ClaimsModelsTest(SyncedModels, testtools.TestCase):
     history = migrate.CLAIMS
+
+    def new_engine(self):
+        return new_engine(self)
 
     def get_metadata(self):
         return claim_models.LocalBase.metadata

@@ -12,7 +12,9 @@ from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
+from kronos_nova.engine.worth import Price
 from kronos_nova.objects import metrics
+from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
 from kronos_nova.policies import loader
@@ -26,7 +28,8 @@ policies:
 """
 RULES = cycle.Rules(
     automation={'*': 'auto'}, cooldown=60, instance_cooldown=100, instance_cooldown_factor=2,
-    instance_cooldown_max=1000, return_window=0, stale_plan_age=600, stagger=0)
+    instance_cooldown_max=1000, return_window=0, experience_window=600,
+    stale_plan_age=600, stagger=0)
 OPTIONS = options.EngineOptions(
     aggregates=('gpu',), include_unassigned_hosts=False, spread_planner='greedy')
 
@@ -104,6 +107,22 @@ class CycleTest(testtools.TestCase):
         self.run_cycle()
         [left] = self.cooldowns.cooling(memory.INSTANCE, self.clock()).values()
         self.assertEqual(200, left)
+
+    def test_moves_that_failed_make_the_next_ones_dearer(self):
+        self.run_cycle()
+        [move] = self.journal.dispatch(moves.Caps(total=1, per_source=1, per_destination=1),
+                                       self.clock)
+        move = self.journal.claim(move.uuid, self.clock())
+        self.journal.advance(move, moves.FAILED, self.clock(), finished_at=self.clock())
+        self.journal.settle(move.uuid, self.clock())
+        self.journal.close_plans(self.clock())
+        self.clock.go(200)
+        careful = dataclasses.replace(OPTIONS, price=Price(per_failure=0.5))
+        [report] = self.run_cycle(engine_options=careful).aggregates
+        self.assertEqual(plans.NO_MOVE, report.outcome)
+        self.clock.go(600)  # as long as moves are remembered
+        [report] = self.run_cycle(engine_options=careful).aggregates
+        self.assertEqual(plans.PLANNED, report.outcome)
 
     def test_the_level_of_an_aggregate_goes_before_that_of_all(self):
         self.run_cycle(rules=self.level())

@@ -1,6 +1,7 @@
 """Who plans what, and when: workers with locks of files and children that are real processes."""
 
 import datetime
+import os
 import pathlib
 
 import fixtures
@@ -39,8 +40,9 @@ class PlanningTest(testtools.TestCase):
 
     def worker(self, name):
         made = planning.Planning(
-            self.conf, locks.AggregateLocks(None, self.state_path, name), self.cycles,
-            journal.Journal(self.database, name), self.clock,
+            self.conf, planning.Ports(
+                locks=locks.AggregateLocks(None, self.state_path, name), cycles=self.cycles,
+                journal=journal.Journal(self.database, name), utcnow=self.clock),
             planning.Command('tests.unit.engine.sleeper', []))
         self.addCleanup(made.stop)
         return made
@@ -86,7 +88,7 @@ class PlanningTest(testtools.TestCase):
         one, two = self.worker('one'), self.worker('two')
         one.tick()
         # What the kernel does for a process that is killed.
-        one.locks.release_all()
+        one.ports.locks.release_all()
         self.clock.go(INTERVAL)
         two.tick()
         self.assertEqual({'a': 'two'}, self.begun())
@@ -101,6 +103,12 @@ class PlanningTest(testtools.TestCase):
         self.clock.go(INTERVAL)
         two.tick()
         self.assertEqual({'a': 'two'}, self.begun())
+
+    def test_a_child_lets_the_service_go_first(self):
+        worker = self.worker('one')
+        worker.tick()
+        self.assertEqual(min(os.nice(0) + planning.NICENESS, 19),
+                         os.getpriority(os.PRIO_PROCESS, worker.child.pid))
 
     def test_an_approved_plan_is_started_before_its_aggregate_is_due_again(self):
         operator = journal.Journal(self.database, 'operator')

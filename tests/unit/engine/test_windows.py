@@ -4,7 +4,9 @@ import datetime
 import zoneinfo
 
 import testtools
+from oslo_config import cfg
 
+from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.engine import windows
 
@@ -20,6 +22,16 @@ class WindowsTest(testtools.TestCase):
         for text, is_open in (('2026-11-21T21:59:59', False), ('2026-11-21T22:00:00', True),
                               ('2026-11-22T03:59:59', True), ('2026-11-22T04:00:00', False)):
             self.assertIs(is_open, found.is_open('gpu', at(text)), text)
+
+    def test_the_configuration_is_asked_as_it_is_by_then(self):
+        conf = cfg.ConfigOpts()
+        kronos_conf.register_opts(conf)
+        conf([], default_config_files=[])
+        noon = datetime.datetime(2026, 11, 18, 12)
+        self.assertTrue(windows.may_start(conf, 'gpu', noon))
+        conf.set_override('maintenance_window', ['*; 0 13 * * *; 60; Europe/Berlin'], 'kronos')
+        self.assertTrue(windows.may_start(conf, 'gpu', noon))
+        self.assertFalse(windows.may_start(conf, 'gpu', noon + datetime.timedelta(hours=1)))
 
     def test_an_aggregate_without_a_window_is_always_open(self):
         found = windows.parse(['gpu; 0 22 * * sat; 360'])

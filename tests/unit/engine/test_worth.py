@@ -5,7 +5,9 @@ import dataclasses
 import numpy as np
 import testtools
 
+from kronos_nova.cooldown.memory import PastTry
 from kronos_nova.engine.worth import Price
+from kronos_nova.engine.worth import prices
 from kronos_nova.engine.worth import worthwhile
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.greedy import Greedy
@@ -27,7 +29,7 @@ class WorthTest(testtools.TestCase):
     def plan(self, **price):
         before, after = State(self.problem), State(self.problem)
         steps = Greedy().plan(after, clouds.constraints(self.problem), Limits(budget=10))
-        kept = worthwhile(before, after, steps, Price(**price))
+        kept = worthwhile(before, after, steps, prices(self.problem, Price(**price), ()), 0.0)
         replayed = State(self.problem)
         for step in kept:
             replayed.move(step.vm, step.destination)
@@ -60,6 +62,50 @@ class WorthTest(testtools.TestCase):
             capacity_scores=np.full((2, 2), np.nan), capacity_thresholds=np.full(2, np.inf))
         before, after = State(problem), State(problem)
         steps = [clouds.step(after, vm, host) for vm, host in ((0, 1), (2, 0))]
-        kept = worthwhile(before, after, steps, Price(per_move=0.12))
+        kept = worthwhile(before, after, steps, prices(problem, Price(per_move=0.12), ()), 0.0)
         self.assertEqual([], kept)  # one move alone gains its price, but spoils policy b
         self.assertTrue(np.allclose(before.scores, after.scores))
+
+
+class ExperienceTest(testtools.TestCase):
+    """What a move costs is learnt from those before it; instances here have half a GiB."""
+
+    def setUp(self):
+        super().setUp()
+        self.problem = clouds.idle([0, 0, 1], hosts=3)
+
+    def prices(self, *tries, **price):
+        found = prices(self.problem, Price(**price), tries)
+        return lambda vm, source, destination: round(found.of(vm, source, destination), 6)
+
+    def test_nothing_is_known_and_nothing_is_added(self):
+        of = self.prices(per_move=0.1, per_minute=1.0, per_failure=1.0)
+        self.assertEqual(0.1, of(0, 0, 1))
+
+    def test_a_minute_is_what_this_instance_took_or_others_for_a_gib(self):
+        of = self.prices(past('v0', 'h0', 'h1', 120), past('v0', 'h1', 'h0', 240), per_minute=0.01)
+        self.assertEqual(0.03, of(0, 0, 2))
+        self.assertEqual(0.03, of(1, 0, 2))  # as many GiB, so three minutes too
+
+    def test_between_two_hosts_it_may_take_longer(self):
+        of = self.prices(past('v0', 'h0', 'h1', 180), past('v1', 'h0', 'h2', 60), per_minute=0.01)
+        self.assertEqual(0.02, of(2, 1, 2))
+        self.assertEqual(0.03, of(2, 0, 1))
+        self.assertEqual(0.02, of(2, 0, 2))  # faster than elsewhere is no bonus
+
+    def test_failures_count_for_the_instance_and_for_the_pair(self):
+        failed = past('v0', 'h0', 'h1', None, failed=True)
+        of = self.prices(failed, failed, per_failure=0.01)
+        self.assertEqual(0.04, of(0, 0, 1))
+        self.assertEqual(0.02, of(0, 0, 2))
+        self.assertEqual(0.02, of(1, 0, 1))
+        self.assertEqual(0.0, of(1, 1, 0))
+
+    def test_what_was_moved_elsewhere_is_no_matter(self):
+        of = self.prices(past('gone', 'h0', 'gone', None, failed=True), per_failure=0.01)
+        self.assertEqual(0.0, of(0, 0, 1))
+
+
+def past(instance, source, destination, seconds, failed=False):
+    return PastTry(instance_uuid=instance, source=source, destination=destination, memory_mb=512,
+                   seconds=seconds, failed=failed)

@@ -4,8 +4,10 @@ from concurrent import futures
 
 from kronos_nova.executor import dispatcher
 from kronos_nova.executor import executor
+from kronos_nova.executor import ports
 from kronos_nova.executor import runner
 from kronos_nova.executor import settlement
+from kronos_nova.objects import snapshot
 
 
 class InlinePool(futures.Executor):
@@ -26,11 +28,15 @@ class Worker:
         self.journal = journal
         self.is_heard = is_heard
         self.announced = []
-        self.settlement = settlement.Settlement(journal, cooldowns, options, utcnow)
-        self.runner = runner.Runner(journal, compute, self._announce, options, utcnow)
-        self.executor = executor.Executor(journal, self.runner, InlinePool(), options, utcnow)
-        self.dispatcher = dispatcher.Dispatcher(journal, self, self.settlement, cooldowns, options,
-                                                utcnow)
+        self.may_start = True
+        wired = ports.Ports(
+            journal=journal, cooldowns=cooldowns, utcnow=utcnow,
+            aggregates=('gpu', snapshot.UNASSIGNED),
+            may_start=lambda _aggregate, _now: self.may_start)
+        self.settlement = settlement.Settlement(wired, options)
+        self.runner = runner.Runner(wired, compute, self._announce, options)
+        self.executor = executor.Executor(wired, self.runner, InlinePool(), options)
+        self.dispatcher = dispatcher.Dispatcher(wired, self, self.settlement, options)
 
     def cast(self, move):
         if self.is_heard:

@@ -21,6 +21,8 @@ OPTIONS = options.Options(
     timeout_action=options.ABORT, max_retries=1, retry_interval=10, request_grace=30,
     message_grace=20, worker_timeout=60, stale_plan_age=600, cooldown=60, quarantine=3600)
 UP = snapshot.Service(state='up', status='enabled')
+SILENT = snapshot.Service(state='down', status='enabled')
+FORCED_DOWN = snapshot.Service(state='down', status='enabled', forced_down=True)
 DISABLED = snapshot.Service(state='up', status='disabled')
 
 
@@ -33,6 +35,7 @@ class RecordedNova:
         self.migrations = {}
         self.requests, self.aborts, self.forced = [], [], []
         self.silent = self.is_full = False
+        self.sets_free = True
         self.held, self.released = set(), []
 
     def instance(self, uuid):
@@ -58,6 +61,11 @@ class RecordedNova:
 
     def migration(self, move):
         return self.migrations.get(move.instance_uuid)
+
+    def set_free(self, move):
+        if self.sets_free:
+            self.puts('a')
+        return self.sets_free
 
     def abort(self, move):
         if self.silent:
@@ -130,7 +138,7 @@ class ExecutorTest(testtools.TestCase):
             'it is PAUSED, not ACTIVE': lambda: self.nova.puts('a', status='PAUSED'),
             'it is busy: rebuilding': lambda: self.nova.puts('a', task_state='rebuilding'),
             'destination b is not up and enabled': lambda: self.nova.services.update(b=DISABLED),
-            'source a is not up and enabled': lambda: self.nova.services.update(a=DISABLED),
+            'source a is not up and enabled': lambda: self.nova.services.update(a=FORCED_DOWN),
         }
         for reason, spoil in wrong.items():
             self.nova = self.worker.runner.compute = RecordedNova()
@@ -174,9 +182,38 @@ class ExecutorTest(testtools.TestCase):
     def test_a_migration_that_never_began_was_refused(self):
         self.plan()
         self.tick()
-        self.nova.says('error', was_started=False)
+        self.nova.says('error', was_started=False, fault='No valid host was found.')
         self.to_the_end()
         self.assertEqual('PreFlightError', self.move().error_type)
+        self.assertEqual('Instance vm1: Nova refused to begin: No valid host was found.',
+                         self.move().error)
+
+    def test_one_that_was_given_up_because_its_conductor_died_was_not(self):
+        self.plan()
+        self.tick()
+        self.nova.says('error', was_started=False)
+        self.to_the_end()
+        self.assertEqual('NovaClientError', self.move().error_type)
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def test_a_host_that_does_not_report_is_no_fault_of_the_instance(self):
+        for host in ('a', 'b'):
+            self.nova.services = {'a': UP, 'b': UP, host: SILENT}
+            self.plan()
+            self.assertEqual(moves.FAILED, self.to_the_end())
+            self.assertEqual(('NovaClientError', 1),
+                             (self.move().error_type, self.move().retry_count))
+            self.assertIn(f'nova-compute on {host} does not report', self.move().error)
+        self.assertEqual([], self.nova.requests)
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def test_a_migration_that_never_began_while_a_host_was_silent_was_not_refused(self):
+        self.plan()
+        self.tick()
+        self.nova.says('error', was_started=False, fault='Compute service is unavailable.')
+        self.nova.services['b'] = SILENT
+        self.assertEqual(moves.FAILED, self.to_the_end())
+        self.assertEqual('NovaClientError', self.move().error_type)
 
     def test_completed_is_not_believed_when_the_instance_stayed(self):
         self.plan()
@@ -214,6 +251,26 @@ class ExecutorTest(testtools.TestCase):
         self.assertEqual(moves.FAILED, self.to_the_end())
         self.assertEqual('NovaClientError', self.move().error_type)
         self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def test_a_request_that_nova_lost_half_way_is_made_again(self):
+        self.plan()
+        self.tick()
+        self.nova.puts('a', task_state='migrating')
+        self.assertEqual(moves.MIGRATING, self.tick(29))
+        self.assertEqual(moves.PLANNED, self.tick(10))
+        self.assertEqual('NovaClientError', self.move().error_type)
+        self.tick(50)
+        self.assertEqual(2, len(self.nova.requests))
+
+    def test_one_that_somebody_may_still_act_on_is_not_and_ends_in_time(self):
+        self.plan()
+        self.tick()
+        self.nova.sets_free = False
+        self.nova.puts('a', task_state='migrating')
+        self.assertEqual(moves.MIGRATING, self.tick(129))
+        self.assertEqual(moves.FAILED, self.tick(10))
+        self.assertEqual('MigrationTimeout', self.move().error_type)
+        self.assertEqual(1, len(self.nova.requests))
 
     def test_an_operator_aborts(self):
         self.plan()
@@ -300,6 +357,31 @@ class ExecutorTest(testtools.TestCase):
         self.worker.is_heard = True
         self.assertEqual(moves.MIGRATING, self.tick(2))
         self.assertEqual(1, len(self.nova.requests))
+
+    def test_a_move_that_waits_does_not_start_outside_a_window(self):
+        self.plan()
+        self.worker.may_start = False
+        self.assertEqual(moves.PLANNED, self.tick(OPTIONS.stale_plan_age - 10))
+        self.worker.may_start = True
+        self.assertEqual(moves.MIGRATING, self.tick())
+
+    def test_nor_does_a_retry_and_what_waits_too_long_is_given_up(self):
+        self.plan()
+        self.tick()
+        self.worker.may_start = False
+        self.nova.says('error')
+        self.assertEqual(moves.PLANNED, self.tick())
+        self.assertEqual(moves.PLANNED, self.tick(OPTIONS.stale_plan_age - 10))
+        self.assertEqual(moves.ABANDONED, self.tick(10))
+        self.assertEqual(1, len(self.nova.requests))
+
+    def test_what_is_under_way_is_carried_on_when_the_window_closes(self):
+        self.plan()
+        self.tick()
+        self.worker.may_start = False
+        self.nova.says('completed')
+        self.nova.puts('b')
+        self.assertEqual(moves.COMPLETED, self.tick())
 
     def test_a_result_that_is_lost_is_taken_from_the_journal(self):
         self.plan()

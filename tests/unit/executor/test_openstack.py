@@ -1,6 +1,7 @@
 """The public-API way to Nova, over real HTTP."""
 
 import datetime
+import inspect
 import json
 import re
 
@@ -11,6 +12,7 @@ from keystoneauth1 import token_endpoint
 from openstack.config import cloud_region
 
 from kronos_nova import exception
+from kronos_nova.executor import compute
 from kronos_nova.executor.openstack import OpenStackComputeApi
 from kronos_nova.objects import move as moves
 from tests.unit import web
@@ -48,6 +50,12 @@ class OpenStackComputeApiTest(testtools.TestCase):
         status, body = next((answer for pattern, answer in self.answers.items()
                              if re.fullmatch(pattern, asked)), (404, None))
         web.say(status, json.dumps(body).encode(), Content_Type='application/json')(handler)
+
+    def test_it_has_all_of_the_port(self):
+        for name, wanted in inspect.getmembers(compute.ComputeApi, inspect.isfunction):
+            if not name.startswith('_'):
+                self.assertEqual(list(inspect.signature(wanted).parameters), list(
+                    inspect.signature(getattr(OpenStackComputeApi, name)).parameters))
 
     def test_an_instance_is_read(self):
         self.answers['GET /servers/vm1'] = 200, SERVER

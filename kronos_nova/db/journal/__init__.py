@@ -1,0 +1,17 @@
+"""The journal: every plan and move, written before anything outside changes."""
+
+from kronos_nova.db.journal import moves
+from kronos_nova.db.journal import plans
+from kronos_nova.db.journal import queue
+
+
+class Journal(plans.Plans, queue.Queue, moves.Moves):
+    """Plans and moves in the control database.
+
+    :param database: kronos_nova.db.engine.Database
+    :param worker: name of this process, written beside everything that it takes on
+    """
+
+    def __init__(self, database, worker):
+        self.database = database
+        self.worker = worker

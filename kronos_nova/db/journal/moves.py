@@ -1,0 +1,125 @@
+"""Single moves: their steps, their ends, their history."""
+
+import dataclasses
+
+import sqlalchemy as sa
+
+from kronos_nova import exception
+from kronos_nova.cooldown.memory import PastTry
+from kronos_nova.db import models
+from kronos_nova.db.journal import rows
+from kronos_nova.db.retry import retried
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+
+
+class Moves:
+    """The journal of moves under way and over."""
+
+    @retried
+    def knows(self, move_uuid):
+        """Whether there is such a move, whatever its state."""
+        with self.database.reader() as session:
+            return session.get(models.Move, move_uuid) is not None
+
+    @retried
+    def move(self, uuid):
+        """:raises MoveNotFound: no such move"""
+        with self.database.reader() as session:
+            row = session.get(models.Move, uuid)
+            if row is None:
+                raise exception.MoveNotFound(move=uuid)
+            return rows.move_record(row)
+
+    @retried
+    def moves(self, plan_uuid=None, states=None, limit=None):
+        """MoveRecords, the newest plan's first and then in their order."""
+        query = sa.select(models.Move).order_by(
+            models.Move.created_at.desc(), models.Move.plan_uuid, models.Move.ordinal)
+        if plan_uuid is not None:
+            query = query.where(models.Move.plan_uuid == plan_uuid)
+        if states is not None:
+            query = query.where(models.Move.state.in_(states))
+        with self.database.reader() as session:
+            return [rows.move_record(row) for row in session.scalars(query.limit(limit))]
+
+    @retried
+    def advance(self, move, new, now, detail='', **values):
+        """Bring a move of this worker to its next state, with what else is to be kept.
+
+        :param move: the MoveRecord as the worker knows it
+        :returns: the MoveRecord as it is now
+        :raises IllegalTransition: the move cannot go there from where it is
+        :raises MoveLost: another worker owns it now, or it is in another state already
+        """
+        if new != move.state and not moves.is_legal(move.state, new):
+            raise exception.IllegalTransition(move=move.uuid, old=move.state, new=new)
+        with self.database.writer() as session:
+            kept = session.execute(sa.update(models.Move).where(
+                models.Move.uuid == move.uuid, models.Move.owner == self.worker,
+                models.Move.state == move.state).values(state=new, **values))
+            if not kept.rowcount:
+                row = session.get(models.Move, move.uuid)
+                raise exception.MoveLost(move=move.uuid, owner=row.owner, state=row.state)
+            if new != move.state:
+                rows.note(session, [move.uuid], (move.state, new), now, self.worker, detail)
+        return dataclasses.replace(move, state=new, **values)
+
+    @retried
+    def settle(self, uuid, now):
+        """Note that what follows from the end of a move was done."""
+        with self.database.writer() as session:
+            session.execute(sa.update(models.Move).where(
+                models.Move.uuid == uuid, models.Move.state.in_(moves.TERMINAL),
+                models.Move.settled_at.is_(None)).values(settled_at=now))
+
+    @retried
+    def unsettled(self, finished_before):
+        """MoveRecords of running plans that ended before then and from which nothing has followed
+        yet."""
+        query = rows.moves_in(moves.TERMINAL).join(
+            models.Plan, models.Plan.uuid == models.Move.plan_uuid,
+        ).where(models.Plan.state == plans.EXECUTING, models.Move.settled_at.is_(None),
+                models.Move.finished_at < finished_before)
+        with self.database.reader() as session:
+            return [rows.move_record(row) for row in session.scalars(query)]
+
+    @retried
+    def durations(self, limit=500):
+        """[(memory in MiB, seconds)] of the newest moves that completed, from request to end."""
+        query = sa.select(models.Move.memory_mb, models.Move.requested_at,
+                          models.Move.finished_at).where(
+            models.Move.state == moves.COMPLETED, models.Move.requested_at.is_not(None),
+            models.Move.memory_mb > 0).order_by(models.Move.finished_at.desc()).limit(limit)
+        with self.database.reader() as session:
+            return [(memory_mb, (end - begin).total_seconds())
+                    for memory_mb, begin, end in session.execute(query)]
+
+    @retried
+    def tries(self, since):
+        """PastTries of the moves that completed or failed since then, the oldest first."""
+        ended = models.Move
+        query = sa.select(
+            ended.instance_uuid, ended.source, ended.destination, ended.memory_mb, ended.state,
+            ended.requested_at, ended.finished_at,
+        ).where(ended.state.in_((moves.COMPLETED, moves.FAILED)), ended.finished_at >= since,
+                ).order_by(ended.finished_at, ended.uuid)
+        with self.database.reader() as session:
+            return [_past_try(row) for row in session.execute(query)]
+
+    @retried
+    def events(self, move_uuid):
+        """[(time, old state, new state, worker, detail)] of a move, the oldest first."""
+        query = sa.select(models.MoveEvent).where(
+            models.MoveEvent.move_uuid == move_uuid).order_by(models.MoveEvent.id)
+        with self.database.reader() as session:
+            return [(e.at, e.old_state, e.new_state, e.worker, e.detail)
+                    for e in session.scalars(query)]
+
+
+def _past_try(row):
+    is_timed = row.state == moves.COMPLETED and row.requested_at is not None
+    return PastTry(
+        instance_uuid=row.instance_uuid, source=row.source, destination=row.destination,
+        memory_mb=row.memory_mb, failed=row.state == moves.FAILED,
+        seconds=(row.finished_at - row.requested_at).total_seconds() if is_timed else None)

@@ -1,0 +1,201 @@
+"""Moves that wait, and who takes them on."""
+
+import json
+
+import sqlalchemy as sa
+
+from kronos_nova import exception
+from kronos_nova.db import models
+from kronos_nova.db import room
+from kronos_nova.db.journal import rows
+from kronos_nova.db.retry import retried
+from kronos_nova.db.retry import retried_as_update
+from kronos_nova.objects import move as moves
+
+DISPATCH = 'dispatch'
+SCAN_LIMIT = 1000
+NOTHING = json.dumps([])
+
+
+class Queue:
+    """The journal of moves that are to be done, and of the workers that do them."""
+
+    @retried
+    def dispatch(self, caps, utcnow, aggregates=None):
+        """Let planned moves go whose time has come, as many as the caps leave room for.
+
+        Two dispatchers never let the same move go, nor do they together pass a cap: both go through
+        one gate. A move that was let go counts, whether or not anybody has taken it on.
+
+        :param utcnow: asked for the time when it is known what is under way: by an earlier one a
+            move would seem to have gone before another made room for it
+        :param aggregates: only moves of these, or of any when None
+        :returns: MoveRecords, now DISPATCHED and nobody's
+        """
+        with rows.through_gate(self.database, DISPATCH) as session:
+            space = room.Room(caps, session.execute(_columns_of(moves.IN_FLIGHT)))
+            if space.is_full:
+                return []
+            now, going = utcnow(), []
+            for waiting in session.execute(_ready(now, aggregates)).all():
+                if space.is_full:
+                    break
+                if not _waits_for_another(session, waiting) and space.enter(waiting):
+                    going.append(waiting.uuid)
+            return self._let_go(session, going, now) if going else []
+
+    def _let_go(self, session, uuids, now):
+        these = models.Move.uuid.in_(uuids)
+        session.execute(sa.update(models.Move).where(these).values(
+            state=moves.DISPATCHED, dispatched_at=now))
+        rows.note(session, uuids, (moves.PLANNED, moves.DISPATCHED), now, self.worker)
+        found = {row.uuid: row for row in session.scalars(sa.select(models.Move).where(these))}
+        return [rows.move_record(found[uuid]) for uuid in uuids]
+
+    @retried_as_update
+    def claim(self, uuid, now):
+        """Take on a dispatched move, if nobody has; counts as a sign of life.
+
+        :returns: the MoveRecord, now CHECKING, or None where somebody else has it or it is not to
+            be done
+        """
+        with self.database.writer() as session:
+            taken = session.execute(sa.update(models.Move).where(
+                models.Move.uuid == uuid, models.Move.state == moves.DISPATCHED,
+            ).values(owner=self.worker, state=moves.CHECKING))
+            if not taken.rowcount:
+                return None
+            self._beat(session, now)
+            rows.note(session, [uuid], (moves.DISPATCHED, moves.CHECKING), now, self.worker)
+            return rows.move_record(session.get(models.Move, uuid))
+
+    @retried
+    def take_back(self, now, dispatched_before):
+        """Plan again what was dispatched before then and nobody has taken on: its message is lost.
+
+        :returns: MoveRecords, now PLANNED
+        """
+        with rows.through_gate(self.database, DISPATCH) as session:
+            lost = session.scalars(rows.moves_in((moves.DISPATCHED,)).where(
+                models.Move.dispatched_at < dispatched_before)).all()
+            return [rows.move_record(row) for row in lost if rows.transit(
+                session, row, moves.PLANNED, now, self.worker, 'nobody took it on')]
+
+    @retried
+    def abandon(self, now, stale_before):
+        """Give up planned moves that may not start any more.
+
+        Those are: planned before ``stale_before``, asked to abort, or depending on a move that did
+        not succeed.
+
+        :returns: MoveRecords, now ABANDONED
+        """
+        with rows.through_gate(self.database, DISPATCH) as session:
+            given_up = []
+            for row in session.scalars(rows.moves_in((moves.PLANNED,)).where(sa.or_(
+                    models.Move.abort_requested, models.Move.created_at < stale_before,
+                    models.Move.depends_on != NOTHING))).all():
+                why = _why_not_any_more(session, row, stale_before)
+                if why and rows.transit(session, row, moves.ABANDONED, now, self.worker, why,
+                                        finished_at=now, settled_at=now):
+                    given_up.append(row)
+            return [rows.move_record(row) for row in given_up]
+
+    @retried
+    def request_abort(self, uuid):
+        """Ask whoever has a move to end it.
+
+        :raises MoveNotFound: no such move, or it has ended
+        """
+        with self.database.writer() as session:
+            done = session.execute(sa.update(models.Move).where(
+                models.Move.uuid == uuid, models.Move.state.not_in(moves.TERMINAL),
+            ).values(abort_requested=True))
+            if not done.rowcount:
+                raise exception.MoveNotFound(move=uuid)
+
+    @retried
+    def mine(self):
+        """MoveRecords that this worker has under way, in the order in which they were due."""
+        query = rows.moves_in(moves.IN_FLIGHT).where(models.Move.owner == self.worker).order_by(
+            models.Move.not_before, models.Move.ordinal)
+        with self.database.reader() as session:
+            return [rows.move_record(row) for row in session.scalars(query)]
+
+    @retried_as_update
+    def heartbeat(self, now):
+        """Say that this worker lives."""
+        with self.database.writer() as session:
+            self._beat(session, now)
+
+    def _beat(self, session, now):
+        known = session.execute(sa.update(models.Worker).where(
+            models.Worker.name == self.worker).values(heartbeat_at=now))
+        if not known.rowcount:
+            session.execute(sa.insert(models.Worker).values(name=self.worker, heartbeat_at=now))
+
+    @retried
+    def adopt(self, now, dead_before, aggregates=None):
+        """Take over what workers that were last heard of before ``dead_before`` had under way.
+
+        :param aggregates: only moves of these, or of any when None
+        :returns: the MoveRecords, now owned by this worker, in the states they were left in
+        """
+        with rows.through_gate(self.database, DISPATCH) as session:
+            alive = sa.select(models.Worker.name).where(models.Worker.heartbeat_at >= dead_before)
+            query = rows.moves_in(moves.IN_FLIGHT).where(
+                models.Move.owner.not_in(alive), models.Move.owner != self.worker)
+            adopted = [row for row in session.scalars(rows.of_aggregates(query, aggregates)).all()
+                       if rows.transit(session, row, row.state, now, self.worker,
+                                       f'adopted from {row.owner}', owner=self.worker)]
+            session.execute(sa.delete(models.Worker).where(
+                models.Worker.heartbeat_at < dead_before))
+            return [rows.move_record(row) for row in adopted]
+
+    @retried
+    def retire(self, now):
+        """Leave: what this worker had not begun goes back, what it has under way is up for
+        adoption at once."""
+        with rows.through_gate(self.database, DISPATCH) as session:
+            for row in session.scalars(rows.moves_in((moves.CHECKING,)).where(
+                    models.Move.owner == self.worker)).all():
+                rows.transit(session, row, moves.PLANNED, now, self.worker, 'its worker ends',
+                             owner=None)
+            session.execute(sa.delete(models.Worker).where(models.Worker.name == self.worker))
+
+
+def _columns_of(states):
+    """What is needed to weigh moves against the caps: cheaper than whole rows by far."""
+    return sa.select(
+        models.Move.uuid, models.Move.plan_uuid, models.Move.instance_uuid, models.Move.source,
+        models.Move.destination, models.Move.depends_on).where(models.Move.state.in_(states))
+
+
+def _ready(now, aggregates):
+    query = _columns_of((moves.PLANNED,)).where(models.Move.not_before <= now).order_by(
+        models.Move.not_before, models.Move.ordinal)
+    return rows.of_aggregates(query, aggregates).limit(SCAN_LIMIT)
+
+
+def _before(session, row):
+    """{ordinal: state} of the moves that ``row`` depends on."""
+    ordinals = json.loads(row.depends_on)
+    if not ordinals:
+        return {}
+    return dict(session.execute(sa.select(models.Move.ordinal, models.Move.state).where(
+        models.Move.plan_uuid == row.plan_uuid, models.Move.ordinal.in_(ordinals))).all())
+
+
+def _waits_for_another(session, row):
+    return any(state != moves.COMPLETED for state in _before(session, row).values())
+
+
+def _why_not_any_more(session, row, stale_before):
+    if row.abort_requested:
+        return 'aborted by an operator'
+    if row.created_at < stale_before:
+        return 'too old: the load it was planned for is no longer the load there is'
+    for ordinal, state in sorted(_before(session, row).items()):
+        if state in (moves.FAILED, moves.ABANDONED):
+            return f'depends on move {ordinal}, which is {state}'
+    return None

@@ -1,0 +1,66 @@
+"""Rows of moves: found, brought to another state, noted, and given out as records."""
+
+import contextlib
+import dataclasses
+import json
+
+import sqlalchemy as sa
+
+from kronos_nova import exception
+from kronos_nova.db import models
+from kronos_nova.objects import move as moves
+
+
+@contextlib.contextmanager
+def through_gate(database, name):
+    """A session that writes, and while it does, nobody else that comes through the same gate."""
+    with database.writer() as session:
+        session.execute(sa.update(models.Gate).where(
+            models.Gate.name == name).values(passed=models.Gate.passed + 1))
+        yield session
+
+
+def moves_in(states):
+    return sa.select(models.Move).where(models.Move.state.in_(states))
+
+
+def of_aggregates(query, aggregates):
+    """:param aggregates: their names, or None for any"""
+    return query if aggregates is None else query.where(models.Move.aggregate.in_(aggregates))
+
+
+def transit(session, row, new, now, worker, detail='', **values):
+    """Bring a move to another state, or keep it in its own, with what else changes.
+
+    :returns: False where it is not any more as ``row`` was read, and nothing was done
+    :raises IllegalTransition: the move cannot go there from where it is
+    """
+    old = row.state
+    if new != old and not moves.is_legal(old, new):
+        raise exception.IllegalTransition(move=row.uuid, old=old, new=new)
+    changed = session.execute(sa.update(models.Move).where(
+        models.Move.uuid == row.uuid, models.Move.state == old,
+        models.Move.owner == row.owner).values(state=new, **values))
+    if changed.rowcount:
+        note(session, [row.uuid], (old, new), now, worker, detail)
+    return bool(changed.rowcount)
+
+
+def note(session, uuids, step, now, worker, detail=''):
+    """Write down a step of some moves.
+
+    :param step: (old state, new state)
+    """
+    old, new = step
+    session.execute(sa.insert(models.MoveEvent), [
+        {'move_uuid': uuid, 'at': now, 'old_state': old, 'new_state': new, 'worker': worker,
+         'detail': detail} for uuid in uuids])
+
+
+def record(cls, row, **changed):
+    values = {field.name: getattr(row, field.name) for field in dataclasses.fields(cls)}
+    return cls(**{**values, **changed})
+
+
+def move_record(row):
+    return record(moves.MoveRecord, row, depends_on=tuple(json.loads(row.depends_on)))

@@ -1,0 +1,17 @@
+"""Names of processes, under which they own what they are at."""
+
+import functools
+import os
+
+from oslo_utils import uuidutils
+
+
+def name(host):
+    """Of this process on its host; no later process has the same."""
+    return _name(host, os.getpid())
+
+
+@functools.cache
+def _name(host, pid):
+    # In a container the pid comes again after a restart.
+    return f'{host}:{pid}:{uuidutils.generate_uuid()[:8]}'
