@@ -43,17 +43,17 @@ class CentralTable:
     def __init__(self, database):
         migrate.check(database.engine, migrate.CONTROL)
         self._database = database
-        self._table = claim_models.CentralClaim.__table__
+        self._table = table.ClaimTable(claim_models.CentralClaim)
 
     def load(self, host):
         """Rows as dicts."""
         with self._database.reader() as session:
-            return table.load_messages(session.connection(), self._table, host)
+            return self._table.load_messages(session.connection(), host)
 
     def write(self, host, put, drop):
         """:returns: the ids of ``put``, in its order"""
         claims = [table.from_message({'id': None, **row}) for row in put]
         with self._database.writer() as session:
-            ids = table.write(session.connection(), self._table, host, claims,
-                              [tuple(key) for key in drop])
+            ids = self._table.write(session.connection(), host, claims,
+                                    [tuple(key) for key in drop])
         return [ids[claim.key] for claim in claims]

@@ -1,7 +1,5 @@
 """What is kept, for those who look from outside of nova-compute."""
 
-import sqlalchemy as sa
-
 from kronos_nova import exception
 from kronos_nova.claims import table
 from kronos_nova.db import claim_models
@@ -21,12 +19,12 @@ class Kept:
     def __init__(self, engine, history):
         migrate.check(engine, history)
         self._database = db_engine.Database(engine)
-        self._table = MODELS[history].__table__
+        self._table = table.ClaimTable(MODELS[history])
 
     def all(self):
         """``[Claim, ...]``, by id."""
         with self._database.reader() as session:
-            return table.load_all(session.connection(), self._table)
+            return self._table.load_all(session.connection())
 
     def get(self, claim_id):
         """:raises ClaimError: there is none"""
@@ -37,5 +35,4 @@ class Kept:
 
     def remove(self, claims):
         with self._database.writer() as session:
-            session.execute(sa.delete(self._table).where(
-                self._table.c.id.in_([claim.id for claim in claims])))
+            self._table.remove(session.connection(), claims)

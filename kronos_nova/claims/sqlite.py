@@ -44,7 +44,7 @@ class SqliteStore:
     def __init__(self, conf, host, call=None):
         self.path = db_engine.state_file(conf, conf.kronos_claims.claim_db)
         self.host = host
-        self._table = claim_models.LocalClaim.__table__
+        self._table = table.ClaimTable(claim_models.LocalClaim)
         self._connection = None
 
     def open(self):
@@ -86,11 +86,11 @@ class SqliteStore:
 
     def load(self):
         with self._transaction() as connection:
-            return table.load(connection, self._table, self.host)
+            return self._table.load(connection, self.host)
 
     def write(self, put, drop):
         with self._transaction() as connection:
-            return table.write(connection, self._table, self.host, put, drop)
+            return self._table.write(connection, self.host, put, drop)
 
     def close(self):
         if self._connection is not None:

@@ -9,52 +9,71 @@ import sqlalchemy as sa
 from kronos_nova.objects.claim import Amount
 from kronos_nova.objects.claim import Claim
 
+_KEY = ('host', 'node', 'instance_uuid', 'resize_target')
 
-def load(connection, table, host):
-    """The claims of ``host``, by id.
 
-    :param table: the Table of a class of kronos_nova.db.claim_models
+class ClaimTable:
+    """The statements on one table of claims.
+
+    They are made once: SQLAlchemy takes longer to put one together than SQLite to execute it.
+
+    :param model: a class of kronos_nova.db.claim_models
     """
-    return [to_claim(row) for row in _rows(connection, table, host)]
+
+    def __init__(self, model):
+        table = model.__table__
+        # A column's own name would be taken for a value to set.
+        is_key = sa.and_(*(table.c[name] == sa.bindparam(f'key_{name}') for name in _KEY))
+        self._all = sa.select(table).order_by(table.c.id)
+        self._of_host = self._all.where(table.c.host == sa.bindparam('key_host'))
+        self._find = sa.select(table.c.id).where(is_key)
+        self._insert = table.insert()
+        self._update = table.update().where(is_key)
+        self._delete = table.delete().where(is_key)
+        self._delete_ids = table.delete().where(table.c.id == sa.bindparam('key_id'))
+
+    def load(self, connection, host):
+        """The claims of ``host``, by id."""
+        return [to_claim(row) for row in self._rows(connection, host)]
+
+    def load_all(self, connection):
+        """The claims of every host, by id."""
+        return [to_claim(row) for row in connection.execute(self._all)]
+
+    def load_messages(self, connection, host):
+        """As :meth:`load`, as dicts of plain values; :func:`from_message` takes them."""
+        return [dict(row._mapping) for row in self._rows(connection, host)]
+
+    def _rows(self, connection, host):
+        return connection.execute(self._of_host, {'key_host': host})
+
+    def write(self, connection, host, put, drop):
+        """Insert or overwrite ``put``, remove the keys ``drop``.
+
+        :returns: {key: id} of ``put``
+        """
+        if drop:
+            connection.execute(self._delete, [_key(host, key) for key in drop])
+        return {claim.key: self._put(connection, claim) for claim in put}
+
+    def _put(self, connection, claim):
+        row, key = to_row(claim), _key(claim.host, claim.key)
+        found = connection.scalar(self._find, key)
+        if found is None:
+            return connection.execute(self._insert, row).inserted_primary_key[0]
+        connection.execute(self._update, {**row, **key})
+        return found
+
+    def remove(self, connection, claims):
+        """Remove claims by their ids."""
+        if claims:
+            connection.execute(self._delete_ids, [{'key_id': claim.id} for claim in claims])
 
 
-def load_all(connection, table):
-    """The claims of every host, by id."""
-    return [to_claim(row) for row in connection.execute(sa.select(table).order_by(table.c.id))]
-
-
-def load_messages(connection, table, host):
-    """The same as dicts of plain values; :func:`from_message` takes them."""
-    return [dict(row._mapping) for row in _rows(connection, table, host)]
-
-
-def _rows(connection, table, host):
-    return connection.execute(sa.select(table).where(table.c.host == host).order_by(table.c.id))
-
-
-def write(connection, table, host, put, drop):
-    """Insert or overwrite ``put``, remove the keys ``drop``.
-
-    :returns: {key: id} of ``put``
-    """
-    for key in drop:
-        connection.execute(table.delete().where(*_is(table, host, key)))
-    return {claim.key: _put(connection, table, claim) for claim in put}
-
-
-def _put(connection, table, claim):
-    here = _is(table, claim.host, claim.key)
-    found = connection.scalar(sa.select(table.c.id).where(*here))
-    if found is None:
-        return connection.execute(table.insert().values(to_row(claim))).inserted_primary_key[0]
-    connection.execute(table.update().where(*here).values(to_row(claim)))
-    return found
-
-
-def _is(table, host, key):
+def _key(host, key):
     node, instance_uuid, resize_target = key
-    return (table.c.host == host, table.c.node == node, table.c.instance_uuid == instance_uuid,
-            table.c.resize_target == int(resize_target))
+    return {'key_host': host, 'key_node': node, 'key_instance_uuid': instance_uuid,
+            'key_resize_target': int(resize_target)}
 
 
 def to_row(claim):

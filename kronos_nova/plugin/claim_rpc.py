@@ -32,22 +32,24 @@ class ClaimsEndpoint:
     """At nova-compute. The answers are plain values; every method may be repeated.
 
     1.0: prepare, confirm, abort
+
+    :param claims: kronos_nova.plugin.two_phase.TwoPhaseClaims
     """
 
     target = messaging.Target(namespace=NAMESPACE, version=VERSION)
 
-    def __init__(self, tracker):
-        self.tracker = tracker
+    def __init__(self, claims):
+        self._claims = claims
 
     @messaging.expected_exceptions(nova_exc.ComputeResourcesUnavailable)
     def prepare(self, context, instance, migration=None, node=None):
-        return self.tracker.prepare_claim(context, instance, migration, node).id
+        return self._claims.prepare(context, instance, migration, node)
 
     def confirm(self, context, claim_id):
-        return self.tracker.confirm_claim(context, claim_id)
+        return self._claims.confirm(context, claim_id)
 
     def abort(self, context, claim_id):
-        return self.tracker.abort_claim(context, claim_id)
+        return self._claims.abort(context, claim_id)
 
 
 class ClaimsClient:

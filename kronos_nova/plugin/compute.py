@@ -12,6 +12,7 @@ from kronos_nova.claims import base as stores
 from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import resource_tracker
 from kronos_nova.plugin import reverts
+from kronos_nova.plugin import two_phase
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ class KronosComputeManager(reverts.RevertsAtomically, manager.ComputeManager):
             LOG.error('Claims are not kept and this nova-compute goes on as plain Nova: %s', error)
             return
         self.rt = tracker
-        self.additional_endpoints.append(claim_rpc.ClaimsEndpoint(tracker))
+        self.additional_endpoints.append(claim_rpc.ClaimsEndpoint(two_phase.TwoPhaseClaims(tracker)))
         if CONF.kronos_claims.metrics_port:
             _serve_metrics(CONF.kronos_claims.metrics_address, CONF.kronos_claims.metrics_port)
 

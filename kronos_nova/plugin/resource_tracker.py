@@ -5,17 +5,13 @@ dropped. The overrides here let it count, look at what it counted, and write tha
 run under Nova's own lock, as does everything else here that touches the books.
 """
 
-import dataclasses
 import datetime
 
 from nova import exception as nova_exc
 from nova import objects
 from nova import utils
-from nova.compute import claims as nova_claims
 from nova.compute import resource_tracker
 from nova.compute import vm_states
-from nova.objects import fields
-from nova.pci import request as pci_request
 from oslo_log import log as logging
 from oslo_utils import excutils
 
@@ -23,7 +19,6 @@ from kronos_nova.claims import book as books
 from kronos_nova.claims import ledger as ledgers
 from kronos_nova.objects.claim import CLAIMED
 from kronos_nova.objects.claim import PREPARED
-from kronos_nova.objects.claim import Claim
 from kronos_nova.plugin import claim_usage
 
 LOG = logging.getLogger(__name__)
@@ -209,13 +204,25 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                 context, self.host, nodename)
             for claim in expired:
                 if not self._stays(context, claim, migrations):
-                    self._release(context, claim)
+                    self.release(context, claim)
 
-    def _release(self, context, claim):
+    def hold(self, context, claim):
+        """Count a claim that Nova does not know of. The caller holds the lock, here and below."""
+        self.ledger.book(claim.node).keep(claim)
+        self._count(claim.amount, claim.node)
+        self.ledger.save(claim.node, claim.instance_uuid)
+        self._update(context.elevated(), self.compute_nodes[claim.node])
+
+    def release(self, context, claim):
         del self.ledger.book(claim.node).kept[claim.key]
         self._count(claim.amount, claim.node, sign=-1)
         self.ledger.save(claim.node, claim.instance_uuid)
         self._update(context.elevated(), self.compute_nodes[claim.node])
+
+    def amount_for(self, instance):
+        """The Amount that Nova will count for an instance, without NUMA cells and devices."""
+        usage = self._get_usage_dict(instance.flavor, instance, numa_topology=None)
+        return claim_usage.to_amount(usage, ())
 
     # The start
 
@@ -263,90 +270,6 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._settle(book, [claim for claim in rows if not _is_home(claim)])
         self.stats[nodename]['num_instances'] = len(homes)
         self.compute_nodes[nodename].running_vms = len(homes)
-
-    # Claims in two phases
-
-    @synchronized
-    def prepare_claim(self, context, instance, migration=None, nodename=None):
-        """Hold room for an instance that is going to move here.
-
-        Repeating it is harmless. CPU, memory and disk count from now on; NUMA cells and PCI devices
-        are only tried, since Nova's scheduler has still to find them free for this same instance.
-
-        :param migration: Migration, or None while there is no record of it
-        :param nodename: needed where the host has several nodes and there is no migration
-        :returns: the Claim; its id identifies it on this host
-        :raises ComputeResourcesUnavailable: it does not fit, or there is no such node
-        """
-        nodename = self._destination(instance, migration, nodename)
-        book = self.ledger.book(nodename)
-        held = book.claims(instance.uuid, self.ledger.clock())
-        if not held:
-            self._test_move(context, instance, migration, nodename)
-            amount = claim_usage.to_amount(
-                self._get_usage_dict(instance.flavor, instance, numa_topology=None), ())
-            book.keep(Claim(
-                host=self.host, node=nodename, instance_uuid=instance.uuid, amount=amount,
-                created_at=self.ledger.clock(), resize_target=True, state=PREPARED,
-                migration_uuid=migration.uuid if migration else None))
-            self._count(amount, nodename)
-        saved = self.ledger.save(nodename, instance.uuid)
-        if not held:
-            self._update(context.elevated(), self.compute_nodes[nodename])
-        return max(saved.values(), key=lambda claim: claim.resize_target)
-
-    def _destination(self, instance, migration, nodename):
-        if nodename is None and migration is not None and migration.dest_node:
-            nodename = migration.dest_node
-        if nodename is None and len(self.compute_nodes) == 1:
-            nodename = next(iter(self.compute_nodes))
-        if nodename is None or self.disabled(nodename):
-            raise nova_exc.ComputeResourcesUnavailable(
-                reason=f'no usable node {nodename} on host {self.host} for instance '
-                       f'{instance.uuid}')
-        return nodename
-
-    def _test_move(self, context, instance, migration, nodename):
-        """Nova's own tests of NUMA and PCI fit, which are done when the claim is made."""
-        migration = migration or objects.Migration(
-            migration_type=fields.MigrationType.LIVE_MIGRATION)
-        requests = pci_request.get_pci_requests_from_flavor(instance.flavor)
-        requests.instance_uuid = instance.uuid
-        for request in instance.pci_requests.requests if instance.pci_requests else ():
-            if request.source == objects.InstancePCIRequest.NEUTRON_PORT:
-                requests.requests.append(request)
-        nova_claims.MoveClaim(context, instance, nodename, instance.flavor, instance.image_meta,
-                              self, self.compute_nodes[nodename], requests, migration)
-
-    @synchronized
-    def confirm_claim(self, context, claim_id):
-        """The move was made: from now on the claim is like one that Nova made.
-
-        :returns: whether there was still something to do; repeating it is harmless
-        """
-        claim = self._prepared(claim_id)
-        if claim is not None:
-            self.ledger.book(claim.node).keep(dataclasses.replace(claim, state=CLAIMED))
-            self.ledger.save(claim.node, claim.instance_uuid)
-        return claim is not None
-
-    @synchronized
-    def abort_claim(self, context, claim_id):
-        """The move will not be made: give the room back, unless Nova itself holds it by now.
-
-        :returns: whether there was still something to give back; repeating it is harmless
-        """
-        claim = self._prepared(claim_id)
-        if claim is not None:
-            self._release(context, claim)
-        return claim is not None
-
-    def _prepared(self, claim_id):
-        for nodename in self.compute_nodes:
-            for claim in self.ledger.book(nodename).kept.values():
-                if claim.state == PREPARED and claim.id == claim_id:
-                    return claim
-        return None
 
 
 def _is_home(claim):

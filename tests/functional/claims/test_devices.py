@@ -1,8 +1,9 @@
-"""PCI devices in claims."""
+"""PCI devices and NUMA cells in claims."""
 
 import json
 import sqlite3
 
+from nova import objects
 from nova.virt import fake
 from oslo_serialization import jsonutils
 
@@ -68,3 +69,47 @@ class DevicesTest(base.ClaimsTestCase):
         self.assertEqual(self.held(), sides[1])
         self._delete_server(server)
         self.assertEqual({}, self.devices())
+
+
+def with_cells(driver, nodename):
+    resources = super(fake.MediumFakeDriver, driver).get_available_resource(nodename)
+    cells = [objects.NUMACell(
+        id=number, cpuset={2 * number, 2 * number + 1}, pcpuset={2 * number, 2 * number + 1},
+        memory=4096, cpu_usage=0, memory_usage=0, pinned_cpus=set(), socket=number,
+        siblings=[{2 * number}, {2 * number + 1}],
+        mempages=[objects.NUMAPagesTopology(size_kb=4, total=1048576, used=0)])
+        for number in range(2)]
+    resources['numa_topology'] = objects.NUMATopology(cells=cells)._to_json()
+    return resources
+
+
+class CellsTest(base.ClaimsTestCase):
+    hosts = ('host1',)
+
+    def setUp(self):
+        self.useFixture(base.fixtures.MonkeyPatch(
+            'nova.virt.fake.MediumFakeDriver.get_available_resource', with_cells))
+        super().setUp()
+
+    def cells(self, tracker=None):
+        """[(vCPUs, MiB)] used of each NUMA cell of the host."""
+        node = (tracker or self.tracker('host1')).compute_nodes['host1']
+        topology = objects.NUMATopology.obj_from_db_obj(node.numa_topology)
+        return [(cell.cpu_usage, cell.memory_usage) for cell in topology.cells]
+
+    def test_what_is_used_of_each_cell_is_known_at_once_after_a_restart(self):
+        flavor = self._create_flavor(vcpu=2, memory_mb=1024, disk=1,
+                                     extra_spec={'hw:numa_nodes': '1'})
+        one, two = (self.boot('host1', flavor_id=flavor) for _ in range(2))
+        self.assertEqual([(2, 1024)] * 2, self.cells())
+
+        tracker, calls = self.reborn('host1')
+        self.assertNotIn('InstanceList.get_by_host_and_node', calls)
+        self.assertEqual([(2, 1024)] * 2, self.cells(tracker))
+
+        self.restart('host1')
+        self._delete_server(one)
+        self._delete_server(two)
+        self.assertEqual([(0, 0)] * 2, self.cells())
+        self.audit()
+        self.assertEqual([(0, 0)] * 2, self.cells())

@@ -81,6 +81,23 @@ class OperationsTest(base.ClaimsTestCase):
         self.assertHeld('host2', (server['id'], 0, *SMALL))
         self.assertSurvivesRestart()
 
+    def test_live_migration_that_the_destination_refuses(self):
+        server = self.boot('host1')
+        with mock.patch.object(fake.FakeDriver, 'pre_live_migration', autospec=True,
+                               side_effect=exception.MigrationPreCheckError(reason='no')):
+            self.migrate(server, 'host2')
+            self._wait_for_migration_status(server, ['error', 'failed'])
+            self.server_on(server, 'host1')
+        self.assertHeld('host1', (server['id'], 0, *SMALL))
+        self.assertHeld('host2')
+        self.assertSurvivesRestart()
+
+    def test_rebuild(self):
+        server = self.boot('host1')
+        self._rebuild_server(server, 'a2459075-d96c-40d5-893e-577ff92e721c')
+        self.assertHeld('host1', (server['id'], 0, *SMALL))
+        self.assertSurvivesRestart()
+
     def test_shelve_and_unshelve(self):
         server = self.boot('host1')
         self.flags(shelved_offload_time=-1)
@@ -137,6 +154,27 @@ class OperationsTest(base.ClaimsTestCase):
 
     def service_id(self, host):
         return self.api.get_services(host=host, binary='nova-compute')[0]['id']
+
+
+class AbortedTest(base.ClaimsTestCase):
+    compute_driver = 'fake.FakeLiveMigrateDriver'
+
+    def test_a_live_migration_that_is_aborted(self):
+        server = self.boot('host1')
+        self.migrate(server, 'host2')
+        migration = self._wait_for_migration_status(server, ['running'])
+        self.audit('host2')    # only then does Nova count it there
+        self.assertEqual([(server['id'], 1, *SMALL)], [row[:5] for row in self.rows('host2')])
+
+        self.api.delete_migration(server['id'], migration['id'])
+        self._wait_for_migration_status(server, ['cancelled'])
+        self.server_on(server, 'host1')
+        self.assertClaimsAreUsage()
+
+        self.audit('host2')    # only then does Nova take it back
+        self.assertEqual(([], (0, 0, 0)), (self.rows('host2'), self.usage('host2')))
+        self.assertEqual([(server['id'], 0, *SMALL)], [row[:5] for row in self.rows('host1')])
+        self.assertSurvivesRestart()
 
 
 class SameHostTest(base.ClaimsTestCase):

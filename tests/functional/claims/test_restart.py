@@ -149,12 +149,17 @@ class InFlightTest(base.ClaimsTestCase):
             (node.vcpus_used, node.memory_mb_used, node.local_gb_used), base.RESERVED,
             strict=True))
 
-    def during(self, method, host):
-        """Look at ``host`` once, each time the driver is asked for ``method``."""
+    def during(self, method, host, audited=False):
+        """Look at ``host`` once, each time the driver is asked for ``method``.
+
+        :param audited: look after an audit; before one Nova counts some things not at all
+        """
         self.seen = []
         real = getattr(fake.FakeDriver, method)
 
         def slow(driver, *args, **kwargs):
+            if audited:
+                self.audit(host)
             self.look(host)
             return real(driver, *args, **kwargs)
 
@@ -181,6 +186,23 @@ class InFlightTest(base.ClaimsTestCase):
         server = self.boot('host1')
         with self.during('migrate_disk_and_power_off', 'host1'):
             self._migrate_server(server)
+        self.assertAllTheSame()
+
+    def test_while_a_server_is_live_migrated(self):
+        for host in self.hosts:
+            server = self.boot('host1')
+            with self.during('live_migration', host, audited=True):
+                self.migrate(server, 'host2')
+                self._wait_for_migration_status(server, ['completed'])
+            self.assertAllTheSame()
+
+    def test_while_a_server_is_evacuated(self):
+        server = self.boot('host1')
+        self.computes['host1'].stop()
+        self.api.put_service_force_down(
+            self.api.get_services(host='host1', binary='nova-compute')[0]['id'], True)
+        with self.during('spawn', 'host2'):
+            self._evacuate_server(server, expected_host='host2', expected_migration_status='done')
         self.assertAllTheSame()
 
     def test_while_a_server_is_unshelved(self):

@@ -2,7 +2,6 @@
 
 import json
 
-import fixtures
 import testtools
 
 from kronos_nova import exception
@@ -11,12 +10,12 @@ from kronos_nova.claims import central
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from tests.unit.claims import contract
+from tests.unit.db import test_migrate
 
 
-class CentralContractTest(contract.StoreContract, testtools.TestCase):
+class CentralContract(contract.StoreContract):
     def stores(self):
-        directory = self.useFixture(fixtures.TempDir()).path
-        database = db_engine.Database(db_engine.create_engine(f'sqlite:///{directory}/a.sqlite'))
+        database = db_engine.Database(self.new_engine())
         migrate.sync(database.engine, migrate.CONTROL)
         conductor = central.CentralTable(database)
 
@@ -28,10 +27,14 @@ class CentralContractTest(contract.StoreContract, testtools.TestCase):
         return [base.load_store('central', None, host, call) for host in ('compute1', 'compute2')]
 
 
+class CentralContractTest(CentralContract, testtools.TestCase):
+    def new_engine(self):
+        return test_migrate.new_engine(self)
+
+
 class CentralTest(testtools.TestCase):
     def test_a_control_database_that_was_not_synced_is_refused(self):
-        directory = self.useFixture(fixtures.TempDir()).path
-        database = db_engine.Database(db_engine.create_engine(f'sqlite:///{directory}/a.sqlite'))
+        database = db_engine.Database(test_migrate.new_engine(self))
         self.assertRaises(exception.DatabaseVersionError, central.CentralTable, database)
 
     def test_outside_nova_compute_there_is_no_conductor_to_ask(self):

@@ -1,0 +1,103 @@
+"""Claims in two phases: room that is held for an instance before it moves here."""
+
+import dataclasses
+
+from nova import exception as nova_exc
+from nova import objects
+from nova.compute import claims as nova_claims
+from nova.objects import fields
+from nova.pci import request as pci_request
+
+from kronos_nova.objects.claim import CLAIMED
+from kronos_nova.objects.claim import PREPARED
+from kronos_nova.objects.claim import Claim
+from kronos_nova.plugin.resource_tracker import synchronized
+
+
+class TwoPhaseClaims:
+    """Every step may be repeated.
+
+    :param tracker: KronosResourceTracker of this host
+    """
+
+    def __init__(self, tracker):
+        self.tracker = tracker
+        self.ledger = tracker.ledger
+
+    @synchronized
+    def prepare(self, context, instance, migration=None, nodename=None):
+        """Hold room for an instance that is going to move here.
+
+        CPU, memory and disk count from now on; NUMA cells and PCI devices are only tried, since
+        Nova's scheduler has still to find them free for this same instance.
+
+        :param migration: Migration, or None while there is no record of it
+        :param nodename: needed where the host has several nodes and there is no migration
+        :returns: the id of the claim on this host
+        :raises ComputeResourcesUnavailable: it does not fit, or there is no such node
+        """
+        nodename = self._destination(instance, migration, nodename)
+        if not self.ledger.book(nodename).claims(instance.uuid):
+            self._test_move(context, instance, migration, nodename)
+            self.tracker.hold(context, Claim(
+                host=self.tracker.host, node=nodename, instance_uuid=instance.uuid,
+                amount=self.tracker.amount_for(instance), created_at=self.ledger.clock(),
+                resize_target=True, state=PREPARED,
+                migration_uuid=migration.uuid if migration else None))
+        saved = self.ledger.save(nodename, instance.uuid)
+        return max(saved.values(), key=lambda claim: claim.resize_target).id
+
+    def _destination(self, instance, migration, nodename):
+        nodes = self.tracker.compute_nodes
+        if nodename is None and migration is not None and migration.dest_node:
+            nodename = migration.dest_node
+        if nodename is None and len(nodes) == 1:
+            nodename = next(iter(nodes))
+        if nodename is None or self.tracker.disabled(nodename):
+            raise nova_exc.ComputeResourcesUnavailable(
+                reason=f'no usable node {nodename} on host {self.tracker.host} for instance '
+                       f'{instance.uuid}')
+        return nodename
+
+    def _test_move(self, context, instance, migration, nodename):
+        """Nova's own tests of NUMA and PCI fit, which are done when the claim is made."""
+        migration = migration or objects.Migration(
+            migration_type=fields.MigrationType.LIVE_MIGRATION)
+        requests = pci_request.get_pci_requests_from_flavor(instance.flavor)
+        requests.instance_uuid = instance.uuid
+        for request in instance.pci_requests.requests if instance.pci_requests else ():
+            if request.source == objects.InstancePCIRequest.NEUTRON_PORT:
+                requests.requests.append(request)
+        nova_claims.MoveClaim(
+            context, instance, nodename, instance.flavor, instance.image_meta, self.tracker,
+            self.tracker.compute_nodes[nodename], requests, migration)
+
+    @synchronized
+    def confirm(self, context, claim_id):
+        """The move was made: from now on the claim is like one that Nova made.
+
+        :returns: whether there was still something to do
+        """
+        claim = self._prepared(claim_id)
+        if claim is not None:
+            self.ledger.book(claim.node).keep(dataclasses.replace(claim, state=CLAIMED))
+            self.ledger.save(claim.node, claim.instance_uuid)
+        return claim is not None
+
+    @synchronized
+    def abort(self, context, claim_id):
+        """The move will not be made: give the room back, unless Nova itself holds it by now.
+
+        :returns: whether there was still something to give back
+        """
+        claim = self._prepared(claim_id)
+        if claim is not None:
+            self.tracker.release(context, claim)
+        return claim is not None
+
+    def _prepared(self, claim_id):
+        for nodename in self.tracker.compute_nodes:
+            for claim in self.ledger.book(nodename).kept.values():
+                if claim.state == PREPARED and claim.id == claim_id:
+                    return claim
+        return None

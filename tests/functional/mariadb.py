@@ -1,0 +1,27 @@
+"""Debian's MariaDB on a loopback port."""
+
+import pathlib
+
+import fixtures
+
+from tests.e2e.box import mariadb
+from tests.e2e.box import settings
+
+
+class MariaDB(fixtures.Fixture):
+    """A server of its own with an empty database ``kronos``. ``login`` is user, password, host and
+    port, as they stand in a URL."""
+
+    def _setUp(self):
+        root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self._server = mariadb.MariaDB(root, settings.Ports())
+        self._server.install()
+        self._server.start(60)
+        self.addCleanup(self._server.process.kill)
+        self.login = f'{mariadb.USER}:{mariadb.PASSWORD}@127.0.0.1:{self._server.port}'
+
+    def empty(self):
+        """The address of the database ``kronos`` for SQLAlchemy, after everything in it is gone."""
+        self._server.query(None, 'DROP DATABASE kronos')
+        self._server.query(None, 'CREATE DATABASE kronos')
+        return f'mysql+pymysql://{self.login}/kronos?charset=utf8mb4'
