@@ -2,12 +2,14 @@
 
     python -m tests.e2e.claims_kill --kills 100
 
-After every kill the file of claims must open, every instance that Nova counts on the host must have
-its claim once nova-compute is back, and no claim that belongs to nobody may be older than the
-expiry. Exits with 1 when something is wrong, and says what.
+After every kill the file of claims must open and still have those of the servers that Nova counts
+on the host; once nova-compute is back, every instance that Nova counts there must have its claim,
+and no claim that belongs to nobody may be older than the expiry. Exits with 1 when something is
+wrong, and says what.
 """
 
 import argparse
+import collections
 import contextlib
 import datetime
 import json
@@ -22,97 +24,127 @@ from tests.e2e import box
 from tests.e2e.box import client
 from tests.e2e.box import processes
 
-VICTIM = 'compute1'
+HOSTS = 3
 EXPIRY_SECONDS = 20
 CLEANING_SECONDS = 75    # the expiry is looked at every minute at the latest
 UPDATE_SECONDS = 5
+PAUSE_SECONDS = 3
+MIGRATION_SECONDS = 1
+SERVERS = 24
 
 
 class Killing:
-    """One box, one victim among its hosts, servers that come, move and go."""
+    """One box, all of whose hosts are killed in turns, and servers that come, move and go."""
 
     def __init__(self, cloud, seed):
         self.cloud = cloud
         self.random = random.Random(seed)
-        self.file = cloud.nova.computes[VICTIM].state_path / 'claim.sqlite'
         self.problems = []
-        self.servers = set()
+        self.kills = 0
+        self.moving = set()
         self.flavor = cloud.client.create_flavor('victim', vcpus=1, ram=512)
 
-    def rows(self):
+    def rows(self, host):
         """{instance uuid: time of the claim}; reads the file as anybody may."""
-        with sqlite3.connect(f'file:{self.file}?mode=ro', uri=True, timeout=5) as connection:
+        path = self.cloud.nova.computes[host].state_path / 'claim.sqlite'
+        with sqlite3.connect(f'file:{path}?mode=ro', uri=True, timeout=5) as connection:
             verdict = connection.execute('PRAGMA integrity_check').fetchone()[0]
             if verdict != 'ok':
-                self.problems.append(f'the file is damaged: {verdict}')
+                self.problems.append(f'the file of {host} is damaged: {verdict}')
             return {uuid: datetime.datetime.fromisoformat(made) for uuid, made in
                     connection.execute('SELECT instance_uuid, created_at FROM claims')}
 
-    def counted(self):
-        """Uuids of the instances that Nova says are on the victim."""
+    def counted(self, host):
+        """Uuids of the instances that Nova says are on a host."""
         return {server['id'] for server in self.cloud.client.servers()
-                if server['OS-EXT-SRV-ATTR:host'] == VICTIM and
-                server['status'] not in ('SHELVED_OFFLOADED', 'DELETED')}
+                if server['OS-EXT-SRV-ATTR:host'] == host and server['status'] != 'DELETED'}
 
     def round(self):
         self.stir()
-        time.sleep(self.random.uniform(0, 3))
-        victim = self.cloud.nova.computes[VICTIM]
+        hosts = sorted(self.cloud.nova.computes)
+        self.random.shuffle(hosts)
+        killed = {host: self.kill(host) for host in hosts}
+        for host, when in killed.items():
+            self.wait_up(host, when)
+        for host in hosts:
+            self.compare(host)
+
+    def kill(self, host):
+        """At any moment; :returns: when it was started again"""
+        before = set(self.rows(host))
+        time.sleep(self.random.uniform(0, PAUSE_SECONDS))
+        victim = self.cloud.nova.computes[host]
         victim.process.kill()
-        self.rows()
+        self.kills += 1
+        if lost := before & self.counted(host) - set(self.rows(host)):
+            self.problems.append(f'the kill lost the claims on {host} of {sorted(lost)}')
+        began = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
         victim.start()
-        self.wait_up()
-        self.compare()
+        return began
 
     def stir(self):
-        """Boots, moves to and from the victim, and deletions, none of them waited for."""
+        """Boots, moves and deletions, none of them waited for."""
         nova = self.cloud.client
-        alive = {server['id']: server for server in nova.servers()}
-        self.servers &= set(alive)
-        idle = [uuid for uuid in self.servers if alive[uuid]['OS-EXT-STS:task_state'] is None]
-        for uuid in [uuid for uuid in idle if alive[uuid]['status'] == 'ERROR'] + idle[8:]:
+        servers = nova.servers()
+        active = [server for server in servers
+                  if (server['status'], server['OS-EXT-STS:task_state']) == ('ACTIVE', None)]
+        self.random.shuffle(active)
+        for server in self.broken(servers) + active[SERVERS:]:
             with contextlib.suppress(exceptions.NotFound):
-                nova.delete(uuid)
-            self.servers.discard(uuid)
-        for _number in range(3):
-            self.servers.add(nova.create(self.cloud.image, flavor=self.flavor))
-        active = [uuid for uuid in idle if alive[uuid]['status'] == 'ACTIVE'
-                  and uuid in self.servers]
-        for uuid in active[:2]:
-            at_home = alive[uuid]['OS-EXT-SRV-ATTR:host'] == VICTIM
+                nova.delete(server['id'])
+        for server in active[:6]:
+            elsewhere = sorted({*self.cloud.nova.computes} - {server['OS-EXT-SRV-ATTR:host']})
             with contextlib.suppress(exceptions.ClientException):    # the host may look down
-                nova.live_migrate(uuid, 'compute2' if at_home else VICTIM)
+                nova.live_migrate(server['id'], self.random.choice(elsewhere))
+        for _number in range(6):
+            nova.create(self.cloud.image, flavor=self.flavor)
 
-    def wait_up(self):
-        """Until the victim has said that it is back, after this start."""
-        began = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+    def broken(self, servers):
+        """Servers in ERROR, and those whose move the last round's kills have left hanging."""
+        before, self.moving = self.moving, {
+            server['id'] for server in servers
+            if server['OS-EXT-STS:task_state'] == 'migrating'}
+        return [server for server in servers
+                if server['status'] == 'ERROR' or server['id'] in before & self.moving]
 
+    def wait_up(self, host, began):
+        """Until a host has said that it is back, after this start."""
         def is_back():
-            service = self.cloud.client.services()[VICTIM]
-            said = datetime.datetime.fromisoformat(service['updated_at'])
-            return service['state'] == 'up' and said >= began
-        processes.wait_for(is_back, 180, f'{VICTIM} does not come back', interval=1)
+            service = self.cloud.client.services()[host]
+            said = service['updated_at']    # None until it has reported once
+            return (service['state'] == 'up' and said is not None
+                    and datetime.datetime.fromisoformat(said) >= began)
+        processes.wait_for(is_back, 180, f'{host} does not come back', interval=1)
 
-    def compare(self):
-        """No claim lost that Nova counts: given two audits to find what was under way."""
-        def missing():
-            return self.counted() - set(self.rows())
+    def compare(self, host):
+        """No claim lost that Nova counts, and none kept that belongs to nobody."""
+        if lost := self.lasting(lambda: self.counted(host) - set(self.rows(host))):
+            self.problems.append(f'no claim on {host} for {sorted(lost)}')
+        if orphans := self.lasting(lambda: self.orphans(host)):
+            self.problems.append(f'claims of nobody on {host}, older than the expiry: '
+                                 f'{sorted(orphans)}')
+
+    def lasting(self, find):
+        """What ``find`` still finds when the audits had their time."""
         deadline = time.monotonic() + 3 * UPDATE_SECONDS + 15
-        while missing() and time.monotonic() < deadline:
+        while (found := find()) and time.monotonic() < deadline:
             time.sleep(1)
-        if lost := missing():
-            self.problems.append(f'no claim for {sorted(lost)}')
+        return found
+
+    def orphans(self, host):
+        """Uuids with a claim that has expired, and neither an instance nor a migration here."""
+        expired = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=EXPIRY_SECONDS)
+        rows = {uuid for uuid, made in self.rows(host).items() if made < expired}
+        return rows - self.counted(host) - {
+            migration['instance_uuid'] for migration in self.cloud.client.migrations()
+            if host in (migration['source_compute'], migration['dest_compute'])
+            and migration['status'] not in (*client.MIGRATION_ENDED, 'done')}
 
     def finish(self):
-        """When all is quiet and the expiry is over, only claims of instances are left."""
+        """When all is quiet and the expiry is over, every claim is old enough to be judged."""
         time.sleep(EXPIRY_SECONDS + CLEANING_SECONDS)
-        known = self.counted() | {
-            migration['instance_uuid'] for migration in self.cloud.client.migrations()
-            if VICTIM in (migration['source_compute'], migration['dest_compute'])
-            and migration['status'] not in (*client.MIGRATION_ENDED, 'done')}
-        orphans = set(self.rows()) - known
-        if orphans:
-            self.problems.append(f'claims of nobody, older than the expiry: {sorted(orphans)}')
+        for host in self.cloud.nova.computes:
+            self.compare(host)
 
 
 def main(argv=None):
@@ -120,17 +152,20 @@ def main(argv=None):
     parser.add_argument('--kills', type=int, default=100)
     parser.add_argument('--seed', type=int, default=1)
     args = parser.parse_args(argv)
-    settings = box.Settings(computes=2, kronos=True, conductor_workers=1, nova_conf={
-        'DEFAULT': {'update_resources_interval': UPDATE_SECONDS},
-        'kronos_claims': {'claim_expiry_time': EXPIRY_SECONDS}})
+    settings = box.Settings(
+        computes=HOSTS, kronos=True, conductor_workers=1, migration_seconds=MIGRATION_SECONDS,
+        nova_conf={'DEFAULT': {'update_resources_interval': UPDATE_SECONDS},
+                   'kronos_claims': {'claim_expiry_time': EXPIRY_SECONDS}})
     with box.Cloud(settings, progress=lambda text: print(text, flush=True)) as cloud:
         killing = Killing(cloud, args.seed)
-        for number in range(1, args.kills + 1):
+        while killing.kills < args.kills:
             killing.round()
-            print(f'{number} kills, {len(killing.rows())} claims, '
-                  f'{len(killing.problems)} problems', flush=True)
+            claims = sum(len(killing.rows(host)) for host in cloud.nova.computes)
+            print(f'{killing.kills} kills, {claims} claims, {len(killing.problems)} problems',
+                  flush=True)
         killing.finish()
-    print(json.dumps({'kills': args.kills, 'problems': killing.problems}))
+        moves = collections.Counter(each['status'] for each in cloud.client.migrations())
+    print(json.dumps({'kills': killing.kills, 'moves': moves, 'problems': killing.problems}))
     return 1 if killing.problems else 0
 
 

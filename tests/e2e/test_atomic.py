@@ -66,3 +66,7 @@ class AtomicInThreadsTest(AtomicTestCase, base.CloudTestCase):
 
 class AtomicUnderEventletTest(AtomicTestCase, base.CloudTestCase):
     settings = box.Settings(computes=3, kronos=True, nova_conf=CONF, concurrency='eventlet')
+
+
+class AtomicWithKeystoneTest(AtomicTestCase, base.CloudTestCase):
+    settings = box.Settings(computes=3, kronos=True, nova_conf=CONF, keystone=True)

@@ -40,7 +40,8 @@ class KilledWorkerTest(base.CloudTestCase):
         self.client.create_aggregate('rack', RACK.hosts['rack'])
 
         owner = wait_for(self.owner_under_way, 120, 'no move is under way')
-        os.kill(int(owner.rpartition(':')[2]), signal.SIGKILL)
+        _host, pid, _incarnation = owner.split(':')
+        os.kill(int(pid), signal.SIGKILL)
         orphans = {move['uuid'] for move in self.moves()
                    if move['owner'] == owner and move['state'] == 'migrating'}
 
@@ -54,7 +55,7 @@ class KilledWorkerTest(base.CloudTestCase):
         self.assert_clean()
 
     def owner_under_way(self):
-        """A worker, ``host:pid``, that has a running migration on its hands."""
+        """A worker, ``host:pid:incarnation``, that has a running migration on its hands."""
         for move in self.moves():
             if move['state'] == 'migrating' and move['migration_uuid']:
                 return move['owner']

@@ -21,36 +21,11 @@ from kronos_nova.placement import audit
 from kronos_nova.placement import client as placement_client
 from kronos_nova.placement import reconcile
 from kronos_nova.plugin import nova_records
+from tests import boundaries
 from tests.functional import base
 
 SMALL = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1}
 
-# What the conductor's task goes through, in order.
-CONDUCTOR = (
-    'kronos_nova.db.tasks.Tasks.begin',
-    'nova.conductor.tasks.live_migrate.LiveMigrationTask._check_host_is_up',
-    'kronos_nova.plugin.live_migration.Claim.__init__',
-    'nova.scheduler.client.query.SchedulerQueryClient.select_destinations',
-    'kronos_nova.plugin.live_migration.Claim.candidates',
-    'kronos_nova.plugin.live_migration.Claim.take',
-    'nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_destination',
-    'kronos_nova.plugin.live_migration.AtomicLiveMigrationTask._record_destination',
-    'kronos_nova.db.tasks.Tasks.hand_over',
-    'nova.compute.rpcapi.ComputeAPI.live_migration',
-    'kronos_nova.db.tasks.Tasks.end',
-)
-# What the source's nova-compute goes through when the guest arrives, in order.
-ARRIVAL = (
-    'nova.compute.manager.ComputeManager._do_live_migration',
-    'nova.virt.fake.FakeDriver.live_migration',
-    'nova.compute.manager.ComputeManager._post_live_migration',
-    'nova.scheduler.client.report.SchedulerReportClient.delete_allocation_for_instance',
-)
-# And when it does not.
-RETURN = (
-    'nova.compute.manager.ComputeManager._rollback_live_migration',
-    'kronos_nova.plugin.compute.KronosComputeManager._revert_allocation',
-)
 PLACEMENT = ('conflict', 'no room', '500 before', '500 after', 'timeout before', 'timeout after')
 
 
@@ -267,7 +242,7 @@ class FaultInjectionTest(base.NovaTestCase):
 
     def test_the_conductors_task(self):
         self.verdicts(at_method(path, moment, error)
-                      for path in CONDUCTOR for moment in ('before', 'after')
+                      for path in boundaries.CONDUCTOR for moment in ('before', 'after')
                       for error in (exception.MigrationPreCheckError, RuntimeError, Killed))
 
     def test_placement_while_the_conductor_asks(self):
@@ -277,13 +252,13 @@ class FaultInjectionTest(base.NovaTestCase):
     def test_nova_compute_when_the_guest_arrives(self):
         # An error that leaves the thread of the migration ends that thread: nobody carries it on.
         self.verdicts(at_method(path, moment, error,
-                                restarts=error is Killed or path == ARRIVAL[0])
-                      for path in ARRIVAL for moment in ('before', 'after')
+                                restarts=error is Killed or path == boundaries.ARRIVAL[0])
+                      for path in boundaries.ARRIVAL for moment in ('before', 'after')
                       for error in (RuntimeError, Killed))
 
     def test_nova_compute_when_the_guest_returns(self):
         self.verdicts(at_method(path, moment, error, restarts=error is Killed, returns=True)
-                      for path in RETURN for moment in ('before', 'after')
+                      for path in boundaries.RETURN for moment in ('before', 'after')
                       for error in (RuntimeError, Killed))
 
     def test_placement_while_nova_compute_asks(self):

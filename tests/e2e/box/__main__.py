@@ -26,7 +26,6 @@ def parser():
     start.add_argument('--conductor-workers', type=int, default=2)
     start.add_argument('--concurrency', choices=['auto', 'threading', 'eventlet'], default='auto')
     start.add_argument('--keystone', action='store_true', help='keystone, not a fixed token')
-    start.add_argument('--neutron', action='store_true', help="neutron's API, not a stub")
     start.add_argument('--kronos', action='store_true', help='load the plugin')
     start.add_argument('--nova-conf', action='append', default=[], metavar='SECTION.OPTION=VALUE',
                        help='a further option of nova.conf; may be repeated')
@@ -52,8 +51,7 @@ def settings(arguments):
         section, _dot, option = name.partition('.')
         conf.setdefault(section, {})[option] = value
     plain = ('computes', 'conductors', 'conductor_workers', 'concurrency', 'kronos',
-             'keystone', 'neutron',
-             'migration_seconds', 'trace', 'day_seconds', 'root', 'keep')
+             'keystone', 'migration_seconds', 'trace', 'day_seconds', 'root', 'keep')
     return Settings(nova_conf=conf, **{name: getattr(arguments, name) for name in plain})
 
 

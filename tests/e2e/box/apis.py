@@ -76,13 +76,6 @@ class Glance(Api):
             'paste_deploy': {'flavor': 'keystone', 'config_file': paste}})
 
 
-class NetworkStub(Api):
-    name, module = 'network', 'tests.e2e.box.network'
-
-    def configure(self, database, identity):
-        """Nothing to configure."""
-
-
 class Neutron(Api):
     """neutron's API with ml2 and no agents: networks and ports can be made, none is wired."""
 

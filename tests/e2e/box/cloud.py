@@ -43,8 +43,7 @@ class Cloud:
         self.broker = RabbitMQ(self.root, self._ports)
         self.placement = apis.Placement(self.root, self._ports)
         self.glance = apis.Glance(self.root, self._ports)
-        network = apis.Neutron if self.settings.neutron else apis.NetworkStub
-        self.network = network(self.root, self._ports)
+        self.neutron = apis.Neutron(self.root, self._ports)
         self.identity = (identity.Keystone(self.root, self._ports) if self.settings.keystone
                          else identity.FixedToken())
         self.nova_api = apis.NovaApi(self.root, self._ports)
@@ -79,7 +78,7 @@ class Cloud:
         self._janitor.start()
         self._step('preparing the databases', self._prepare_databases)
         self._step('starting MariaDB, RabbitMQ and Prometheus', self._start_backends)
-        self._step('starting placement, glance, nova-api, conductors and scheduler',
+        self._step('starting placement, glance, neutron, nova-api, conductors and scheduler',
                    self._start_services)
         self._step(f'starting {self.settings.computes} compute hosts', self._start_computes)
 
@@ -102,7 +101,7 @@ class Cloud:
 
     def _start_services(self):
         self.identity.start(self.endpoints(), self.settings.timeout)
-        for part in (self.placement, self.glance, self.network):
+        for part in (self.placement, self.glance, self.neutron):
             part.start()
         if self.settings.kronos:
             self.manage('db', 'sync')
@@ -114,11 +113,11 @@ class Cloud:
 
     def _configure(self):
         self.identity.configure(self.database)
-        for api in (self.placement, self.glance, self.network):
+        for api in (self.placement, self.glance, self.neutron):
             api.configure(self.database, self.identity)
         shared = nova.options(self.settings, self.root, self.database, self.broker.url)
         others = {section: self.identity.caller(api.url) for section, api in (
-            ('placement', self.placement), ('glance', self.glance), ('neutron', self.network))}
+            ('placement', self.placement), ('glance', self.glance), ('neutron', self.neutron))}
         kronos = {'kronos_database': {'connection': self.database.url('kronos')},
                   'kronos_prometheus': {'url': self.monitoring.url}}
         layers = [shared, others, self.identity.middleware,
@@ -134,7 +133,7 @@ class Cloud:
     def _start_computes(self):
         for daemon in self.nova.computes.values():
             daemon.start()
-        for api in (self.glance, self.network, self.nova_api):
+        for api in (self.glance, self.neutron, self.nova_api):
             api.process.wait_ready(self.settings.timeout)
         self.wait_hosts()
 
@@ -195,7 +194,7 @@ class Cloud:
     def endpoints(self):
         """Service type -> URL, as a catalogue has them."""
         return {'compute': f'{self.nova_api.url}/v2.1', 'placement': self.placement.url,
-                'image': self.glance.url, 'network': self.network.url}
+                'image': self.glance.url, 'network': self.neutron.url}
 
     def addresses(self):
         """Where everything is, for people and for programs."""

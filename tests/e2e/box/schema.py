@@ -62,7 +62,7 @@ def _fingerprint():
 
 
 def _version(package):
-    """Of an installed package; keystone and neutron need not be there."""
+    """Of an installed package; keystone need not be there."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -75,9 +75,9 @@ def _make(root, ports, saved, timeout):
     try:
         database.start(timeout)
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            steps = [_nova, _placement, _glance]
-            steps += [step for name, step in (('keystone', _keystone), ('neutron', _neutron))
-                      if _version(name)]
+            steps = [_nova, _placement, _glance, _neutron]
+            if _version('keystone'):
+                steps.append(_keystone)
             for work in [pool.submit(step, root, database) for step in steps]:
                 work.result()
         database.save(saved)

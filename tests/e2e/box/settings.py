@@ -26,7 +26,6 @@ class Settings:
     :param nova_conf: further options, section -> option -> value (a list gives the option
         several times), for every Nova service
     :param keystone: keystone in front of every service, in place of a fixed token
-    :param neutron: neutron's API, in place of a stub that knows no network
     :param trace: an .npz file with loads to play, synthetic days if None
     :param day_seconds: wall seconds in which a day of load passes
     :param migration_seconds: how long a live migration takes unless ``faults`` say otherwise
@@ -44,7 +43,6 @@ class Settings:
     kronos: bool = False
     nova_conf: dict = dataclasses.field(default_factory=dict)
     keystone: bool = False
-    neutron: bool = False
     trace: pathlib.Path | None = None
     day_seconds: float = 600.0
     migration_seconds: float = 3.0

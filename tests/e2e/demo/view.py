@@ -82,7 +82,8 @@ class Panels:
 
     def _step_panel(self):
         lines = text.Text()
-        for at, line in self._steps[-8:]:
+        # Once there is more to see, the room is for that: terminals may have 24 lines.
+        for at, line in self._steps[-2 if self._picture else -8:]:
             lines.append(f'{at:6.1f} s  ', style='dim')
             lines.append(f'{line}\n')
         title = f'Kronos for Nova: demo, {time.monotonic() - self._begun:.0f} s'

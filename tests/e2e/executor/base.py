@@ -23,6 +23,9 @@ MOVES = int(os.environ.get('KRONOS_E2E_MOVES', 100))
 CRASHES = int(os.environ.get('KRONOS_E2E_CRASHES', 50))
 """How many moves and crashes the longest of these tests have."""
 
+CONCURRENCY = os.environ.get('KRONOS_E2E_CONCURRENCY', 'auto')
+"""Nova's ``concurrency_backend``."""
+
 CAPS = moves.Caps(total=6, per_source=2, per_destination=2)
 EXECUTOR = {
     'max_concurrent_migrations': CAPS.total, 'max_concurrent_per_source': CAPS.per_source,
@@ -55,7 +58,8 @@ class ExecutorTestCase(testtools.TestCase):
             conf.setdefault(section, {}).update(options)
         cls.cloud = box.Cloud(box.Settings(
             computes=cls.computes, conductors=cls.conductors, conductor_workers=cls.workers,
-            kronos=True, migration_seconds=1.0, vcpus=64, nova_conf=conf))
+            kronos=True, concurrency=CONCURRENCY, migration_seconds=1.0, vcpus=64,
+            nova_conf=conf))
         try:
             cls.cloud.start()
             cls.cloud.client.create_flavor('m1.small', vcpus=1, ram=64)
@@ -166,12 +170,18 @@ class ExecutorTestCase(testtools.TestCase):
         events = {move.uuid: self.journal.events(move.uuid) for move in done}
         self.assertEqual([], history.overtakings(done, events, caps))
 
-    def assert_allocations_exact(self, timeout=30):
-        """Each instance holds one allocation where it runs; no migration holds any."""
+    def assert_allocations_exact(self, timeout=30, but_for=()):
+        """Each instance holds one allocation where it runs; no migration holds any.
+
+        :param but_for: uuids of instances that Nova goes on migrating, as it believes
+        """
         def wrong():
             servers = self.cloud.client.servers()
-            expected = {s['id']: [s['OS-EXT-SRV-ATTR:host']] for s in servers}
-            held = self.cloud.client.consumers()
+            expected = {s['id']: [s['OS-EXT-SRV-ATTR:host']] for s in servers
+                        if s['id'] not in but_for}
+            moving = {self.cloud.client.migration(uuid)['uuid'] for uuid in but_for}
+            held = {consumer: where for consumer, where in self.cloud.client.consumers().items()
+                    if consumer not in moving | {*but_for}}
             return {consumer: (expected.get(consumer), held.get(consumer))
                     for consumer in {*expected, *held}
                     if expected.get(consumer) != held.get(consumer)}

@@ -1,9 +1,13 @@
 """What the journal's events tell: were the caps kept, was anybody overtaken."""
 
+import datetime
 import itertools
 
 from kronos_nova.db import room
 from kronos_nova.objects import move as moves
+
+COMMIT = datetime.timedelta(seconds=1)
+"""How long after its time an end may have been written: only then a dispatcher sees it."""
 
 
 def requests(events):
@@ -12,14 +16,17 @@ def requests(events):
                if new == moves.MIGRATING and old != moves.MIGRATING)
 
 
-def changes(done, events):
-    """[(time, move, whether it counts from then on)], in order of time, ends first."""
+def changes(done, events, delay=datetime.timedelta()):
+    """[(time, whether it counts from then on, move)], in order of time, ends first.
+
+    :param delay: by how much ends are later
+    """
     found = []
     for move in done:
         for at, old, new, _worker, _detail in events[move.uuid]:
             was, counts = old in moves.IN_FLIGHT, new in moves.IN_FLIGHT
             if was != counts:
-                found.append((at, counts, move))
+                found.append((at if counts else at + delay, counts, move))
     return sorted(found, key=lambda change: change[:2])
 
 
@@ -39,10 +46,11 @@ def cap_violations(done, events, caps):
 def overtakings(done, events, caps):
     """Dispatches, at the first try, of a move that was due later than one for which there was room.
 
-    :param done: moves of one plan, first tries only
+    :param done: moves of one plan; what is tried again is due anew, and not judged
     """
     under_way, waiting, wrong = {}, sorted(done, key=_due), []
-    for _at, batch in itertools.groupby(changes(done, events), key=lambda change: change[:2]):
+    changed = changes(done, events, COMMIT)
+    for _at, batch in itertools.groupby(changed, key=lambda change: change[:2]):
         batch = [(counts, move) for _when, counts, move in batch]
         if not batch[0][0]:
             for _counts, move in batch:
@@ -50,7 +58,7 @@ def overtakings(done, events, caps):
             continue
         going = {move.uuid for _counts, move in batch}
         space = room.Room(caps, under_way.values())
-        last = max(waiting.index(move) for _counts, move in batch)
+        last = max((waiting.index(move) for _counts, move in batch if move in waiting), default=-1)
         for move in waiting[:last + 1]:
             if space.enter(move) and move.uuid not in going:
                 wrong.append((move.uuid, sorted(going)))

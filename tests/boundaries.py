@@ -1,0 +1,30 @@
+"""What a live migration goes through, as dotted paths: where the fault tests break it."""
+
+CONDUCTOR = (
+    'kronos_nova.db.tasks.Tasks.begin',
+    'nova.conductor.tasks.live_migrate.LiveMigrationTask._check_host_is_up',
+    'kronos_nova.plugin.live_migration.Claim.__init__',
+    'nova.scheduler.client.query.SchedulerQueryClient.select_destinations',
+    'kronos_nova.plugin.live_migration.Claim.candidates',
+    'kronos_nova.plugin.live_migration.Claim.take',
+    'nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_destination',
+    'kronos_nova.plugin.live_migration.AtomicLiveMigrationTask._record_destination',
+    'kronos_nova.db.tasks.Tasks.hand_over',
+    'nova.compute.rpcapi.ComputeAPI.live_migration',
+    'kronos_nova.db.tasks.Tasks.end',
+)
+"""The conductor's task, in order."""
+
+ARRIVAL = (
+    'nova.compute.manager.ComputeManager._do_live_migration',
+    'nova.virt.fake.FakeDriver.live_migration',
+    'nova.compute.manager.ComputeManager._post_live_migration',
+    'nova.scheduler.client.report.SchedulerReportClient.delete_allocation_for_instance',
+)
+"""nova-compute on the source when the guest arrives, in order."""
+
+RETURN = (
+    'nova.compute.manager.ComputeManager._rollback_live_migration',
+    'kronos_nova.plugin.compute.KronosComputeManager._revert_allocation',
+)
+"""nova-compute on the source when the guest does not arrive, in order."""
