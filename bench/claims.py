@@ -27,14 +27,15 @@ def register(subparsers):
 
 
 def run(args) -> report.Report:
-    from nova.tests.functional import integrated_helpers  # noqa: F401 - sets Nova's threading mode
+    import tests.functional  # noqa: F401 - sets Nova's threading mode
     with tempfile.TemporaryDirectory(dir=args.directory) as directory, _nova(directory):
         (plain, plain_cpu), (kept, kept_cpu) = _time_claims(args.claims)
         seconds, cpu_seconds = min(_time_start(args.rows) for _ in range(3))
-    added = statistics.median(kept) - statistics.median(plain)
+    added, added_cpu = _differences(plain, kept), _differences(plain_cpu, kept_cpu)
+    added_ms = statistics.median(added)
     failures = []
-    if added > CLAIM_TARGET_MS:
-        failures.append(f'a claim adds {added:.2f} ms in the median, target {CLAIM_TARGET_MS}')
+    if added_ms > CLAIM_TARGET_MS:
+        failures.append(f'a claim adds {added_ms:.2f} ms in the median, target {CLAIM_TARGET_MS}')
     if seconds > START_TARGET_SECONDS:
         failures.append(f'{args.rows} claims start in {seconds:.2f} s, '
                         f'target {START_TARGET_SECONDS}')
@@ -44,14 +45,18 @@ def run(args) -> report.Report:
                 'instance_claim, milliseconds', ('tracker', 'median', 'p99', 'median on the CPU'), (
                     ('of Nova', *_spread(plain), statistics.median(plain_cpu)),
                     ('with claims kept', *_spread(kept), statistics.median(kept_cpu)),
-                    ('added', added, None,
-                     statistics.median(kept_cpu) - statistics.median(plain_cpu)))),
+                    ('added', *_spread(added), statistics.median(added_cpu)))),
             report.Table('start', ('claims kept', 'seconds', 'seconds on the CPU'),
                          ((args.rows, seconds, cpu_seconds),))),
         failures=tuple(failures),
         notes=('Calls to the conductor and to placement, the same for both trackers, are left out. '
-               'The two trackers take turns. The start is from opening the file to the usage being '
-               'known, the best of three.',))
+               'Each instance is claimed on both trackers, in turns on either first; "added" is of '
+               'the differences. The start is from opening the file to the usage being known, the '
+               'best of three.',))
+
+
+def _differences(before, after):
+    return [late - early for early, late in zip(before, after, strict=True)]
 
 
 def _spread(times):
@@ -150,8 +155,10 @@ def _time_claims(count):
     ctxt = context.get_admin_context()
     trackers = _tracker(kept=False), _tracker(kept=True)
     times = ([], []), ([], [])
+    turns = list(zip(trackers, times, strict=True))
     for instance in itertools.islice(_instances(), count):
-        for tracker, spent in zip(trackers, times, strict=True):
+        turns.reverse()
+        for tracker, spent in turns:
             each = instance.obj_clone()
             began, cpu = time.perf_counter(), time.process_time()
             tracker.instance_claim(ctxt, each, HOST, {})

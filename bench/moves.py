@@ -37,6 +37,12 @@ class InstantNova:
         from kronos_nova.objects import snapshot
         return snapshot.Service(state='up', status='enabled')
 
+    def hold_room(self, _move):
+        pass
+
+    def release_room(self, _move, has_moved):
+        pass
+
     def live_migrate(self, move):
         self._arrived[move.instance_uuid] = move.destination
 
@@ -58,7 +64,7 @@ def run(args):
         broker.start(120)
         database.start(120)
         broker.server.wait_ready(120)
-        return _measure(args, broker.url, database.url('kronos'))
+        return _measure(args, broker, database)
     finally:
         for process in (broker.server, broker.epmd, database.process):
             if process.alive():
@@ -66,35 +72,76 @@ def run(args):
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _measure(args, broker_url, database_url):
+def _measure(args, broker, database):
     from kronos_nova.db import engine as db_engine
     from kronos_nova.db import journal as db_journal
     from kronos_nova.db import migrate
     from kronos_nova.objects import plan as plans
 
-    engine = db_engine.create_engine(database_url)
+    engine = db_engine.create_engine(database.url('kronos'))
     migrate.sync(engine, migrate.CONTROL)
     journal = db_journal.Journal(db_engine.Database(engine), 'bench')
     context = multiprocessing.get_context('spawn')
     ready, end = context.Barrier(args.workers + 1), context.Event()
-    workers = [context.Process(target=_work, args=(args, broker_url, database_url, ready, end))
+    workers = [context.Process(target=_work,
+                               args=(args, broker.url, database.url('kronos'), ready, end))
                for _ in range(args.workers)]
     for worker in workers:
         worker.start()
     ready.wait(60)
+    usage = Usage(database, {'workers': [worker.pid for worker in workers],
+                             'MariaDB': _group(database.process.pid),
+                             'RabbitMQ': _group(broker.server.pid)})
     now = _utcnow()
     uuid = journal.record_plan(_report(args.moves), plans.EXECUTING, now, now)
     try:
         while journal.aggregates_with_open_plans():
             time.sleep(0.5)
+        spent = usage.spent()
     finally:
         end.set()
         for worker in workers:
             worker.join(30)
-    return _tell(args, journal.moves(uuid))
+    return _tell(args, journal.moves(uuid), spent)
 
 
-def _tell(args, done):
+class Usage:
+    """What was used since it was made: CPU seconds by who used them, and SQL statements.
+
+    :param processes: {name: pids}
+    """
+
+    def __init__(self, database, processes):
+        self._database, self._processes = database, processes
+        self._before = self._now()
+
+    def spent(self):
+        return {name: value - self._before[name] for name, value in self._now().items()}
+
+    def _now(self):
+        cpu = {name: sum(map(_cpu_seconds, pids)) for name, pids in self._processes.items()}
+        return {**cpu, 'statements': self._database.statements()}
+
+
+def _group(pgid):
+    """Pids of a process group."""
+    return [int(path.name) for path in pathlib.Path('/proc').glob('[0-9]*')
+            if _stat(path.name)[2] == str(pgid)]
+
+
+def _cpu_seconds(pid):
+    return sum(map(int, _stat(pid)[11:13])) / os.sysconf('SC_CLK_TCK')
+
+
+def _stat(pid):
+    """Fields of /proc/PID/stat from the state on; zeros where the process has ended."""
+    try:
+        return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return ['0'] * 20
+
+
+def _tell(args, done, spent):
     states = {move.state for move in done}
     first = min(move.dispatched_at for move in done)
     seconds = (max(move.requested_at for move in done) - first).total_seconds()
@@ -108,7 +155,12 @@ def _tell(args, done):
     return report.Report(tables=(report.Table(
         'moves', ('moves', 'workers', 'caps', 'seconds to the last request', 'requests/s',
                   'seconds to the last end', 'ends/s'),
-        [(len(done), args.workers, args.concurrent, seconds, rate, whole, len(done) / whole)]),),
+        [(len(done), args.workers, args.concurrent, seconds, rate, whole, len(done) / whole)]),
+        report.Table('a move costs', ('CPU ms in the workers', 'in MariaDB', 'in RabbitMQ',
+                                      'SQL statements'),
+                     [(*(1000 * spent[name] / len(done)
+                         for name in ('workers', 'MariaDB', 'RabbitMQ')),
+                       spent['statements'] / len(done))])),
         failures=tuple(failures),
         notes=('Real RabbitMQ and MariaDB; Nova is a stand-in that takes no time.',))
 
@@ -133,6 +185,7 @@ def _work(args, broker_url, database_url, ready, end):
     from kronos_nova.db import memory
     from kronos_nova.executor import broker
     from kronos_nova.executor import service
+    from kronos_nova.executor.ports import Ports
 
     conf = cfg.CONF
     kronos_conf.register_opts(conf)
@@ -144,9 +197,10 @@ def _work(args, broker_url, database_url, ready, end):
     conf.set_override('transport_url', broker_url)
     database = db_engine.Database(db_engine.create_engine(database_url))
     means = service.Means(
-        conf=conf, journal=db_journal.Journal(database, f'worker:{os.getpid()}'),
-        cooldowns=memory.Cooldowns(database), transports=broker.Transports(conf),
-        aggregates=(AGGREGATE,), utcnow=_utcnow)
+        conf=conf, host='bench', transports=broker.Transports(conf),
+        ports=Ports(journal=db_journal.Journal(database, f'worker:{os.getpid()}'),
+                    cooldowns=memory.Cooldowns(database), utcnow=_utcnow,
+                    may_start=lambda _aggregate, _now: True, aggregates=(AGGREGATE,)))
     dispatch = service.DispatchService(means)
     execution = service.ExecutionService(means, InstantNova())
     ready.wait(60)

@@ -16,15 +16,11 @@ from kronos_nova import conf
 from kronos_nova.engine import options
 from kronos_nova.record import replay
 
-NICENESS = 10
-"""What kronos_nova.plugin.cycle gives itself too."""
-
 FOREVER = replay.Durations(aggregate=0, instance=0, quarantine=0)
 
 
 def main():
     begun = time.time()
-    os.nice(NICENESS)
     settings = cfg.ConfigOpts()
     conf.register_opts(settings)
     settings([])

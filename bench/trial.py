@@ -35,11 +35,14 @@ def constraints_of(problem: Problem) -> Constraints:
 
 
 def plan(planner, problem: Problem, budget: int, seconds: float = float('inf')) -> Trial:
-    """Let a planner of Kronos plan, and judge its plan."""
+    """Let a planner of Kronos plan, and judge its plan.
+
+    :param seconds: of the processor, after which it shall stop with the best plan so far
+    """
     state, constraints = State(problem), constraints_of(problem)
-    start, begin = time.process_time(), time.monotonic()
+    start = time.process_time()
     steps = planner.plan(state, constraints, Limits(
-        budget=budget, clock=time.monotonic, deadline=begin + seconds))
+        budget=budget, clock=time.process_time, deadline=start + seconds))
     used = time.process_time() - start
     return judge(problem, [(step.vm, step.destination) for step in steps], used)
 
