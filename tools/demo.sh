@@ -70,7 +70,7 @@ install_environment() {
     wanted="$wanted $source_dir"
     [ "$(cat "$venv/installed" 2>/dev/null)" != "$wanted" ] || return 0
     python=$(find_python)
-    say "installing Nova, placement, glance and Kronos into $venv (about a minute)"
+    say "installing Nova, placement, glance, neutron and Kronos into $venv (about a minute)"
     rm -rf "$venv"
     "$python" -m venv "$venv"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \

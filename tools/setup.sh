@@ -26,6 +26,9 @@ if [ -n "$missing" ]; then
     apt-get -qq install --yes --no-install-recommends $missing >/dev/null
 fi
 
+# pbr takes the version from git, which neither has to be here nor to have the history.
+git rev-parse --verify --quiet HEAD >/dev/null 2>&1 || export PBR_VERSION="${PBR_VERSION:-0.0.1}"
+
 environment() {
     [ -x "$1/bin/python" ] || python3 -m venv "$1"
     "$1/bin/python" -m pip install --quiet --constraint "$2" --editable . \
