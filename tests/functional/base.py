@@ -150,5 +150,13 @@ class NovaTestCase(integrated_helpers.ProviderUsageBaseTestCase):
         held = self.placement.get(f'/allocations/{consumer}', version='1.38').body['allocations']
         return {names[uuid]: allocation['resources'] for uuid, allocation in held.items()}
 
+    def assert_holds(self, consumer, expected):
+        """Wait until placement says that ``consumer`` holds ``expected``, as held_by() gives it.
+
+        Nova writes allocations after a migration's status or a server's state has been saved too:
+        what is seen in one is not yet true of the other.
+        """
+        self._wait_for_assert(lambda: self.assertEqual(expected, self.held_by(consumer)))
+
     def uuid_of(self, provider):
         return self._get_provider_uuid_by_name(provider)

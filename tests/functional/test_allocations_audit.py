@@ -43,7 +43,7 @@ class AuditTestCase(base.NovaTestCase):
                          outcomes)
         self.assertEqual([], self.findings())
         self.assertEqual([], self.heal())
-        self.assertEqual({host: SMALL} if host else {}, self.held_by(server['id']))
+        self.assert_holds(server['id'], {host: SMALL} if host else {})
         self.assertEqual([], self.held_by_migrations(server))
 
     def held_by_migrations(self, server):
@@ -103,8 +103,8 @@ class BrokenByNovaTest(AuditTestCase):
         migration = self._wait_for_migration_status(server, ['failed'])
         self.server_on(server, 'host1')
 
-        self.assertEqual({'host2': SMALL}, self.held_by(server['id']))
-        self.assertEqual({'host1': SMALL}, self.held_by(migration['uuid']))
+        self.assert_holds(server['id'], {'host2': SMALL})
+        self.assert_holds(migration['uuid'], {'host1': SMALL})
         self.assertEqual([(audit.MISPLACED, server['id'])], self.findings())
         self.assertHealed(server, 'host1')
 
@@ -121,7 +121,7 @@ class BrokenByNovaTest(AuditTestCase):
         self.migrate(server, 'host2')
         migration = self._wait_for_migration_status(server, ['error', 'failed'])
 
-        self.assertEqual({'host1': SMALL}, self.held_by(migration['uuid']))
+        self.assert_holds(migration['uuid'], {'host1': SMALL})
         [finding] = self.audit().findings
         self.assertEqual(server['id'], finding.instance)
         self.assertHealed(server, 'host1')
@@ -136,7 +136,7 @@ class BrokenByNovaTest(AuditTestCase):
         self._wait_for_migration_status(server, ['error'])
         self.server_on(server, 'host1')
 
-        self.assertEqual({'host1': SMALL}, self.held_by(migration['uuid']))
+        self.assert_holds(migration['uuid'], {'host1': SMALL})
         self.assertEqual([(audit.MISPLACED, server['id'])], self.findings())
         self.assertHealed(server, 'host1')
 
@@ -162,8 +162,7 @@ class BrokenByNovaTest(AuditTestCase):
                               block_migration=False, migrate_data=None):
             self.api.delete_server(server['id'])
             self._wait_until_deleted(server)
-            self._wait_for_assert(
-                lambda: self.assertEqual({}, self.held_by(server['id'])))
+            self.assert_holds(server['id'], {})
             rolled_back.append(dest)
             recover_method(context, instance, dest, migrate_data, migration_status='failed')
 
@@ -172,8 +171,7 @@ class BrokenByNovaTest(AuditTestCase):
         self.migrate(server, 'host2')
 
         self._wait_for_assert(lambda: self.assertEqual(['host2'], rolled_back))
-        self._wait_for_assert(
-            lambda: self.assertEqual({'host1': SMALL}, self.held_by(server['id'])))
+        self.assert_holds(server['id'], {'host1': SMALL})
         self.assertEqual([(audit.LEAKED, server['id'])], self.findings())
         self.assertHealed(server, None)
 
@@ -189,11 +187,11 @@ class InFlightTest(AuditTestCase):
         result = self.audit()
         self.assertEqual((), result.findings)
         self.assertEqual({server['id']}, result.in_flight)
-        self.assertEqual({'host1': SMALL}, self.held_by(migration['uuid']))
+        self.assert_holds(migration['uuid'], {'host1': SMALL})
 
         self.api.force_complete_migration(server['id'], migration['id'])
-        self._wait_for_migration_status(server, ['completed'])
         self.server_on(server, 'host2')
+        self.assert_holds(migration['uuid'], {})
         self.assertEqual([], self.findings())
 
     def test_one_whose_source_is_down_is_reported_and_left_alone(self):
@@ -265,7 +263,7 @@ class BrokenByHandTest(AuditTestCase):
         self.computes['host1'].service_ref.save()
         self._evacuate_server(server, expected_host='host2')
 
-        self.assertEqual({'host1': SMALL, 'host2': SMALL}, self.held_by(server['id']))
+        self.assert_holds(server['id'], {'host1': SMALL, 'host2': SMALL})
         self.assertEqual([(audit.DOUBLED, server['id'])], self.findings())
         self.assertHealed(server, 'host2')
 
@@ -283,7 +281,7 @@ class BrokenByHandTest(AuditTestCase):
 
         self.assertEqual([(audit.UNKNOWN, stranger)], self.findings())
         self.assertHealed(server, 'host1')
-        self.assertEqual({}, self.held_by(stranger))
+        self.assert_holds(stranger, {})
 
     def test_a_repair_can_be_undone_once(self):
         server = self.boot('host1')
@@ -292,7 +290,7 @@ class BrokenByHandTest(AuditTestCase):
 
         heal.undo(self.placement_client, self.journal, outcome.repair)
 
-        self.assertEqual({'host1': SMALL, 'host2': SMALL}, self.held_by(server['id']))
+        self.assert_holds(server['id'], {'host1': SMALL, 'host2': SMALL})
         self.assertRaises(heal.errors.NothingToMove, heal.undo, self.placement_client,
                           self.journal, outcome.repair)
 
@@ -306,7 +304,7 @@ class BrokenByHandTest(AuditTestCase):
         self.assertRaises(heal.errors.NothingToMove, heal.undo, self.placement_client,
                           self.journal, outcome.repair)
 
-        self.assertEqual({'host2': SMALL}, self.held_by(server['id']))
+        self.assert_holds(server['id'], {'host2': SMALL})
 
     def test_what_changed_since_the_audit_is_looked_at_again(self):
         server = self.boot('host1')

@@ -130,7 +130,7 @@ class BalancingTest(base.NovaTestCase):
             host = self.api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
             self.assertEqual([host], list(self.held_by(server['id'])))
         for move in done:
-            self.assertEqual({}, self.held_by(move.migration_uuid))
+            self.assert_holds(move.migration_uuid, {})
 
     def test_new_servers_go_where_the_measured_load_is_low(self):
         self.flags(automation='observe', group='kronos')

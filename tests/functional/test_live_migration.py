@@ -46,8 +46,8 @@ class AtomicMoveTest(AtomicTestCase):
         self.assertEqual({destination: {'resources': SMALL}}, body[server['id']]['allocations'])
         self.assertEqual('INSTANCE', body[server['id']]['consumer_type'])
         self.assertIsNotNone(body[server['id']]['consumer_generation'])
-        self.assertEqual({'host2': SMALL}, self.held_by(server['id']))
-        self.assertEqual({}, self.held_by(migration['uuid']))
+        self.assert_holds(server['id'], {'host2': SMALL})
+        self.assert_holds(migration['uuid'], {})
 
     def test_without_a_destination_the_scheduler_chooses(self):
         server = self.boot('host1')
@@ -57,8 +57,8 @@ class AtomicMoveTest(AtomicTestCase):
 
         host = self.api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
         self.assertIn(host, ('host2', 'host3'))
-        self.assertEqual({host: SMALL}, self.held_by(server['id']))
-        self.assertEqual({}, self.held_by(migration['uuid']))
+        self.assert_holds(server['id'], {host: SMALL})
+        self.assert_holds(migration['uuid'], {})
 
     def test_a_full_destination_is_refused_and_nothing_changes(self):
         server = self.boot('host1')
@@ -72,8 +72,8 @@ class AtomicMoveTest(AtomicTestCase):
         server = self._wait_for_server_parameter(
             server, {'status': 'ACTIVE', 'OS-EXT-STS:task_state': None})
         self.assertEqual([], self.writes(server)[before:])
-        self.assertEqual({'host1': SMALL}, self.held_by(server['id']))
-        self.assertEqual({}, self.held_by(migration['uuid']))
+        self.assert_holds(server['id'], {'host1': SMALL})
+        self.assert_holds(migration['uuid'], {})
 
     def test_a_host_that_fails_the_live_checks_is_replaced_by_the_next(self):
         server = self.boot('host1')
@@ -91,8 +91,8 @@ class AtomicMoveTest(AtomicTestCase):
         migration = self._wait_for_migration_status(server, ['completed'])
 
         [other] = {'host2', 'host3'} - set(refused)
-        self.assertEqual({other: SMALL}, self.held_by(server['id']))
-        self.assertEqual({}, self.held_by(migration['uuid']))
+        self.assert_holds(server['id'], {other: SMALL})
+        self.assert_holds(migration['uuid'], {})
 
     def test_when_every_host_fails_the_checks_the_source_is_restored(self):
         server = self.boot('host1')
@@ -105,8 +105,8 @@ class AtomicMoveTest(AtomicTestCase):
         migration = self._wait_for_migration_status(server, ['error'])
         self._wait_for_server_parameter(server, {'status': 'ACTIVE', 'OS-EXT-STS:task_state': None})
 
-        self.assertEqual({'host1': SMALL}, self.held_by(server['id']))
-        self.assertEqual({}, self.held_by(migration['uuid']))
+        self.assert_holds(server['id'], {'host1': SMALL})
+        self.assert_holds(migration['uuid'], {})
 
     def test_a_forced_move_skips_the_scheduler_and_claims_in_one_post(self):
         server = self.boot('host1')
@@ -118,8 +118,8 @@ class AtomicMoveTest(AtomicTestCase):
         migration = self._wait_for_migration_status(server, ['completed'])
 
         self.assertEqual(['POST'], [method for method, _body in self.writes(server)[before:]])
-        self.assertEqual({'host3': SMALL}, self.held_by(server['id']))
-        self.assertEqual({}, self.held_by(migration['uuid']))
+        self.assert_holds(server['id'], {'host3': SMALL})
+        self.assert_holds(migration['uuid'], {})
 
 
 class DeletedMeanwhileTest(AtomicTestCase):
@@ -178,15 +178,14 @@ class DeadConductorTest(AtomicTestCase):
         self.die_at('nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_destination')
         self.migrate(server, 'host2')
         migration = self._wait_for_migration_status(server, ['accepted'])
-        self._wait_for_assert(
-            lambda: self.assertEqual({'host1': SMALL}, self.held_by(migration['uuid'])))
+        self.assert_holds(migration['uuid'], {'host1': SMALL})
         return server, migration
 
     def test_what_it_claimed_is_given_back_and_the_server_set_free(self):
         server, migration = self.die_before_the_cast()
         self.later(30)
         self.assertEqual([], self.reconcile())
-        self.assertEqual({'host1': SMALL}, self.held_by(migration['uuid']))
+        self.assert_holds(migration['uuid'], {'host1': SMALL})
 
         self.later(120)
         [outcome] = self.reconcile()
@@ -194,8 +193,8 @@ class DeadConductorTest(AtomicTestCase):
         self.assertEqual('healed', outcome.state)
         self.server_on(server, 'host1')
         self._wait_for_migration_status(server, ['error'])
-        self.assertEqual({'host1': SMALL}, self.held_by(server['id']))
-        self.assertEqual({}, self.held_by(migration['uuid']))
+        self.assert_holds(server['id'], {'host1': SMALL})
+        self.assert_holds(migration['uuid'], {})
 
     def test_a_worker_that_only_seemed_dead_does_not_start_the_migration(self):
         server = self.boot('host1')
@@ -212,8 +211,8 @@ class DeadConductorTest(AtomicTestCase):
         migration = self._wait_for_migration_status(server, ['error'])
 
         self.server_on(server, 'host1')
-        self.assertEqual({'host1': SMALL}, self.held_by(server['id']))
-        self.assertEqual({}, self.held_by(migration['uuid']))
+        self.assert_holds(server['id'], {'host1': SMALL})
+        self.assert_holds(migration['uuid'], {})
 
 
 class RevertingComputeTest(AtomicTestCase):
@@ -239,8 +238,8 @@ class RevertingComputeTest(AtomicTestCase):
 
         self.assertEqual(['POST', 'POST'], [method for method, _ in self.writes(server)[before:]])
         self.server_on(server, 'host1')
-        self.assertEqual({'host1': SMALL}, self.held_by(server['id']))
-        self.assertEqual({}, self.held_by(migration['uuid']))
+        self.assert_holds(server['id'], {'host1': SMALL})
+        self.assert_holds(migration['uuid'], {})
 
     def test_a_server_deleted_meanwhile_gets_nothing_back(self):
         """Bug 1848343."""
@@ -293,7 +292,7 @@ class SharedStorageTest(AtomicTestCase):
         server = self._create_server(networks='none')
         source = self.api.get_server(server['id'])['OS-EXT-SRV-ATTR:host']
         [other] = set(self.hosts) - {source}
-        self.assertEqual({source: ON_HOST, 'storage': STORED}, self.held_by(server['id']))
+        self.assert_holds(server['id'], {source: ON_HOST, 'storage': STORED})
         return server, source, other
 
     def test_a_move_to_a_named_host_counts_it_once(self):
@@ -302,8 +301,8 @@ class SharedStorageTest(AtomicTestCase):
         self.migrate(server, other)
         migration = self._wait_for_migration_status(server, ['completed'])
 
-        self.assertEqual({other: ON_HOST, 'storage': STORED}, self.held_by(server['id']))
-        self.assertEqual({}, self.held_by(migration['uuid']))
+        self.assert_holds(server['id'], {other: ON_HOST, 'storage': STORED})
+        self.assert_holds(migration['uuid'], {})
         self.assertEqual({1}, self.sampled)
 
     def test_a_move_that_is_rolled_back_counts_it_once(self):
@@ -314,8 +313,8 @@ class SharedStorageTest(AtomicTestCase):
         migration = self._wait_for_migration_status(server, ['failed'])
 
         self.server_on(server, source)
-        self.assertEqual({source: ON_HOST, 'storage': STORED}, self.held_by(server['id']))
-        self.assertEqual({}, self.held_by(migration['uuid']))
+        self.assert_holds(server['id'], {source: ON_HOST, 'storage': STORED})
+        self.assert_holds(migration['uuid'], {})
         self.assertEqual({1}, self.sampled)
 
 

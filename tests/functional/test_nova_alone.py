@@ -10,6 +10,5 @@ class NovaAloneTest(base.NovaTestCase):
         self.migrate(server, 'host2')
         migration = self._wait_for_migration_status(server, ['completed'])
 
-        self.assertEqual({'host2': {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1}},
-                         self.held_by(server['id']))
-        self.assertEqual({}, self.held_by(migration['uuid']))
+        self.assert_holds(server['id'], {'host2': {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1}})
+        self.assert_holds(migration['uuid'], {})

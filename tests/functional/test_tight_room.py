@@ -76,7 +76,7 @@ class TightRoomTest(test_live_migration.AtomicTestCase):
 
         self.server_on(server, 'host1')
         self.assertEqual(['host1'], list(self.held_by(server['id'])))
-        self.assertEqual({}, self.held_by(migration['uuid']))
+        self.assert_holds(migration['uuid'], {})
         self.assertTrue(all(max(usage) <= ROOM_FOR for usage in self.sampled), self.sampled)
         event = self._wait_for_action_fail_completion(
             server, 'live-migration', 'conductor_live_migrate_instance')
