@@ -24,34 +24,6 @@ fail() {
     exit 2
 }
 
-# Debian packages that bindep.txt names and that are not installed.
-missing_packages() {
-    sed -n 's/^\([a-z0-9][a-z0-9.+-]*\)[[:space:]]*\[platform:dpkg demo.*/\1/p' \
-        "$source_dir/bindep.txt" |
-    while read -r package; do
-        dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null |
-            grep -q '^install ok installed$' || printf '%s ' "$package"
-    done
-}
-
-install_packages() {
-    missing=$(missing_packages)
-    [ -n "$missing" ] || return 0
-    command -v apt-get >/dev/null || fail "Not Debian. Install these yourself: $missing"
-    say "installing Debian packages: $missing"
-    # The packages' own services are not wanted: the demo starts its own, on its own ports.
-    policy=/usr/sbin/policy-rc.d
-    if [ ! -e "$policy" ]; then
-        printf '#!/bin/sh\nexit 101\n' > "$policy"
-        chmod +x "$policy"
-        trap 'rm -f "$policy"' EXIT INT TERM
-    fi
-    export DEBIAN_FRONTEND=noninteractive
-    apt-get -qq update
-    # shellcheck disable=SC2086 # one word a package
-    apt-get -qq install --yes --no-install-recommends $missing >/dev/null
-}
-
 find_python() {
     for candidate in "${PYTHON:-}" python3 python3.11 python3.12 python3.13; do
         [ -n "$candidate" ] || continue
@@ -78,14 +50,15 @@ install_environment() {
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
         --constraint "$constraints" --requirement "$source_dir/requirements.txt" \
         --requirement "$source_dir/tests/e2e/requirements.txt"
-    # pbr takes the version from git, which neither has to be here nor to have the history.
-    PBR_VERSION=${PBR_VERSION:-0.0.1} "$venv/bin/python" -m pip install --quiet \
-        --disable-pip-version-check --no-deps --no-build-isolation --editable "$source_dir"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+        --no-deps --no-build-isolation --editable "$source_dir"
     printf '%s' "$wanted" > "$venv/installed"
 }
 
+# shellcheck source=tools/machine.sh
+. "$source_dir/tools/machine.sh"
 [ "$(id -u)" = 0 ] || fail 'The demo starts its own RabbitMQ and MariaDB and has to run as root.'
-install_packages
+debian_packages demo
 [ -n "${KRONOS_DEMO_VENV:-}" ] || install_environment
 export PYTHONPATH="$source_dir"
 exec "$venv/bin/python" -P -m tests.e2e.demo "$@"
