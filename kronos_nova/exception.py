@@ -29,7 +29,8 @@
     │   ├── MoveNotFound            no such move, or it has ended
     │   ├── PlanNotFound            no such plan, or it is not waiting any more
     │   ├── PlanPending             the aggregate has an open plan
-    │   └── QuarantineNotFound      the instance is in no quarantine
+    │   ├── QuarantineNotFound      the instance is in no quarantine
+    │   └── TaskLost                another worker has given up the migration that this one prepares
     └── MoveError                   one move did not succeed
         ├── PreFlightError          refused before anything changed
         ├── MigrationFailed         Nova ended it without success
@@ -178,6 +179,12 @@ class PlanPending(JournalError):
 class QuarantineNotFound(JournalError):
     msg_fmt = 'Instance %(instance)s is not in quarantine.'
     code = 'kronos.quarantine_not_found'
+
+
+class TaskLost(JournalError):
+    msg_fmt = ('This conductor was taken for dead and the live migration of instance %(instance)s '
+               'for lost.')
+    code = 'kronos.task_lost'
 
 
 class MoveError(KronosException):

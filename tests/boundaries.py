@@ -1,6 +1,7 @@
 """What a live migration goes through, as dotted paths: where the fault tests break it."""
 
 CONDUCTOR = (
+    'kronos_nova.db.tasks.Tasks.announce',
     'kronos_nova.db.tasks.Tasks.begin',
     'nova.conductor.tasks.live_migrate.LiveMigrationTask._check_host_is_up',
     'kronos_nova.plugin.live_migration.Claim.__init__',

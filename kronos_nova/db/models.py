@@ -42,7 +42,8 @@ class Move(Base):
     """A move of a plan and where it stands. ``owner`` is the worker that carries it out.
 
     ``settled_at`` is when what follows from its end was done: a quarantine, or nothing.
-    ``forced_at`` is when Nova was asked to complete it by force. Memory is in bytes.
+    ``forced_at`` is when Nova was asked to complete it by force. ``outage`` tells whether the last
+    try ended because something that Nova needs did not answer. Memory is in bytes.
     """
 
     __tablename__ = 'moves'
@@ -74,6 +75,7 @@ class Move(Base):
     memory_remaining = sa.Column(sa.BigInteger)
     error_type = sa.Column(sa.String(64))
     error = sa.Column(Text)
+    outage = sa.Column(sa.Boolean, nullable=False, default=False, server_default=sa.false())
 
     __table_args__ = (sa.Index('moves_plan_uuid_idx', 'plan_uuid'),
                       sa.Index('moves_state_idx', 'state', 'not_before'),

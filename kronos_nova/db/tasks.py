@@ -1,8 +1,10 @@
-"""Which worker carries out which live migration task: who dies in the middle can be told."""
+"""Which worker prepares which live migration: who dies in the middle can be told."""
 
 import sqlalchemy as sa
+from oslo_db import exception as db_exc
 
 from kronos_nova.db import models
+from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import task as tasks
 
@@ -18,12 +20,20 @@ class Tasks:
         self.clock = clock
 
     @retried
-    def begin(self, migration_uuid: str, instance_uuid: str) -> None:
-        """Say that this worker is at it, before anything outside changes."""
-        with self.database.writer() as session:
-            session.add(models.Task(
-                migration_uuid=migration_uuid, instance_uuid=instance_uuid, worker=self.worker,
-                state=tasks.BEGUN, beat_at=self.clock()))
+    def announce(self, key: str, instance_uuid: str) -> None:
+        """Say that this worker is at it, before Nova has a record of the migration.
+
+        :param key: a new uuid, under which the task is known until it begins
+        """
+        self._add(key, instance_uuid, tasks.ANNOUNCED)
+
+    @retried
+    def begin(self, key: str, migration_uuid: str) -> bool:
+        """Say which migration it is, before anything else changes.
+
+        :returns: False if this worker was taken for dead meanwhile: it must stop
+        """
+        return self._turn(key, tasks.ANNOUNCED, tasks.BEGUN, migration_uuid=migration_uuid)
 
     @retried
     def hand_over(self, migration_uuid: str) -> bool:
@@ -34,31 +44,29 @@ class Tasks:
         return self._turn(migration_uuid, tasks.BEGUN, tasks.HANDED_OVER)
 
     @retried
-    def end(self, migration_uuid: str) -> None:
-        """Forget a task; harmless when repeated."""
+    def end(self, *uuids: str) -> None:
+        """Forget a task, by any of the uuids it has had; harmless when repeated."""
         with self.database.writer() as session:
-            session.execute(sa.delete(models.Task).where(
-                models.Task.migration_uuid == migration_uuid))
+            session.execute(sa.delete(models.Task).where(models.Task.migration_uuid.in_(uuids)))
 
     @retried
     def beat(self) -> None:
         """Say that this worker and its tasks live."""
         with self.database.writer() as session:
             session.execute(sa.update(models.Task).where(
-                models.Task.worker == self.worker).values(beat_at=self.clock()))
+                models.Task.worker == self.worker, models.Task.state.in_(tasks.TAKEN),
+            ).values(beat_at=self.clock()))
 
     @retried
     def dead(self, begun_before, handed_over_before) -> list[tasks.Task]:
         """Tasks whose worker was last heard of before that, by state, and those known as lost."""
-        rows = models.Task
-        query = sa.select(rows).where(sa.or_(
-            rows.state == tasks.LOST,
-            sa.and_(rows.state == tasks.BEGUN, rows.beat_at < begun_before),
-            sa.and_(rows.state == tasks.HANDED_OVER, rows.beat_at < handed_over_before)))
+        row = models.Task
+        query = sa.select(row).where(sa.or_(
+            row.state.in_((tasks.FORSAKEN, tasks.LOST)),
+            sa.and_(row.state.in_((tasks.ANNOUNCED, tasks.BEGUN)), row.beat_at < begun_before),
+            sa.and_(row.state == tasks.HANDED_OVER, row.beat_at < handed_over_before)))
         with self.database.reader() as session:
-            return [tasks.Task(migration_uuid=row.migration_uuid, worker=row.worker,
-                               instance_uuid=row.instance_uuid, state=row.state)
-                    for row in session.scalars(query)]
+            return [rows.record(tasks.Task, found) for found in session.scalars(query)]
 
     @retried
     def under_way(self) -> frozenset[str]:
@@ -68,15 +76,31 @@ class Tasks:
 
     @retried
     def lose(self, task: tasks.Task) -> bool:
-        """Take a task away from its worker, who can hand it over no more.
+        """Take a task away from its worker, who can go on with it no more.
 
         :returns: False if it went on meanwhile
         """
-        return task.state == tasks.LOST or self._turn(task.migration_uuid, task.state, tasks.LOST)
+        taken = tasks.TAKEN.get(task.state)
+        return taken is None or self._turn(task.migration_uuid, task.state, taken)
 
-    def _turn(self, migration_uuid, old, new):
+    @retried
+    def find_lost(self, migration_uuid: str, instance_uuid: str) -> None:
+        """Write down a migration that nobody carries on and nobody wrote down; harmless when
+        repeated."""
+        try:
+            self._add(migration_uuid, instance_uuid, tasks.LOST)
+        except db_exc.DBDuplicateEntry:
+            return
+
+    def _add(self, uuid, instance_uuid, state):
+        with self.database.writer() as session:
+            session.add(models.Task(
+                migration_uuid=uuid, instance_uuid=instance_uuid, worker=self.worker, state=state,
+                beat_at=self.clock()))
+
+    def _turn(self, uuid, old, new, **changed):
         with self.database.writer() as session:
             turned = session.execute(sa.update(models.Task).where(
-                models.Task.migration_uuid == migration_uuid,
-                models.Task.state == old).values(state=new))
+                models.Task.migration_uuid == uuid, models.Task.state == old,
+            ).values(state=new, **changed))
             return turned.rowcount == 1

@@ -24,7 +24,8 @@ class InstanceState:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationState:
     """A migration record. ``was_started`` tells whether the source compute was asked to begin,
-    ``fault`` what went wrong, where Nova says so.
+    ``fault`` what went wrong, where Nova says so, and ``is_outage`` whether that was something that
+    did not answer.
 
     Memory in bytes, None where the hypervisor's driver does not say.
     """
@@ -33,6 +34,7 @@ class MigrationState:
     status: str
     was_started: bool
     fault: str = ''
+    is_outage: bool = False
     memory_total: int | None = None
     memory_remaining: int | None = None
 

@@ -79,7 +79,7 @@ class Runner:
         now = self.utcnow()
         move = self.journal.advance(move, moves.MIGRATING, now, requested_at=now,
                                     migration_uuid=None, forced_at=None, memory_total=None,
-                                    memory_remaining=None)
+                                    memory_remaining=None, outage=False)
         try:
             self.compute.live_migrate(move)
         except exception.NovaClientError as e:
@@ -196,6 +196,10 @@ class Runner:
             raise exception.MigrationTimeout(
                 instance=move.instance_uuid,
                 reason=f'not done after {self.options.migration_timeout:.0f} s and aborted')
+        if migration.is_outage or self.journal.move(move.uuid).outage:
+            raise exception.NovaClientError(
+                instance=move.instance_uuid,
+                reason=f'something that Nova needs did not answer: {migration.fault}')
         if not migration.was_started:
             self._tell_refusal(move, migration)
         fault = f': {migration.fault}' if migration.fault else ''

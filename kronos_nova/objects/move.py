@@ -70,6 +70,7 @@ class MoveRecord:
     settled_at: datetime.datetime | None = None
     error_type: str | None = None
     error: str | None = None
+    outage: bool = False
     memory_total: int | None = None
     memory_remaining: int | None = None
 

@@ -1,18 +1,31 @@
-"""A live migration task that some conductor worker carries out, until Nova's computes have it."""
+"""A live migration that some conductor worker prepares, until Nova's computes have it."""
 
 import dataclasses
+import datetime
 
+ANNOUNCED = 'announced'
 BEGUN = 'begun'
 HANDED_OVER = 'handed over'
+FORSAKEN = 'forsaken'
 LOST = 'lost'
+
+UNBEGUN = (ANNOUNCED, FORSAKEN)
+TAKEN = {ANNOUNCED: FORSAKEN, BEGUN: LOST, HANDED_OVER: LOST}
+"""What a task becomes when its worker is found dead, by its state."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """``state`` is BEGUN, HANDED_OVER once the source compute is about to be told, or LOST once its
-    worker was found dead."""
+    """``state`` is ANNOUNCED before Nova has a record of the migration, BEGUN once it has one,
+    HANDED_OVER once the source compute is about to be told. A worker that was found dead turns
+    ANNOUNCED into FORSAKEN and the others into LOST.
+
+    ``migration_uuid`` is made up while there is no migration (UNBEGUN). ``beat_at`` is the worker's
+    last sign of life, UTC without a zone.
+    """
 
     migration_uuid: str
     instance_uuid: str
     worker: str
     state: str
+    beat_at: datetime.datetime

@@ -13,7 +13,9 @@ from typing import Protocol
 
 from oslo_log import log as logging
 
+from kronos_nova import exception
 from kronos_nova.objects import repair as repairs
+from kronos_nova.objects.task import UNBEGUN
 from kronos_nova.objects.task import Task
 from kronos_nova.placement import audit
 from kronos_nova.placement import heal
@@ -25,6 +27,8 @@ LOG = logging.getLogger(__name__)
 
 # A worker that died when the source compute was about to be told may have told it.
 HANDED_OVER_PATIENCE = 5
+# How long after its last sign of life a worker may have lived.
+LAST_BREATH = datetime.timedelta(seconds=15)
 
 
 class TaskRegister(Protocol):
@@ -38,6 +42,9 @@ class TaskRegister(Protocol):
 
     def lose(self, task: Task) -> bool:
         """Take a task away from its worker; False if it went on meanwhile."""
+
+    def find_lost(self, migration_uuid: str, instance_uuid: str) -> None:
+        """Write down a migration that nobody carries on and nobody wrote down."""
 
     def end(self, migration_uuid: str) -> None:
         """Forget a task."""
@@ -74,21 +81,47 @@ class Reconciler:
             yield _told(healer.heal(finding)) if finding and finding.can_be_healed else None
 
     def _end_dead_tasks(self):
+        self._find_forgotten_tasks()
         now = self.clock()
         patience = datetime.timedelta(seconds=self.task_timeout)
         for task in self.tasks.dead(now - patience, now - HANDED_OVER_PATIENCE * patience):
-            if self.tasks.lose(task) and self.nova.give_up(task.migration_uuid):
-                self.tasks.end(task.migration_uuid)
-        self._end_forgotten_tasks()
+            try:
+                self._end_dead_task(task)
+            except exception.InventoryError as error:
+                LOG.warning('The live migration of instance %s, whose conductor worker died, is '
+                            'given up later: %s', task.instance_uuid, error)
 
-    def _end_forgotten_tasks(self):
-        """A worker that died before it wrote anything down left no trace but time."""
+    def _find_forgotten_tasks(self):
+        """A worker that could not write anything down left no trace but time."""
         old = [each for each in self.nova.accepted() if each.settled_for > self.limits.stalled]
         if old:
             known = self.tasks.under_way()
             for migration in old:
                 if migration.uuid not in known:
-                    self.nova.give_up(migration.uuid)
+                    self.tasks.find_lost(migration.uuid, migration.instance_uuid)
+
+    def _end_dead_task(self, task):
+        """What is not done now is done with the next look: the task stays on record until then."""
+        if not self.tasks.lose(task):
+            return
+        if task.state in UNBEGUN:
+            self._end_unbegun_task(task)
+        elif self.nova.give_up(task.migration_uuid):
+            self.tasks.end(task.migration_uuid)
+
+    def _end_unbegun_task(self, task):
+        """Its worker did not live to say which migration it is, or to make one."""
+        died = task.beat_at + LAST_BREATH
+        known = self.tasks.under_way()
+        left = [uuid for uuid in self.nova.unbegun(task.instance_uuid, died) if uuid not in known]
+        for uuid in left:
+            self.tasks.find_lost(uuid, task.instance_uuid)
+        if not left:
+            self.nova.set_free(task.instance_uuid, died)
+        self.tasks.end(task.migration_uuid)
+        for uuid in left:
+            if self.nova.give_up(uuid):
+                self.tasks.end(uuid)
 
 
 def _told(outcome: heal.Outcome) -> heal.Outcome:

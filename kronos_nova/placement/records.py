@@ -5,6 +5,7 @@ the uuid of their compute node.
 """
 
 import dataclasses
+import datetime
 from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Protocol
@@ -90,6 +91,14 @@ class NovaRecords(Protocol):
 
     def accepted(self) -> list[Migration]:
         """Live migrations of which no nova-compute has been told yet."""
+
+    def unbegun(self, instance_uuid: str, created_before: datetime.datetime) -> list[str]:
+        """The live migrations of an instance that are as old as that (UTC without a zone) and of
+        which no nova-compute has been told yet."""
+
+    def set_free(self, instance_uuid: str, marked_before: datetime.datetime) -> None:
+        """Set an instance free that was marked as migrating before then (UTC without a zone) and
+        has no live migration under way."""
 
     def give_up(self, migration_uuid: str) -> bool:
         """End a live migration that nobody carries on, and set its instance free.

@@ -19,6 +19,7 @@ from kronos_nova.executor import compute
 from kronos_nova.objects import snapshot
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import claim_rpc
+from kronos_nova.plugin import outages
 
 LOG = logging.getLogger(__name__)
 
@@ -95,6 +96,8 @@ class InProcessComputeApi:
                 self.api.live_migrate(context, instance, 'auto', False, move.destination,
                                       force=False, async_=True)
             except nova_exception.NovaException as e:
+                if outages.is_outage(e):
+                    raise
                 raise _refused(move, f'Nova refused: {e}') from e
 
     def migration(self, move):
@@ -103,10 +106,14 @@ class InProcessComputeApi:
             if not cells.target_instance(context, move.instance_uuid):
                 return None
             found = self._migration(context, move)
-            return found and compute.MigrationState(
+            if found is None:
+                return None
+            fault = _fault(context, found)
+            return compute.MigrationState(
                 uuid=found.uuid, status=found.status, was_started=found.dest_node is not None,
-                fault=_fault(context, found), memory_total=found.memory_total,
-                memory_remaining=found.memory_remaining)
+                fault=fault.message if fault else '',
+                is_outage=fault is not None and fault.code == outages.CODE,
+                memory_total=found.memory_total, memory_remaining=found.memory_remaining)
 
     def set_free(self, move):
         # A conductor, as this one is, writes a migration down as soon as it hears of a request.
@@ -170,13 +177,11 @@ class InProcessComputeApi:
 
 
 def _fault(context, migration):
-    """What went wrong with a failed migration, in Nova's words."""
+    """What Nova says went wrong with a failed migration, None where it does not say."""
     if migration.status not in compute.FAILED:
-        return ''
+        return None
     fault = objects.InstanceFault.get_latest_for_instance(context, migration.instance_uuid)
-    if fault is None or fault.created_at < migration.created_at:
-        return ''
-    return fault.message
+    return None if fault is None or fault.created_at < migration.created_at else fault
 
 
 def _refused(move, reason):
@@ -185,8 +190,13 @@ def _refused(move, reason):
 
 @contextlib.contextmanager
 def _answered(what):
-    """Nova's database, broker or placement not answering says nothing about the instance."""
+    """What Nova needs not answering says nothing about the instance."""
     try:
         yield
-    except (db_exc.DBError, messaging.MessagingException, ks_exc.ClientException) as e:
+    except exception.MoveError:
+        raise
+    except Exception as e:
+        if not (isinstance(e, (messaging.MessagingException, ks_exc.ClientException)) or
+                outages.is_outage(e)):
+            raise
         raise exception.NovaClientError(instance=what, reason=f'Nova did not answer: {e}') from e

@@ -1,10 +1,14 @@
 """nova-conductor with Kronos in it: plans, carries out, and makes live migrations atomic."""
 
+import contextvars
 import functools
 import sys
 
 import nova.conf
+from nova import exception as nova_exception
+from nova import objects
 from nova import profiler
+from nova.compute import task_states
 from nova.conductor import manager
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
@@ -32,6 +36,7 @@ from kronos_nova.plugin import compute_api
 from kronos_nova.plugin import live_migration
 from kronos_nova.plugin import placement
 from kronos_nova.plugin import reconciling
+from kronos_nova.plugin import registration
 from kronos_nova.policies import loader
 
 CONF = nova.conf.CONF
@@ -46,12 +51,18 @@ EXPECTED = {
     'nova.conductor.manager:ComputeTaskManager.__init__': ('self',),
     'nova.conductor.manager:ComputeTaskManager._build_live_migrate_task': (
         *TASK_ARGUMENTS, 'request_spec'),
+    'nova.conductor.manager:ComputeTaskManager._live_migrate': (
+        'self', 'context', 'instance', 'scheduler_hint', 'block_migration', 'disk_over_commit',
+        'request_spec'),
     'nova.compute.api:API.live_migrate': None,
     'nova.compute.api:API.live_migrate_abort': None,
 }
 
 
 CHILD = 'kronos_nova.plugin.cycle'
+
+# Of the live migration that this thread prepares, if Kronos has it.
+_registered = contextvars.ContextVar('registered', default=None)
 
 
 class KronosConductorManager(manager.ConductorManager):
@@ -90,25 +101,61 @@ class KronosConductorManager(manager.ConductorManager):
 class KronosComputeTaskManager(manager.ComputeTaskManager):
     """Nova's compute tasks, with the atomic live migration task where it is wanted."""
 
+    def _live_migrate(self, context, instance, *args, **kwargs):
+        if not self._is_atomic(context):
+            super()._live_migrate(context, instance, *args, **kwargs)
+            return
+        with registration.Registration(
+                _tasks, lambda: _note_outage(context), instance.uuid) as registered:
+            if not _is_marked(context, instance):
+                LOG.warning('Instance %s is not marked as migrating any more: the request is out '
+                            'of date and dropped', instance.uuid)
+                return
+            token = _registered.set(registered)
+            try:
+                super()._live_migrate(context, instance, *args, **kwargs)
+            finally:
+                _registered.reset(token)
+
     def _build_live_migrate_task(self, context, instance, destination, block_migration,
                                  disk_over_commit, migration, request_spec=None):
-        if not self._is_atomic(context):
+        registered = _registered.get()
+        if registered is None:
             return super()._build_live_migrate_task(
                 context, instance, destination, block_migration, disk_over_commit, migration,
                 request_spec)
         return live_migration.AtomicLiveMigrationTask(
             context, instance, destination, block_migration, disk_over_commit, migration,
             self.compute_rpcapi, self.servicegroup_api, self.query_client, self.report_client,
-            request_spec, placement=placement.client(), make_tasks=_tasks)
+            request_spec, placement=placement.client(), registration=registered)
 
     def _is_atomic(self, context):
         wanted = CONF.kronos.atomic_moves
         return wanted == 'all' or (wanted == 'kronos' and _is_of_a_plan(context))
 
 
+def _is_marked(context, instance):
+    """Whether nobody has set the instance free since the migration was asked for: requests may lie
+    in a queue for long."""
+    try:
+        found = objects.Instance.get_by_uuid(context, instance.uuid, expected_attrs=[])
+    except nova_exception.InstanceNotFound:
+        return False
+    return found.task_state == task_states.MIGRATING
+
+
+def _move_of(context):
+    """Where the executor asked for this, the uuid of its move: it puts that into the request id."""
+    return (context.global_request_id or '').removeprefix('req-')
+
+
+def _note_outage(context):
+    _journal().note_outage(_move_of(context))
+
+
 def _is_of_a_plan(context):
-    """Whether the executor asked for this: it puts the move's uuid into the request id."""
-    move_uuid = (context.global_request_id or '').removeprefix('req-')
+    """Whether the executor asked for this."""
+    move_uuid = _move_of(context)
     if not move_uuid:
         return False
     try:

@@ -6,18 +6,14 @@ placement promises what is not there, and a process that dies there leaves it so
 only chooses, and one ``POST /allocations`` does the rest.
 """
 
-from collections.abc import Callable
-
 from nova import availability_zones
 from nova import exception as nova_exception
 from nova import objects
 from nova.conductor.tasks import live_migrate
-from oslo_db import exception as db_exc
 from oslo_log import log as logging
 from oslo_serialization import jsonutils
 
 from kronos_nova import exception
-from kronos_nova.db.tasks import Tasks
 from kronos_nova.placement import errors
 from kronos_nova.placement import moves
 from kronos_nova.placement.allocations import Allocations
@@ -25,7 +21,9 @@ from kronos_nova.placement.allocations import off
 from kronos_nova.placement.allocations import on
 from kronos_nova.placement.client import PlacementClient
 from kronos_nova.plugin import candidates
+from kronos_nova.plugin import outages
 from kronos_nova.plugin import reverts
+from kronos_nova.plugin.registration import Registration
 
 LOG = logging.getLogger(__name__)
 
@@ -57,25 +55,34 @@ EXPECTED = {
 class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     """Nova's task with the allocations split, redirected and restored by one request each.
 
-    Takes the same arguments as Nova's, and ``placement`` and ``make_tasks``, which gives what it is
-    written down in while it is under way.
+    Takes the same arguments as Nova's, and ``placement`` and the ``registration`` in which it is
+    written down while it is under way.
     """
 
-    def __init__(self, *args, placement: PlacementClient, make_tasks: Callable[[], Tasks],
-                 **kwargs):
+    def __init__(self, *args, placement: PlacementClient, registration: Registration, **kwargs):
         super().__init__(*args, **kwargs)
         self._placement = placement
-        self._make_tasks = make_tasks
-        self._tasks = None
+        self._registration = registration
         self._may_be_told = False
         self._claim = None
 
     def execute(self):
-        self._register()
+        """:raises MigrationPreCheckError: placement refused, or something that is needed did not
+        answer (``code`` is then :data:`outages.CODE`). Nova leaves an instance as it was after this
+        one; it would put it into ERROR for anything that it does not know.
+        """
         try:
+            self._registration.begin(self.migration.uuid)
             return super().execute()
-        finally:
-            self._unregister()
+        except Exception as error:
+            is_outage = outages.is_outage(error)
+            # Once the source may have been told, ERROR keeps others from moving it meanwhile.
+            if self._may_be_told or not (is_outage or isinstance(error, exception.PlacementError)):
+                raise
+            if is_outage:
+                self._registration.note_outage()
+            code = outages.CODE if is_outage else nova_exception.MigrationPreCheckError.code
+            raise nova_exception.MigrationPreCheckError(reason=str(error), code=code) from error
 
     def _execute(self):
         self._check_instance_is_active()
@@ -83,54 +90,19 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         self._check_host_is_up(self.source)
         self._source_cn = objects.ComputeNode.get_by_host_and_nodename(
             self.context, self.source, self.instance.node)
-        try:
-            self._claim = Claim(self._placement, self.instance, self.migration,
-                                self._source_cn.uuid)
-            if self.destination:
-                dest_node = self._claim_forced_destination()
-            else:
-                self.query_client = ClaimingScheduler(self.query_client, self._claim)
-                self.destination, dest_node, self.limits = self._find_destination()
-        except exception.PlacementError as error:
-            # Nova leaves an instance as it was after this one; it would put it into ERROR for
-            # anything that it does not know.
-            raise nova_exception.MigrationPreCheckError(reason=str(error)) from error
+        self._claim = Claim(self._placement, self.instance, self.migration, self._source_cn.uuid)
+        if self.destination:
+            dest_node = self._claim_forced_destination()
+        else:
+            self.query_client = ClaimingScheduler(self.query_client, self._claim)
+            self.destination, dest_node, self.limits = self._find_destination()
         self._record_destination(dest_node)
-        self._hand_over()
+        self._registration.hand_over()
         self._may_be_told = True
         return self.compute_rpcapi.live_migration(
             self.context, host=self.source, instance=self.instance, dest=self.destination,
             block_migration=self.block_migration, migration=self.migration,
             migrate_data=self.migrate_data)
-
-    def _register(self):
-        """Without its database Kronos still migrates; only the death of this worker in the middle
-        would go unnoticed."""
-        try:
-            tasks = self._make_tasks()
-            tasks.begin(self.migration.uuid, self.instance.uuid)
-        except (db_exc.DBError, exception.KronosException) as error:
-            LOG.warning('Live migration %s is not written down: %s', self.migration.uuid, error)
-        else:
-            self._tasks = tasks
-
-    def _hand_over(self):
-        try:
-            is_lost = self._tasks and not self._tasks.hand_over(self.migration.uuid)
-        except db_exc.DBError as error:
-            raise nova_exception.MigrationPreCheckError(
-                reason=f'the control database of Kronos does not answer: {error}') from error
-        if is_lost:
-            raise nova_exception.MigrationPreCheckError(
-                reason='this conductor was taken for dead and the migration for lost')
-
-    def _unregister(self):
-        if self._tasks is None:
-            return
-        try:
-            self._tasks.end(self.migration.uuid)
-        except db_exc.DBError as error:
-            LOG.warning('Live migration %s will be forgotten later: %s', self.migration.uuid, error)
 
     def rollback(self, ex):
         """Give the source's allocations back. What fails here is left to the reconciler: the error
@@ -197,6 +169,10 @@ class Claim:
         """How the instance of ``spec`` may lie on ``destination``: allocation requests."""
         return candidates.on_host(self._placement, spec, destination, self.shared_with(destination))
 
+    def probe(self) -> None:
+        """:raises PlacementError: placement does not answer"""
+        self._placement.tree(self._source)
+
     def take(self, destination: str, allocations: Allocations) -> None:
         """:raises PlacementError: see :func:`kronos_nova.placement.moves.start`"""
         parties = moves.Parties(
@@ -259,8 +235,7 @@ class ClaimingScheduler:
         spec.num_instances = 1
         spec = self._without_shared(context, spec)
         while True:
-            selection = self._query_client.select_destinations(
-                context, spec, None, return_objects=True)[0][0]
+            selection = self._select(context, spec)
             request = self._take(spec, selection.compute_node_uuid)
             if request is not None:
                 selection.allocation_request = jsonutils.dumps(request)
@@ -270,6 +245,15 @@ class ClaimingScheduler:
                 raise nova_exception.NoValidHost(reason=reason)
             LOG.info('Live migration: %s; the next one is tried.', reason)
             spec.ignore_hosts = [*(spec.ignore_hosts or ()), selection.service_host]
+
+    def _select(self, context, spec):
+        try:
+            return self._query_client.select_destinations(
+                context, spec, None, return_objects=True)[0][0]
+        except nova_exception.NoValidHost:
+            # Also what the scheduler says when placement did not answer it.
+            self._claim.probe()
+            raise
 
     def _take(self, spec, destination: str):
         """The allocation request that was claimed, None if there is no room."""

@@ -115,6 +115,24 @@ class CellRecords:
         return found
 
     @_answered()
+    def unbegun(self, instance_uuid, created_before):
+        filters = {'instance_uuid': instance_uuid, 'status': 'accepted',
+                   'migration_type': records.LIVE}
+        return [each.uuid for context, _cell in _cells(instance=instance_uuid)
+                for each in objects.MigrationList.get_by_filters(context, filters)
+                if _naive(each.created_at) <= created_before]
+
+    @_answered()
+    def set_free(self, instance_uuid, marked_before):
+        filters = {'instance_uuid': instance_uuid, 'status': UNFINISHED,
+                   'migration_type': records.LIVE}
+        for context, _cell in _cells(instance=instance_uuid):
+            for instance in _instances(context, uuid=[instance_uuid]):
+                is_old = _naive(instance.updated_at or instance.created_at) <= marked_before
+                if is_old and not objects.MigrationList.get_by_filters(context, filters):
+                    _set_free(context, instance_uuid)
+
+    @_answered()
     def give_up(self, migration_uuid):
         for context, _cell in _cells():
             for migration in objects.MigrationList.get_by_filters(
@@ -125,7 +143,7 @@ class CellRecords:
                     _end(migration)
                 elif not _left_its_mark(context, migration):
                     continue
-                _set_free(context, migration)
+                _set_free(context, migration.instance_uuid)
         return True
 
     @_answered()
@@ -186,13 +204,13 @@ def _left_its_mark(context, migration):
             instance.updated_at < migration.updated_at)
 
 
-def _set_free(context, migration):
+def _set_free(context, instance_uuid):
     try:
-        instance = objects.Instance.get_by_uuid(context, migration.instance_uuid)
+        instance = objects.Instance.get_by_uuid(context, instance_uuid)
         instance.task_state = None
         instance.save(expected_task_state=[task_states.MIGRATING])
     except (nova_exception.InstanceNotFound, nova_exception.UnexpectedTaskStateError):
-        LOG.info('Instance %s is gone or busy with something else.', migration.instance_uuid)
+        LOG.info('Instance %s is gone or busy with something else.', instance_uuid)
 
 
 def _is_building(context, uuid):
@@ -234,6 +252,10 @@ def _age(record):
     """Seconds since a record last changed."""
     return timeutils.delta_seconds(record.updated_at or record.created_at,
                                    timeutils.utcnow(with_timezone=True))
+
+
+def _naive(time):
+    return time.replace(tzinfo=None)
 
 
 def _chunks(uuids):

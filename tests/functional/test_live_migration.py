@@ -196,6 +196,56 @@ class DeadConductorTest(AtomicTestCase):
         self.assert_holds(server['id'], {'host1': SMALL})
         self.assert_holds(migration['uuid'], {})
 
+    def test_one_that_died_right_after_novas_record_was_made(self):
+        server = self.boot('host1')
+        self.stub_out('kronos_nova.db.tasks.Tasks.end', lambda *args: None)
+        self.die_at('kronos_nova.db.tasks.Tasks.begin')
+        self.migrate(server, 'host2')
+        self._wait_for_migration_status(server, ['accepted'])
+        self.later(30)
+        self.reconcile()
+        self._wait_for_migration_status(server, ['accepted'])
+
+        self.later(120)
+        self.reconcile()
+
+        self._wait_for_migration_status(server, ['error'])
+        self.server_on(server, 'host1')
+        self.assert_holds(server['id'], {'host1': SMALL})
+
+    def test_one_that_died_right_before(self):
+        server = self.boot('host1')
+        self.stub_out('kronos_nova.db.tasks.Tasks.end', lambda *args: None)
+        self.die_at('nova.objects.migration.Migration.create')
+        self.migrate(server, 'host2')
+        self._wait_for_assert(lambda: self.assertEqual(1, len(self.tasks.under_way())))
+        self.later(30)
+        self.reconcile()
+        self._wait_for_server_parameter(server, {'OS-EXT-STS:task_state': 'migrating'})
+
+        self.later(120)
+        self.reconcile()
+
+        self.server_on(server, 'host1')
+
+    def test_a_request_that_lay_in_a_queue_until_the_server_was_set_free_is_dropped(self):
+        server = self.boot('host1')
+        real = tasks.Tasks.announce
+
+        def announce(this, key, instance_uuid):
+            real(this, key, instance_uuid)
+            self.api.post_server_action(
+                server['id'], {'os-resetState': {'state': 'active'}})
+
+        self.stub_out('kronos_nova.db.tasks.Tasks.announce', announce)
+        self.migrate(server, 'host2')
+
+        self.server_on(server, 'host1')
+        self._wait_for_assert(lambda: self.assertEqual(frozenset(), self.tasks.under_way()))
+        with base.microversion(self.api, '2.80'):
+            self.assertEqual([], self.api.api_get(
+                f'/os-migrations?instance_uuid={server["id"]}').body['migrations'])
+
     def test_a_worker_that_only_seemed_dead_does_not_start_the_migration(self):
         server = self.boot('host1')
         real = tasks.Tasks.hand_over

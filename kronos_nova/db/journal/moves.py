@@ -66,6 +66,15 @@ class Moves:
         return dataclasses.replace(move, state=new, **values)
 
     @retried
+    def note_outage(self, uuid):
+        """Note that what Nova was asked for fails because something does not answer; nothing where
+        there is no such move under way."""
+        with self.database.writer() as session:
+            session.execute(sa.update(models.Move).where(
+                models.Move.uuid == uuid, models.Move.state == moves.MIGRATING,
+            ).values(outage=True))
+
+    @retried
     def settle(self, uuid, now):
         """Note that what follows from the end of a move was done."""
         with self.database.writer() as session:

@@ -79,9 +79,9 @@ class RecordedNova:
         self.instances['vm1'] = compute.InstanceState(
             host=host, status=status, task_state=task_state)
 
-    def says(self, status, was_started=True, fault=''):
+    def says(self, status, **what):
         self.migrations['vm1'] = compute.MigrationState(
-            uuid='migration', status=status, was_started=was_started, fault=fault)
+            uuid='migration', status=status, **{'was_started': True, **what})
 
 
 class ExecutorTest(testtools.TestCase):
@@ -195,6 +195,27 @@ class ExecutorTest(testtools.TestCase):
         self.to_the_end()
         self.assertEqual('NovaClientError', self.move().error_type)
         self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def test_one_that_an_outage_ended_is_no_fault_of_the_instance(self):
+        for was_started in (False, True):
+            self.nova = self.worker.runner.compute = RecordedNova()
+            self.plan()
+            self.tick()
+            self.nova.says('error', was_started=was_started, is_outage=True, fault='Placement: ...')
+            self.assertEqual(moves.FAILED, self.to_the_end())
+            self.assertEqual('NovaClientError', self.move().error_type)
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def test_nor_one_of_which_the_conductor_noted_that_for_those_who_cannot_see_it(self):
+        self.plan()
+        self.tick()
+        self.nova.says('error', was_started=False, fault='Placement: ...')
+        self.journal.note_outage(self.move().uuid)
+        self.assertEqual(moves.PLANNED, self.tick())
+        self.assertEqual('NovaClientError', self.move().error_type)
+        # The next try is judged by itself.
+        self.assertEqual(moves.FAILED, self.to_the_end())
+        self.assertEqual('PreFlightError', self.move().error_type)
 
     def test_a_host_that_does_not_report_is_no_fault_of_the_instance(self):
         for host in ('a', 'b'):

@@ -1,0 +1,78 @@
+"""What the control database is told of a live migration while this conductor worker prepares it."""
+
+from collections.abc import Callable
+
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
+from oslo_utils import uuidutils
+
+from kronos_nova import exception
+from kronos_nova.db.tasks import Tasks
+
+LOG = logging.getLogger(__name__)
+
+
+class Registration:
+    """A context from before Nova has a record of the migration until after its last write.
+
+    Without its database Kronos still migrates; only the death of this worker in the middle would go
+    unnoticed for long.
+
+    :param make_tasks: gives what it is written down in
+    :param note_outage: writes down, for who asked, that it fails because of an outage
+    """
+
+    def __init__(self, make_tasks: Callable[[], Tasks], note_outage: Callable[[], None],
+                 instance_uuid: str):
+        self._make_tasks = make_tasks
+        self._note_outage = note_outage
+        self._instance_uuid = instance_uuid
+        self._uuids = [uuidutils.generate_uuid()]
+        self._tasks = None
+
+    def __enter__(self):
+        try:
+            tasks = self._make_tasks()
+            tasks.announce(self._uuids[0], self._instance_uuid)
+        except Exception as error:  # whatever it is, it is no reason not to migrate
+            LOG.warning('The live migration of instance %s is not written down: %s',
+                        self._instance_uuid, error)
+        else:
+            self._tasks = tasks
+        return self
+
+    def __exit__(self, *_exc_info):
+        if self._tasks is None:
+            return
+        try:
+            self._tasks.end(*self._uuids)
+        except db_exc.DBError as error:
+            LOG.warning('The live migration of instance %s will be forgotten later: %s',
+                        self._instance_uuid, error)
+
+    def begin(self, migration_uuid: str) -> None:
+        """Say which migration it is.
+
+        :raises TaskLost, DBError: this worker must not go on with it
+        """
+        self._uuids.append(migration_uuid)
+        self._go_on(lambda tasks: tasks.begin(self._uuids[0], migration_uuid))
+
+    def hand_over(self) -> None:
+        """Say that the source compute is about to be told.
+
+        :raises TaskLost, DBError: this worker must not go on with it
+        """
+        self._go_on(lambda tasks: tasks.hand_over(self._uuids[-1]))
+
+    def note_outage(self) -> None:
+        """Say that something that is needed did not answer, before Nova says that it failed."""
+        try:
+            self._note_outage()
+        except (db_exc.DBError, exception.KronosException) as error:
+            LOG.warning('That an outage ended the live migration of instance %s is not written '
+                        'down: %s', self._instance_uuid, error)
+
+    def _go_on(self, step):
+        if self._tasks is not None and not step(self._tasks):
+            raise exception.TaskLost(instance=self._instance_uuid)

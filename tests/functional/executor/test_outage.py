@@ -1,0 +1,104 @@
+"""A move during which something that Nova needs does not answer, told from one that is refused."""
+
+import datetime
+
+from keystoneauth1 import exceptions as ks_exc
+from nova import context
+from nova import exception as nova_exception
+from nova import objects
+
+from kronos_nova import exception
+from kronos_nova.db import journal as db_journal
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from kronos_nova.placement import client as placement_client
+from kronos_nova.plugin import compute_api
+from tests.functional import base
+from tests.unit.db import fixtures as db_fixtures
+
+CAPS = moves.Caps(total=1, per_source=1, per_destination=1)
+
+
+class OutageTest(base.NovaTestCase):
+    managers = {'nova-conductor': 'kronos_nova.plugin.managers.Conductor'}
+
+    def setUp(self):
+        super().setUp()
+        hasty = placement_client.PlacementClient(
+            base.placement_adapter(self.placement_fixture),
+            attempts=lambda: placement_client.retrying(longest_pause=0.01))
+        self.stub_out('kronos_nova.plugin.placement.client', lambda: hasty)
+        self.server = self.boot('host1')
+        self.port = compute_api.InProcessComputeApi()
+        self.journal = db_journal.Journal(self.control_database, 'tester')
+        self.move = self.requested()
+
+    def requested(self):
+        """A move of which the journal says that Nova was asked."""
+        now = datetime.datetime.utcnow()
+        self.journal.record_plan(
+            db_fixtures.report([(self.server['id'], 'host1', 'host2')]), plans.EXECUTING, now,
+            now + datetime.timedelta(hours=1))
+        [move] = self.journal.dispatch(CAPS, lambda: now)
+        return self.journal.advance(self.journal.claim(move.uuid, now), moves.MIGRATING, now,
+                                    requested_at=now)
+
+    def failed(self):
+        """Ask for the migration; what the port says once it has failed."""
+        self.port.live_migrate(self.move)
+        self._wait_for_migration_status(self.server, ['error'])
+        return self.port.migration(self.move)
+
+    def assert_untouched(self):
+        self.server_on(self.server, 'host1')
+        self._wait_for_assert(lambda: self.assertEqual(
+            ['host1'], list(self.held_by(self.server['id']))))
+
+    def test_a_placement_that_goes_away_is_told_as_an_outage(self):
+        def refuse(method, path, body):
+            if (method, path) == ('POST', '/allocations'):
+                raise ks_exc.ConnectTimeout('injected')
+
+        self.placement_fixture.before = refuse
+        self.assertTrue(self.failed().is_outage)
+        self.assertTrue(self.journal.move(self.move.uuid).outage)
+        self.assert_untouched()
+
+    def test_also_when_the_scheduler_takes_it_for_a_cloud_without_room(self):
+        gone = []
+
+        def refuse(method, path, body):
+            if gone or path.startswith('/allocation_candidates'):
+                gone.append(path)
+                raise ks_exc.ConnectFailure('injected')
+
+        self.placement_fixture.before = refuse
+        self.port.live_migrate(self.move)
+        self._wait_for_migration_status(self.server, ['error'])
+        self.placement_fixture.before = lambda *asked: None
+        self.assertTrue(self.port.migration(self.move).is_outage)
+        self.assert_untouched()
+
+    def test_a_cinder_that_does_not_answer_the_destination(self):
+        def check(*_args, **_kwargs):
+            raise nova_exception.CinderConnectionFailed(reason='injected')
+
+        self.stub_out('nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_destination', check)
+        self.assertTrue(self.failed().is_outage)
+        self.assert_untouched()
+
+    def test_a_destination_without_room_is_not(self):
+        self.placement_fixture.before = lambda method, path, body: (
+            base.answer(409) if (method, path) == ('POST', '/allocations') else None)
+        self.assertFalse(self.failed().is_outage)
+        self.assertFalse(self.journal.move(self.move.uuid).outage)
+        self.assert_untouched()
+
+    def test_an_outage_that_keeps_nova_from_taking_the_request(self):
+        def refuse(*_args, **_kwargs):
+            raise nova_exception.PlacementAPIConnectFailure()
+
+        self.stub_out('nova.compute.api.API.live_migrate', refuse)
+        self.assertRaises(exception.NovaClientError, self.port.live_migrate, self.move)
+        instance = objects.Instance.get_by_uuid(context.get_admin_context(), self.server['id'])
+        self.assertIsNone(instance.task_state)
