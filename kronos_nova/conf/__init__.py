@@ -4,6 +4,8 @@ Takes an existing ``ConfigOpts`` and never makes or reads a global one: only ``p
 ``cmd/`` know which it is.
 """
 
+import copy
+
 from kronos_nova.conf import allocations
 from kronos_nova.conf import claims
 from kronos_nova.conf import database
@@ -21,6 +23,9 @@ def register_opts(conf):
     """Register every group on ``conf``; harmless when repeated."""
     paths.register_opts(conf)
     for module in GROUPS:
+        # A group that is registered keeps its options, and what overrides them, in itself: the
+        # same one in two ConfigOpts would make one of them.
+        conf.register_group(copy.deepcopy(module.GROUP))
         module.register_opts(conf)
 
 

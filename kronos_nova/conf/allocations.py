@@ -32,7 +32,6 @@ stops before it starts the migration.
 
 
 def register_opts(conf):
-    conf.register_group(GROUP)
     conf.register_opts(OPTS, group=GROUP)
 
 

@@ -33,7 +33,6 @@ metrics are served without authentication.
 
 
 def register_opts(conf):
-    conf.register_group(GROUP)
     conf.register_opts(OPTS, group=GROUP)
 
 

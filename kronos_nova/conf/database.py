@@ -13,7 +13,6 @@ MySQL/MariaDB or PostgreSQL.
 
 
 def register_opts(conf):
-    conf.register_group(GROUP)
     conf.register_opts(list_opts(), group=GROUP)
 
 

@@ -74,7 +74,6 @@ no longer the load there is.
 
 
 def register_opts(conf):
-    conf.register_group(GROUP)
     conf.register_opts(OPTS, group=GROUP)
 
 

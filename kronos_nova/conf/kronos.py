@@ -199,7 +199,6 @@ counted twice.
 
 
 def register_opts(conf):
-    conf.register_group(GROUP)
     conf.register_opts(OPTS, group=GROUP)
 
 

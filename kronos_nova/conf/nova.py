@@ -25,7 +25,6 @@ URL of placement (``http://controller:8778``), instead of the catalogue's. Seldo
 
 
 def register_opts(conf):
-    conf.register_group(GROUP)
     loading.register_auth_conf_options(conf, GROUP.name)
     loading.register_session_conf_options(conf, GROUP.name)
     # Without one a request waits for ever.

@@ -20,7 +20,6 @@ evaluation intervals.
 
 
 def register_opts(conf):
-    conf.register_group(GROUP)
     conf.register_opts(OPTS, group=GROUP)
 
 

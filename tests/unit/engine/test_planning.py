@@ -2,7 +2,6 @@
 
 import datetime
 import os
-import pathlib
 
 import fixtures
 import sqlalchemy as sa
@@ -126,10 +125,6 @@ class PlanningTest(testtools.TestCase):
         self.assertIsNotNone(worker.child)
 
     def test_an_aggregate_whose_level_is_off_is_left_alone(self):
-        # Not by an override: those of a dict stay in the option's default, and so in other tests.
-        path = pathlib.Path(self.state_path, 'nova.conf')
-        path.write_text('[kronos]\naggregate_automation = a:off\n')
-        self.conf([], default_config_files=[str(path)])
-        self.set(automation='auto', aggregates=['a', 'b'], aggregates_per_cycle=0)
+        self.set(aggregate_automation={'a': 'off'}, aggregates_per_cycle=0)
         self.worker('one').tick()
         self.assertEqual({'b': 'one'}, self.begun())
