@@ -1,5 +1,6 @@
 """MariaDB on a data directory of its own."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -26,11 +27,13 @@ class MariaDB:
         self.data = root / 'mariadb'
         self.port = ports.take()
         self._socket = root / 'run' / 'mariadb.sock'
+        # Every server that starts deletes all temporary tables that it finds there.
+        self._tmp = root / 'mariadb-tmp'
         self.process = Process(
             'mariadb',
             ['mariadbd', '--no-defaults', '--user=root', f'--datadir={self.data}',
-             f'--bind-address={LOOPBACK}', f'--port={self.port}', f'--socket={self._socket}',
-             f'--pid-file={root / "run" / "mariadb.own"}', *OPTIONS],
+             f'--tmpdir={self._tmp}', f'--bind-address={LOOPBACK}', f'--port={self.port}',
+             f'--socket={self._socket}', f'--pid-file={root / "run" / "mariadb.own"}', *OPTIONS],
             root, ready=self._answers)
 
     def url(self, database):
@@ -55,6 +58,7 @@ class MariaDB:
     def start(self, timeout):
         self.data.parent.mkdir(parents=True, exist_ok=True)
         self._socket.parent.mkdir(parents=True, exist_ok=True)
+        self._tmp.mkdir(exist_ok=True)
         self.process.start()
         self.process.wait_ready(timeout)
 
@@ -64,6 +68,7 @@ class MariaDB:
     def install(self):
         """An empty server with the box' user and databases."""
         self.data.mkdir(parents=True)
+        self._tmp.mkdir(exist_ok=True)
         setup = self._root / 'setup.sql'
         setup.write_text('\n'.join([
             'FLUSH PRIVILEGES;',
@@ -74,7 +79,7 @@ class MariaDB:
             ['mariadb-install-db', '--no-defaults', '--user=root', f'--datadir={self.data}',
              '--skip-test-db', '--auth-root-authentication-method=normal',
              f'--extra-file={setup}'],
-            capture_output=True, text=True)
+            env={**os.environ, 'TMPDIR': str(self._tmp)}, capture_output=True, text=True)
         if done.returncode:
             raise BoxError(f'mariadb-install-db: {done.stdout}{done.stderr}')
 
