@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import time
 
@@ -10,11 +9,7 @@ import fixtures
 import requests
 import yaml
 
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
+from tests.e2e.box import settings
 
 
 class Prometheus(fixtures.Fixture):
@@ -37,7 +32,7 @@ class Prometheus(fixtures.Fixture):
             yaml.safe_dump({'global': {'scrape_interval': self.interval,
                                        'scrape_timeout': self.interval},
                             'scrape_configs': self.jobs}, file)
-        port = free_port()
+        port = settings.Ports().take()
         self.url = f'http://127.0.0.1:{port}'
         with open(os.path.join(folder, 'log'), 'wb') as log:
             process = subprocess.Popen(
@@ -48,12 +43,12 @@ class Prometheus(fixtures.Fixture):
         self._wait(process, log.name)
 
     def _wait(self, process, log):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline and process.poll() is None:
             try:
                 if requests.get(f'{self.url}/-/ready', timeout=1).ok:
                     return
-            except requests.ConnectionError:
+            except requests.RequestException:
                 pass
             time.sleep(0.05)
         with open(log) as file:

@@ -30,7 +30,7 @@ class LocksTest:
     """What every back end has to do. ``url`` is set by the subclasses, ``expiry`` is how many
     seconds the lock of a dead process may last."""
 
-    expiry = 5
+    expiry = 15
     url = None
 
     def member(self, name):
@@ -86,7 +86,7 @@ class MySqlTest(LocksTest, testtools.TestCase):
 
 @testtools.skipUnless(shutil.which('redis-server'), 'redis-server is not installed')
 class RedisTest(LocksTest, testtools.TestCase):
-    expiry = 10
+    expiry = 30
 
     def setUp(self):
         super().setUp()
@@ -98,13 +98,13 @@ class RedisTest(LocksTest, testtools.TestCase):
                                          capture_output=True).stdout == b'PONG\n')
         server.start()
         self.addCleanup(server.kill)
-        server.wait_ready(20)
-        self.url = f'redis://127.0.0.1:{port}?lock_timeout=3'
+        server.wait_ready(60)
+        self.url = f'redis://127.0.0.1:{port}?lock_timeout=6'
 
 
 @testtools.skipUnless(shutil.which('etcd'), 'etcd is not installed')
 class Etcd3Test(LocksTest, testtools.TestCase):
-    expiry = 15
+    expiry = 30
 
     def setUp(self):
         super().setUp()
@@ -118,8 +118,8 @@ class Etcd3Test(LocksTest, testtools.TestCase):
             ready=lambda: self.is_healthy(client))
         server.start()
         self.addCleanup(server.kill)
-        server.wait_ready(20)
-        self.url = f'etcd3+{client}?lock_timeout=3'
+        server.wait_ready(60)
+        self.url = f'etcd3+{client}?lock_timeout=6'
 
     @staticmethod
     def is_healthy(url):
