@@ -93,6 +93,11 @@ def one_kind_of_error():
         raise db_exc.DBError(error) from error
 
 
+def first_line(error):
+    """What an error says, without the statement and the links that SQLAlchemy adds."""
+    return str(error).partition('\n')[0]
+
+
 class Database:
     """The sessions of one engine. Objects stay readable after their session has ended."""
 

@@ -1,15 +1,24 @@
-"""Transactions that are run again where they lost against another."""
+"""Transactions that are run again where they lost against another.
 
-from oslo_db import api as db_api
+oslo.db's own decorator logs a traceback each time it gives up: in an outage, one for every try of
+everything that is tried again.
+"""
+
+import tenacity
 from oslo_db import exception as db_exc
 
-_POLICY = {'max_retries': 5, 'retry_interval': 0.1, 'inc_retry_interval': True,
-           'retry_on_deadlock': True, 'retry_on_disconnect': True}
 
-retried = db_api.wrap_db_retry(**_POLICY)
+def _retrying(*errors):
+    return tenacity.retry(
+        retry=tenacity.retry_if_exception_type(errors),
+        wait=tenacity.wait_random_exponential(multiplier=0.1, max=1.6),
+        stop=tenacity.stop_after_attempt(6), reraise=True)
+
+
+retried = _retrying(db_exc.DBDeadlock, db_exc.DBConnectionError)
 """For a method that is one transaction, and has no effects outside the database."""
 
-retried_as_update = db_api.wrap_db_retry(
-    **_POLICY, exception_checker=lambda e: isinstance(e, db_exc.DBDuplicateEntry))
+retried_as_update = _retrying(db_exc.DBDeadlock, db_exc.DBConnectionError,
+                              db_exc.DBDuplicateEntry)
 """The same for one that updates a row or, where there is none, inserts it: somebody else may have
 inserted it meanwhile."""

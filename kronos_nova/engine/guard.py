@@ -4,6 +4,7 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.db import engine as db_engine
 
 LOG = logging.getLogger(__name__)
 
@@ -14,15 +15,34 @@ class Guard:
 
     def __init__(self):
         self._said = {}
+        self._without_database = set()
 
     def run(self, part, work):
-        """Call ``work``; a problem is logged when it appears and when it is gone."""
+        """Call ``work``; a problem is logged when it appears and when it is gone.
+
+        An outage of the database is one problem, however many parts meet it and whatever they were
+        told of it.
+        """
         try:
             work()
-        except (exception.KronosException, db_exc.DBError) as e:
+        except db_exc.DBError as e:
+            self._miss_database(part, e)
+        except exception.KronosException as e:
             self._say(part, str(e))
         else:
+            self._find_database(part)
             self._say(part, None)
+
+    def _miss_database(self, part, error):
+        if not self._without_database:
+            LOG.error('Kronos waits for a database that does not answer: %s',
+                      db_engine.first_line(error))
+        self._without_database.add(part)
+
+    def _find_database(self, part):
+        if self._without_database == {part}:
+            LOG.info('The database answers Kronos again.')
+        self._without_database.discard(part)
 
     def _say(self, part, problem):
         if problem == self._said.get(part):

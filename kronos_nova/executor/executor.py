@@ -6,6 +6,7 @@ import threading
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
+from kronos_nova.db import engine as db_engine
 from kronos_nova.objects.move import IN_FLIGHT
 
 LOG = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ class Executor:
             move = self.journal.claim(move_uuid, self.ports.utcnow())
         except db_exc.DBError as e:
             LOG.warning('The journal does not answer, move %s will be dispatched again: %s',
-                        move_uuid, e)
+                        move_uuid, db_engine.first_line(e))
         if move is not None:
             self.pool.submit(self._step, move_uuid, lambda _uuid: move)
             return
@@ -88,7 +89,8 @@ class Executor:
             if move.owner == self.journal.worker and move.state in IN_FLIGHT:
                 self.runner.step(move)
         except db_exc.DBError as e:
-            LOG.warning('The journal does not answer, move %s waits: %s', move_uuid, e)
+            LOG.warning('The journal does not answer, move %s waits: %s', move_uuid,
+                        db_engine.first_line(e))
         except Exception:
             LOG.exception('Move %s waits for the next look at it', move_uuid)
         finally:
