@@ -10,7 +10,9 @@ from kronos_nova.objects import task as tasks
 
 
 class Tasks:
-    """:param worker: name of this process
+    """One for each process: it remembers what must not be said to live any more.
+
+    :param worker: name of this process
     :param clock: gives the time, UTC without a zone
     """
 
@@ -18,6 +20,7 @@ class Tasks:
         self.database = database
         self.worker = worker
         self.clock = clock
+        self._left = set()
 
     @retried
     def announce(self, key: str, instance_uuid: str) -> None:
@@ -49,12 +52,17 @@ class Tasks:
         with self.database.writer() as session:
             session.execute(sa.delete(models.Task).where(models.Task.migration_uuid.in_(uuids)))
 
+    def leave(self, *uuids: str) -> None:
+        """Let others take a task, known by any of these uuids, for one whose worker died."""
+        self._left.update(uuids)
+
     @retried
     def beat(self) -> None:
-        """Say that this worker and its tasks live."""
+        """Say that this worker and its tasks live, but for those that it left."""
         with self.database.writer() as session:
             session.execute(sa.update(models.Task).where(
                 models.Task.worker == self.worker, models.Task.state.in_(tasks.TAKEN),
+                models.Task.migration_uuid.not_in(tuple(self._left)),
             ).values(beat_at=self.clock()))
 
     @retried

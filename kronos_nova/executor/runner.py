@@ -192,16 +192,16 @@ class Runner:
         if move.abort_requested:
             self._end(move, moves.ABANDONED, detail='aborted by an operator')
             return
-        if self._is_overdue(move):
-            raise exception.MigrationTimeout(
-                instance=move.instance_uuid,
-                reason=f'not done after {self.options.migration_timeout:.0f} s and aborted')
         if migration.is_outage or self.journal.move(move.uuid).outage:
             raise exception.NovaClientError(
                 instance=move.instance_uuid,
                 reason=f'something that Nova needs did not answer: {migration.fault}')
         if not migration.was_started:
             self._tell_refusal(move, migration)
+        if self._is_overdue(move):
+            raise exception.MigrationTimeout(
+                instance=move.instance_uuid,
+                reason=f'not done after {self.options.migration_timeout:.0f} s and aborted')
         fault = f': {migration.fault}' if migration.fault else ''
         raise exception.MigrationFailed(
             instance=move.instance_uuid, reason=f'its migration ended as {migration.status}{fault}')

@@ -162,7 +162,7 @@ def _is_of_a_plan(context):
         return _journal().knows(move_uuid)
     except (db_exc.DBError, exception.KronosException) as e:
         LOG.warning('Cannot tell whether request %s is of a plan, and take it for one that is not: '
-                    '%s', context.global_request_id, e)
+                    '%s', context.global_request_id, db_engine.first_line(e))
         return False
 
 
@@ -181,7 +181,9 @@ def _journal():
     return journal.Journal(_database(), worker.name(CONF.host))
 
 
+@functools.cache
 def _tasks():
+    """Of this process, as :func:`_database` is."""
     return tasks.Tasks(_database(), worker.name(CONF.host), timeutils.utcnow)
 
 

@@ -75,14 +75,21 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             self._registration.begin(self.migration.uuid)
             return super().execute()
         except Exception as error:
-            is_outage = outages.is_outage(error)
-            # Once the source may have been told, ERROR keeps others from moving it meanwhile.
-            if self._may_be_told or not (is_outage or isinstance(error, exception.PlacementError)):
+            known = self._as_nova_knows(error)
+            self._registration.fail(known)
+            if known is error:
                 raise
-            if is_outage:
-                self._registration.note_outage()
-            code = outages.CODE if is_outage else nova_exception.MigrationPreCheckError.code
-            raise nova_exception.MigrationPreCheckError(reason=str(error), code=code) from error
+            raise known from error
+
+    def _as_nova_knows(self, error):
+        is_outage = outages.is_outage(error)
+        # Once the source may have been told, ERROR keeps others from moving it meanwhile.
+        if self._may_be_told or not (is_outage or isinstance(error, exception.PlacementError)):
+            return error
+        if is_outage:
+            self._registration.note_outage()
+        return nova_exception.MigrationPreCheckError(
+            reason=str(error), code=outages.CODE if is_outage else 500)
 
     def _execute(self):
         self._check_instance_is_active()

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
+from nova import exception as nova_exception
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 from oslo_utils import uuidutils
 
 from kronos_nova import exception
+from kronos_nova.db.engine import first_line
 from kronos_nova.db.tasks import Tasks
 
 LOG = logging.getLogger(__name__)
@@ -15,8 +17,9 @@ LOG = logging.getLogger(__name__)
 class Registration:
     """A context from before Nova has a record of the migration until after its last write.
 
-    Without its database Kronos still migrates; only the death of this worker in the middle would go
-    unnoticed for long.
+    Where Nova could not write down how it failed, the task is left to the reconcilers as if this
+    worker had died. Without its database Kronos still migrates; only the death of this worker in
+    the middle would go unnoticed for long.
 
     :param make_tasks: gives what it is written down in
     :param note_outage: writes down, for who asked, that it fails because of an outage
@@ -29,6 +32,7 @@ class Registration:
         self._instance_uuid = instance_uuid
         self._uuids = [uuidutils.generate_uuid()]
         self._tasks = None
+        self._error = None
 
     def __enter__(self):
         try:
@@ -36,19 +40,33 @@ class Registration:
             tasks.announce(self._uuids[0], self._instance_uuid)
         except Exception as error:  # whatever it is, it is no reason not to migrate
             LOG.warning('The live migration of instance %s is not written down: %s',
-                        self._instance_uuid, error)
+                        self._instance_uuid, first_line(error))
         else:
             self._tasks = tasks
         return self
 
-    def __exit__(self, *_exc_info):
+    def __exit__(self, _type, error, _traceback):
         if self._tasks is None:
+            return
+        if not self._is_written_down(error):
+            LOG.warning('Nova could not write down how the live migration of instance %s failed; '
+                        'that will be done for it.', self._instance_uuid)
+            self._tasks.leave(*self._uuids)
             return
         try:
             self._tasks.end(*self._uuids)
-        except db_exc.DBError as error:
+        except db_exc.DBError as e:
             LOG.warning('The live migration of instance %s will be forgotten later: %s',
-                        self._instance_uuid, error)
+                        self._instance_uuid, first_line(e))
+            self._tasks.leave(*self._uuids)
+
+    def fail(self, error: Exception) -> None:
+        """Say with what the task ends: after Nova has written that down, it raises the same."""
+        self._error = error
+
+    def _is_written_down(self, error):
+        # Of what it does not know, Nova makes a MigrationError.
+        return error is self._error or isinstance(error, nova_exception.MigrationError)
 
     def begin(self, migration_uuid: str) -> None:
         """Say which migration it is.
@@ -71,7 +89,7 @@ class Registration:
             self._note_outage()
         except (db_exc.DBError, exception.KronosException) as error:
             LOG.warning('That an outage ended the live migration of instance %s is not written '
-                        'down: %s', self._instance_uuid, error)
+                        'down: %s', self._instance_uuid, first_line(error))
 
     def _go_on(self, step):
         if self._tasks is not None and not step(self._tasks):

@@ -105,7 +105,7 @@ class NovaTestCase(integrated_helpers.ProviderUsageBaseTestCase):
         self.flags(reconcile_interval=0, group='kronos_allocations')
         self.control_database = self.useFixture(db_fixtures.ControlDatabase()).database
         self.flags(connection=str(self.control_database.engine.url), group='kronos_database')
-        for cached in (conductor._database, placement.client):
+        for cached in (conductor._database, conductor._tasks, placement.client):
             cached.cache_clear()
             self.addCleanup(cached.cache_clear)
         self.useFixture(fixtures.MonkeyPatch(

@@ -5,12 +5,14 @@ import datetime
 from nova import exception
 from nova import utils
 from nova.compute import rpcapi
+from oslo_db import exception as db_exc
 from oslo_utils import timeutils
 
 from kronos_nova.db import repairs
 from kronos_nova.db import tasks
 from kronos_nova.placement import audit
 from kronos_nova.placement import reconcile
+from kronos_nova.plugin import conductor
 from kronos_nova.plugin import nova_records
 from tests.functional import base
 
@@ -227,6 +229,28 @@ class DeadConductorTest(AtomicTestCase):
         self.reconcile()
 
         self.server_on(server, 'host1')
+
+    def test_one_that_lives_but_cannot_write_down_that_it_failed(self):
+        server = self.boot('host1')
+
+        def refuse(*_args, **_kwargs):
+            raise exception.MigrationPreCheckError(reason='injected')
+
+        def break_off(*_args, **_kwargs):
+            raise db_exc.DBConnectionError('injected')
+
+        self.stub_out('nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_destination', refuse)
+        self.stub_out('nova.scheduler.utils.set_vm_state_and_notify', break_off)
+        self.migrate(server, 'host2')
+        self._wait_for_assert(lambda: self.assertNotEqual(set(), conductor._tasks()._left))
+        conductor._tasks().beat()
+
+        self.later(120)
+        self.reconcile()
+
+        self._wait_for_migration_status(server, ['error'])
+        self.server_on(server, 'host1')
+        self.assert_holds(server['id'], {'host1': SMALL})
 
     def test_a_request_that_lay_in_a_queue_until_the_server_was_set_free_is_dropped(self):
         server = self.boot('host1')

@@ -102,6 +102,15 @@ class DeadTasksTest(testtools.TestCase):
             self.assertEqual([], self.look(59))
         self.assertTrue(self.theirs.hand_over('migration'))
 
+    def test_what_a_live_worker_left_is_given_up_like_what_a_dead_one_did(self):
+        for name in ('left', 'kept'):
+            self.theirs.announce(f'{name} key', name)
+            self.theirs.begin(f'{name} key', name)
+        self.theirs.leave('left key', 'left')
+        self.clock.go(61)
+        self.theirs.beat()
+        self.assertEqual(['left'], self.look(1))
+
     def test_what_was_asked_for_after_its_death_is_not_touched(self):
         self.theirs.announce('key', 'vm1')
         self.clock.go(30)
