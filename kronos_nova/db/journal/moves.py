@@ -26,10 +26,8 @@ class Moves:
     def move(self, uuid):
         """:raises MoveNotFound: no such move"""
         with self.database.reader() as session:
-            row = session.get(models.Move, uuid)
-            if row is None:
-                raise exception.MoveNotFound(move=uuid)
-            return rows.move_record(row)
+            return rows.move_record(rows.find(session, models.Move, uuid,
+                                              exception.MoveNotFound(move=uuid)))
 
     @retried
     def moves(self, plan_uuid=None, states=None, limit=None):

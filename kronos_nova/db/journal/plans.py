@@ -51,9 +51,7 @@ class Plans:
         :raises PlanNotFound: no such plan, or it is not proposed any more
         """
         with rows.through_gate(self.database, PLANNING) as session:
-            plan = session.get(models.Plan, uuid)
-            if plan is None or plan.state != plans.PROPOSED or plan.expires_at < now:
-                raise exception.PlanNotFound(plan=uuid)
+            plan = _still(session, uuid, plans.PROPOSED, now)
             plan.state, plan.approved_at, plan.approved_by = plans.APPROVED, now, approved_by
             plan.report = _with_moves(plan.report, chosen)
 
@@ -66,9 +64,7 @@ class Plans:
         :raises PlanNotFound: no such plan, or it is not approved
         """
         with rows.through_gate(self.database, PLANNING) as session:
-            plan = session.get(models.Plan, uuid)
-            if plan is None or plan.state != plans.APPROVED or plan.expires_at < now:
-                raise exception.PlanNotFound(plan=uuid)
+            plan = _still(session, uuid, plans.APPROVED, now)
             if not chosen:
                 plan.state, plan.finished_at = plans.EXPIRED, now
                 return
@@ -136,10 +132,8 @@ class Plans:
     def plan(self, uuid):
         """:raises PlanNotFound: no such plan"""
         with self.database.reader() as session:
-            row = session.get(models.Plan, uuid)
-            if row is None:
-                raise exception.PlanNotFound(plan=uuid)
-            return rows.record(plans.PlanRecord, row)
+            return rows.record(plans.PlanRecord, rows.find(
+                session, models.Plan, uuid, exception.PlanNotFound(plan=uuid)))
 
     @retried
     def hosts_being_emptied(self):
@@ -161,6 +155,15 @@ def _refuse_second_plan(session, aggregate):
         models.Plan.aggregate == aggregate, models.Plan.state.in_(plans.OPEN))).first()
     if existing is not None:
         raise exception.PlanPending(aggregate=aggregate, plan=existing)
+
+
+def _still(session, uuid, state, now):
+    """:raises PlanNotFound: no such plan, or it is not in that state any more, or too old"""
+    missing = exception.PlanNotFound(plan=uuid)
+    plan = rows.find(session, models.Plan, uuid, missing)
+    if plan.state != state or plan.expires_at < now:
+        raise missing
+    return plan
 
 
 def _with_moves(report, chosen):

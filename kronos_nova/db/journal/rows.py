@@ -20,6 +20,14 @@ def through_gate(database, name):
         yield session
 
 
+def find(session, model, uuid, missing):
+    """:raises missing: there is no such row"""
+    row = session.get(model, uuid)
+    if row is None:
+        raise missing
+    return row
+
+
 def moves_in(states):
     return sa.select(models.Move).where(models.Move.state.in_(states))
 
