@@ -167,18 +167,22 @@ class Runner:
         if self.options.timeout_action == options.ABORT:
             self._ask(self.compute.abort, move)
         elif move.forced_at is None:
-            now = self.utcnow()
-            self._ask(self.compute.force_complete, self.journal.advance(
-                move, moves.MIGRATING, now, forced_at=now))
+            # Asked twice does no harm; noted and not heard, it would not be asked again.
+            if self._ask(self.compute.force_complete, move):
+                now = self.utcnow()
+                self.journal.advance(move, moves.MIGRATING, now, forced_at=now)
         elif self._since(move.forced_at) > self.options.migration_timeout:
             self._ask(self.compute.abort, move)
 
     @staticmethod
     def _ask(act, move):
+        """Whether Nova heard it."""
         try:
             act(move)
         except exception.NovaClientError as e:
             LOG.warning('Nova did not hear about instance %s: %s', move.instance_uuid, e)
+            return False
+        return True
 
     def _is_lost(self, move):
         if self._since(move.requested_at) < self.options.request_grace:

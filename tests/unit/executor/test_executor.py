@@ -73,6 +73,8 @@ class RecordedNova:
         self.aborts.append(move.instance_uuid)
 
     def force_complete(self, move):
+        if self.silent:
+            raise exception.NovaClientError(instance=move.instance_uuid, reason='timed out')
         self.forced.append(move.instance_uuid)
 
     def puts(self, host, status='ACTIVE', task_state=None):
@@ -324,6 +326,18 @@ class ExecutorTest(testtools.TestCase):
         self.nova.silent = False
         self.assertEqual(moves.MIGRATING, self.tick())
         self.assertEqual(['vm1'], self.nova.aborts)
+
+    def test_a_force_that_nova_does_not_hear_is_asked_for_again(self):
+        self.worker = self.new_worker(self.journal, timeout_action=options.FORCE_COMPLETE)
+        self.plan()
+        self.tick()
+        self.nova.says('running')
+        self.nova.silent = True
+        self.assertEqual(moves.MIGRATING, self.tick(101))
+        self.nova.silent = False
+        self.tick()
+        self.tick()
+        self.assertEqual((['vm1'], []), (self.nova.forced, self.nova.aborts))
 
     def test_a_migration_that_hangs_is_forced_once_and_aborted_only_if_that_does_not_help(self):
         self.worker = self.new_worker(self.journal, timeout_action=options.FORCE_COMPLETE)
