@@ -60,6 +60,7 @@ class ExecutorTestCase(testtools.TestCase):
             computes=cls.computes, conductors=cls.conductors, conductor_workers=cls.workers,
             kronos=True, concurrency=CONCURRENCY, migration_seconds=1.0, vcpus=64,
             nova_conf=conf))
+        cls.prepare(conf)
         try:
             cls.cloud.start()
             cls.cloud.client.create_flavor('m1.small', vcpus=1, ram=64)
@@ -68,6 +69,10 @@ class ExecutorTestCase(testtools.TestCase):
         except BaseException:
             cls.cloud.stop()
             raise
+
+    @classmethod
+    def prepare(cls, conf):
+        """Called before the cloud starts, to add to nova.conf what needs its root or addresses."""
 
     @classmethod
     def tearDownClass(cls):
