@@ -23,6 +23,7 @@ OUTAGES = (
     ks_exc.ConnectionError, ks_exc.HttpServerError, ks_exc.DiscoveryFailure,
     neutron_exc.ConnectionFailed, neutron_exc.InternalServerError, neutron_exc.ServiceUnavailable,
     nova_exception.CinderConnectionFailed, nova_exception.PlacementAPIConnectFailure,
+    nova_exception.ComputeServiceUnavailable,
 )
 
 

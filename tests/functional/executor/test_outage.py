@@ -2,7 +2,10 @@
 
 import datetime
 
+import oslo_messaging as messaging
+import testtools
 from keystoneauth1 import exceptions as ks_exc
+from neutronclient.common import exceptions as neutron_exc
 from nova import context
 from nova import exception as nova_exception
 from nova import objects
@@ -12,11 +15,44 @@ from kronos_nova.db import journal as db_journal
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.placement import client as placement_client
+from kronos_nova.placement import errors
 from kronos_nova.plugin import compute_api
+from kronos_nova.plugin import outages
 from tests.functional import base
 from tests.unit.db import fixtures as db_fixtures
 
 CAPS = moves.Caps(total=1, per_source=1, per_destination=1)
+
+
+def raised(first, then):
+    """``then``, as it is when it was raised where ``first`` was caught."""
+    try:
+        try:
+            raise first
+        except Exception:
+            raise then  # noqa: B904 - as Nova often does
+    except Exception as error:
+        return error
+
+
+class ToldByClassTest(testtools.TestCase):
+    def test_what_does_not_answer_says_nothing_about_the_instance(self):
+        refused = nova_exception.MigrationPreCheckError(reason='made of another one')
+        for error in (
+                errors.PlacementUnavailable(problem='HTTP 502'),
+                ks_exc.ConnectTimeout('placement'), neutron_exc.ServiceUnavailable(),
+                nova_exception.ComputeServiceUnavailable(host='host2'),
+                messaging.RemoteError('ConnectFailure', 'in nova-compute'),
+                raised(messaging.MessagingTimeout('check'), refused)):
+            self.assertTrue(outages.is_outage(error), repr(error))
+
+    def test_what_says_no_does(self):
+        for error in (
+                None, errors.InsufficientInventory(problem='full'),
+                neutron_exc.PortNotFoundClient(), nova_exception.NoValidHost(reason='full'),
+                messaging.RemoteError('LibvirtError', 'in nova-compute'),
+                raised(ValueError('no'), nova_exception.MigrationPreCheckError(reason='no'))):
+            self.assertFalse(outages.is_outage(error), repr(error))
 
 
 class OutageTest(base.NovaTestCase):
