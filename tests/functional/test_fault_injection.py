@@ -241,9 +241,11 @@ class FaultInjectionTest(base.NovaTestCase):
             self.placement_fixture.before = strike
 
     def test_the_conductors_task(self):
+        """But for a death before anything was written down: only who asked can notice that."""
         self.verdicts(at_method(path, moment, error)
                       for path in boundaries.CONDUCTOR for moment in ('before', 'after')
-                      for error in (exception.MigrationPreCheckError, RuntimeError, Killed))
+                      for error in (exception.MigrationPreCheckError, RuntimeError, Killed)
+                      if (path, moment, error) != (boundaries.CONDUCTOR[0], 'before', Killed))
 
     def test_placement_while_the_conductor_asks(self):
         self.verdicts(at_placement(which, fault, times) for which in ('split', 'give back')
