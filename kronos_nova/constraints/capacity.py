@@ -21,7 +21,11 @@ class Capacity:
     def column(self, state, host):
         demands = state.problem.demands
         room = state.problem.limits[host] - state.used[host]
-        return ((demands <= room + TOLERANCE) | (demands == 0)).all(axis=1)
+        permitted = np.ones(len(demands), dtype=bool)
+        # A class at a time: much faster than all() over so short an axis.
+        for demand, left in zip(demands.T, room + TOLERANCE, strict=True):
+            permitted &= (demand <= left) | (demand == 0)
+        return permitted
 
     def permits(self, state, vm, host):
         return not len(self._short(state, vm, host))

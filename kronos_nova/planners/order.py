@@ -43,9 +43,12 @@ class Ceiling:
         return (state.scores + problem.weights[vm] * problem.host_scale <= self._most).all(axis=1)
 
     def column(self, state: State, host: int) -> np.ndarray:
-        problem = state.problem
-        after = state.scores[host] + problem.weights * problem.host_scale[host]
-        return (after <= self._most[host]).all(axis=1)
+        problem, permitted = state.problem, np.ones(len(state.problem.vms), dtype=bool)
+        # A policy at a time: much faster than all() over so short an axis.
+        for p, most in enumerate(self._most[host]):
+            permitted &= (state.scores[host, p]
+                          + problem.weights[:, p] * problem.host_scale[host, p]) <= most
+        return permitted
 
     def permits(self, state: State, vm: int, host: int) -> bool:
         return not self._over(state, vm, host).any()
