@@ -1,4 +1,5 @@
-"""How spread searches: from nothing, from one big move each, and by repair of the best it has."""
+"""How spread searches. With few moves: from nothing, from one big move each, and by repair of the
+best it has; with many moves: by local search from one plan on."""
 
 import itertools
 import math
@@ -11,6 +12,7 @@ from kronos_nova.planners.beam import LEVEL
 from kronos_nova.planners.beam import Beam
 from kronos_nova.planners.beam import End
 from kronos_nova.planners.beam import Width
+from kronos_nova.planners.descent import Descent
 from kronos_nova.planners.generation import Plan
 from kronos_nova.planners.smooth import Smooth
 from kronos_nova.simulation import TOLERANCE
@@ -25,7 +27,9 @@ MOVES_PER_HOST, MOST_TIMES = 2, 8
 MOST_HOSTS = 40
 FIRST_SHARE = 1 / 8
 """Of the effort, for each of the first searches."""
-MOST_PLANS = 120
+NARROW, MOST_PLANS = 8, 120
+DIVE_SHARE = 0.5
+"""Of the effort, for the first plan, at most."""
 TEMPERATURES = (0.08, 0.25, 0.03)
 """Of the first searches, as parts of the combined imbalance to begin with."""
 MANY_HOSTS = 60
@@ -47,7 +51,7 @@ PATIENCE = 30
 
 
 class Search:
-    """One search, in three stages.
+    """One search, in three stages, or two.
 
     A beam search at some temperatures finds what many small moves together can do. It seldom
     begins with moving the biggest instances, after which everything looks different: so there is a
@@ -55,6 +59,9 @@ class Search:
     In the end the best of both are repaired: some moves are taken back, in many ways at once, and
     others are searched for, while the effort lasts that a cluster of this size is worth. The fewer
     of it is left, the fewer plans are worked on.
+
+    Where plans may have a move for every host and more, and only few such plans fit side by side, a
+    single one is made, and what is left of the effort goes to a local search.
     """
 
     def __init__(self, beam: Beam, limits: Limits):
@@ -63,18 +70,26 @@ class Search:
         per_host = limits.budget / len(self.arena.hosts)
         self.effort = EFFORT * max(1.0, pairs / FEW_PAIRS) ** GROWTH * min(
             max(1.0, per_host / MOVES_PER_HOST), MOST_TIMES)
-        plans = int(np.clip(self._plans_for(FIRST_SHARE), 1, MOST_PLANS))
-        self.width = Width(plans, MOST_HOSTS)
+        plans = self._plans_for(FIRST_SHARE)
+        self.is_long = plans < NARROW and limits.budget >= len(self.arena.hosts)
+        self.width = Width(int(np.clip(plans, 1, MOST_PLANS)), MOST_HOSTS)
         self.chance = np.random.default_rng(0)
 
     def begin(self) -> None:
         """Find a plan quickly, so that there is one if time is short."""
+        width = Width(1, MOST_HOSTS)
+        levels = int(DIVE_SHARE * self.effort / (LEVEL + width.cost(self.arena)))
         self.beam.run(self._smooth(self._temperatures[0] * self.arena.start), [[]],
-                      self.limits.budget, Width(1, MOST_HOSTS))
+                      min(self.limits.budget, levels), width)
 
     def run(self) -> None:
-        pool = [*self._from_nothing(), *self._from_big_moves()]
-        self._repair_all(pool)
+        if self.is_long:
+            left = self.effort - self.beam.effort
+            Descent(self.beam, self.limits).run(self.beam.best.plan, left)
+        elif self.width.plans == 1:
+            self._repair_all([self.beam.best])
+        else:
+            self._repair_all([*self._from_nothing(), *self._from_big_moves()])
         trim.drop(self.beam)
         trim.cheapen(self.beam)
 

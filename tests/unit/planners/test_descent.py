@@ -1,0 +1,85 @@
+"""The local search by which ``spread`` improves on plans of many moves."""
+
+import dataclasses
+
+import numpy as np
+import testtools
+from hypothesis import given
+from hypothesis import settings
+
+from kronos_nova.planners import order
+from kronos_nova.planners.arena import Arena
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.beam import Beam
+from kronos_nova.planners.descent import Descent
+from kronos_nova.planners.improve import Search
+from kronos_nova.planners.spread import Spread
+from kronos_nova.simulation import State
+from tests.unit.planners import clouds
+
+EFFORT = 5e6
+
+
+def uneven(hosts=24, per_host=10):
+    """Hosts of two sizes, some of which hold many more instances than others."""
+    rng = np.random.default_rng(3)
+    vm_host = rng.choice(hosts, hosts * per_host, p=rng.dirichlet(np.full(hosts, 2.0)))
+    problem = clouds.idle(vm_host, hosts=hosts)
+    weights = rng.choice([0.01, 0.02, 0.08], (len(vm_host), 2)) * rng.random((len(vm_host), 2))
+    scale = np.where(np.arange(hosts) % 3, 1.0, 0.5)[:, None].repeat(2, axis=1)
+    scores = np.zeros((hosts, 2))
+    np.add.at(scores, vm_host, weights * scale[vm_host])
+    return dataclasses.replace(
+        problem, policies=('cpu', 'memory'), policy_weights=np.full(2, 0.5),
+        thresholds=np.zeros(2), capacity_scores=np.full((hosts, 2), np.nan),
+        capacity_thresholds=np.full(2, np.inf), weights=weights, host_scale=scale, scores=scores)
+
+
+class DescentTest(testtools.TestCase):
+    @settings(max_examples=60, deadline=None)
+    @given(clouds.problems())
+    def test_what_it_finds_can_be_done_and_ends_as_it_says(self, problem):
+        state, constraints = State(problem), clouds.constraints(problem)
+        limits = Limits(budget=6)
+        arena = Arena(state, constraints, limits)
+        if len(arena.hosts) < 2 or not len(arena.vms):
+            return
+        beam = Beam(arena, limits)
+        Descent(beam, limits).run([], EFFORT)
+        for end in beam.kept:
+            run = order.Run(state, constraints, limits)
+            is_whole = run.do_all([(int(arena.vms[vm]), int(arena.hosts[host]))
+                                   for vm, host in end.plan])
+            if is_whole:
+                self.assertAlmostEqual(end.cost, state.combined(), 9)
+                self.assertTrue((state.imbalances() <= arena.worst).all())
+            self.assertLessEqual(len(run.hops), limits.budget)
+            run.undo()
+
+    def test_it_stops_at_the_deadline(self):
+        problem, ticks = uneven(), iter(range(1000))
+        limits = Limits(budget=100, clock=lambda: next(ticks), deadline=20)
+        arena = Arena(State(problem), clouds.constraints(problem), limits)
+        Descent(Beam(arena, limits), limits).run([], 1e12)
+        self.assertLess(next(ticks), 30)
+
+
+class ManyMovesTest(testtools.TestCase):
+    """A budget of more moves than a beam search can look far ahead with."""
+
+    def combined(self, budget):
+        problem = uneven()
+        state = State(problem)
+        steps = Spread().plan(state, clouds.constraints(problem), Limits(budget=budget))
+        self.assertLessEqual(len(steps), budget)
+        return state.combined()
+
+    def test_a_local_search_takes_over(self):
+        problem, limits = uneven(), Limits(budget=150)
+        arena = Arena(State(problem), clouds.constraints(problem), limits)
+        self.assertTrue(Search(Beam(arena, limits), limits).is_long)
+
+    def test_more_moves_make_it_better(self):
+        few, more, many = (self.combined(budget) for budget in (20, 60, 150))
+        self.assertLess(more, few / 10)
+        self.assertLess(many, more / 2)
