@@ -20,7 +20,8 @@ class CrashTest(base.ExecutorTestCase):
     computes, conductors, workers = 4, 2, 2
     executor = {'max_retries': 5}
     # As much shorter than ``migration_timeout`` as they are by default.
-    nova_conf = {'kronos_allocations': {'task_timeout': 10, 'grace': 10, 'reconcile_interval': 5}}
+    nova_conf = {'kronos_allocations': {'task_timeout': 10, 'grace': 10, 'reconcile_interval': 5},
+                 'DEFAULT': {'rpc_response_timeout': 60}}
 
     def test_every_move_ends_and_none_is_done_twice(self):
         """Plans follow each other until there were enough crashes."""
@@ -38,7 +39,8 @@ class CrashTest(base.ExecutorTestCase):
             self.wait_ended(600)
             done += self.journal.moves(plan)
             self.assert_asked_once_a_try(done)
-            self.assert_allocations_exact(120)
+            # A nova-compute may have waited for one killed conductor after the other.
+            self.assert_allocations_exact(600)
             servers = [(uuid, self.cloud.client.host(uuid)) for uuid, _host in servers]
         self.assertEqual(set(), {move.state for move in done} - moves.TERMINAL)
         ended = [move.state for move in done]
