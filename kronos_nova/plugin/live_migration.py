@@ -101,7 +101,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         if self.destination:
             dest_node = self._claim_forced_destination()
         else:
-            self.query_client = ClaimingScheduler(self.query_client, self._claim)
+            self.query_client = ClaimingScheduler(self.query_client, self._claim,
+                                                  self._check_host_is_up)
             self.destination, dest_node, self.limits = self._find_destination()
         self._record_destination(dest_node)
         self._registration.hand_over()
@@ -228,14 +229,20 @@ class ClaimingScheduler:
 
     Nova's loop over destinations (skip a host that fails the live checks, try the next) goes on
     unchanged above it.
+
+    :param check_host_is_up: raises ComputeServiceUnavailable where the nova-compute of a host does
+        not report
     """
 
-    def __init__(self, query_client, claim: Claim):
+    def __init__(self, query_client, claim: Claim, check_host_is_up):
         self._query_client = query_client
         self._claim = claim
+        self._check_host_is_up = check_host_is_up
 
     def select_destinations(self, context, spec, instance_uuids, **_kwargs):
-        """:raises NoValidHost: the scheduler refuses, or every host it names has no room left"""
+        """:raises NoValidHost: the scheduler refuses, or every host it names has no room left
+        :raises ComputeServiceUnavailable: the host that was asked for does not report
+        """
         [uuid] = instance_uuids
         spec = spec.obj_clone()
         # The number that was booted together, once.
@@ -254,13 +261,20 @@ class ClaimingScheduler:
             spec.ignore_hosts = [*(spec.ignore_hosts or ()), selection.service_host]
 
     def _select(self, context, spec):
+        self._check_target_is_up(spec)
         try:
             return self._query_client.select_destinations(
                 context, spec, None, return_objects=True)[0][0]
         except nova_exception.NoValidHost:
-            # Also what the scheduler says when placement did not answer it.
+            # Also what it says where placement or the nova-compute of the host is silent.
             self._claim.probe()
+            self._check_target_is_up(spec)
             raise
+
+    def _check_target_is_up(self, spec):
+        target = _target_of(spec)
+        if target:
+            self._check_host_is_up(target)
 
     def _take(self, spec, destination: str):
         """The allocation request that was claimed, None if there is no room."""

@@ -115,6 +115,13 @@ class OutageTest(base.NovaTestCase):
         self.assertTrue(self.port.migration(self.move).is_outage)
         self.assert_untouched()
 
+    def test_a_destination_that_does_not_report_when_nova_looks(self):
+        host2 = objects.Service.get_by_compute_host(context.get_admin_context(), 'host2')
+        host2.forced_down = True
+        host2.save()
+        self.assertTrue(self.failed().is_outage)
+        self.assert_untouched()
+
     def test_a_cinder_that_does_not_answer_the_destination(self):
         def check(*_args, **_kwargs):
             raise nova_exception.CinderConnectionFailed(reason='injected')
