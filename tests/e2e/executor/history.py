@@ -3,17 +3,44 @@
 import datetime
 import itertools
 
+from kronos_nova import exception
 from kronos_nova.db import room
+from kronos_nova.executor.settlement import HARMLESS
 from kronos_nova.objects import move as moves
 
 COMMIT = datetime.timedelta(seconds=1)
 """How long after its time an end may have been written: only then a dispatcher sees it."""
 
 
+LOST = {exception.MigrationFailed.__name__, exception.MigrationTimeout.__name__}
+ERROR_TYPES = LOST | {exception.PreFlightError.__name__, *HARMLESS}
+
+
 def requests(events):
     """How often Nova was asked: entries into MIGRATING."""
     return sum(1 for _at, old, new, _worker, _detail in events
                if new == moves.MIGRATING and old != moves.MIGRATING)
+
+
+def blamed(events, over):
+    """How tries of a move ended that were taken for more than somebody not answering, although an
+    outage lasted until ``over``.
+
+    A migration that Nova was asked for before that may be lost to Nova itself, and what is tried
+    after it meets what it left.
+    """
+    asked, found = None, []
+    for at, _old, new, _worker, detail in events:
+        if new == moves.MIGRATING:
+            asked = at
+        kind = detail.partition(':')[0]
+        if new not in (moves.PLANNED, moves.FAILED) or kind not in ERROR_TYPES:
+            continue
+        if kind in LOST and asked is not None and asked < over:
+            return found
+        if kind not in HARMLESS:
+            found.append(detail)
+    return found
 
 
 def changes(done, events, delay=datetime.timedelta()):
