@@ -38,7 +38,7 @@ class Packing:
         self.is_open = everything[arena.hosts] > 0
         movable = np.bincount(arena.home, minlength=len(arena.hosts))
         self.may_empty = self.is_open & (everything[arena.hosts] == movable)
-        self.alike = np.unique(np.round(self.size, 9), axis=0, return_inverse=True)[1].reshape(-1)
+        self.alike = equal_rows(np.round(self.size, 9))
         self._group_place = _group_places(arena)
 
     def mark(self) -> Mark:
@@ -93,9 +93,23 @@ class Packing:
 
 def _distinct(free: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Without kinds of room that say the same as another, such as a policy on what is allocated."""
-    columns = np.round(np.vstack([free, size]), 12)
-    first = np.sort(np.unique(columns, axis=1, return_index=True)[1])
+    columns, first = np.round(np.vstack([free, size]), 12).T, []
+    for c, column in enumerate(columns):
+        if not any(np.array_equal(column, columns[other]) for other in first):
+            first.append(c)
     return free[:, first], size[:, first]
+
+
+def equal_rows(rows: np.ndarray) -> np.ndarray:
+    """intp (n,), equal for equal rows, in the order of the rows; without the copies that
+    ``np.unique`` makes of them."""
+    sequence = np.lexsort((np.arange(len(rows)), *rows.T[::-1]))
+    is_new = np.zeros(len(rows), dtype=bool)
+    for column in rows.T:
+        is_new[1:] |= np.diff(column[sequence]) != 0
+    number = np.empty(len(rows), dtype=np.intp)
+    number[sequence] = np.cumsum(is_new)
+    return number
 
 
 def _group_places(arena: Arena) -> dict[int, np.ndarray]:

@@ -4,10 +4,12 @@ import numpy as np
 import testtools
 from hypothesis import given
 from hypothesis import settings
+from hypothesis import strategies as st
 
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.pack import Pack
+from kronos_nova.planners.packing import equal_rows
 from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
 from tests.unit.planners import clouds
@@ -97,3 +99,15 @@ class FullHostsTest(testtools.TestCase):
 
     def test_a_host_that_the_budget_cannot_empty_is_not_started(self):
         self.assertEqual([], plan(Pack(), self.problem, Limits(budget=2))[0])
+
+
+class EqualRowsTest(testtools.TestCase):
+    @given(st.integers(1, 4).flatmap(lambda width: st.lists(
+        st.tuples(*[st.sampled_from([0.0, 0.5, 1.0])] * width), min_size=1)))
+    def test_they_are_numbered_as_numpy_would(self, rows):
+        expected = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+        self.assertEqual(expected.tolist(), equal_rows(np.array(rows)).tolist())
+
+    def test_rows_of_nothing_are_equal(self):
+        self.assertEqual([0, 0, 0], equal_rows(np.zeros((3, 0))).tolist())
+        self.assertEqual([], equal_rows(np.zeros((0, 2))).tolist())
