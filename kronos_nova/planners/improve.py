@@ -22,14 +22,16 @@ EFFORT = 1e8
 FEW_PAIRS = 20000
 GROWTH = 0.4
 """With more pairs of instance and host than that, by which power of them the effort grows."""
-MOVES_PER_HOST, MOST_TIMES = 2, 8
+MOVES_PER_HOST, MOST_TIMES = 2, 4
 """With a budget of more moves for each host, how many times more effort at most."""
+LONG_TIMES = 2
+"""How many times more for long plans."""
 MOST_HOSTS = 40
 FIRST_SHARE = 1 / 8
 """Of the effort, for each of the first searches."""
 NARROW, MOST_PLANS = 8, 120
-DIVE_SHARE = 0.5
-"""Of the effort, for the first plan, at most."""
+DIVE_SHARE = 0.25
+"""Of the effort, for the first of the long plans, at most."""
 TEMPERATURES = (0.08, 0.25, 0.03)
 """Of the first searches, as parts of the combined imbalance to begin with."""
 MANY_HOSTS = 60
@@ -72,15 +74,17 @@ class Search:
             max(1.0, per_host / MOVES_PER_HOST), MOST_TIMES)
         plans = self._plans_for(FIRST_SHARE)
         self.is_long = plans < NARROW and limits.budget >= len(self.arena.hosts)
+        self.effort *= LONG_TIMES if self.is_long else 1
         self.width = Width(int(np.clip(plans, 1, MOST_PLANS)), MOST_HOSTS)
         self.chance = np.random.default_rng(0)
 
     def begin(self) -> None:
         """Find a plan quickly, so that there is one if time is short."""
-        width = Width(1, MOST_HOSTS)
-        levels = int(DIVE_SHARE * self.effort / (LEVEL + width.cost(self.arena)))
-        self.beam.run(self._smooth(self._temperatures[0] * self.arena.start), [[]],
-                      min(self.limits.budget, levels), width)
+        width, levels = Width(1, MOST_HOSTS), self.limits.budget
+        if self.is_long:
+            each = LEVEL + width.cost(self.arena)
+            levels = min(levels, int(DIVE_SHARE * self.effort / each))
+        self.beam.run(self._smooth(self._temperatures[0] * self.arena.start), [[]], levels, width)
 
     def run(self) -> None:
         if self.is_long:
