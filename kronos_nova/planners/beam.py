@@ -11,6 +11,7 @@ import numpy as np
 
 from kronos_nova.planners.arena import Arena
 from kronos_nova.planners.base import Limits
+from kronos_nova.planners.finish import MOST_PLANS
 from kronos_nova.planners.finish import finish
 from kronos_nova.planners.generation import Generation
 from kronos_nova.planners.generation import Maker
@@ -27,9 +28,9 @@ KEPT_AT_ONCE = 8
 FINISHED_AT_ONCE = 6
 LAST_MOVES = 3
 """So many moves before the budget ends it is worth to look for exact last moves."""
-LEVEL, PAIR, CHILD = 6e5, 3.0, 60.0
-"""What a generation costs, a pair rated (again as much for every kind of room that is scarce), and
-a host of a plan made, in about nanoseconds."""
+LEVEL, PAIR, CHILD, ENDS = 6e5, 3.0, 60.0, 2.0
+"""What a generation costs, a pair rated (again as much for every kind of room that is scarce), a
+host of a plan made, and a pair of hosts that a last move may lead between, in about nanoseconds."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -163,6 +164,7 @@ class Beam:
     def _finish(self, ends: Generation) -> None:
         """Look for moves that make the best plans so far out of these."""
         short = ends.lengths < self.limits.budget
+        self.effort += ENDS * min(len(ends), MOST_PLANS) * len(self.arena.scores) ** 2
         below = self.kept[min(len(self.kept), FINISHED_AT_ONCE) - 1].cost - TOLERANCE
         for row, move, cost in finish(self.arena, ends, short, below, FINISHED_AT_ONCE):
             end = End(cost, [*ends.plan(row), move])
