@@ -30,8 +30,8 @@ def blamed(events, over):
     after it meets what it left.
     """
     asked, found = None, []
-    for at, _old, new, _worker, detail in events:
-        if new == moves.MIGRATING:
+    for at, old, new, _worker, detail in events:
+        if new == moves.MIGRATING and old != moves.MIGRATING:
             asked = at
         kind = detail.partition(':')[0]
         if new not in (moves.PLANNED, moves.FAILED) or kind not in ERROR_TYPES:
