@@ -12,6 +12,7 @@ from kronos_nova.claims import base as stores
 from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import resource_tracker
 from kronos_nova.plugin import reverts
+from kronos_nova.plugin import statuses
 from kronos_nova.plugin import two_phase
 
 CONF = nova.conf.CONF
@@ -25,6 +26,7 @@ _MANAGER = 'nova.compute.manager:ComputeManager'
 # What this part overrides or calls of Nova.
 EXPECTED = {
     **reverts.EXPECTED,
+    **statuses.EXPECTED,
     f'{_MANAGER}.__init__': ('self', 'compute_driver', 'args', 'kwargs'),
     f'{_MANAGER}._destroy_evacuated_instances': ('self', 'context', 'node_cache'),
     f'{_TRACKER}.__init__': ('self', 'host', 'driver', 'reportclient'),
@@ -54,7 +56,8 @@ EXPECTED = {
 }
 
 
-class KronosComputeManager(reverts.RevertsAtomically, manager.ComputeManager):
+class KronosComputeManager(reverts.RevertsAtomically, statuses.WritesStatusesAgain,
+                           manager.ComputeManager):
     def __init__(self, compute_driver=None, *args, **kwargs):
         super().__init__(compute_driver, *args, **kwargs)
         try:

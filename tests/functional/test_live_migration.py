@@ -2,7 +2,9 @@
 
 import datetime
 
+import oslo_messaging as messaging
 from nova import exception
+from nova import objects
 from nova import utils
 from nova.compute import rpcapi
 from oslo_db import exception as db_exc
@@ -287,6 +289,54 @@ class DeadConductorTest(AtomicTestCase):
         self.server_on(server, 'host1')
         self.assert_holds(server['id'], {'host1': SMALL})
         self.assert_holds(migration['uuid'], {})
+
+
+class DeadConductorOfAComputeTest(AtomicTestCase):
+    """nova-compute tells a conductor how a migration fares, and that one dies over it."""
+
+    managers = AtomicTestCase.managers | {'nova-compute': 'kronos_nova.plugin.managers.Compute'}
+
+    def owe(self, status, answers):
+        """Let the first answer about ``status`` never come, and ``answers`` happen meanwhile."""
+        real, owed = objects.Migration.save, []
+
+        def save(migration):
+            if migration.status == status and not owed:
+                owed.append(migration)
+                answers(migration)
+                raise messaging.MessagingTimeout('injected')
+            return real(migration)
+
+        self.stub_out('nova.objects.Migration.save', save)
+        return owed
+
+    def test_it_is_told_again(self):
+        for status in ('queued', 'preparing', 'running'):
+            server = self.boot('host1')
+            owed = self.owe(status, lambda migration: None)
+
+            self.migrate(server, 'host2')
+
+            migration = self._wait_for_migration_status(server, ['completed'])
+            self.assert_holds(server['id'], {'host2': SMALL})
+            self.assert_holds(migration['uuid'], {})
+            self.assertEqual(1, len(owed))
+
+    def test_what_was_ended_meanwhile_does_not_go_on(self):
+        server = self.boot('host1')
+
+        def give_up(migration):
+            other = objects.Migration.get_by_id(migration._context, migration.id)
+            other.status = 'error'
+            other.save()
+
+        self.owe('queued', give_up)
+        self.migrate(server, 'host2')
+
+        self._wait_for_assert(lambda: self.assertIn(
+            'is error. Cannot queued while', self.stdlog.logger.output))
+        self._wait_for_migration_status(server, ['error'])
+        self.assertEqual('host1', self.api.get_server(server['id'])['OS-EXT-SRV-ATTR:host'])
 
 
 class RevertingComputeTest(AtomicTestCase):

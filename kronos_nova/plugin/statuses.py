@@ -1,0 +1,62 @@
+"""How nova-compute writes the status of a migration down while services come and go."""
+
+import itertools
+
+import tenacity
+from nova import exception as nova_exception
+from nova import objects
+from nova.compute import manager
+from oslo_log import log as logging
+
+from kronos_nova.plugin import outages
+
+LOG = logging.getLogger(__name__)
+
+PATIENCE_SECONDS = 180
+"""Longer than a conductor that died owes an answer (``rpc_response_timeout``) or a service needs to
+restart; less than a live migration is left to a worker that died when it handed it over."""
+
+EXPECTED = {
+    'nova.compute.manager:ComputeManager._set_migration_status': ('migration', 'status'),
+}
+
+ENDED = ('cancelled', 'completed', 'error', 'failed')
+
+
+class WritesStatusesAgain:
+    """A part of the compute manager.
+
+    Nova asks once. Where the conductor that was asked dies, the migration breaks off in the middle,
+    and that cannot be written down any better: it looks as if it were under way for ever.
+    """
+
+    @staticmethod
+    def _set_migration_status(migration, status):
+        """Nova's, asked again while nothing answers.
+
+        :raises InvalidMigrationState: others took it for lost and ended it meanwhile
+        """
+        tries = itertools.count()
+
+        @tenacity.retry(retry=tenacity.retry_if_exception(outages.is_outage), reraise=True,
+                        wait=tenacity.wait_random_exponential(max=15), before_sleep=_tell,
+                        stop=tenacity.stop_after_delay(PATIENCE_SECONDS))
+        def write():
+            if next(tries):
+                _refuse_if_ended(migration, status)
+            manager.ComputeManager._set_migration_status(migration, status)
+
+        write()
+
+
+def _tell(state):
+    LOG.warning('The status of a migration is not written down yet and will be again: %s',
+                state.outcome.exception())
+
+
+def _refuse_if_ended(migration, status):
+    found = objects.Migration.get_by_id(migration._context, migration.id)
+    if found.status in ENDED and found.status != status:
+        raise nova_exception.InvalidMigrationState(
+            migration_id=migration.uuid, instance_uuid=migration.instance_uuid,
+            state=found.status, method=status)
