@@ -7,7 +7,7 @@ from kronos_nova.objects.plan import AFFINITY
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.outcome import Outlook
-from kronos_nova.planners.outcome import take
+from kronos_nova.planners.outcome import Teller
 from kronos_nova.planners.search import Ties
 from kronos_nova.planners.search import gentlest
 from kronos_nova.simulation import Group
@@ -49,7 +49,7 @@ class AffinityEnforcer:
         if pair is None:
             return None
         names = ', '.join(group.name for group in broken[pair[0]])
-        return take(outlook, *pair, f'repairs server group {names}')
+        return Teller(state).take(*pair, f'repairs server group {names}')
 
 
 def violations(state: State, group: Group) -> int:

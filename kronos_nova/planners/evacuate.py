@@ -9,7 +9,7 @@ from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.outcome import Outlook
-from kronos_nova.planners.outcome import take
+from kronos_nova.planners.outcome import Teller
 from kronos_nova.planners.search import Ties
 from kronos_nova.planners.search import gentlest
 from kronos_nova.simulation import State
@@ -22,7 +22,7 @@ class Evacuator:
     phase = EVACUATE
 
     def plan(self, state: State, constraints: Constraints, limits: Limits) -> list[Step]:
-        steps, ties = [], Ties(state.problem)
+        steps, teller, ties = [], Teller(state), Ties(state.problem)
         while len(steps) < limits.budget and not limits.is_over:
             outlook = Outlook(state)
             pair = gentlest(outlook, waiting(state), lambda vm: constraints.mask(state, vm),
@@ -30,7 +30,7 @@ class Evacuator:
             if pair is None:
                 break
             source = state.problem.hosts[state.vm_host[pair[0]]]
-            steps.append(take(outlook, *pair, f'empties {source}, which is disabled'))
+            steps.append(teller.take(*pair, f'empties {source}, which is disabled'))
         return steps
 
 

@@ -6,8 +6,7 @@ from kronos_nova.constraints.base import Constraints
 from kronos_nova.objects.plan import PACK
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.outcome import Outlook
-from kronos_nova.planners.outcome import take
+from kronos_nova.planners.outcome import Teller
 from kronos_nova.simulation import State
 
 
@@ -19,7 +18,7 @@ class FirstFitDecreasing:
     phase = PACK
 
     def plan(self, state: State, constraints: Constraints, limits: Limits) -> list[Step]:
-        problem, steps = state.problem, []
+        problem, teller, steps = state.problem, Teller(state), []
         weights = problem.policy_weights
         drained, took = np.zeros((2, len(problem.hosts)), dtype=bool)
         empty = np.bincount(state.vm_host, minlength=len(problem.hosts)) == 0
@@ -35,8 +34,7 @@ class FirstFitDecreasing:
                     load = np.where(permitted, state.scores @ weights, -np.inf)
                     target = int(load.argmax())
                     took[target] = True
-                    steps.append(take(Outlook(state), int(vm), target,
-                                      f'empties {problem.hosts[host]}'))
+                    steps.append(teller.take(int(vm), target, f'empties {problem.hosts[host]}'))
         return steps
 
     @staticmethod

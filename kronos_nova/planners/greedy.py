@@ -14,7 +14,7 @@ from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.outcome import Outlook
-from kronos_nova.planners.outcome import take
+from kronos_nova.planners.outcome import Teller
 from kronos_nova.planners.search import ROUNDING
 from kronos_nova.planners.search import BestMove
 from kronos_nova.planners.search import Ties
@@ -32,7 +32,7 @@ class Greedy:
     phase = SPREAD
 
     def plan(self, state: State, constraints: Constraints, limits: Limits) -> list[Step]:
-        steps, ties = [], Ties(state.problem)
+        steps, teller, ties = [], Teller(state), Ties(state.problem)
         while len(steps) < limits.budget and not limits.is_over:
             outlook = Outlook(state)
             if outlook.is_balanced:
@@ -40,7 +40,7 @@ class Greedy:
             pair = _Round(outlook, constraints, ties).best_move()
             if pair is None:
                 break
-            steps.append(take(outlook, *pair, 'evens the load'))
+            steps.append(teller.take(*pair, 'evens the load'))
         return steps
 
 

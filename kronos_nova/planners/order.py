@@ -9,8 +9,7 @@ import numpy as np
 from kronos_nova.constraints.base import Constraints
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.outcome import Outlook
-from kronos_nova.planners.outcome import take
+from kronos_nova.planners.outcome import Teller
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
 
@@ -146,8 +145,9 @@ class Run:
 
 def carry_out(hops: list[Hop], state: State, why: Callable[[Hop], str]) -> list[Step]:
     """Do ``hops`` on a state, and tell of each what it does."""
-    return [take(Outlook(state), hop.vm, hop.destination,
-                 'waits here until there is room' if hop.is_parking else why(hop))
+    teller = Teller(state)
+    return [teller.take(hop.vm, hop.destination,
+                        'waits here until there is room' if hop.is_parking else why(hop))
             for hop in hops]
 
 

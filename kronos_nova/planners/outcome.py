@@ -119,12 +119,19 @@ class Outlook:
         return self.combined - after @ self.problem.policy_weights
 
 
-def take(outlook: Outlook, vm: int, destination: int, why: str) -> Step:
-    """Make a move, and tell what it does to every policy."""
-    state = outlook.state
-    source = state.move(vm, destination)
-    effect = ', '.join(
-        f'{name} {before:.3f} to {after:.3f}' for name, before, after in
-        zip(state.problem.policies, outlook.imbalances, state.imbalances(), strict=True))
-    return Step(vm=vm, source=source, destination=destination, combined_after=state.combined(),
-                reason=f'{why}: imbalance {effect}')
+class Teller:
+    """Makes moves one after the other, and tells of each what it does to every policy."""
+
+    def __init__(self, state: State):
+        self.state = state
+        self.imbalances = state.imbalances()
+
+    def take(self, vm: int, destination: int, why: str) -> Step:
+        problem, before = self.state.problem, self.imbalances
+        source = self.state.move(vm, destination)
+        self.imbalances = self.state.imbalances()
+        effect = ', '.join(f'{name} {old:.3f} to {new:.3f}' for name, old, new in
+                           zip(problem.policies, before, self.imbalances, strict=True))
+        return Step(vm=vm, source=source, destination=destination,
+                    combined_after=float(self.imbalances @ problem.policy_weights),
+                    reason=f'{why}: imbalance {effect}')

@@ -13,7 +13,7 @@ def drop(beam: Beam) -> None:
     biggest memory first."""
     arena = beam.arena
     plan = beam.best.plan
-    while plan:
+    while plan and not beam.limits.is_over:
         scores, free = _without_each(arena, plan)
         prices = arena.price_of(plan) - np.array([arena.price_of([move]) for move in plan])
         costs = arena.combined(scores) + prices
@@ -39,6 +39,8 @@ def cheapen(beam: Beam) -> None:
     arena = beam.arena
     cost, plan = beam.best.cost, beam.best.plan
     for n, (_vm, host) in enumerate(plan):
+        if beam.limits.is_over:
+            break
         found = _cheaper(arena, plan, n, cost)
         if found is not None:
             plan = plan[:n] + [(found, host)] + plan[n + 1:]

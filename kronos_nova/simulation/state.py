@@ -44,10 +44,11 @@ class State:
     def imbalances(self) -> np.ndarray:
         """float64 (P,): max − min of every policy's scores over the available hosts; 0 where there
         is none."""
-        counted = self.scores[self.problem.available]
-        if not len(counted):
+        available = self.problem.available
+        if not available.any():
             return np.zeros(len(self.problem.policies))
-        return counted.max(axis=0) - counted.min(axis=0)
+        # A policy at a time: much faster than along so short an axis.
+        return np.array([np.ptp(scores[available]) for scores in self.scores.T])
 
     def combined(self) -> float:
         """The imbalances summed by the policies' weights."""
