@@ -85,7 +85,9 @@ def _freed(state: State, moves: list[tuple[int, int]]) -> set[int]:
     after = state.vm_host.copy()
     for vm, host in moves:
         after[vm] = host
-    return set(np.unique(state.vm_host).tolist()) - set(np.unique(after).tolist())
+    before, now = (np.bincount(hosts, minlength=len(state.problem.hosts))
+                   for hosts in (state.vm_host, after))
+    return set(np.flatnonzero((before > 0) & (now == 0)).tolist())
 
 
 def _why(state: State, hop: order.Hop, freed: set[int]) -> str:
