@@ -116,6 +116,18 @@ class RecipesTest(testtools.TestCase):
         self.assertEqual(len(vector.samples), len(values), 'one series each')
         return values
 
+    def assert_soon(self, check, *args):
+        """Where the machine is busy, scrapes are late now and then, and rates off by it until they
+        have left the window."""
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                return check(*args)
+            except AssertionError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(0.5)
+
     def assertClose(self, expected, found):  # noqa: N802 - as testtools spells it
         self.assertEqual(sorted(expected), sorted(found))
         for name, value in expected.items():
@@ -135,13 +147,14 @@ class RecipesTest(testtools.TestCase):
     def test_a_recipe(self, recipe, name, hosts, guests):
         policy = next(policy for policy in policies.load(RECIPES / f'{recipe}.yaml').active
                       if policy.name == name)
-        self.assertClose(dict(zip(HOSTS, hosts, strict=True)),
-                         self.ask(policy, IMBALANCE, policy.imbalance_query))
-        self.assertClose(dict(zip(GUESTS, guests, strict=True)),
-                         self.ask(policy, VM_PROFILE, policy.vm_profile_query))
+        self.assert_soon(self.check_policy, policy, dict(zip(HOSTS, hosts, strict=True)),
+                         dict(zip(GUESTS, guests, strict=True)))
+
+    def check_policy(self, policy, hosts, guests):
+        self.assertClose(hosts, self.ask(policy, IMBALANCE, policy.imbalance_query))
+        self.assertClose(guests, self.ask(policy, VM_PROFILE, policy.vm_profile_query))
         if policy.mode == 'pack':
-            self.assertClose(dict(zip(HOSTS, hosts, strict=True)),
-                             self.ask(policy, CAPACITY, policy.capacity_query))
+            self.assertClose(hosts, self.ask(policy, CAPACITY, policy.capacity_query))
 
     def test_every_recipe_is_tested(self):
         self.assertEqual(['count', 'cpu-memory', 'cpu-steal', 'pack-cpu-memory', 'pressure'],
@@ -158,7 +171,10 @@ class RecipesTest(testtools.TestCase):
         # Within the window there are samples of it at the source yet.
         time.sleep(1.2)
         self.weights_of_one_series_each()
-        self.assertEqual({'cmp1', 'cmp3'}, {
+        self.assert_soon(self.check_hosts_of_guests, {'cmp1', 'cmp3'})
+
+    def check_hosts_of_guests(self, expected):
+        self.assertEqual(expected, {
             sample.labels['host'] for sample in self.client.instant(
                 'label_replace(rate(libvirt_domain_info_cpu_time_seconds_total[4s]) and '
                 'libvirt_domain_info_cpu_time_seconds_total, "host", "$1", "instance", '
