@@ -50,7 +50,10 @@ class AggregateLocks:
     def heartbeat(self):
         """Keep what is held from expiring, in back ends where locks do."""
         if self._held:
-            self._coordinator.heartbeat()
+            try:
+                self._coordinator.heartbeat()
+            except tooz.ToozError as e:
+                LOG.warning('The locks on aggregates may expire: %s', e)
 
     def release_all(self):
         for aggregate in list(self._held):

@@ -5,10 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import fixtures
 import requests
 import testtools
+from tooz import coordination
 
 from kronos_nova import exception
 from kronos_nova.engine import locks
@@ -76,6 +78,16 @@ class FilesTest(LocksTest, testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.url = f'file://{self.state_path}'
+
+    def test_a_back_end_that_went_away_is_a_warning(self):
+        # A real one would be asked again for a minute.
+        one = self.member('one')
+        one.acquire('gpu')
+        with mock.patch.object(one._coordinator, 'heartbeat',
+                               side_effect=coordination.ToozConnectionError('injected')), \
+                self.assertLogs('kronos_nova.engine.locks', 'WARNING') as logged:
+            one.heartbeat()
+        self.assertIn('may expire: injected', logged.output[0])
 
 
 class MySqlTest(LocksTest, testtools.TestCase):
