@@ -19,14 +19,12 @@ from kronos_nova.claims import book as books
 from kronos_nova.claims import ledger as ledgers
 from kronos_nova.objects.claim import CLAIMED
 from kronos_nova.objects.claim import PREPARED
+from kronos_nova.placement import records
 from kronos_nova.plugin import claim_usage
 
 LOG = logging.getLogger(__name__)
 
 synchronized = utils.synchronized(resource_tracker.COMPUTE_RESOURCE_SEMAPHORE, fair=True)
-
-# A migration in one of these holds nothing; Nova's list of those in progress has some of them.
-ENDED = ('cancelled', 'completed', 'confirmed', 'done', 'error', 'failed', 'reverted')
 
 
 class KronosResourceTracker(resource_tracker.ResourceTracker):
@@ -278,7 +276,8 @@ def _is_home(claim):
 
 def _is_on_its_way(migration):
     try:
-        return migration.status not in ENDED and migration.instance.task_state is not None
+        # Nova's list of those in progress has some that have ended too.
+        return migration.status not in records.ENDED and migration.instance.task_state is not None
     except nova_exc.InstanceNotFound:
         return False
 

@@ -1,13 +1,12 @@
 """How nova-compute writes the status of a migration down while services come and go."""
 
-import itertools
-
 import tenacity
 from nova import exception as nova_exception
 from nova import objects
 from nova.compute import manager
 from oslo_log import log as logging
 
+from kronos_nova.placement import records
 from kronos_nova.plugin import outages
 
 LOG = logging.getLogger(__name__)
@@ -19,8 +18,6 @@ restart; less than a live migration is left to a worker that died when it handed
 EXPECTED = {
     'nova.compute.manager:ComputeManager._set_migration_status': ('migration', 'status'),
 }
-
-ENDED = ('cancelled', 'completed', 'error', 'failed')
 
 
 class WritesStatusesAgain:
@@ -36,17 +33,14 @@ class WritesStatusesAgain:
 
         :raises InvalidMigrationState: others took it for lost and ended it meanwhile
         """
-        tries = itertools.count()
-
-        @tenacity.retry(retry=tenacity.retry_if_exception(outages.is_outage), reraise=True,
-                        wait=tenacity.wait_random_exponential(max=15), before_sleep=_tell,
-                        stop=tenacity.stop_after_delay(PATIENCE_SECONDS))
-        def write():
-            if next(tries):
-                _refuse_if_ended(migration, status)
-            manager.ComputeManager._set_migration_status(migration, status)
-
-        write()
+        for attempt in tenacity.Retrying(
+                retry=tenacity.retry_if_exception(outages.is_outage), reraise=True,
+                wait=tenacity.wait_random_exponential(max=15), before_sleep=_tell,
+                stop=tenacity.stop_after_delay(PATIENCE_SECONDS)):
+            with attempt:
+                if attempt.retry_state.attempt_number > 1:
+                    _refuse_if_ended(migration, status)
+                manager.ComputeManager._set_migration_status(migration, status)
 
 
 def _tell(state):
@@ -56,7 +50,7 @@ def _tell(state):
 
 def _refuse_if_ended(migration, status):
     found = objects.Migration.get_by_id(migration._context, migration.id)
-    if found.status in ENDED and found.status != status:
+    if found.status in records.ENDED and found.status != status:
         raise nova_exception.InvalidMigrationState(
             migration_id=migration.uuid, instance_uuid=migration.instance_uuid,
             state=found.status, method=status)
