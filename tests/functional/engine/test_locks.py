@@ -40,6 +40,11 @@ class LocksTest:
         self.addCleanup(made.release_all)
         return made
 
+    def start(self, server):
+        server.start()
+        self.addCleanup(server.kill)
+        server.wait_ready(60)
+
     @property
     def state_path(self):
         return self.useFixture(fixtures.TempDir()).path
@@ -108,9 +113,7 @@ class RedisTest(LocksTest, testtools.TestCase):
                       '--dir', self.state_path], self.state_path,
             ready=lambda: subprocess.run(['redis-cli', '-p', str(port), 'ping'],
                                          capture_output=True).stdout == b'PONG\n')
-        server.start()
-        self.addCleanup(server.kill)
-        server.wait_ready(60)
+        self.start(server)
         self.url = f'redis://127.0.0.1:{port}?lock_timeout=6'
 
 
@@ -128,9 +131,7 @@ class Etcd3Test(LocksTest, testtools.TestCase):
                      '--listen-peer-urls', peers, '--initial-advertise-peer-urls', peers,
                      '--initial-cluster', f'default={peers}'], self.state_path,
             ready=lambda: self.is_healthy(client))
-        server.start()
-        self.addCleanup(server.kill)
-        server.wait_ready(60)
+        self.start(server)
         self.url = f'etcd3+{client}?lock_timeout=6'
 
     @staticmethod

@@ -96,6 +96,10 @@ class ExecutorTest(testtools.TestCase):
         self.cooldowns = memory.Cooldowns(database)
         self.worker = self.new_worker(self.journal)
 
+    def assert_no_fault_of_the_instance(self):
+        self.assertEqual('NovaClientError', self.move().error_type)
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
     def new_worker(self, journal, **changed):
         return parts.Worker(journal, self.nova, self.cooldowns,
                             dataclasses.replace(OPTIONS, **changed), self.clock)
@@ -195,8 +199,7 @@ class ExecutorTest(testtools.TestCase):
         self.tick()
         self.nova.says('error', was_started=False)
         self.to_the_end()
-        self.assertEqual('NovaClientError', self.move().error_type)
-        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+        self.assert_no_fault_of_the_instance()
 
     def test_one_that_an_outage_ended_is_no_fault_of_the_instance(self):
         for was_started in (False, True):
@@ -205,8 +208,7 @@ class ExecutorTest(testtools.TestCase):
             self.tick()
             self.nova.says('error', was_started=was_started, is_outage=True, fault='Placement: ...')
             self.assertEqual(moves.FAILED, self.to_the_end())
-            self.assertEqual('NovaClientError', self.move().error_type)
-        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+            self.assert_no_fault_of_the_instance()
 
     def test_nor_one_of_which_the_conductor_noted_that_for_those_who_cannot_see_it(self):
         self.plan()
@@ -272,8 +274,7 @@ class ExecutorTest(testtools.TestCase):
         self.tick()
         self.assertEqual(moves.MIGRATING, self.tick(29))
         self.assertEqual(moves.FAILED, self.to_the_end())
-        self.assertEqual('NovaClientError', self.move().error_type)
-        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+        self.assert_no_fault_of_the_instance()
 
     def test_a_request_that_nova_lost_half_way_is_made_again(self):
         self.plan()
