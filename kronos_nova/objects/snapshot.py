@@ -10,12 +10,16 @@ UNASSIGNED = '_unassigned_'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceInventory:
-    """One resource class of a host, as placement keeps it. ``total`` and ``reserved`` in the
-    class's own unit."""
+    """One resource class of a provider, as placement keeps it. All but the ratio are in the class's
+    own unit; ``min_unit``, ``max_unit`` and ``step_size`` are what one consumer may be allocated,
+    None where that is not known."""
 
     total: int
     reserved: int = 0
     allocation_ratio: float = 1.0
+    min_unit: int | None = None
+    max_unit: int | None = None
+    step_size: int | None = None
 
     @property
     def capacity(self) -> float:
@@ -52,7 +56,8 @@ class Service:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
     """A compute node. ``uuid`` is also its root resource provider's; ``inventory`` maps resource
-    class to inventory."""
+    class to inventory; ``used`` maps it to what all consumers together are allocated on the
+    provider tree, None where only the instances' own allocations are known."""
 
     name: str
     uuid: str
@@ -60,12 +65,24 @@ class Host:
     inventory: Mapping[str, ResourceInventory]
     cell: str = 'cell1'
     hypervisor_type: str = 'QEMU'
+    used: Mapping[str, int] | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SharedProvider:
+    """A resource provider that several hosts share, such as a storage pool; ``hosts`` are their
+    names. ``inventory`` and ``used`` as a :class:`Host` has them."""
+
+    uuid: str
+    hosts: tuple[str, ...]
+    inventory: Mapping[str, ResourceInventory]
+    used: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
     """A server. ``name`` is its libvirt domain; ``resources`` is what it is allocated on its host's
-    provider tree.
+    provider tree, ``shared_resources`` what on providers that the host shares with others.
 
     Memory in MiB, disk in GiB.
     """
@@ -84,6 +101,7 @@ class Instance:
     metadata: Mapping[str, str] = field(default_factory=dict)
     flavor_extra_specs: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, int] = field(default_factory=dict)
+    shared_resources: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +128,16 @@ class ServerGroup:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MoveUnderWay:
+    """A migration that was asked for already, by anybody. The instance is still listed on
+    ``source``; what it needs on ``destination`` is in that host's ``used``, where that is known."""
+
+    instance_uuid: str
+    source: str
+    destination: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """Everything a cycle reads of Nova and placement. ``taken_at`` is ISO 8601, UTC."""
 
@@ -118,6 +146,8 @@ class Snapshot:
     instances: tuple[Instance, ...]
     aggregates: tuple[Aggregate, ...] = ()
     server_groups: tuple[ServerGroup, ...] = ()
+    moves_under_way: tuple[MoveUnderWay, ...] = ()
+    shared_providers: tuple[SharedProvider, ...] = ()
 
     def hosts_of(self, scope: str) -> tuple[str, ...]:
         """Sorted host names of the aggregate called ``scope``, or of the pool :data:`UNASSIGNED`.

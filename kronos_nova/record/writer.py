@@ -20,6 +20,7 @@ QUERIES = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile
            metrics.CAPACITY: 'capacity_query', metrics.HOST_CAPACITY: 'host_capacity_query'}
 """Kind of a question to the field of a policy that has its PromQL."""
 
+OPTIONAL = {'used', 'min_unit', 'max_unit', 'step_size', 'shared_resources'}
 NO_COOLDOWNS = {'aggregate_cooldowns': {}, 'instance_cooldowns': {}, 'instance_quarantines': {}}
 
 
@@ -120,9 +121,15 @@ def _inventory(snapshot):
     }
     parts = []
     for name, rows in tables.items():
-        lines = b',\n'.join(b'  ' + _json(dataclasses.asdict(row)).rstrip() for row in rows)
+        lines = b',\n'.join(b'  ' + _json(_row(row)).rstrip() for row in rows)
         parts.append(_json(name).rstrip() + (b': [\n' + lines + b'\n ]' if lines else b': []'))
     return b'{' + b',\n '.join(parts) + b'}\n'
+
+
+def _row(row):
+    """What is known of a row: an optional part that is not is left out, here and further in."""
+    return dataclasses.asdict(row, dict_factory=lambda pairs: {
+        key: value for key, value in pairs if key not in OPTIONAL or value not in (None, {}, ())})
 
 
 def _json(value, indent=None):
