@@ -185,7 +185,7 @@ def _work(args, broker_url, database_url, ready, end):
     from kronos_nova.db import memory
     from kronos_nova.executor import broker
     from kronos_nova.executor import service
-    from kronos_nova.executor.ports import Ports
+    from kronos_nova.executor.ports import ExecutorPorts
 
     conf = cfg.CONF
     kronos_conf.register_opts(conf)
@@ -196,13 +196,14 @@ def _work(args, broker_url, database_url, ready, end):
     oslo_messaging.get_rpc_transport(conf, url=broker_url)  # registers transport_url
     conf.set_override('transport_url', broker_url)
     database = db_engine.Database(db_engine.create_engine(database_url))
-    means = service.Means(
+    context = service.ServiceContext(
         conf=conf, host='bench', transports=broker.Transports(conf),
-        ports=Ports(journal=db_journal.Journal(database, f'worker:{os.getpid()}'),
-                    cooldowns=memory.Cooldowns(database), utcnow=_utcnow,
-                    may_start=lambda _aggregate, _now: True, aggregates=(AGGREGATE,)))
-    dispatch = service.DispatchService(means)
-    execution = service.ExecutionService(means, InstantNova())
+        ports=ExecutorPorts(
+            journal=db_journal.Journal(database, f'worker:{os.getpid()}'),
+            cooldowns=memory.Cooldowns(database), utcnow=_utcnow,
+            may_start=lambda _aggregate, _now: True, aggregates=(AGGREGATE,)))
+    dispatch = service.DispatchService(context)
+    execution = service.ExecutionService(context, InstantNova())
     ready.wait(60)
     while not end.wait(args.poll_interval):
         dispatch.tick()

@@ -5,8 +5,8 @@ import time
 
 import numpy as np
 
+from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.constraints.base import Constraints
-from kronos_nova.constraints.base import Rules
 from kronos_nova.constraints.capacity import Capacity
 from kronos_nova.constraints.headroom import Headroom
 from kronos_nova.planners.base import Limits
@@ -30,7 +30,7 @@ class Trial:
 
 def constraints_of(problem: Problem) -> Constraints:
     """The constraints that need no more than the problem says."""
-    made = (kind(problem, None, Rules()) for kind in (Capacity, Headroom))
+    made = (kind(problem, None, ConstraintRules()) for kind in (Capacity, Headroom))
     return Constraints(tuple(constraint for constraint in made if not constraint.idle))
 
 
@@ -53,7 +53,7 @@ def judge(problem: Problem, moves: list[tuple[int, int]], seconds: float) -> Tri
     ``refused`` are moves for which placement would have no room at that point; they are made all
     the same. ``overfull`` are hosts that end above 100 % in some policy.
     """
-    state, capacity, refused = State(problem), Capacity(problem, None, Rules()), 0
+    state, capacity, refused = State(problem), Capacity(problem, None, ConstraintRules()), 0
     for vm, host in moves:
         refused += not capacity.permits(state, vm, host)
         state.move(vm, host)

@@ -13,7 +13,7 @@ import prometheus_client
 from oslo_log import log as logging
 
 from kronos_nova import exception
-from kronos_nova.claims import book
+from kronos_nova.claims import node_claims
 
 LOG = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Ledger:
 
     def book(self, node):
         if node not in self.nodes:
-            self.nodes[node] = book.NodeBook(self.host, node)
+            self.nodes[node] = node_claims.NodeClaims(self.host, node)
         return self.nodes[node]
 
     def open(self):
@@ -93,7 +93,7 @@ class Ledger:
         wanted = self._wanted(node, uuid)
         rows = self._rows[node]
         if uuid is not None:
-            rows = {key: rows[key] for key in book.keys_of(node, uuid) if key in rows}
+            rows = {key: rows[key] for key in node_claims.keys_of(node, uuid) if key in rows}
         put = [claim for key, claim in wanted.items()
                if not claim.says_the_same_as(rows.get(key))]
         drop = [key for key in rows if key not in wanted]

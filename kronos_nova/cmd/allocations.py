@@ -58,7 +58,7 @@ class _Auditing(lister.Lister):
 
     def look(self, parsed_args):
         self.cloud = Cloud(self.app.options)
-        self.limits = audit.Limits(grace=parsed_args.grace, stalled=parsed_args.stalled_after)
+        self.limits = audit.AuditLimits(grace=parsed_args.grace, stalled=parsed_args.stalled_after)
         held, result = self.cloud.audit(self.limits)
         self.app.stderr.write(
             f'{result.instances} instances, {result.consumers} consumers: '

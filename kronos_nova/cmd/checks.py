@@ -42,7 +42,7 @@ class Finding:
     detail: str
 
 
-class Shaky(Exception):  # noqa: N818 - no error
+class CheckWarning(Exception):  # noqa: N818 - no error
     """A check that passes, with something to know."""
 
 
@@ -68,7 +68,7 @@ def examine(conf) -> Report:
             detail, value = function()
             rows.append(Finding(name, OK, detail))
             return value
-        except Shaky as warning:
+        except CheckWarning as warning:
             rows.append(Finding(name, WARNING, str(warning)))
         except _EXPECTED as error:
             rows.append(Finding(name, FAILED, ' '.join(str(error).split())))
@@ -150,7 +150,7 @@ def _scope(conf, snapshot):
                 remedy='Correct the name; "openstack aggregate list" has them.') from error
         parts.append(f'{"unassigned" if name == UNASSIGNED else name}: {len(hosts)} hosts')
         if len(hosts) < 2 and name != UNASSIGNED:
-            raise Shaky(f'{name} has {len(hosts)} hosts; nothing can be balanced there')
+            raise CheckWarning(f'{name} has {len(hosts)} hosts; nothing can be balanced there')
     return '; '.join(parts), None
 
 
@@ -169,7 +169,7 @@ def _broker(conf):
     """Every host of ``transport_url`` by itself: oslo.messaging would go on to the next."""
     url = oslo_messaging.TransportURL.parse(conf)
     if url.transport.partition('+')[0] not in ('rabbit', 'kombu'):
-        raise Shaky(f'transport_url is of the kind {url.transport}, which is not checked')
+        raise CheckWarning(f'transport_url is of the kind {url.transport}, which is not checked')
     oslo_messaging.get_rpc_transport(conf)  # registers [oslo_messaging_rabbit]
     wrong = [problem for host in url.hosts if (problem := _unreachable(conf, url, host))]
     if not url.hosts or len(wrong) == len(url.hosts):
@@ -177,7 +177,7 @@ def _broker(conf):
             what='[DEFAULT] transport_url', problem='; '.join(wrong) or 'it names no host',
             remedy='Compare it with the other services\'.')
     if wrong:
-        raise Shaky('; '.join(wrong))
+        raise CheckWarning('; '.join(wrong))
     return f'{len(url.hosts)} brokers answer', None
 
 

@@ -30,7 +30,7 @@ from kronos_nova.engine import guard
 from kronos_nova.engine import windows
 from kronos_nova.executor import broker
 from kronos_nova.executor import service
-from kronos_nova.executor.ports import Ports
+from kronos_nova.executor.ports import ExecutorPorts
 
 LOG = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ def refuse_unless_wanted(conf):
                    'those.')
 
 
-def make_means(conf, aggregates):
+def make_context(conf, aggregates):
     """What the services of a daemon need, made after it has forked.
 
     :raises DatabaseVersionError: the control database is not what this code needs
@@ -74,9 +74,9 @@ def make_means(conf, aggregates):
     engine = db_engine.control_engine(conf)
     migrate.check(engine, migrate.CONTROL)
     database, host = db_engine.Database(engine), socket.gethostname()
-    return service.Means(
+    return service.ServiceContext(
         conf=conf, host=host, transports=broker.Transports(conf),
-        ports=Ports(journal=journal.Journal(database, worker.name(host)),
+        ports=ExecutorPorts(journal=journal.Journal(database, worker.name(host)),
                     cooldowns=memory.Cooldowns(database), utcnow=timeutils.utcnow,
                     may_start=functools.partial(windows.may_start, conf),
                     aggregates=tuple(aggregates)))

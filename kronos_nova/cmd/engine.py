@@ -8,8 +8,8 @@ from oslo_utils import timeutils
 from kronos_nova import exception
 from kronos_nova.cmd import daemon
 from kronos_nova.db import memory
+from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
-from kronos_nova.engine import planning
 from kronos_nova.executor import service
 from kronos_nova.inventory import connection
 from kronos_nova.policies import loader
@@ -22,16 +22,16 @@ class Engine:
     """Planning in child processes, and the dispatch of what they planned."""
 
     def __init__(self, conf, arguments):
-        means = daemon.make_means(conf, planning.scopes(conf))
-        journal = means.ports.journal
-        self._planning = planning.Planning(
-            conf, planning.Ports(
+        context = daemon.make_context(conf, cycle_scheduler.scopes(conf))
+        journal = context.ports.journal
+        self._planning = cycle_scheduler.CycleScheduler(
+            conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path,
                                            journal.worker),
                 cycles=memory.Cycles(journal.database), journal=journal,
                 utcnow=timeutils.utcnow),
-            planning.Command(CHILD, arguments))
-        self._dispatch = service.DispatchService(means)
+            cycle_scheduler.Command(CHILD, arguments))
+        self._dispatch = service.DispatchService(context)
 
     def tick(self):
         self._dispatch.tick()  # first: what keeps from planning need not keep from moving
@@ -45,7 +45,7 @@ class Engine:
 def check(conf):
     """:raises ConfigurationError: an operator has to mend something first"""
     daemon.refuse_unless_wanted(conf)
-    planning.refuse_empty_scope(conf)
+    cycle_scheduler.refuse_empty_scope(conf)
     loader.load(conf.kronos.policies_file)
     connection.connect(conf)
 

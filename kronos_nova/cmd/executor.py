@@ -27,10 +27,10 @@ class ExecutorParts:
 
     def __init__(self, conf):
         self._conf = conf
-        means = daemon.make_means(conf, aggregates(conf))
-        self._dispatch = service.DispatchService(means, listens=False)
+        context = daemon.make_context(conf, aggregates(conf))
+        self._dispatch = service.DispatchService(context, listens=False)
         self._execution = service.ExecutionService(
-            means, OpenStackComputeApi(connection.connect(conf)))
+            context, OpenStackComputeApi(connection.connect(conf)))
 
     def tick(self):
         self._execution.tick()

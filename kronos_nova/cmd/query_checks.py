@@ -113,4 +113,4 @@ def _state(policy, kind, expected, found, out_of_range, min_coverage):
         is_fatal = coverage < min_coverage or diagnosis.repeated
     if is_fatal or out_of_range:
         return 'failed'
-    return 'ok' if found.state is health.State.HEALTHY and expected.names else 'warning'
+    return 'ok' if found.state is health.AnswerHealth.HEALTHY and expected.names else 'warning'

@@ -12,7 +12,7 @@ from kronos_nova.simulation import State
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class ConstraintRules:
     """What constraints go by beside the snapshot.
 
     restrict_to_az : no move between availability zones
@@ -40,7 +40,7 @@ class Constraint(Protocol):
     reason: str
     idle: bool
 
-    def __init__(self, problem: Problem, snapshot: Snapshot, rules: Rules):
+    def __init__(self, problem: Problem, snapshot: Snapshot, rules: ConstraintRules):
         ...
 
     def mask(self, state: State, vm: int) -> np.ndarray:

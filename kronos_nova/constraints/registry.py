@@ -2,8 +2,8 @@
 
 from stevedore import extension
 
+from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.constraints.base import Constraints
-from kronos_nova.constraints.base import Rules
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.simulation import Problem
 
@@ -14,7 +14,7 @@ ORDER = ('availability', 'cell', 'zone', 'isolation', 'group', 'capacity', 'head
          'returning', 'veto')
 
 
-def load(problem: Problem, snapshot: Snapshot, rules: Rules) -> Constraints:
+def load(problem: Problem, snapshot: Snapshot, rules: ConstraintRules) -> Constraints:
     """Every installed constraint that can forbid something here.
 
     :raises Exception: whatever a constraint that cannot be imported raises: to plan without it

@@ -165,7 +165,7 @@ class Worker(Base):
     heartbeat_at = sa.Column(Timestamp, nullable=False)
 
 
-class Gate(Base):
+class SerializationLock(Base):
     """One row that is written first by every transaction that must not run beside another of its
     kind."""
 

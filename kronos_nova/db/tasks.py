@@ -70,7 +70,7 @@ class Tasks:
         """Tasks whose worker was last heard of before that, by state, and those known as lost."""
         row = models.Task
         query = sa.select(row).where(sa.or_(
-            row.state.in_((tasks.FORSAKEN, tasks.LOST)),
+            row.state.in_((tasks.EXPIRED, tasks.ORPHANED)),
             sa.and_(row.state.in_((tasks.ANNOUNCED, tasks.BEGUN)), row.beat_at < begun_before),
             sa.and_(row.state == tasks.HANDED_OVER, row.beat_at < handed_over_before)))
         with self.database.reader() as session:
@@ -96,7 +96,7 @@ class Tasks:
         """Write down a migration that nobody carries on and nobody wrote down; harmless when
         repeated."""
         try:
-            self._add(migration_uuid, instance_uuid, tasks.LOST)
+            self._add(migration_uuid, instance_uuid, tasks.ORPHANED)
         except db_exc.DBDuplicateEntry:
             return
 

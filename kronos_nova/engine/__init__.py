@@ -1,1 +1,1 @@
-"""One cycle of the engine: :func:`kronos_nova.engine.pipeline.plan_cycle`."""
+"""One cycle of the engine: :func:`kronos_nova.engine.planner.plan_cycle`."""

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from kronos_nova.constraints.base import Constraints
-from kronos_nova.engine.build import Case
+from kronos_nova.engine.build import PlanningCase
 from kronos_nova.objects.plan import Move
 from kronos_nova.simulation import State
 
 
-def check_again(case: Case, constraints: Constraints, moves: Sequence[Move]) -> dict[int, str]:
+def check_again(case: PlanningCase, constraints: Constraints,
+                moves: Sequence[Move]) -> dict[int, str]:
     """Which moves may not be made any more, taken one after the other.
 
     :returns: order -> why not; a move that depends on one of these is among them

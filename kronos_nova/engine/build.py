@@ -6,12 +6,12 @@ import numpy as np
 
 from kronos_nova import profiling
 from kronos_nova import simulation
-from kronos_nova.constraints import standing
+from kronos_nova.constraints import eligibility
 from kronos_nova.cooldown import Memory
-from kronos_nova.engine.carried import Carried
 from kronos_nova.engine.measure import Feed
 from kronos_nova.engine.measure import Load
 from kronos_nova.engine.options import EngineOptions
+from kronos_nova.engine.under_way import MovesUnderWay
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
@@ -47,7 +47,7 @@ class Scope:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class PlanningCase:
     """A problem, and the instances that no planner is asked about.
 
     held : instance index to a word of :data:`~kronos_nova.objects.plan.SKIP_REASONS`, or to '' on a
@@ -59,8 +59,8 @@ class Case:
     warnings: tuple[str, ...] = ()
 
 
-def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, carried: Carried,
-          memory: Memory, options: EngineOptions) -> Case:
+def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, carried: MovesUnderWay,
+          memory: Memory, options: EngineOptions) -> PlanningCase:
     """The arrays of an aggregate."""
     policies, vm_host = load.policies, scope.vm_host
     scale = np.where(np.isnan(load.host_scale), 1.0, load.host_scale)
@@ -68,7 +68,7 @@ def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, carried: Car
     held = _held(scope, weights, carried, memory, options)
     free = np.ones(len(scope.instances), dtype=bool)
     free[list(held)] = False
-    settled = np.array([standing.wish(instance, options.opt_out) == standing.ONLY_EVACUATE
+    settled = np.array([eligibility.wish(instance, options.opt_out) == eligibility.ONLY_EVACUATE
                         for instance in scope.instances], dtype=bool)
     available = scope.available & load.measured
     vms = tuple(instance.uuid for instance in scope.instances)
@@ -92,7 +92,7 @@ def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, carried: Car
         evacuable=free, draining=np.array([host.service.is_evacuable for host in scope.hosts]))
     for vm in np.flatnonzero(free & settled & available[vm_host]):
         held[int(vm)] = 'excluded'
-    return Case(problem=problem, held=held, warnings=warnings)
+    return PlanningCase(problem=problem, held=held, warnings=warnings)
 
 
 def _threshold(policy: Policy) -> float:
@@ -121,7 +121,7 @@ def _held(scope, weights, carried, memory, options):
         if not (service.is_available or service.is_evacuable):
             held[position] = ''
             continue
-        reason = standing.obstacle(instance, options.opt_out) or memory.hold_on(instance.uuid)
+        reason = eligibility.obstacle(instance, options.opt_out) or memory.hold_on(instance.uuid)
         if reason is None and instance.uuid in carried.moved:
             reason = 'cooldown'
         if reason is None and unknown[position]:

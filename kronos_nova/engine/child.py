@@ -39,7 +39,7 @@ PR_SET_PDEATHSIG = 1
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What is read of Nova; see :class:`kronos_nova.engine.cycle.Ports`."""
+    """What is read of Nova; see :class:`kronos_nova.engine.cycle.CyclePorts`."""
 
     inventory: InventorySource
     history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
@@ -47,8 +47,8 @@ class Sources:
 
 
 def parse(prog, argv):
-    """Arguments as :class:`kronos_nova.engine.planning.Planning` gives them: ``scopes``, and the
-    ``arguments`` that lead to the configuration."""
+    """Arguments as :class:`kronos_nova.engine.cycle_scheduler.CycleScheduler` gives them:
+    ``scopes``, and the ``arguments`` that lead to the configuration."""
     parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument('--scopes', nargs='+', required=True)
     parser.add_argument('arguments', nargs='*')
@@ -90,7 +90,7 @@ def make_cycle(conf, database, sources, scopes, may_write):
     """
     :raises ConfigurationError: options or policies are wrong
     """
-    ports = cycle.Ports(
+    ports = cycle.CyclePorts(
         inventory=sources.inventory, history=sources.history, refuses=sources.refuses,
         metrics=prometheus.from_conf(conf),
         journal=journal.Journal(database, worker.name(socket.gethostname())),
@@ -100,4 +100,4 @@ def make_cycle(conf, database, sources, scopes, may_write):
         options.from_conf(conf), include_unassigned_hosts=snapshot.UNASSIGNED in scopes,
         aggregates=tuple(scope for scope in scopes if scope != snapshot.UNASSIGNED))
     return cycle.Cycle(ports, loader.load(conf.kronos.policies_file), chosen,
-                       cycle.Rules.from_conf(conf), timeutils.utcnow, may_write)
+                       cycle.CycleRules.from_conf(conf), timeutils.utcnow, may_write)

@@ -18,7 +18,7 @@ from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.cooldown.repetition import growing
 from kronos_nova.db import memory as db_memory
 from kronos_nova.db.journal import Journal
-from kronos_nova.engine import pipeline
+from kronos_nova.engine import planner
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import plan as plans
@@ -30,7 +30,7 @@ STATE_OF = {'observe': plans.OBSERVED, 'approve': plans.PROPOSED, 'auto': plans.
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
+class CyclePorts:
     """What a cycle reads from and writes to.
 
     history : what the cloud knows of live migrations that ended well since a time
@@ -48,7 +48,7 @@ class Ports:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class CycleRules:
     """What becomes of a plan; durations in seconds.
 
     automation : level by aggregate, '*' for those that are not named
@@ -100,7 +100,7 @@ class Cycle:
     :param may_write: asked before anything is written; a process whose turn is over must not
     """
 
-    def __init__(self, ports: Ports, policies, options, rules: Rules,
+    def __init__(self, ports: CyclePorts, policies, options, rules: CycleRules,
                  utcnow: Callable[[], datetime.datetime],
                  may_write: Callable[[], bool] = lambda: True):
         self.ports = ports
@@ -121,11 +121,11 @@ class Cycle:
         now = self.utcnow()
         snapshot = self.ports.inventory.read()
         options = self._existing(snapshot)
-        surroundings = pipeline.Surroundings(
+        surroundings = planner.PlannerPorts(
             source=self.ports.metrics, clock=time.monotonic, refuses=self.ports.refuses,
             now=_unix(now))
         self._start_approved(snapshot, options, surroundings)
-        report = pipeline.plan_cycle(snapshot, self.policies, options, surroundings,
+        report = planner.plan_cycle(snapshot, self.policies, options, surroundings,
                                      self._memory(now))
         self._make_sure_of_our_turn()
         for aggregate in report.aggregates:
@@ -154,7 +154,7 @@ class Cycle:
             if record.aggregate not in scopes:
                 continue
             moves = plans.moves_from_json(json.loads(record.report))
-            wrong = pipeline.still_valid(snapshot, self.policies, options, surroundings,
+            wrong = planner.still_valid(snapshot, self.policies, options, surroundings,
                                          record.aggregate, moves)
             for order, why in sorted(wrong.items()):
                 LOG.warning('Plan %s: move %d is left out: %s', record.uuid, order, why)

@@ -84,7 +84,7 @@ class Load:
 
 
 def measure(feed: Feed, policies: tuple[Policy, ...], hosts: tuple[str, ...],
-            available: np.ndarray, rules: scoring.Rules) -> Load:
+            available: np.ndarray, rules: scoring.ScoringRules) -> Load:
     """Score the hosts by every policy."""
     good, no_data, warnings = [], {}, []
     for policy in policies:

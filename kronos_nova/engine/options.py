@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from kronos_nova.constraints.standing import OptOut
+from kronos_nova.constraints.eligibility import OptOut
 from kronos_nova.engine import windows
 from kronos_nova.engine.windows import Windows
 from kronos_nova.engine.worth import Price

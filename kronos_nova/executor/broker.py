@@ -27,7 +27,7 @@ class Transports:
         self.notification.cleanup()
 
 
-class Courier:
+class TaskSender:
     """Casts tasks to whoever listens for them."""
 
     def __init__(self, transports):
@@ -46,7 +46,7 @@ class Courier:
                         e)
 
 
-class Announcer:
+class ResultNotifier:
     """Notifies of results."""
 
     def __init__(self, transports, publisher):

@@ -10,15 +10,15 @@ LOG = logging.getLogger(__name__)
 class Dispatcher:
     """One worker's part in sending moves out; any number of workers may do it side by side.
 
-    :param ports: Ports
+    :param ports: ExecutorPorts
     :param courier: what carries a task to the executors: has ``cast(move)``
-    :param settlement: Settlement
+    :param outcomes: OutcomeHandler
     """
 
-    def __init__(self, ports, courier, settlement, options):
+    def __init__(self, ports, courier, outcomes, options):
         self.ports = ports
         self.courier = courier
-        self.settlement = settlement
+        self.outcomes = outcomes
         self.options = options
 
     def tick(self):
@@ -34,7 +34,7 @@ class Dispatcher:
         self._take_back()
         self._send_out(at_work)
         for move in journal.unsettled(self._before(self.options.message_grace)):
-            self.settlement.settle_move(move)
+            self.outcomes.settle_move(move)
         now = self.ports.utcnow()
         for aggregate in journal.close_plans(now):
             self.ports.cooldowns.cool('aggregate', [aggregate], now + datetime.timedelta(

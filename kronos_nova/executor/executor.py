@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 class Executor:
     """One worker's share of the moves.
 
-    :param ports: Ports
+    :param ports: ExecutorPorts
     :param runner: Runner
     :param pool: concurrent.futures.Executor in which steps are taken, so that a Nova that is slow
         to answer holds up one move and not all

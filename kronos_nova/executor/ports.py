@@ -10,7 +10,7 @@ from kronos_nova.db.memory import Cooldowns
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
+class ExecutorPorts:
     """
     journal : of this worker
     utcnow : gives the time, UTC without a zone

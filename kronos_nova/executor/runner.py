@@ -23,7 +23,7 @@ BACKOFF_CEILING_SECONDS = 600
 
 class Runner:
     """
-    :param ports: Ports
+    :param ports: ExecutorPorts
     :param compute: ComputeApi
     :param announce: called with the MoveRecord of every try that ended
     """

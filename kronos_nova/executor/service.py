@@ -6,14 +6,14 @@ from concurrent import futures
 from kronos_nova.executor import broker
 from kronos_nova.executor import dispatcher
 from kronos_nova.executor import executor
+from kronos_nova.executor import outcome
 from kronos_nova.executor import runner
-from kronos_nova.executor import settlement
 from kronos_nova.executor.options import Options
-from kronos_nova.executor.ports import Ports
+from kronos_nova.executor.ports import ExecutorPorts
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class ServiceContext:
     """What both services need; to be made after the process has forked.
 
     conf : ConfigOpts; ``[kronos_executor]`` is read again with every tick
@@ -22,7 +22,7 @@ class Means:
 
     conf: object
     host: str
-    ports: Ports
+    ports: ExecutorPorts
     transports: broker.Transports
 
 
@@ -32,20 +32,20 @@ class DispatchService:
     :param listens: whether to take results from the broker too, and not from the journal alone
     """
 
-    def __init__(self, means: Means, listens: bool = True):
-        options = Options.from_conf(means.conf)
-        settling = settlement.Settlement(means.ports, options)
-        self._means = means
-        self._settlement = settling
+    def __init__(self, context: ServiceContext, listens: bool = True):
+        options = Options.from_conf(context.conf)
+        outcomes = outcome.OutcomeHandler(context.ports, options)
+        self._context = context
+        self._outcomes = outcomes
         self._dispatcher = dispatcher.Dispatcher(
-            means.ports, broker.Courier(means.transports), settling, options)
+            context.ports, broker.TaskSender(context.transports), outcomes, options)
         self._listening = listens and broker.listen_for_results(
-            means.transports, means.ports.aggregates, settling.settle)
+            context.transports, context.ports.aggregates, outcomes.settle)
 
     def tick(self):
         """:raises DBError: the journal cannot be reached"""
-        options = Options.from_conf(self._means.conf)
-        self._dispatcher.options = self._settlement.options = options
+        options = Options.from_conf(self._context.conf)
+        self._dispatcher.options = self._outcomes.options = options
         self._dispatcher.tick()
 
     def stop(self):
@@ -59,17 +59,17 @@ class ExecutionService:
     :param compute: ComputeApi
     """
 
-    def __init__(self, means: Means, compute):
-        options = Options.from_conf(means.conf)
-        ports = means.ports
-        announcer = broker.Announcer(means.transports, ports.journal.worker)
-        self._means = means
+    def __init__(self, context: ServiceContext, compute):
+        options = Options.from_conf(context.conf)
+        ports = context.ports
+        announcer = broker.ResultNotifier(context.transports, ports.journal.worker)
+        self._context = context
         self._runner = runner.Runner(ports, compute, announcer.announce, options)
         self._executor = executor.Executor(
             ports, self._runner,
-            futures.ThreadPoolExecutor(means.conf.kronos_executor.worker_threads), options)
+            futures.ThreadPoolExecutor(context.conf.kronos_executor.worker_threads), options)
         self._listening = broker.listen_for_tasks(
-            means.transports, ports.aggregates, means.host, self._executor.accept)
+            context.transports, ports.aggregates, context.host, self._executor.accept)
 
     def tick(self, adopts=True):
         """
@@ -77,8 +77,8 @@ class ExecutionService:
         :returns: how many moves this process has under way
         :raises DBError: the journal cannot be reached
         """
-        self._executor.options = self._runner.options = Options.from_conf(self._means.conf)
-        if not self._means.ports.journal.aggregates_with_open_plans():
+        self._executor.options = self._runner.options = Options.from_conf(self._context.conf)
+        if not self._context.ports.journal.aggregates_with_open_plans():
             return 0
         return self._executor.tick(adopts)
 

@@ -13,7 +13,7 @@ TOLERANCE = 1e-9
 """What rounding may put a fraction outside [0, 1], as the engine sees it."""
 
 
-class State(enum.Enum):
+class AnswerHealth(enum.Enum):
     """From best to worst."""
 
     HEALTHY = 'healthy'
@@ -51,7 +51,7 @@ class Health:
     :ivar out_of_range: expected names whose value is not in [0, 1], NaN included
     """
 
-    state: State
+    state: AnswerHealth
     detail: str = ''
     diagnosis: labels.Diagnosis | None = None
     out_of_range: tuple[str, ...] = ()
@@ -63,12 +63,13 @@ def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> He
     try:
         vector = source.query(query)
     except exception.MetricsError as error:
-        return Health(state=State.UNREACHABLE, detail=str(error), error=error)
+        return Health(state=AnswerHealth.UNREACHABLE, detail=str(error), error=error)
     fresh = tuple(sample for sample in vector.samples if sample.timestamp >= expected.oldest)
     diagnosis = labels.diagnose(Vector(fresh), expected.label, expected.names, expected.others)
     stale = len(vector.samples) - len(fresh)
-    state = State.PARTIAL if diagnosis.missing or diagnosis.repeated else State.HEALTHY
-    return Health(state=State.STALE if stale else state,
+    is_partial = diagnosis.missing or diagnosis.repeated
+    state = AnswerHealth.PARTIAL if is_partial else AnswerHealth.HEALTHY
+    return Health(state=AnswerHealth.STALE if stale else state,
                   detail='; '.join([*vector.warnings, *_details(diagnosis, expected, stale)]),
                   diagnosis=diagnosis, out_of_range=_out_of_range(fresh, expected))
 

@@ -6,11 +6,12 @@ import datetime
 ANNOUNCED = 'announced'
 BEGUN = 'begun'
 HANDED_OVER = 'handed over'
-FORSAKEN = 'forsaken'
-LOST = 'lost'
+# The words that rows have carried since the first version.
+EXPIRED = 'forsaken'
+ORPHANED = 'lost'
 
-UNBEGUN = (ANNOUNCED, FORSAKEN)
-TAKEN = {ANNOUNCED: FORSAKEN, BEGUN: LOST, HANDED_OVER: LOST}
+UNBEGUN = (ANNOUNCED, EXPIRED)
+TAKEN = {ANNOUNCED: EXPIRED, BEGUN: ORPHANED, HANDED_OVER: ORPHANED}
 """What a task becomes when its worker is found dead, by its state."""
 
 
@@ -18,7 +19,7 @@ TAKEN = {ANNOUNCED: FORSAKEN, BEGUN: LOST, HANDED_OVER: LOST}
 class Task:
     """``state`` is ANNOUNCED before Nova has a record of the migration, BEGUN once it has one,
     HANDED_OVER once the source compute is about to be told. A worker that was found dead turns
-    ANNOUNCED into FORSAKEN and the others into LOST.
+    ANNOUNCED into EXPIRED and the others into ORPHANED.
 
     ``migration_uuid`` is made up while there is no migration (UNBEGUN). ``beat_at`` is the worker's
     last sign of life, UTC without a zone.

@@ -49,7 +49,7 @@ class Finding:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class AuditCase:
     """An instance (None: Nova has none of this uuid any more), and who holds what for it."""
 
     uuid: str
@@ -59,7 +59,7 @@ class Case:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class AuditLimits:
     """In seconds. A record that changed within ``grace`` may not be finished with; a live migration
     that has not changed for ``stalled`` will not be."""
 
@@ -77,7 +77,7 @@ class Audit:
     in_flight: frozenset[str]
 
 
-def audit(holdings: Holdings, nova: NovaRecords, limits: Limits) -> Audit:
+def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits) -> Audit:
     """Judge every instance and every consumer on the providers of compute nodes.
 
     ``holdings`` should have been read before: whatever Nova began since is in flight in its
@@ -94,7 +94,7 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: Limits) -> Audit:
     deleted = nova.deleted(unknown | (by_instance.keys() - known))
     findings, in_flight = [], set()
     for uuid in sorted(known | by_instance.keys() | (unknown & deleted)):
-        case = Case(uuid=uuid, instance=records.instances.get(uuid),
+        case = AuditCase(uuid=uuid, instance=records.instances.get(uuid),
                     held=holdings.consumers.get(uuid, {}),
                     migrations=tuple((each, holdings.consumers.get(each.uuid, {}))
                                      for each in by_instance[uuid]))
@@ -108,7 +108,7 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: Limits) -> Audit:
                  consumers=len(holdings.consumers), in_flight=frozenset(in_flight))
 
 
-def is_in_flight(case: Case, limits: Limits) -> bool:
+def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
     """Whether something is under way that may change who holds what."""
     if any(migration.settled_for < limits.grace for migration, _held in case.migrations):
         return True
@@ -119,7 +119,7 @@ def is_in_flight(case: Case, limits: Limits) -> bool:
             instance.settled_for < limits.grace)
 
 
-def judge(case: Case, holdings: Holdings, limits: Limits) -> Finding | None:
+def judge(case: AuditCase, holdings: Holdings, limits: AuditLimits) -> Finding | None:
     """What is wrong with one case, None if nothing is or it is in flight."""
     if is_in_flight(case, limits):
         return _stalled(case, limits)
@@ -133,7 +133,7 @@ def judge(case: Case, holdings: Holdings, limits: Limits) -> Finding | None:
     return _placed(case, case.instance, holdings)
 
 
-def _placed(case: Case, instance: Instance, holdings: Holdings) -> Finding | None:
+def _placed(case: AuditCase, instance: Instance, holdings: Holdings) -> Finding | None:
     own = holdings.on_tree(case.held, instance.root)
     shared = holdings.shared(case.held)
     elsewhere = off(case.held, {**own, **shared})
@@ -164,7 +164,7 @@ def _placed(case: Case, instance: Instance, holdings: Holdings) -> Finding | Non
                    wanted={**emptied, case.uuid: shared})
 
 
-def _nowhere(case: Case) -> Finding | None:
+def _nowhere(case: AuditCase) -> Finding | None:
     holders = [(migration, held) for migration, held in case.migrations if held]
     if not case.held and not holders:
         return None
@@ -176,7 +176,7 @@ def _nowhere(case: Case) -> Finding | None:
                 **{migration.uuid: {} for migration, _held in holders}})
 
 
-def _stalled(case: Case, limits: Limits) -> Finding | None:
+def _stalled(case: AuditCase, limits: AuditLimits) -> Finding | None:
     """A live migration that nobody carries on. It is reported only: whether the guest still moves
     is known on its hosts alone."""
     for migration, _held in case.migrations:

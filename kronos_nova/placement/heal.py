@@ -51,7 +51,7 @@ class Healer:
     """
 
     def __init__(self, client: PlacementClient, nova: NovaRecords, holdings: Holdings,
-                 limits: audit.Limits, journal: RepairJournal):
+                 limits: audit.AuditLimits, journal: RepairJournal):
         self._client = client
         self._nova = nova
         self._holdings = holdings
@@ -85,7 +85,7 @@ class Healer:
         return None if is_known or not case.held else finding
 
     def _case(self, uuid):
-        return audit.Case(
+        return audit.AuditCase(
             uuid=uuid, instance=self._nova.instance(uuid),
             held=self._client.consumer(uuid).allocations,
             migrations=tuple((migration, self._client.consumer(migration.uuid).allocations)

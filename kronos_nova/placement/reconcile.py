@@ -60,7 +60,7 @@ class Reconciler:
     nova: NovaRecords
     journal: heal.RepairJournal
     tasks: TaskRegister
-    limits: audit.Limits
+    limits: audit.AuditLimits
     task_timeout: float
     clock: Callable[[], datetime.datetime]
 

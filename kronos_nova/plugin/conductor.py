@@ -24,13 +24,13 @@ from kronos_nova.db import migrate
 from kronos_nova.db import repairs
 from kronos_nova.db import tasks
 from kronos_nova.db import worker
+from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import guard
 from kronos_nova.engine import locks
-from kronos_nova.engine import planning
 from kronos_nova.engine import windows
 from kronos_nova.executor import broker
 from kronos_nova.executor import service
-from kronos_nova.executor.ports import Ports
+from kronos_nova.executor.ports import ExecutorPorts
 from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import compute_api
 from kronos_nova.plugin import live_migration
@@ -231,14 +231,14 @@ class Kronos:
     def _start_services(self):
         database = _database()
         migrate.check(database.engine, migrate.CONTROL)
-        means = service.Means(
+        context = service.ServiceContext(
             conf=self.conf, host=self.conf.host, transports=broker.Transports(self.conf),
-            ports=Ports(journal=_journal(), cooldowns=memory.Cooldowns(database),
+            ports=ExecutorPorts(journal=_journal(), cooldowns=memory.Cooldowns(database),
                         utcnow=timeutils.utcnow,
                         may_start=functools.partial(windows.may_start, self.conf),
-                        aggregates=tuple(planning.scopes(self.conf))))
-        self._dispatch = service.DispatchService(means)
-        self._execution = service.ExecutionService(means, compute_api.InProcessComputeApi())
+                        aggregates=tuple(cycle_scheduler.scopes(self.conf))))
+        self._dispatch = service.DispatchService(context)
+        self._execution = service.ExecutionService(context, compute_api.InProcessComputeApi())
 
     def stop(self):
         """Let other workers have what this one has under way."""
@@ -269,12 +269,12 @@ class Kronos:
     def _make_planning(self):
         """:raises ConfigurationError: an operator has to mend something first"""
         conf = self.conf
-        planning.refuse_empty_scope(conf)
+        cycle_scheduler.refuse_empty_scope(conf)
         loader.load(conf.kronos.policies_file)
         migrate.check(_database().engine, migrate.CONTROL)
-        return planning.Planning(
-            conf, planning.Ports(
+        return cycle_scheduler.CycleScheduler(
+            conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path,
                                            worker.name(conf.host)),
                 cycles=memory.Cycles(_database()), journal=_journal(), utcnow=timeutils.utcnow),
-            planning.Command(CHILD, sys.argv[1:]))
+            cycle_scheduler.Command(CHILD, sys.argv[1:]))

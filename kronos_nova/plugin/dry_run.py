@@ -70,5 +70,5 @@ class SchedulerDryRun:
         spec = task._get_request_spec_for_select_destinations([instance.host])
         spec.num_instances, spec.ignore_hosts = 1, [instance.host]
         source = objects.ComputeNode.get_by_host_and_nodename(context, instance.host, instance.node)
-        claim = live_migration.Claim(placement.client(), instance, None, source.uuid)
+        claim = live_migration.AllocationClaim(placement.client(), instance, None, source.uuid)
         return candidates.without_resources(spec, claim.shared_with(destination.uuid))

@@ -97,7 +97,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         self._check_host_is_up(self.source)
         self._source_cn = objects.ComputeNode.get_by_host_and_nodename(
             self.context, self.source, self.instance.node)
-        self._claim = Claim(self._placement, self.instance, self.migration, self._source_cn.uuid)
+        self._claim = AllocationClaim(self._placement, self.instance, self.migration,
+                                      self._source_cn.uuid)
         if self.destination:
             dest_node = self._claim_forced_destination()
         else:
@@ -156,7 +157,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         self.migration.save()
 
 
-class Claim:
+class AllocationClaim:
     """What this migration has claimed so far, and how to claim more or to give it back."""
 
     def __init__(self, placement: PlacementClient, instance, migration, source: str):
@@ -234,7 +235,7 @@ class ClaimingScheduler:
         not report
     """
 
-    def __init__(self, query_client, claim: Claim, check_host_is_up):
+    def __init__(self, query_client, claim: AllocationClaim, check_host_is_up):
         self._query_client = query_client
         self._claim = claim
         self._check_host_is_up = check_host_is_up

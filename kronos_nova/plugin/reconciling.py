@@ -25,7 +25,7 @@ class Reconciling:
         self._tasks = tasks
         self._reconciler = reconcile.Reconciler(
             client=client, nova=nova_records.CellRecords(client), journal=journal, tasks=tasks,
-            limits=audit.Limits(grace=self._options.grace),
+            limits=audit.AuditLimits(grace=self._options.grace),
             task_timeout=self._options.task_timeout, clock=timeutils.utcnow)
         self._window = self._options.reconcile_window
         self._next = 0.0

@@ -15,8 +15,8 @@ from nova.compute import vm_states
 from oslo_log import log as logging
 from oslo_utils import excutils
 
-from kronos_nova.claims import book as books
 from kronos_nova.claims import ledger as ledgers
+from kronos_nova.claims import node_claims
 from kronos_nova.objects.claim import CLAIMED
 from kronos_nova.objects.claim import PREPARED
 from kronos_nova.placement import records
@@ -77,7 +77,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
             is_old = claim_usage.is_way_back(migration, instance, self.host, nodename)
             devices = self._get_migration_context_resource(
                 'pci_devices', instance, prefix='old_' if is_old else 'new_')
-            book.track_move(uuid, books.Move(
+            book.track_move(uuid, node_claims.MoveClaim(
                 claim_usage.to_amount(usage, devices or ()), is_old, migration.uuid))
         self._save(book, uuid)
 

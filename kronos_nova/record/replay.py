@@ -1,4 +1,4 @@
-"""Runs the engine's own pipeline on a snapshot."""
+"""Runs the engine's own planning on a snapshot."""
 
 import dataclasses
 import pathlib
@@ -7,8 +7,8 @@ import time
 from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.engine.options import EngineOptions
-from kronos_nova.engine.pipeline import Surroundings
-from kronos_nova.engine.pipeline import plan_cycle
+from kronos_nova.engine.planner import PlannerPorts
+from kronos_nova.engine.planner import plan_cycle
 from kronos_nova.objects.plan import CycleReport
 from kronos_nova.policies import PolicySet
 from kronos_nova.record import reader
@@ -63,7 +63,7 @@ def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
     """
     memory = recording.memory.clamped(durations.aggregate, durations.instance,
                                       durations.quarantine)
-    surroundings = Surroundings(source=recording.metrics, clock=time.monotonic,
+    surroundings = PlannerPorts(source=recording.metrics, clock=time.monotonic,
                                 now=recording.taken_at)
     return plan_cycle(recording.snapshot, chosen,
                       dataclasses.replace(options, max_sample_age=None), surroundings, memory)

@@ -2,8 +2,8 @@
 
 from kronos_nova.scoring.readings import Range
 from kronos_nova.scoring.readings import Readings
-from kronos_nova.scoring.readings import Rules
+from kronos_nova.scoring.readings import ScoringRules
 from kronos_nova.scoring.readings import normalised
 from kronos_nova.scoring.readings import read
 
-__all__ = ('Range', 'Readings', 'Rules', 'normalised', 'read')
+__all__ = ('Range', 'Readings', 'ScoringRules', 'normalised', 'read')

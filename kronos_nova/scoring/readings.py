@@ -31,7 +31,7 @@ class Range:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Rules:
+class ScoringRules:
     """When readings may be trusted.
 
     min_coverage : fraction of the available hosts that must have a sample
@@ -57,7 +57,7 @@ class Readings:
 
 
 def read(vector: Vector, label: str, hosts: tuple[str, ...], available: np.ndarray,
-         allowed: Range, rules: Rules) -> Readings:
+         allowed: Range, rules: ScoringRules) -> Readings:
     """Find every host's sample by ``label``.
 
     Series of other hosts are other aggregates' and passed over. A host that is not available needs

@@ -13,7 +13,7 @@ from kronos_nova.plugin import nova_records
 from tests.functional import base
 
 SMALL = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1}
-AT_ONCE = audit.Limits(grace=0, stalled=3600)
+AT_ONCE = audit.AuditLimits(grace=0, stalled=3600)
 
 
 class AuditTestCase(base.NovaTestCase):
@@ -209,7 +209,7 @@ class InFlightTest(AuditTestCase):
         server = self.boot('host1')
         self.placement.delete(f'/allocations/{server["id"]}')
 
-        self.assertEqual([], self.findings(audit.Limits(grace=60)))
+        self.assertEqual([], self.findings(audit.AuditLimits(grace=60)))
         self.assertEqual([(audit.MISSING, server['id'])], self.findings())
 
 

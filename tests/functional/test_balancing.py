@@ -97,14 +97,14 @@ class BalancingTest(base.NovaTestCase):
     def cycle(self, **ports):
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'policies.yaml')
         path.write_text(POLICIES)
-        ports = cycle.Ports(
+        ports = cycle.CyclePorts(
             inventory=self.inventory, metrics=CountingMetrics(self.inventory.read),
             journal=self.journal, cooldowns=memory.Cooldowns(self.database),
             cycles=memory.Cycles(self.database), scores=memory.Scores(self.database), **ports)
         memory.Cycles(self.database).begin(snapshot.UNASSIGNED, 'tester', timeutils.utcnow(), 1)
         [report] = cycle.Cycle(
             ports, loader.load(path), options.from_conf(CONF),
-            cycle.Rules.from_conf(CONF), timeutils.utcnow).run().aggregates
+            cycle.CycleRules.from_conf(CONF), timeutils.utcnow).run().aggregates
         return report
 
     def carry_out(self):

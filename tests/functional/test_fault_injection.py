@@ -115,7 +115,7 @@ class FaultInjectionTest(base.NovaTestCase):
             nova=nova_records.CellRecords(self.placement_client),
             journal=repairs.Repairs(self.control_database, timeutils.utcnow),
             tasks=tasks.Tasks(self.control_database, 'another', timeutils.utcnow),
-            limits=audit.Limits(grace=0, stalled=0), task_timeout=60, clock=lambda: future)
+            limits=audit.AuditLimits(grace=0, stalled=0), task_timeout=60, clock=lambda: future)
 
     def verdicts(self, points):
         """Break a move of a new server at each point; prints and collects what came of it."""

@@ -159,7 +159,7 @@ class DeadConductorTest(AtomicTestCase):
             client=self.placement_client,
             nova=nova_records.CellRecords(self.placement_client),
             journal=repairs.Repairs(self.control_database, timeutils.utcnow),
-            tasks=self.tasks, limits=audit.Limits(grace=0), task_timeout=60,
+            tasks=self.tasks, limits=audit.AuditLimits(grace=0), task_timeout=60,
             clock=lambda: self.clock())
 
     def die_at(self, method):

@@ -29,7 +29,7 @@ class Plans:
         :returns: the plan's uuid
         :raises PlanPending: the aggregate has an open plan already, whoever made it
         """
-        with rows.through_gate(self.database, PLANNING) as session:
+        with rows.serialized(self.database, PLANNING) as session:
             if state in plans.OPEN:
                 _refuse_second_plan(session, report.name)
             plan = models.Plan(
@@ -50,7 +50,7 @@ class Plans:
         :param chosen: the Moves that may run; the others of the plan are left out
         :raises PlanNotFound: no such plan, or it is not proposed any more
         """
-        with rows.through_gate(self.database, PLANNING) as session:
+        with rows.serialized(self.database, PLANNING) as session:
             plan = _still(session, uuid, plans.PROPOSED, now)
             plan.state, plan.approved_at, plan.approved_by = plans.APPROVED, now, approved_by
             plan.report = _with_moves(plan.report, chosen)
@@ -63,7 +63,7 @@ class Plans:
         :param stagger: seconds by which each move is due after the one before it
         :raises PlanNotFound: no such plan, or it is not approved
         """
-        with rows.through_gate(self.database, PLANNING) as session:
+        with rows.serialized(self.database, PLANNING) as session:
             plan = _still(session, uuid, plans.APPROVED, now)
             if not chosen:
                 plan.state, plan.finished_at = plans.EXPIRED, now

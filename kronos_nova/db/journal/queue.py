@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from kronos_nova import exception
 from kronos_nova.db import models
-from kronos_nova.db import room
+from kronos_nova.db.concurrency_slots import ConcurrencySlots
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.db.retry import retried_as_update
@@ -32,15 +32,15 @@ class Queue:
         :param aggregates: only moves of these, or of any when None
         :returns: MoveRecords, now DISPATCHED and nobody's
         """
-        with rows.through_gate(self.database, DISPATCH) as session:
-            space = room.Room(caps, session.execute(_columns_of(moves.IN_FLIGHT)))
-            if space.is_full:
+        with rows.serialized(self.database, DISPATCH) as session:
+            slots = ConcurrencySlots(caps, session.execute(_columns_of(moves.IN_FLIGHT)))
+            if slots.is_full:
                 return []
             now, going = utcnow(), []
             for waiting in session.execute(_ready(now, aggregates)).all():
-                if space.is_full:
+                if slots.is_full:
                     break
-                if not _waits_for_another(session, waiting) and space.enter(waiting):
+                if not _waits_for_another(session, waiting) and slots.enter(waiting):
                     going.append(waiting.uuid)
             return self._let_go(session, going, now) if going else []
 
@@ -75,7 +75,7 @@ class Queue:
 
         :returns: MoveRecords, now PLANNED
         """
-        with rows.through_gate(self.database, DISPATCH) as session:
+        with rows.serialized(self.database, DISPATCH) as session:
             lost = session.scalars(rows.moves_in((moves.DISPATCHED,)).where(
                 models.Move.dispatched_at < dispatched_before)).all()
             return [rows.move_record(row) for row in lost if rows.transit(
@@ -90,7 +90,7 @@ class Queue:
 
         :returns: MoveRecords, now ABANDONED
         """
-        with rows.through_gate(self.database, DISPATCH) as session:
+        with rows.serialized(self.database, DISPATCH) as session:
             given_up = []
             for row in session.scalars(rows.moves_in((moves.PLANNED,)).where(sa.or_(
                     models.Move.abort_requested, models.Move.created_at < stale_before,
@@ -141,7 +141,7 @@ class Queue:
         :param aggregates: only moves of these, or of any when None
         :returns: the MoveRecords, now owned by this worker, in the states they were left in
         """
-        with rows.through_gate(self.database, DISPATCH) as session:
+        with rows.serialized(self.database, DISPATCH) as session:
             alive = sa.select(models.Worker.name).where(models.Worker.heartbeat_at >= dead_before)
             query = rows.moves_in(moves.IN_FLIGHT).where(
                 models.Move.owner.not_in(alive), models.Move.owner != self.worker)
@@ -156,7 +156,7 @@ class Queue:
     def retire(self, now):
         """Leave: what this worker had not begun goes back, what it has under way is up for
         adoption at once."""
-        with rows.through_gate(self.database, DISPATCH) as session:
+        with rows.serialized(self.database, DISPATCH) as session:
             for row in session.scalars(rows.moves_in((moves.CHECKING,)).where(
                     models.Move.owner == self.worker)).all():
                 rows.transit(session, row, moves.PLANNED, now, self.worker, 'its worker ends',

@@ -12,11 +12,11 @@ from kronos_nova.objects import move as moves
 
 
 @contextlib.contextmanager
-def through_gate(database, name):
-    """A session that writes, and while it does, nobody else that comes through the same gate."""
+def serialized(database, name):
+    """A session that writes, and while it does, nobody else under the same lock."""
     with database.writer() as session:
-        session.execute(sa.update(models.Gate).where(
-            models.Gate.name == name).values(passed=models.Gate.passed + 1))
+        lock = models.SerializationLock
+        session.execute(sa.update(lock).where(lock.name == name).values(passed=lock.passed + 1))
         yield session
 
 

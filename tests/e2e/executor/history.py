@@ -4,8 +4,8 @@ import datetime
 import itertools
 
 from kronos_nova import exception
-from kronos_nova.db import room
-from kronos_nova.executor.settlement import HARMLESS
+from kronos_nova.db import concurrency_slots
+from kronos_nova.executor.outcome import HARMLESS
 from kronos_nova.objects import move as moves
 
 COMMIT = datetime.timedelta(seconds=1)
@@ -62,7 +62,7 @@ def cap_violations(done, events, caps):
     under_way, wrong = {}, []
     for at, counts, move in changes(done, events):
         if counts:
-            if not room.Room(caps, under_way.values()).enter(move):
+            if not concurrency_slots.ConcurrencySlots(caps, under_way.values()).enter(move):
                 wrong.append((at, move.uuid, len(under_way)))
             under_way[move.uuid] = move
         else:
@@ -84,10 +84,10 @@ def overtakings(done, events, caps):
                 under_way.pop(move.uuid)
             continue
         going = {move.uuid for _counts, move in batch}
-        space = room.Room(caps, under_way.values())
+        slots = concurrency_slots.ConcurrencySlots(caps, under_way.values())
         last = max((waiting.index(move) for _counts, move in batch if move in waiting), default=-1)
         for move in waiting[:last + 1]:
-            if space.enter(move) and move.uuid not in going:
+            if slots.enter(move) and move.uuid not in going:
                 wrong.append((move.uuid, sorted(going)))
         waiting = [move for move in waiting if move.uuid not in going]
         under_way.update((move.uuid, move) for _counts, move in batch)

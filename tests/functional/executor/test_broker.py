@@ -59,8 +59,8 @@ class BrokerTest(testtools.TestCase):
         super().setUp()
         self.broker = self.useFixture(Broker())
         self.conf = self.broker.conf
-        self.courier = broker.Courier(self.transports())
-        self.announcer = broker.Announcer(self.transports(), 'one')
+        self.courier = broker.TaskSender(self.transports())
+        self.announcer = broker.ResultNotifier(self.transports(), 'one')
 
     def transports(self):
         made = broker.Transports(self.conf)

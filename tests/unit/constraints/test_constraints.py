@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from kronos_nova.constraints import registry
-from kronos_nova.constraints.base import Rules
+from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.constraints.isolation import Isolation
 from kronos_nova.constraints.reserve import Reserve
 from kronos_nova.objects import snapshot as objects
@@ -51,7 +51,7 @@ class AgreementTest(testtools.TestCase):
                                       min_size=len(problem.vms), max_size=len(problem.vms)))],
             cells=['c1', *['c2'] * (len(problem.hosts) - 1)])
         pairs = st.tuples(st.sampled_from(problem.vms), st.sampled_from(problem.hosts))
-        rules = Rules(restrict_to_az=data.draw(st.booleans()), reserve_hosts=reserve,
+        rules = ConstraintRules(restrict_to_az=data.draw(st.booleans()), reserve_hosts=reserve,
                       vetoes=data.draw(st.dictionaries(pairs, st.just('no'))),
                       returns=data.draw(st.frozensets(pairs)))
         state, constraints = State(problem), registry.load(problem, snapshot, rules)
@@ -71,7 +71,7 @@ class AgreementTest(testtools.TestCase):
 class IsolationTest(testtools.TestCase):
     def allowed(self, *aggregates, specs=()):
         problem = clouds.idle([0, 1], hosts=3)
-        constraint = Isolation(problem, snapshot_of(problem, aggregates, specs), Rules())
+        constraint = Isolation(problem, snapshot_of(problem, aggregates, specs), ConstraintRules())
         return [constraint.mask(State(problem), vm).tolist() for vm in range(2)]
 
     def test_a_host_kept_for_a_project_keeps_others_out(self):
@@ -94,7 +94,7 @@ class IsolationTest(testtools.TestCase):
 
     def test_where_nobody_asks_it_is_idle(self):
         problem = clouds.idle([0, 1])
-        self.assertTrue(Isolation(problem, snapshot_of(problem), Rules()).idle)
+        self.assertTrue(Isolation(problem, snapshot_of(problem), ConstraintRules()).idle)
 
 
 class ReserveTest(testtools.TestCase):
@@ -106,7 +106,7 @@ class ReserveTest(testtools.TestCase):
         problem = dataclasses.replace(problem, used=used, limits=np.full((3, 1), 4.0))
         if available is not None:
             problem = dataclasses.replace(problem, available=np.array(available))
-        constraint = Reserve(problem, None, Rules(reserve_hosts=reserve))
+        constraint = Reserve(problem, None, ConstraintRules(reserve_hosts=reserve))
         return constraint.permits(State(problem), vm, host)
 
     def test_the_last_instance_may_leave_while_enough_stays_free(self):

@@ -26,7 +26,7 @@ policies:
    imbalance_query: hosts, vm_profile_query: servers, vm_profile_label: uuid,
    vm_profile_label_type: uuid}
 """
-RULES = cycle.Rules(
+RULES = cycle.CycleRules(
     automation={'*': 'auto'}, cooldown=60, instance_cooldown=100, instance_cooldown_factor=2,
     instance_cooldown_max=1000, return_window=0, experience_window=600,
     stale_plan_age=600, stagger=0)
@@ -78,7 +78,7 @@ class CycleTest(testtools.TestCase):
         self.cycles.begin('gpu', 'one', self.clock(), 1)
 
     def run_cycle(self, rules=RULES, engine_options=OPTIONS, may_write=True, history=()):
-        ports = cycle.Ports(
+        ports = cycle.CyclePorts(
             inventory=self.cloud, metrics=self.cloud, journal=self.journal,
             cooldowns=self.cooldowns, cycles=self.cycles, scores=memory.Scores(self.database),
             history=lambda since: history)

@@ -28,7 +28,7 @@ class Source:
 class MeasureTest(testtools.TestCase):
     def no_data(self, *source):
         load = measure.measure(measure.Feed(Source(*source)), POLICIES.active, ('cmp1', 'cmp2'),
-                               np.array([True, True]), scoring.Rules())
+                               np.array([True, True]), scoring.ScoringRules())
         return load.no_data
 
     def test_hosts_by_their_own_names_need_no_remedy(self):

@@ -4,9 +4,9 @@ from concurrent import futures
 
 from kronos_nova.executor import dispatcher
 from kronos_nova.executor import executor
+from kronos_nova.executor import outcome
 from kronos_nova.executor import ports
 from kronos_nova.executor import runner
-from kronos_nova.executor import settlement
 from kronos_nova.objects import snapshot
 
 
@@ -19,7 +19,7 @@ class InlinePool(futures.Executor):
 
 class Worker:
     """What a conductor worker does, over no broker: a task goes straight to the executor, a result
-    straight to the settlement.
+    straight to the handler of outcomes.
 
     :param is_heard: whether tasks and results arrive
     """
@@ -29,14 +29,14 @@ class Worker:
         self.is_heard = is_heard
         self.announced = []
         self.may_start = True
-        wired = ports.Ports(
+        wired = ports.ExecutorPorts(
             journal=journal, cooldowns=cooldowns, utcnow=utcnow,
             aggregates=('gpu', snapshot.UNASSIGNED),
             may_start=lambda _aggregate, _now: self.may_start)
-        self.settlement = settlement.Settlement(wired, options)
+        self.outcomes = outcome.OutcomeHandler(wired, options)
         self.runner = runner.Runner(wired, compute, self._announce, options)
         self.executor = executor.Executor(wired, self.runner, InlinePool(), options)
-        self.dispatcher = dispatcher.Dispatcher(wired, self, self.settlement, options)
+        self.dispatcher = dispatcher.Dispatcher(wired, self, self.outcomes, options)
 
     def cast(self, move):
         if self.is_heard:
@@ -45,7 +45,7 @@ class Worker:
     def _announce(self, move):
         self.announced.append(move)
         if self.is_heard:
-            self.settlement.settle_move(move)
+            self.outcomes.settle_move(move)
 
     def tick(self):
         self.executor.tick()

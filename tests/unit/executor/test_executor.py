@@ -442,7 +442,7 @@ class ExecutorTest(testtools.TestCase):
         self.nova.says('error')
         self.to_the_end()
         self.cooldowns.release('vm1')
-        self.worker.settlement.settle(self.move().uuid)
+        self.worker.outcomes.settle(self.move().uuid)
         self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
 
     def test_what_was_not_begun_goes_back_when_a_worker_ends(self):

@@ -35,17 +35,17 @@ class HealthTest(testtools.TestCase):
 
     def test_healthy(self):
         found = self.examine(Source(('cmp1', 0.0, 1.0), ('cmp2', 1.0, 1.0)))
-        self.assertEqual((health.State.HEALTHY, '', ()),
+        self.assertEqual((health.AnswerHealth.HEALTHY, '', ()),
                          (found.state, found.detail, found.out_of_range))
 
     def test_partial(self):
         found = self.examine(Source(('cmp1', 0.1, 1.0)))
-        self.assertEqual(health.State.PARTIAL, found.state)
+        self.assertEqual(health.AnswerHealth.PARTIAL, found.state)
         self.assertIn('1 of 2 hosts have no series', found.detail)
 
     def test_repeated_series_are_partial_too(self):
         found = self.examine(Source(('cmp1', 0.1, 1.0), ('cmp1', 0.2, 1.0), ('cmp2', 0.2, 1.0)))
-        self.assertEqual(health.State.PARTIAL, found.state)
+        self.assertEqual(health.AnswerHealth.PARTIAL, found.state)
         self.assertIn('by (host)', found.detail)
 
     @ddt.data(1.5, -0.1, float('nan'), float('inf'))
@@ -56,12 +56,12 @@ class HealthTest(testtools.TestCase):
     def test_an_error_is_a_state(self):
         error = exception.MetricsDenied(source='Prometheus', problem='no')
         found = self.examine(Source(error=error))
-        self.assertEqual((health.State.UNREACHABLE, 'Prometheus: no', error),
+        self.assertEqual((health.AnswerHealth.UNREACHABLE, 'Prometheus: no', error),
                          (found.state, found.detail, found.error))
 
     def test_an_old_sample_is_none(self):
         found = self.examine(Source(('cmp1', 0.1, 99.0), ('cmp2', 5.0, 9.0)), oldest=50.0)
-        self.assertEqual((health.State.STALE, ('cmp2',), ()),
+        self.assertEqual((health.AnswerHealth.STALE, ('cmp2',), ()),
                          (found.state, found.diagnosis.missing, found.out_of_range))
         self.assertIn('clocks', found.detail)
 

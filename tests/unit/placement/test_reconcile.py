@@ -52,7 +52,7 @@ class DeadTasksTest(testtools.TestCase):
         self.theirs = tasks.Tasks(database, 'theirs', self.clock)
         self.reconciler = reconcile.Reconciler(
             client=None, nova=self.nova, journal=None,
-            tasks=tasks.Tasks(database, 'ours', self.clock), limits=audit.Limits(),
+            tasks=tasks.Tasks(database, 'ours', self.clock), limits=audit.AuditLimits(),
             task_timeout=60, clock=self.clock)
 
     def look(self, seconds):

@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.constraints.base import Constraints
-from kronos_nova.constraints.base import Rules
 from kronos_nova.constraints.capacity import Capacity
 from kronos_nova.constraints.group import GroupRule
 from kronos_nova.constraints.headroom import Headroom
@@ -57,7 +57,7 @@ def _groups(rng, vms):
 
 def constraints(problem):
     """The constraints that need nothing but the problem."""
-    rules = Rules()
+    rules = ConstraintRules()
     return Constraints(tuple(made for made in (
         constraint(problem, None, rules) for constraint in (Capacity, GroupRule, Headroom))
         if not made.idle) + (_Available(problem),))

@@ -12,8 +12,8 @@ from kronos_nova import conf as kronos_conf
 from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.db import models
+from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
-from kronos_nova.engine import planning
 from kronos_nova.objects import plan as plans
 from tests.unit.db import fixtures as db_fixtures
 
@@ -38,11 +38,11 @@ class PlanningTest(testtools.TestCase):
             self.conf.set_override(name, value, 'kronos')
 
     def worker(self, name):
-        made = planning.Planning(
-            self.conf, planning.Ports(
+        made = cycle_scheduler.CycleScheduler(
+            self.conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(None, self.state_path, name), cycles=self.cycles,
                 journal=journal.Journal(self.database, name), utcnow=self.clock),
-            planning.Command('tests.unit.engine.sleeper', []))
+            cycle_scheduler.Command('tests.unit.engine.sleeper', []))
         self.addCleanup(made.stop)
         return made
 
@@ -106,7 +106,7 @@ class PlanningTest(testtools.TestCase):
     def test_a_child_lets_the_service_go_first(self):
         worker = self.worker('one')
         worker.tick()
-        self.assertEqual(min(os.nice(0) + planning.NICENESS, 19),
+        self.assertEqual(min(os.nice(0) + cycle_scheduler.NICENESS, 19),
                          os.getpriority(os.PRIO_PROCESS, worker.child.pid))
 
     def test_an_approved_plan_is_started_before_its_aggregate_is_due_again(self):
@@ -114,7 +114,7 @@ class PlanningTest(testtools.TestCase):
         for aggregate in 'ab':
             self.cycles.begin(aggregate, 'one', self.clock(), INTERVAL)
         worker = self.worker('one')
-        self.clock.go(planning.SOON)
+        self.clock.go(cycle_scheduler.SOON)
         worker.tick()
         self.assertIsNone(worker.child)
         report = db_fixtures.report([('vm1', 'x', 'y')], name='b')

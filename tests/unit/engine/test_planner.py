@@ -10,8 +10,8 @@ from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown import PastMove
 from kronos_nova.engine import windows
 from kronos_nova.engine.options import EngineOptions
-from kronos_nova.engine.pipeline import Surroundings
-from kronos_nova.engine.pipeline import plan_cycle
+from kronos_nova.engine.planner import PlannerPorts
+from kronos_nova.engine.planner import plan_cycle
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
@@ -69,7 +69,7 @@ class PipelineTest(testtools.TestCase):
             aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=tuple(self.hosts)),))
 
     def plan(self, memory=None, **options):
-        surroundings = Surroundings(source=self.source, clock=lambda: 0.0, now=NOW,
+        surroundings = PlannerPorts(source=self.source, clock=lambda: 0.0, now=NOW,
                                     refuses=self.refuses)
         report, = plan_cycle(
             self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
@@ -231,7 +231,7 @@ class PipelineTest(testtools.TestCase):
                          (report.outcome, self.stayed(report)))
 
     def test_when_nova_keeps_refusing_what_comes_before_is_kept(self):
-        self.useFixture(fixtures.MonkeyPatch('kronos_nova.engine.pipeline.VETO_ROUNDS', 1))
+        self.useFixture(fixtures.MonkeyPatch('kronos_nova.engine.planner.VETO_ROUNDS', 1))
         self.refuses = lambda move: 'NoValidHost' if move.order > 1 else None
         report = self.plan()
         self.assertEqual([('a', 'h1')],
@@ -306,7 +306,7 @@ class PipelineTest(testtools.TestCase):
 
     def test_samples_that_are_too_old_are_none(self):
         self.assertEqual('planned', self.plan(max_sample_age=10).outcome)
-        surroundings = Surroundings(source=self.source, clock=lambda: 0.0, now=NOW + 11)
+        surroundings = PlannerPorts(source=self.source, clock=lambda: 0.0, now=NOW + 11)
         report, = plan_cycle(self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
                              dataclasses.replace(self.options, max_sample_age=10),
                              surroundings).aggregates

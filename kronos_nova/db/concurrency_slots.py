@@ -3,7 +3,7 @@
 import collections
 
 
-class Room:
+class ConcurrencySlots:
     """Counts moves against :class:`kronos_nova.objects.move.Caps`, and an instance against itself.
 
     :param under_way: moves, each with instance_uuid, source and destination
@@ -21,7 +21,7 @@ class Room:
         return len(self.instances) >= self.caps.total
 
     def enter(self, move):
-        """Count a move in, if there is room for it."""
+        """Count a move in, if a slot is free for it."""
         fits = (not self.is_full and move.instance_uuid not in self.instances and
                 self.sources[move.source] < self.caps.per_source and
                 self.destinations[move.destination] < self.caps.per_destination)

@@ -25,10 +25,10 @@ def calls_for_quarantine(move):
     return move.state == moves.FAILED and move.error_type not in HARMLESS
 
 
-class Settlement:
+class OutcomeHandler:
     """Draws the consequences, once for each move; harmless when repeated.
 
-    :param ports: Ports
+    :param ports: ExecutorPorts
     """
 
     def __init__(self, ports, options):

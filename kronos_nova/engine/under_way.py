@@ -9,7 +9,7 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.simulation import State
 
 
-class Carried:
+class MovesUnderWay:
     """The moves of this cycle so far.
 
     An aggregate is planned from where those before it end. Room that a planned move is to free is

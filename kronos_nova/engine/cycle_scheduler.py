@@ -56,7 +56,7 @@ class Command:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
+class SchedulerPorts:
     """What tells whose turn it is; ``utcnow`` gives the time, UTC without a zone."""
 
     locks: AggregateLocks
@@ -65,10 +65,10 @@ class Ports:
     utcnow: Callable[[], datetime.datetime]
 
 
-class Planning:
+class CycleScheduler:
     """One worker's part in planning: at most one child at a time, under the locks of what it plans.
 
-    :param ports: Ports
+    :param ports: SchedulerPorts
     :param command: Command of the child
     """
 

@@ -19,7 +19,7 @@ def keys_of(node, uuid):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Move:
+class MoveClaim:
     """Room that Nova counts for a migration. ``is_old`` is set where it is what the instance had
     before, held for a way back; else it is what the instance will have here."""
 
@@ -31,7 +31,7 @@ class Move:
 @dataclasses.dataclass(slots=True)
 class _Holding:
     instance: Amount | None = None
-    move: Move | None = None
+    move: MoveClaim | None = None
 
     def amounts(self):
         """``{resize_target: Amount}``. A revert's way back is no target; the instance is, then."""
@@ -44,7 +44,7 @@ class _Holding:
         return {False: self.instance, True: self.move.amount}
 
 
-class NodeBook:
+class NodeClaims:
     """The claims of one node.
 
     ``kept``: {key: Claim}, those that Nova does not count itself. ``is_audited`` is set while Nova

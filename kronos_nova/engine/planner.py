@@ -10,19 +10,19 @@ import numpy as np
 from kronos_nova import exception
 from kronos_nova import scoring
 from kronos_nova.constraints import registry
-from kronos_nova.constraints.base import Rules
+from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown import left
 from kronos_nova.engine import explain
-from kronos_nova.engine import passes
+from kronos_nova.engine import phases
 from kronos_nova.engine.approval import check_again
 from kronos_nova.engine.build import Scope
 from kronos_nova.engine.build import build
-from kronos_nova.engine.carried import Carried
 from kronos_nova.engine.measure import Feed
 from kronos_nova.engine.measure import Load
 from kronos_nova.engine.measure import measure
 from kronos_nova.engine.options import EngineOptions
+from kronos_nova.engine.under_way import MovesUnderWay
 from kronos_nova.engine.worth import prices
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import plan
@@ -44,7 +44,7 @@ VETO_ROUNDS = 20
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class PlannerPorts:
     """What a cycle reaches out to.
 
     source : answers the policies' queries
@@ -61,7 +61,7 @@ class Surroundings:
 
 
 def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
-               surroundings: Surroundings, memory: Memory | None = None) -> CycleReport:
+               surroundings: PlannerPorts, memory: Memory | None = None) -> CycleReport:
     """Plan every aggregate in scope. Nothing is changed anywhere.
 
     How the rest of Kronos gets in:
@@ -90,7 +90,7 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 
 def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
-                surroundings: Surroundings, name: str, moves: Sequence[Move]) -> dict[int, str]:
+                surroundings: PlannerPorts, name: str, moves: Sequence[Move]) -> dict[int, str]:
     """Look at an older plan for the aggregate ``name`` with the cloud as it is now.
 
     :returns: order -> why not, of the moves that may not be made any more; one that depends on such
@@ -108,8 +108,8 @@ class _Cycle:
         self.snapshot, self.policies, self.options = snapshot, policies, options
         self.surroundings, self.memory = surroundings, memory
         self.feed = Feed(surroundings.source)
-        self.carried = Carried()
-        self.rules = Rules(
+        self.carried = MovesUnderWay()
+        self.rules = ConstraintRules(
             restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
             soft_groups_veto=options.soft_group_cost is None,
             returns=left(self.memory.moves, surroundings.now - options.return_window))
@@ -135,7 +135,7 @@ class _Cycle:
         if not load.policies:
             return self.report(scope, load, plan.NO_DATA)
         case = build(scope, load, self.feed, self.snapshot, self.carried, self.memory, self.options)
-        needed = passes.needed(case.problem, self.policies.mode, self.options,
+        needed = phases.needed(case.problem, self.policies.mode, self.options,
                                self.memory.imbalanced.get(scope.name, 0))
         before, notes = State(case.problem), (*case.warnings, *self.blocked(case))
         if self.policies.mode == 'pack' and load.no_data:  # how full hosts are is not known
@@ -173,7 +173,7 @@ class _Cycle:
 
     def measure(self, scope) -> Load:
         age = self.options.max_sample_age
-        rules = scoring.Rules(
+        rules = scoring.ScoringRules(
             min_coverage=self.options.min_coverage,
             oldest=float('-inf') if age is None else self.surroundings.now - age)
         return measure(self.feed, self.policies.active, scope.host_names, scope.available, rules)
@@ -186,7 +186,7 @@ class _Cycle:
         for _round in range(VETO_ROUNDS):
             constraints = registry.load(case.problem, self.snapshot, dataclasses.replace(
                 self.rules, vetoes=vetoes))
-            chosen = passes.run(case.problem, constraints, needed, self.planner, self.options,
+            chosen = phases.run(case.problem, constraints, needed, self.planner, self.options,
                                 self.limits(of_moves))
             refused = self.refused(chosen.moves(), asked)
             if not refused:
@@ -194,7 +194,7 @@ class _Cycle:
             vetoes = vetoes | refused
         count = next(number for number, move in enumerate(chosen.moves())
                      if (move.instance_uuid, move.destination) in refused)
-        return passes.beginning(chosen, count), constraints
+        return phases.beginning(chosen, count), constraints
 
     def refused(self, moves, asked):
         """(instance, host) to the reason; ``asked`` remembers the answers."""
@@ -234,7 +234,7 @@ class _Cycle:
         """What an operator must know of server groups that could not be repaired."""
         for group in state.problem.groups:
             left_over = violations(state, group)
-            if left_over and passes.enforces(self.options, group):
+            if left_over and phases.enforces(self.options, group):
                 yield (f'server group {group.name} stays broken: {left_over} of its members would '
                        'have to move')
 
