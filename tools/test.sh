@@ -1,6 +1,6 @@
 #!/bin/bash
-# Every test that fits into a quarter of an hour, after tools/setup.sh: style, documentation, unit
-# and functional tests on Nova 34, a smoke set on Nova 33, and the demo in its fast form.
+# Every test that fits into a quarter of an hour, after tools/setup.sh: style, documentation, unit,
+# hostile and functional tests on Nova 34, a smoke set on Nova 33, and the demo in its fast form.
 # The last line counts: N passed, N failed, N skipped. Exit status 1 when anything failed.
 set -u
 
@@ -44,6 +44,7 @@ check 'codespell' .venv/bin/codespell kronos_nova tests bench doc/source devstac
 check 'documentation' .venv/bin/python -m sphinx -W -q -b html doc/source doc/build/html
 check 'release notes' .venv/bin/reno lint
 suite unit .venv/bin/python ./tests/unit
+suite hostile .venv/bin/python ./tests/hostile
 # Much of a functional test is waiting: one more at a time than there are processors. Faults at every
 # step of a move take minutes of their own; README.rst has the command.
 suite functional .venv/bin/python ./tests/functional --concurrency "$(($(nproc) + 1))" \

@@ -13,8 +13,15 @@ Base URL of the Prometheus HTTP API, with a path prefix if it has one
 (``https://metrics.example.com/prometheus``).
 """),
     cfg.FloatOpt('timeout', default=10.0, min=0.1, help="""
-Seconds to wait for one answer. Raise it where the policies' queries are slow; a query over
-thousands of hosts should still take a second or two.
+Seconds that one answer may take, from looking up the name in ``url`` to the last byte; then the
+connection is shut. Raise it where the policies' queries are slow; a query over thousands of hosts
+should still take a second or two.
+"""),
+    cfg.FloatOpt('total_timeout', default=120.0, min=1.0, help="""
+Seconds that the answers to all queries of one cycle may take together, repeated ones included. What
+is not answered by then counts as failed, so that a Prometheus that is slow to fail cannot keep a
+cycle from emptying hosts and repairing server groups. Raise it where many policies have slow
+queries; a start value is ``timeout`` times the number of queries, at least 60.
 """),
     cfg.IntOpt('max_answer_mib', default=64, min=1, help="""
 Size in MiB over which an answer is dropped unread and the query counts as failed. The profile of

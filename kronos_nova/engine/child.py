@@ -92,7 +92,7 @@ def make_cycle(conf, database, sources, scopes, may_write):
     """
     ports = cycle.CyclePorts(
         inventory=sources.inventory, history=sources.history, refuses=sources.refuses,
-        metrics=prometheus.from_conf(conf),
+        metrics=prometheus.for_cycle(conf),
         journal=journal.Journal(database, worker.name(socket.gethostname())),
         cooldowns=memory.Cooldowns(database), cycles=memory.Cycles(database),
         scores=memory.Scores(database))

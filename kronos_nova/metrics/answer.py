@@ -4,12 +4,17 @@ The same functions serve the live client and a recorded snapshot, so both refuse
 https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview
 """
 
-import json
-
+from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Series
 from kronos_nova.objects.metrics import Vector
+
+MOST_WARNINGS = 20
+"""Thanos warns once a store that did not answer; one that warns more says nothing new."""
+
+MOST_LABELS = 100
+"""Of a series; Prometheus' own default limits, where they are set, are lower."""
 
 _REMEDY = {
     'scalar': 'a policy needs one series a host: aggregate by the host label',
@@ -29,7 +34,7 @@ def read_vector(body: bytes, source: str) -> Vector:
     answer = read_answer(body, source)
     result = _result_of(answer, 'vector', source)
     return Vector(samples=tuple(_sample(series, source) for series in result),
-                  warnings=_warnings_of(answer))
+                  warnings=_warnings_of(answer, source))
 
 
 def read_matrix(body: bytes, source: str) -> tuple[Series, ...]:
@@ -45,8 +50,8 @@ def read_answer(body: bytes, source: str) -> dict:
     :raises MetricsQueryRefused: ``status`` is ``error``
     """
     try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError) as error:
+        answer = boundary.json_of(body, 'the answer')
+    except boundary.OutOfBounds as error:
         raise exception.MetricsNotUnderstood(
             source=source, problem=f'{_looks_like(body)}, not the JSON of a Prometheus API: '
                                    f'{error}') from error
@@ -55,7 +60,8 @@ def read_answer(body: bytes, source: str) -> dict:
             source=source, problem='JSON, but not of a Prometheus API: it has no "status"')
     if answer['status'] == 'error':
         raise exception.MetricsQueryRefused(
-            source=source, problem=f'{answer.get("errorType")}: {answer.get("error")}')
+            source=source, problem=f'{boundary.shown(answer.get("errorType"))}: '
+                                   f'{boundary.shown(answer.get("error"))}')
     if 'data' not in answer:
         raise exception.MetricsNotUnderstood(source=source, problem='the answer has no "data"')
     return answer
@@ -70,8 +76,13 @@ def _looks_like(body):
     return 'text'
 
 
-def _warnings_of(answer):
-    return tuple(str(warning) for warning in answer.get('warnings') or ())
+def _warnings_of(answer, source):
+    warnings = answer.get('warnings') or []
+    if not isinstance(warnings, list):
+        raise exception.MetricsNotUnderstood(source=source, problem='"warnings" is no list')
+    more = len(warnings) - MOST_WARNINGS
+    said = [boundary.shown(warning) for warning in warnings[:MOST_WARNINGS]]
+    return tuple(said + ([f'and {more} more warnings'] if more > 0 else []))
 
 
 def _result_of(answer, wanted, source):
@@ -91,8 +102,9 @@ def _sample(series, source):
     labels = _labels(series, source)
     if 'value' not in series:
         raise exception.MetricsNotAVector(
-            source=source, problem=f'series {labels} has no plain value (a native histogram?); '
-                                   'use histogram_quantile() or another function of it')
+            source=source, problem=f'series {boundary.shown(labels)} has no plain value (a native '
+                                   'histogram?); use histogram_quantile() or another function of '
+                                   'it')
     timestamp, value = _point(series['value'], labels, source)
     return Sample(labels=labels, value=value, timestamp=timestamp)
 
@@ -102,7 +114,7 @@ def _series(series, source):
     points = series.get('values')
     if not isinstance(points, list):
         raise exception.MetricsNotAVector(
-            source=source, problem=f'series {labels} has no plain values')
+            source=source, problem=f'series {boundary.shown(labels)} has no plain values')
     return Series(labels=labels, points=tuple(_point(point, labels, source) for point in points))
 
 
@@ -111,6 +123,9 @@ def _labels(series, source):
     if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
         raise exception.MetricsNotUnderstood(
             source=source, problem='a series of the result has no "metric" with text labels')
+    if len(labels) > MOST_LABELS:
+        raise exception.MetricsNotUnderstood(
+            source=source, problem=f'a series has {len(labels)} labels, more than {MOST_LABELS}')
     return labels
 
 
@@ -119,8 +134,9 @@ def _point(point, labels, source):
         timestamp, value = point
         if not isinstance(value, str):
             raise TypeError('the value must be text')
-        return float(timestamp), float(value)
-    except (TypeError, ValueError) as error:
+        return boundary.number(timestamp, 'the time'), float(value)
+    except (TypeError, ValueError, boundary.OutOfBounds) as error:
         raise exception.MetricsNotUnderstood(
-            source=source, problem=f'series {labels} has the point {str(point)[:80]}, not '
-                                   '[seconds, "value"]') from error
+            source=source, problem=f'series {boundary.shown(labels)} has the point '
+                                   f'{boundary.shown(point, 80)}, not [seconds, "value"]'
+        ) from error

@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 
+from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.metrics import labels
 from kronos_nova.metrics.base import MetricsSource
@@ -90,7 +91,7 @@ def _details(diagnosis, expected, stale):
                f'such as {diagnosis.missing[0]}')
     if diagnosis.unknown:
         yield (f'{len(diagnosis.unknown)} values of the label "{expected.label}" are none of the '
-               f'{expected.noun}, such as "{diagnosis.unknown[0]}"')
+               f'{expected.noun}, such as "{boundary.shown(diagnosis.unknown[0], 80)}"')
     if diagnosis.repeated:
         yield (f'{len(diagnosis.repeated)} {expected.noun} have more than one series: aggregate '
                f'with "by ({expected.label})"')

@@ -2,10 +2,11 @@
 
 import collections
 import dataclasses
-import re
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 
+from kronos_nova import boundary
 from kronos_nova.objects.metrics import Vector
 
 
@@ -27,14 +28,15 @@ class Proposal:
     @property
     def is_plain(self) -> bool:
         """Whether the label as it is has the names, so that ``host_label`` is all to change."""
-        return (self.pattern, self.replacement) == _AS_IT_IS
+        return (self.pattern, self.replacement) == _PLAIN
 
     def remedy(self, host_label: str) -> str:
         """What to write into the policy, for a person."""
+        label = boundary.shown(self.label, 80)
         if self.is_plain:
-            return f'host_label: {self.label}'
+            return f'host_label: {label}'
         pattern = self.pattern.replace('\\', '\\\\')
-        return (f'label_replace(QUERY, "{host_label}", "{self.replacement}", "{self.label}", '
+        return (f'label_replace(QUERY, "{host_label}", "{self.replacement}", "{label}", '
                 f'"{pattern}")')
 
 
@@ -56,10 +58,47 @@ class Diagnosis:
     proposal: Proposal | None
 
 
-_AS_IT_IS = ('(.*)', '$1')
-_WITHOUT_PORT = (r'(.*):\d+', '$1')
-_FIRST_PART = (r'([^.:]+).*', '$1')
+def _as_it_is(value):
+    return value
+
+
+def _without_port(value):
+    name, colon, port = value.rpartition(':')
+    return name if colon and port.isascii() and port.isdigit() else None
+
+
+def _first_part(value):
+    return value.partition(':')[0].partition('.')[0] or None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Rewrite:
+    """What ``label_replace`` would do, and the same in steps that cost no more than the value is
+    long: a regular expression that goes back for every ``:`` of a hostile value does not.
+
+    :ivar group: what the first group of the pattern has, None where the pattern does not match
+    """
+
+    pattern: str
+    replacement: str
+    group: Callable[[str], str | None]
+
+    def name(self, value: str) -> str | None:
+        group = self.group(value)
+        return None if group is None else self.replacement.replace('$1', group)
+
+
+_PLAIN = ('(.*)', '$1')
+_AS_IT_IS = _Rewrite(*_PLAIN, _as_it_is)
+_WITHOUT_PORT = _Rewrite(r'(.*):\d+', '$1', _without_port)
 _DOMAINS = 5
+
+# The doctor only advises, and it is asked once an aggregate: series and labels beyond these would
+# make an exporter's garbage slow down the cycle. A cloud of 10,000 hosts has one series each.
+_SERIES = 20_000
+_LABELS = 16
+_CHARACTERS = 255
+"""No host name is longer (RFC 1035)."""
 
 
 def diagnose(vector: Vector, host_label: str, hosts: Iterable[str],
@@ -84,39 +123,41 @@ def diagnose(vector: Vector, host_label: str, hosts: Iterable[str],
 def _propose(vector, host_label, hosts, matches):
     """The candidate that finds most hosts; of those the one that changes least."""
     best = None
-    for label in _labels_of(vector, host_label):
-        for pattern, replacement in _rewrites(hosts):
-            count = _matches(vector, label, pattern, replacement, hosts)
+    samples = vector.samples[:_SERIES]
+    for label in _labels_of(samples, host_label):
+        values = [value for sample in samples
+                  if len(value := sample.labels.get(label, '')) <= _CHARACTERS
+                  and value.isprintable()]
+        for rewrite in _rewrites(hosts):
+            count = _matches(values, rewrite, hosts)
             if count > (best.matches if best else matches):
-                best = Proposal(label, pattern, replacement, count)
+                best = Proposal(label, rewrite.pattern, rewrite.replacement, count)
     return best
 
 
-def _labels_of(vector, host_label) -> list[str]:
-    """The policy's own label first, then the others by name."""
-    labels = {label for sample in vector.samples for label in sample.labels}
-    return sorted(labels - {'__name__'}, key=lambda label: (label != host_label, label))
+def _labels_of(samples, host_label) -> list[str]:
+    """The policy's own label first, then the most common others by name."""
+    counts = collections.Counter(label for sample in samples for label in sample.labels)
+    del counts['__name__'], counts[host_label]
+    common = sorted(counts, key=lambda label: (-counts[label], label))[:_LABELS]
+    return [host_label, *sorted(common)]
 
 
-def _rewrites(hosts) -> Iterator[tuple[str, str]]:
+def _rewrites(hosts) -> Iterator[_Rewrite]:
     yield _AS_IT_IS
     yield _WITHOUT_PORT
-    yield _FIRST_PART
+    first_part = _Rewrite(r'([^.:]+).*', '$1', _first_part)
+    yield first_part
     # Nova may know hosts by their full names where the series have short ones.
     domains = collections.Counter(sorted(host.partition('.')[2] for host in hosts))
     del domains['']
     for domain, _count in domains.most_common(_DOMAINS):
-        yield _FIRST_PART[0], f'$1.{domain}'
+        yield dataclasses.replace(first_part, replacement=f'$1.{domain}')
 
 
-def _matches(vector, label, pattern, replacement, hosts):
+def _matches(values, rewrite, hosts):
     """How many hosts get exactly one series; 0 as soon as one gets two, for then a choice
     between them would be a guess."""
-    expression = re.compile(pattern, re.ASCII)
-    names = collections.Counter()
-    for sample in vector.samples:
-        match = expression.fullmatch(sample.labels.get(label, ''))
-        if match:
-            names[replacement.replace('$1', match[1])] += 1
+    names = collections.Counter(filter(None, map(rewrite.name, values)))
     matched = hosts & names.keys()
     return 0 if any(names[host] > 1 for host in matched) else len(matched)

@@ -26,16 +26,20 @@ class PrometheusClient:
 
     :param max_retries: how often a request that did not get through is sent again
     :param smoothing: ``(window, step)`` in seconds over which loads are averaged, or None
+    :param patience: seconds that all answers may take together, counted from the first question
     :param sleep: how to wait between attempts
     """
 
     def __init__(self, endpoint: Endpoint, *, max_retries: int = 3,
-                 smoothing: tuple[int, int] | None = None,
+                 smoothing: tuple[int, int] | None = None, patience: float = float('inf'),
                  sleep: Callable[[float], None] = time.sleep):
         self._transport = Transport(endpoint)
         self._smoothing = smoothing
+        self._patience = patience
+        self._deadline = None
         self._retrying = tenacity.Retrying(
-            stop=tenacity.stop_after_attempt(max_retries + 1),
+            stop=tenacity.stop_any(tenacity.stop_after_attempt(max_retries + 1),
+                                   lambda state: self._seconds_left() <= 0.0),
             wait=tenacity.wait_random_exponential(multiplier=0.5, max=10),
             retry=tenacity.retry_if_exception_type(_PASSING),
             before_sleep=_log_retry, sleep=sleep, reraise=True)
@@ -71,7 +75,21 @@ class PrometheusClient:
         return answer.read_answer(body, self._transport.source)['data']
 
     def _fetch(self, path, **parameters):
-        return self._retrying(self._transport.fetch, path, parameters)
+        return self._retrying(self._attempt, path, parameters)
+
+    def _attempt(self, path, parameters):
+        left = self._seconds_left()
+        if left <= 0.0:
+            raise exception.MetricsTimeout(
+                source=self._transport.source,
+                problem=f'the answers of this cycle took longer than {self._patience:g} s together')
+        return self._transport.fetch(path, parameters, left)
+
+    def _seconds_left(self):
+        now = time.monotonic()
+        if self._deadline is None:
+            self._deadline = now + self._patience
+        return self._deadline - now
 
     def _smoothed(self, query):
         """A capacity is no load: averaging it would hide that a host was enlarged."""
@@ -87,7 +105,12 @@ def _log_retry(state):
                  'seconds': state.next_action.sleep})
 
 
-def from_conf(conf) -> PrometheusClient:
+def for_cycle(conf) -> PrometheusClient:
+    """The client for one cycle: as :func:`from_conf`, within ``total_timeout``."""
+    return from_conf(conf, patience=conf.kronos_prometheus.total_timeout)
+
+
+def from_conf(conf, patience=float('inf')) -> PrometheusClient:
     """The client that ``[kronos_prometheus]`` of an ``oslo.config`` object asks for.
 
     :raises ConfigurationError: options that contradict each other
@@ -101,7 +124,8 @@ def from_conf(conf) -> PrometheusClient:
         cert_file=group.cert_file, key_file=group.key_file, tenant_header=group.tenant_header,
         tenant=group.tenant)
     smoothing = (group.smoothing_window, group.smoothing_step) if group.smoothing_window else None
-    return PrometheusClient(endpoint, max_retries=group.max_retries, smoothing=smoothing)
+    return PrometheusClient(endpoint, max_retries=group.max_retries, smoothing=smoothing,
+                            patience=patience)
 
 
 def _check(group):

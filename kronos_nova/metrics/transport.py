@@ -2,19 +2,28 @@
 
 import contextlib
 import dataclasses
+import http.client
 import re
-import time
-from collections.abc import Callable
+import threading
 
 import requests
 import urllib3
 from requests import auth
 
+from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.metrics import answer
+from kronos_nova.metrics import connections
 
 _CHUNK = 1 << 16
 _LONGEST_GET = 2000
+
+# What Prometheus and the proxies before it compress with. Others, and one around the other, unfold
+# further than their readers bound.
+_ENCODINGS = ('', 'identity', 'gzip', 'deflate')
+
+# Characters of a message, which may have two pieces from outside in it.
+_LONGEST_PROBLEM = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +31,7 @@ class Endpoint:
     """Where a Prometheus API is and how it is entered.
 
     url : base URL, with a path prefix if there is one, without credentials
-    timeout : seconds for a whole answer, from connecting to its last byte
+    timeout : seconds for a whole answer, from looking up the name to the last byte
     max_bytes : an answer that is longer, decompressed, is refused
     bearer_token, bearer_token_file : at most one; the file is read for every request
     tenant_header, tenant : sent when ``tenant`` is set
@@ -79,28 +88,52 @@ def _read_token(path):
 class Transport:
     """Sends requests to one :class:`Endpoint`. Follows no redirect and retries nothing."""
 
-    def __init__(self, endpoint: Endpoint, clock: Callable[[], float] = time.monotonic):
+    def __init__(self, endpoint: Endpoint):
         self.endpoint = endpoint
-        self._clock = clock
+        self._open_session()
+
+    def _open_session(self):
+        self._connections = connections.Connections()
         self._session = requests.Session()
-        self._session.auth = _Authorization(endpoint)
-        if endpoint.tenant:
-            self._session.headers[endpoint.tenant_header] = endpoint.tenant
+        for scheme in ('http://', 'https://'):
+            self._session.mount(scheme, connections.Adapter(self._connections))
+        self._session.auth = _Authorization(self.endpoint)
+        self._session.headers['Accept-Encoding'] = 'gzip'
+        if self.endpoint.tenant:
+            self._session.headers[self.endpoint.tenant_header] = self.endpoint.tenant
 
     @property
     def source(self) -> str:
         """What errors name."""
         return f'Prometheus at {self.endpoint.url}'
 
-    def fetch(self, path: str, parameters: dict[str, str]) -> bytes:
-        """The body of the answer to ``path`` (``/api/v1/query``), status 200.
+    def fetch(self, path: str, parameters: dict[str, str],
+              seconds: float = float('inf')) -> bytes:
+        """The body of the answer to ``path`` (``/api/v1/query``), status 200, within ``seconds``
+        if that is less than the endpoint's own timeout.
+
+        The work is a thread's, so that nothing it may wait for (a name server, a handshake, a peer
+        that sends a byte now and then) keeps the caller for longer than the timeout; the
+        connections are shut then, which ends the thread too.
 
         :raises MetricsError: a subclass for each way to fail; see :mod:`kronos_nova.exception`
         """
-        deadline = self._clock() + self.endpoint.timeout
-        with self._told_apart(), self._send(path, parameters) as response:
-            self._refuse_redirect(response)
-            body = self._read(response, deadline)
+        exchange = _Exchange(lambda: self._exchange(path, parameters))
+        if exchange.is_done_within(min(self.endpoint.timeout, seconds)):
+            return exchange.result()
+        self._connections.shut()
+        self._open_session()  # the other is still in that thread's hands
+        raise self._timeout()
+
+    def _exchange(self, path, parameters):
+        opened = self._connections
+        try:
+            with self._told_apart(), self._send(path, parameters) as response:
+                self._refuse_redirect(response)
+                self._refuse_encoding(response)
+                body = self._read(response)
+        finally:
+            opened.sweep()
         if response.status_code != requests.codes.ok:
             raise self._error_of(response, body)
         return body
@@ -135,6 +168,10 @@ class Transport:
         except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError) as error:
             raise self._error(exception.MetricsUnreachable,
                               f'no connection: {_cause(error)}') from error
+        except (http.client.HTTPException, ValueError) as error:
+            # What neither library took for a possible answer, such as a length below zero.
+            raise self._error(exception.MetricsUnreachable,
+                              f'the answer is no HTTP: {error}') from error
         except OSError as error:
             # Raised by requests itself for files that are not there.
             raise exception.MetricsMisconfigured(
@@ -149,12 +186,15 @@ class Transport:
             f'{response.headers.get("Location", "nowhere")[:200]}; Kronos follows no redirect: '
             'give the final URL, and credentials if it is a login')
 
-    def _read(self, response, deadline):
-        """The body, never more than a chunk over the limit of it in memory.
+    def _refuse_encoding(self, response):
+        encoding = response.headers.get('Content-Encoding', '').strip().lower()
+        if encoding not in _ENCODINGS:
+            raise self._error(
+                exception.MetricsNotUnderstood,
+                f'the answer is compressed with "{encoding}", which was not asked for')
 
-        What has arrived is taken at once, so that a server that sends a byte now and then cannot
-        hold a cycle for longer than the timeout.
-        """
+    def _read(self, response):
+        """The body, never more than a chunk over the limit of it in memory."""
         body = bytearray()
         while chunk := response.raw.read1(_CHUNK, decode_content=True):
             body += chunk
@@ -163,8 +203,6 @@ class Transport:
                     exception.MetricsTooLarge,
                     f'the answer is longer than {self.endpoint.max_bytes} bytes; aggregate in the '
                     'query or raise max_answer_mib')
-            if self._clock() > deadline:
-                raise self._timeout()
         return bytes(body)
 
     def _error_of(self, response, body):
@@ -186,7 +224,33 @@ class Transport:
                            f'no complete answer within {self.endpoint.timeout:g} s')
 
     def _error(self, error_class, problem):
-        return error_class(source=self.source, problem=problem)
+        return error_class(source=self.source, problem=boundary.shown(problem, _LONGEST_PROBLEM))
+
+
+class _Exchange:
+    """Work in a thread of its own, which ends with the process if nothing else ends it."""
+
+    def __init__(self, work):
+        self._done = threading.Event()
+        self._body = self._error = None
+        threading.Thread(target=self._run, args=(work,), daemon=True,
+                         name='kronos-metrics').start()
+
+    def _run(self, work):
+        try:
+            self._body = work()
+        except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+            self._error = error
+        finally:
+            self._done.set()
+
+    def is_done_within(self, seconds):
+        return self._done.wait(seconds)
+
+    def result(self):
+        if self._error is not None:
+            raise self._error
+        return self._body
 
 
 def _said(body):

@@ -1,0 +1,129 @@
+"""What comes from outside, bounded where it comes in.
+
+Every adapter that reads an answer, a message, a file or a name calls these functions; what leaves
+them is bounded in number, size and range, and nothing but :class:`OutOfBounds` is raised. The
+adapter turns that into the error of its own part, with the file or the address that it knows.
+"""
+
+import json
+import math
+import unicodedata
+from collections.abc import Mapping
+from collections.abc import Sized
+
+from kronos_nova import exception
+
+SHOWN_CHARACTERS = 300
+"""Of a foreign text that goes into a message: a line or two of a log, whatever was sent."""
+
+NAME_CHARACTERS = 255
+"""What Nova itself accepts for names and for keys and values of metadata."""
+
+JSON_ITEMS = 10_000_000
+"""Members of lists and objects in one document. They cost about a hundred bytes each once read, so
+this bounds the memory of a document of a few bytes a member; the profile of 300,000 instances with
+twenty labels each has seven million."""
+
+# Cc are control characters (ESC among them), Cf such as turn the direction of writing, Zl and Zp
+# end lines, Cs and Cn cannot be written at all.
+_UNPRINTABLE = ('Cc', 'Cf', 'Zl', 'Zp', 'Cs', 'Cn')
+_STRUCTURE = (b'[', b'{', b',')
+
+
+class OutOfBounds(exception.KronosException):
+    """Something from outside is larger, deeper or of another kind than it may be."""
+
+    msg_fmt = '%(what)s %(problem)s'
+    code = 'kronos.out_of_bounds'
+
+
+def shown(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
+    """``foreign`` as one line for logs, reports and terminals.
+
+    Characters that would end the line, move the cursor or turn the text are replaced by U+FFFD;
+    what is longer than ``most`` is cut.
+    """
+    text = str(foreign)
+    cut = text[:most]
+    if not (cut.isascii() and cut.isprintable()):
+        cut = ''.join('\N{REPLACEMENT CHARACTER}'
+                      if unicodedata.category(character) in _UNPRINTABLE else character
+                      for character in cut)
+    return cut + (f'... ({len(text)} characters)' if len(text) > most else '')
+
+
+def text(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
+    """:raises OutOfBounds: it is no text, or longer than ``most`` characters"""
+    if not isinstance(value, str):
+        raise OutOfBounds(what=what, problem=f'must be text, not {_kind(value)}')
+    if len(value) > most:
+        raise OutOfBounds(what=what, problem=f'has {len(value)} characters, more than {most}')
+    return value
+
+
+def integer(value: object, what: str, lowest: int, highest: int) -> int:
+    """:raises OutOfBounds: it is no whole number, or outside; both ends are inside"""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise OutOfBounds(what=what, problem=f'must be a whole number, not {_kind(value)}')
+    if not lowest <= value <= highest:
+        raise OutOfBounds(what=what, problem=f'must be {lowest} to {highest}')
+    return value
+
+
+def number(value: object, what: str) -> float:
+    """:raises OutOfBounds: it is no number, not finite, or larger than a float holds"""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise OutOfBounds(what=what, problem=f'must be a number, not {_kind(value)}')
+    try:
+        found = float(value)
+    except OverflowError as error:
+        raise OutOfBounds(what=what, problem='is larger than any number here') from error
+    if not math.isfinite(found):
+        raise OutOfBounds(what=what, problem='must be finite')
+    return found
+
+
+def sized(values: Sized, what: str, most: int) -> Sized:
+    """``values`` as they are.
+
+    :raises OutOfBounds: there are more than ``most``
+    """
+    if len(values) > most:
+        raise OutOfBounds(what=what, problem=f'has {len(values)} entries, more than {most}')
+    return values
+
+
+def texts(values: object, what: str, most: int, most_characters: int = NAME_CHARACTERS
+          ) -> dict[str, str]:
+    """A mapping of texts to texts, such as metadata.
+
+    :raises OutOfBounds: it is none, has more than ``most`` keys, or one of them is too long
+    """
+    if not isinstance(values, Mapping):
+        raise OutOfBounds(what=what, problem=f'must be an object, not {_kind(values)}')
+    sized(values, what, most)
+    return {text(key, f'a key of {what}'): text(value, f'{what}: {shown(key, 80)}', most_characters)
+            for key, value in values.items()}
+
+
+def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> object:
+    """The value of a JSON document.
+
+    The members are counted before anything is built of them; the depth is bounded by Python's own
+    limit of recursion.
+
+    :raises OutOfBounds: it is no JSON, too deep, or has more than ``most_items`` members
+    """
+    content = body.encode() if isinstance(body, str) else body
+    if sum(map(content.count, _STRUCTURE)) > most_items:
+        raise OutOfBounds(what=what, problem=f'has more than {most_items} members')
+    try:
+        return json.loads(content)
+    except RecursionError as error:
+        raise OutOfBounds(what=what, problem='is nested too deep') from error
+    except ValueError as error:
+        raise OutOfBounds(what=what, problem=f'is not JSON: {shown(error)}') from error
+
+
+def _kind(value):
+    return type(value).__name__

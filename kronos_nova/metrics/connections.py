@@ -1,0 +1,110 @@
+"""Connections that can be ended from outside, whatever they wait for.
+
+A time-out of the requests library is one per read of the socket: a peer that sends a byte before
+each of them runs out (of a header, a chunk, a trailer, or one interim response after the other)
+holds its reader for ever. The socket itself has to be shut to end that.
+"""
+
+import contextlib
+import socket
+import threading
+
+from requests import adapters
+from urllib3 import connection
+from urllib3 import connectionpool
+
+
+class Connections:
+    """The open connections of a session."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._handles = set()
+        self._dropped = set()
+        self._is_shut = False
+
+    def remember(self, sock):
+        """
+        :param sock: a socket that was just connected
+        :returns: what :meth:`drop` wants when it is closed
+        """
+        # A duplicate: TLS will detach the socket that it wraps, and closing is the connection's.
+        handle = sock.dup()
+        with self._lock:
+            self._handles.add(handle)
+            if self._is_shut:
+                _shut(handle)
+        return handle
+
+    def drop(self, handle):
+        """The connection was closed; an answer without a length may still be read from it."""
+        with self._lock:
+            self._dropped.add(handle)
+
+    def sweep(self):
+        """Forget what was dropped: its answers were read."""
+        with self._lock:
+            self._handles -= self._dropped
+            while self._dropped:
+                self._dropped.pop().close()
+
+    def shut(self):
+        """End them all, and those still to come: every read from them returns at once."""
+        with self._lock:
+            self._is_shut = True
+            for handle in self._handles:
+                _shut(handle)
+
+
+def _shut(handle):
+    with contextlib.suppress(OSError):  # it has ended already
+        handle.shutdown(socket.SHUT_RDWR)
+
+
+class Adapter(adapters.HTTPAdapter):
+    """Sends requests over connections that ``connections`` remembers, through proxies too."""
+
+    def __init__(self, connections):
+        self._pools = _pools(connections)
+        super().__init__()
+
+    def init_poolmanager(self, *args, **kwargs):
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = self._pools
+
+    def proxy_manager_for(self, *args, **kwargs):
+        manager = super().proxy_manager_for(*args, **kwargs)
+        manager.pool_classes_by_scheme = self._pools
+        return manager
+
+
+def _pools(connections):
+    """urllib3's pool classes by scheme, with connections that are remembered when they are made."""
+
+    class Remembered:
+        handle = None
+
+        def _new_conn(self):
+            sock = super()._new_conn()
+            self.handle = connections.remember(sock)
+            return sock
+
+        def close(self):
+            if self.handle is not None:
+                connections.drop(self.handle)
+                self.handle = None
+            super().close()
+
+    class HTTPConnection(Remembered, connection.HTTPConnection):
+        pass
+
+    class HTTPSConnection(Remembered, connection.HTTPSConnection):
+        pass
+
+    class HTTPConnectionPool(connectionpool.HTTPConnectionPool):
+        ConnectionCls = HTTPConnection
+
+    class HTTPSConnectionPool(connectionpool.HTTPSConnectionPool):
+        ConnectionCls = HTTPSConnection
+
+    return {'http': HTTPConnectionPool, 'https': HTTPSConnectionPool}

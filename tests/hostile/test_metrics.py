@@ -1,0 +1,200 @@
+"""A metrics source that is broken, taken over, or simply slow: it costs a cycle its load, for a
+bounded time, and nothing else."""
+
+import gzip
+import json
+import os
+import socket
+import time
+
+import ddt
+import numpy as np
+import testtools
+
+from kronos_nova import exception
+from kronos_nova.engine import measure
+from kronos_nova.metrics import answer
+from kronos_nova.metrics import labels
+from kronos_nova.metrics import prometheus
+from kronos_nova.metrics.transport import Endpoint
+from kronos_nova.objects.metrics import IMBALANCE
+from kronos_nova.objects.metrics import MetricQuery
+from kronos_nova.objects.metrics import Sample
+from kronos_nova.objects.metrics import Vector
+from kronos_nova.policies import Policy
+from tests.hostile import peers
+from tests.unit.web import WebServer
+from tests.unit.web import say
+
+CPU = MetricQuery('cpu', IMBALANCE, 'cpu')
+HOST = {'metric': {'host': 'cmp1'}, 'value': [1700000000.5, '0.25']}
+
+
+def body_of(*series, **extra):
+    return json.dumps({'status': 'success', **extra,
+                       'data': {'resultType': 'vector', 'result': series}}).encode()
+
+
+@ddt.ddt
+class TotalDeadlineTest(testtools.TestCase):
+    """Whatever arrives a little at a time, the whole answer has one deadline."""
+
+    def client(self, url, timeout=0.3, **rest):
+        return prometheus.PrometheusClient(Endpoint(url=url, timeout=timeout), max_retries=0,
+                                           sleep=lambda seconds: None, **rest)
+
+    @ddt.data(*sorted(peers.DRIPS))
+    def test_a_drip_ends_with_the_timeout_and_so_does_its_connection(self, what):
+        server = self.useFixture(peers.RawServer(peers.DRIPS[what]))
+        started = time.monotonic()
+        self.assertRaises(exception.MetricsTimeout, self.client(server.url).query, CPU)
+        self.assertLess(time.monotonic() - started, 2)
+        while not server.ended:
+            self.assertLess(time.monotonic() - started, 10, 'the connection is still open')
+            time.sleep(0.01)
+
+    def test_a_handshake_that_never_ends(self):
+        server = self.useFixture(peers.RawServer(peers.drip(b'\x16\x03\x03\x40\x00', b'\x02')))
+        client = self.client(server.url.replace('http:', 'https:'))
+        started = time.monotonic()
+        self.assertRaises(exception.MetricsTimeout, client.query, CPU)
+        self.assertLess(time.monotonic() - started, 2)
+
+    def test_a_name_server_that_does_not_answer(self):
+        def never(*args, **kwargs):
+            time.sleep(3)
+            raise socket.gaierror('too late')
+
+        self.patch(socket, 'getaddrinfo', never)
+        started = time.monotonic()
+        self.assertRaises(exception.MetricsTimeout, self.client('http://slow.test').query, CPU)
+        self.assertLess(time.monotonic() - started, 2)
+
+    def test_after_a_drip_the_next_question_is_asked_anew(self):
+        answers = [peers.DRIPS['body'], lambda connection: connection.sendall(
+            peers.HEAD + b'Connection: close\r\n\r\n' + body_of(HOST))]
+        server = self.useFixture(peers.RawServer(lambda connection: answers.pop(0)(connection)))
+        client = self.client(server.url)
+        self.assertRaises(exception.MetricsTimeout, client.query, CPU)
+        self.assertEqual(0.25, client.query(CPU).samples[0].value)
+
+    def test_the_answers_of_a_cycle_have_a_deadline_together(self):
+        server = self.useFixture(peers.RawServer(peers.DRIPS['body']))
+        client = self.client(server.url, patience=0.5)
+        started = time.monotonic()
+        for _ in range(10):
+            self.assertRaises(exception.MetricsTimeout, client.query, CPU)
+        self.assertLess(time.monotonic() - started, 2)
+        self.assertEqual(2, server.connections)
+
+    def test_closed_connections_leave_nothing_open(self):
+        server = self.useFixture(peers.RawServer(lambda connection: connection.sendall(
+            peers.HEAD + b'\r\n' + body_of(HOST))))
+        client = self.client(server.url, timeout=5)
+        client.query(CPU)
+        before = len(os.listdir('/proc/self/fd'))
+        for _ in range(20):
+            client.query(CPU)
+        self.assertLess(len(os.listdir('/proc/self/fd')), before + 10)
+
+
+@ddt.ddt
+class HostileAnswerTest(testtools.TestCase):
+    """Answers that arrive in time, and are meant to do harm."""
+
+    def refused(self, body):
+        return str(self.assertRaises(exception.MetricsError, answer.read_vector, body, 'it'))
+
+    @ddt.data(
+        body_of(HOST, warnings=5),
+        body_of(HOST, warnings={'a': 1}),
+        body_of(HOST, warnings='text'),
+        body_of({'metric': {'host': 'a'}, 'value': [10 ** 400, '1']}),
+        b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},'
+        b'"value":[NaN,"1"]}]}}',
+        b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},'
+        b'"value":[1e999,"1"]}]}}',
+        body_of({'metric': {'host': 'a'}, 'value': [True, '1']}),
+        body_of({'metric': {'host': 'a'}, 'value': {'0': 1, '1': '2'}}),
+        body_of({'metric': {f'l{n}': '' for n in range(1000)}, 'value': [1, '1']}),
+        b'{"a":' * 100_000,
+        b'[' + b'1,' * 11_000_000 + b'1]',
+        b'9' * 5000,
+    )
+    def test_nonsense_is_an_error_of_the_metrics(self, body):
+        self.refused(body)
+
+    def test_values_that_no_float_holds_stay_values(self):
+        vector = answer.read_vector(
+            body_of({'metric': {'host': 'a'}, 'value': [1, '9' * 400]}), 'it')
+        self.assertEqual(float('inf'), vector.samples[0].value)
+
+    def test_warnings_are_bounded_and_keep_to_their_line(self):
+        vector = answer.read_vector(body_of(HOST, warnings=[
+            'x' * (30 << 20), 'gone\n2026-01-01 CRITICAL forged \x1b[2J', *['again'] * 1000]), 'it')
+        self.assertLess(sum(map(len, vector.warnings)), 20_000)
+        self.assertTrue(all(warning.isprintable() for warning in vector.warnings))
+
+    def test_an_error_of_the_server_is_bounded_and_keeps_to_its_line(self):
+        said = self.refused(json.dumps({
+            'status': 'error', 'errorType': 'bad\x1b[31m', 'error': 'a\r\nb' * 10_000}).encode())
+        self.assertLess(len(said), 1000)
+        self.assertTrue(said.isprintable(), said)
+
+    @ddt.data(b'HTTP/1.1 503 \x1b[2Jowned\x07\r\n\r\n',
+              b'HTTP/1.1 302 Found\r\nLocation: http://x/\x1b[2J' + b'a' * 10_000 + b'\r\n\r\n',
+              b'HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nabc',
+              b'HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\nabc',
+              b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\nabc\r\n',
+              b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n' + b'f' * 100_000,
+              b'HTTP/1.1 200 OK\r\n' + b'X: a\r\n' * 1000 + b'\r\n{}',
+              b'HTTP/1.1 200 OK\r\nX: ' + b'a' * 100_000 + b'\r\n\r\n{}',
+              b'HTTP/1.1 999999999999 No\r\n\r\n', b'\x00\xff' * 1000, b'')
+    def test_broken_http_is_an_error_of_the_metrics(self, sent):
+        server = self.useFixture(peers.RawServer(lambda connection: connection.sendall(sent)))
+        client = prometheus.PrometheusClient(Endpoint(url=server.url, timeout=2), max_retries=0)
+        said = str(self.assertRaises(exception.MetricsError, client.query, CPU))
+        self.assertLess(len(said), 2000)
+        self.assertTrue(said.isprintable(), said)
+
+    @ddt.data('gzip, gzip, gzip', 'br', 'zstd', 'x-gzip,gzip')
+    def test_what_unfolds_without_bounds_is_refused_before_it_is_read(self, encoding):
+        body = gzip.compress(gzip.compress(gzip.compress(b' ' * (1 << 20))))
+        server = self.useFixture(WebServer(say(200, body, Content_Encoding=encoding)))
+        client = prometheus.PrometheusClient(Endpoint(url=server.url), max_retries=0)
+        error = self.assertRaises(exception.MetricsNotUnderstood, client.query, CPU)
+        self.assertIn('compressed', str(error))
+
+    def test_a_policy_with_such_an_answer_has_no_data_and_the_next_one_has(self):
+        class Source:
+            def query(self, query):
+                body = body_of(HOST, warnings=5) if query.policy == 'bad' else body_of(HOST)
+                return answer.read_vector(body, 'it')
+
+        policies = tuple(
+            Policy(name=name, mode='spread', weight=0.5, threshold=0.1, imbalance_query='x',
+                   vm_profile_fallback='host_average') for name in ('bad', 'good'))
+        load = measure.measure(measure.Feed(Source()), policies, ('cmp1',), np.array([True]),
+                               measure.scoring.ScoringRules())
+        self.assertEqual(['good'], [policy.name for policy in load.policies])
+        self.assertIn('bad', load.no_data)
+
+
+class LabelDoctorTest(testtools.TestCase):
+    """Advice costs no more than what it is about is long."""
+
+    def diagnose(self, *label_sets):
+        vector = Vector(tuple(Sample(each, 0.5, 1.0) for each in label_sets))
+        started = time.process_time()
+        found = labels.diagnose(vector, 'host', ('cmp1', 'cmp2'))
+        self.assertLess(time.process_time() - started, 2)
+        return found
+
+    def test_a_value_that_makes_expressions_go_back(self):
+        self.diagnose(*({'host': character * 94_000} for character in (':', '1:', ':1', '.', 'a')))
+
+    def test_many_values_as_long_as_a_name_may_be(self):
+        self.diagnose(*({'host': ':1' * 120, 'instance': f'{n}:' * 40} for n in range(20_000)))
+
+    def test_a_label_of_its_own_for_every_series(self):
+        self.diagnose(*({f'label{n}': 'cmp1'} for n in range(50_000)))
