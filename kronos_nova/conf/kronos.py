@@ -52,6 +52,12 @@ How many aggregates one worker plans at a time; others that are due are left to 
 plan them side by side. Each of them reads the whole cloud, so this is worth it only where planning
 takes longer than reading. 0 plans all that are due together.
 """),
+    cfg.IntOpt('cycle_timeout', mutable=True, default=900, min=10, help="""
+Seconds that a planning process may take for reading, planning and writing down. One that takes
+longer is killed, the log says so, and each of its aggregates is tried again alone, after pauses
+that grow to an hour. Raise it where reading the cloud takes minutes; a start value is three times
+what a cycle takes, and more than ``[kronos_prometheus] total_timeout``.
+"""),
     cfg.IntOpt('cooldown', mutable=True, default=600, min=0, help="""
 Seconds during which an aggregate is left alone after a plan for it was carried out, so that the
 next decision sees the load as the moves left it. Make it longer than the window of your PromQL's

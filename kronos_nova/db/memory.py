@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from kronos_nova import exception
 from kronos_nova.db import models
 from kronos_nova.db.retry import retried
+from kronos_nova.objects import plan as plans
 
 AGGREGATE = 'aggregate'
 INSTANCE = 'instance'
@@ -87,6 +88,11 @@ class Cooldowns:
                 raise exception.QuarantineNotFound(instance=instance_uuid)
 
 
+# Failed evaluations are repeated after twice the time of the last pause, up to this: what failed
+# that often is mended by a person, who does not wait for longer.
+LONGEST_PAUSE_SECONDS = 3600
+
+
 class Cycles:
     """When each aggregate was last evaluated, and what was found."""
 
@@ -95,12 +101,12 @@ class Cycles:
 
     @retried
     def due(self, aggregates, now, interval):
-        """Those of the aggregates whose last evaluation began at least ``interval`` seconds ago, in
-        the same order."""
+        """Those of the aggregates whose last evaluation began at least ``interval`` seconds ago,
+        and which no failure postponed, in the same order."""
         since = now - datetime.timedelta(seconds=interval)
         with self.database.reader() as session:
-            recent = set(session.scalars(sa.select(models.Cycle.aggregate).where(
-                models.Cycle.started_at > since)))
+            recent = set(session.scalars(sa.select(models.Cycle.aggregate).where(sa.or_(
+                models.Cycle.started_at > since, models.Cycle.not_before > now))))
         return [aggregate for aggregate in aggregates if aggregate not in recent]
 
     @retried
@@ -113,6 +119,7 @@ class Cycles:
             due = now - datetime.timedelta(seconds=interval)
             begun = session.execute(sa.update(models.Cycle).where(
                 models.Cycle.aggregate == aggregate, models.Cycle.started_at <= due,
+                sa.or_(models.Cycle.not_before.is_(None), models.Cycle.not_before <= now),
             ).values(started_at=now, worker=worker)).rowcount
             if not begun and session.get(models.Cycle, aggregate) is None:
                 session.add(models.Cycle(aggregate=aggregate, started_at=now, worker=worker))
@@ -130,6 +137,30 @@ class Cycles:
             row = session.get(models.Cycle, aggregate)
             row.finished_at, row.outcome, row.report = now, outcome, report
             row.imbalanced_cycles = row.imbalanced_cycles + 1 if imbalanced else 0
+            row.failures, row.not_before = 0, None
+
+    @retried
+    def fail(self, aggregates, now, interval):
+        """Postpone those of the aggregates whose evaluation has not ended: its process is gone.
+
+        :param interval: seconds between evaluations that succeed; the first pause
+        """
+        with self.database.writer() as session:
+            for row in session.scalars(sa.select(models.Cycle).where(
+                    models.Cycle.aggregate.in_(aggregates),
+                    sa.or_(models.Cycle.finished_at.is_(None),
+                           models.Cycle.finished_at < models.Cycle.started_at))):
+                row.outcome, row.failures = plans.FAILED, row.failures + 1
+                pause = min(interval * 2.0 ** min(row.failures - 1, 16),
+                            max(LONGEST_PAUSE_SECONDS, interval))
+                row.not_before = now + datetime.timedelta(seconds=pause)
+
+    @retried
+    def failed(self):
+        """Aggregates whose last evaluation did not end."""
+        with self.database.reader() as session:
+            return set(session.scalars(sa.select(models.Cycle.aggregate).where(
+                models.Cycle.failures > 0)))
 
     @retried
     def imbalanced(self):

@@ -142,7 +142,8 @@ class Cycle(Base):
     """The last evaluation of an aggregate: when it began and ended, and what it found.
 
     ``outcome`` and ``report`` are of the last one that ended. ``imbalanced_cycles`` counts how many
-    in a row found an imbalance above its threshold.
+    in a row found an imbalance above its threshold. ``failures`` counts how many in a row did not
+    end, because their process did not; the next one begins at ``not_before`` or later.
     """
 
     __tablename__ = 'cycles'
@@ -154,6 +155,8 @@ class Cycle(Base):
     outcome = sa.Column(sa.String(16))
     imbalanced_cycles = sa.Column(sa.Integer, nullable=False, default=0)
     report = sa.Column(Text)
+    failures = sa.Column(sa.Integer, nullable=False, default=0, server_default='0')
+    not_before = sa.Column(Timestamp)
 
 
 class Worker(Base):

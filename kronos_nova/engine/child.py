@@ -1,9 +1,11 @@
 """One cycle in a process of its own, for the service that started it.
 
-Exit status: 0 the cycle was carried through, whatever it found; 1 it was not, and the log says why.
+Exit status: 0 the cycle was carried through, whatever it found; 3 it was not, for a reason that has
+to do with no aggregate in particular, and the log says why; another: it ended in the middle of it.
 """
 
 import argparse
+import contextlib
 import ctypes
 import dataclasses
 import datetime
@@ -36,6 +38,12 @@ LOG = logging.getLogger(__name__)
 
 PR_SET_PDEATHSIG = 1
 
+# Exit statuses. An error that nobody foresaw, or a signal, gives another one.
+PLANNED, NOT_PLANNED = 0, 3
+
+OOM_SCORE = 500
+"""Of 1000: where memory runs out, the kernel takes this process before any that serves requests."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
@@ -62,6 +70,8 @@ def become():
     """
     parent = os.getppid()
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    with contextlib.suppress(OSError), open('/proc/self/oom_score_adj', 'w') as file:
+        file.write(str(OOM_SCORE))
     if os.getppid() != parent:
         sys.exit(1)
     return lambda: os.getppid() == parent
@@ -78,12 +88,12 @@ def run(conf, make_sources, scopes, may_write):
         make_cycle(conf, database, make_sources(), scopes, may_write).run()
     except exception.KronosException as e:
         LOG.error('Nothing was planned for %s: %s', ', '.join(scopes), e)
-        return 1
+        return NOT_PLANNED
     except db_exc.DBError as e:
         LOG.error('Nothing was planned for %s: a database does not answer: %s', ', '.join(scopes),
                   e)
-        return 1
-    return 0
+        return NOT_PLANNED
+    return PLANNED
 
 
 def make_cycle(conf, database, sources, scopes, may_write):

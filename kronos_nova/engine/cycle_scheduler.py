@@ -7,10 +7,10 @@ interpreter of its own, gives its memory back when it ends, and takes nothing do
 
 import dataclasses
 import datetime
-import itertools
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from collections.abc import Sequence
 
@@ -19,6 +19,7 @@ from oslo_log import log as logging
 from kronos_nova import exception
 from kronos_nova.db.journal import Journal
 from kronos_nova.db.memory import Cycles
+from kronos_nova.engine import child
 from kronos_nova.engine import cycle
 from kronos_nova.engine.locks import AggregateLocks
 from kronos_nova.objects import snapshot
@@ -30,6 +31,11 @@ NICENESS = 10
 
 SOON = 10
 """Seconds between two attempts to start an approved plan, should the first one fail."""
+
+LEAVE_SECONDS = 5
+"""For a child that was asked to end, and again for one that was killed: the conductor waits
+meanwhile. A killed process that is still there waits for a disk or a network file system, and ends
+when that answers."""
 
 
 def scopes(conf):
@@ -57,12 +63,14 @@ class Command:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerPorts:
-    """What tells whose turn it is; ``utcnow`` gives the time, UTC without a zone."""
+    """What tells whose turn it is; ``utcnow`` gives the time, UTC without a zone, ``monotonic``
+    seconds that no clock's correction changes."""
 
     locks: AggregateLocks
     cycles: Cycles
     journal: Journal
     utcnow: Callable[[], datetime.datetime]
+    monotonic: Callable[[], float] = time.monotonic
 
 
 class CycleScheduler:
@@ -77,6 +85,8 @@ class CycleScheduler:
         self.ports = ports
         self.command = command
         self.child = None
+        self._scopes = ()
+        self._started = 0.0
 
     def tick(self):
         """See whether the child has ended, else whether there is something to start one for."""
@@ -85,18 +95,24 @@ class CycleScheduler:
         if self.child is None:
             ours = self._take_some()
             if ours:
-                self.child = self._start(ours)
+                self._begin(ours)
 
     def stop(self):
-        if self.child is not None:
-            self.child.terminate()
-            self.child.wait()
-            self._look_after_child()
+        """End the child, within a bounded time whatever it does, and give its locks back."""
+        if self.child is None:
+            return
+        self.child.terminate()
+        try:
+            self.child.wait(LEAVE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._kill()
+        self._leave()
 
     def _take_some(self):
         """Aggregates for which it is time and at which nobody else is, now locked.
 
-        One with an approved plan does not wait for its time.
+        One with an approved plan does not wait for its time. One whose last evaluation failed is
+        taken alone, so that it fails alone.
         """
         group, now = self.conf.kronos, self.ports.utcnow()
         approved = {plan.aggregate for plan in self.ports.journal.approved_plans()}
@@ -104,17 +120,38 @@ class CycleScheduler:
         wanted = [scope for scope in scopes(self.conf)
                   if levels.get(scope, levels['*']) != 'off']
         due = self.ports.cycles.due(wanted, now, group.evaluation_interval)
-        ours = (scope for scope in wanted if scope in approved or scope in due
-                if self._is_ours(scope, SOON if scope in approved else group.evaluation_interval))
-        return list(itertools.islice(ours, group.aggregates_per_cycle or None))
+        failed = self.ports.cycles.failed()
+        healthy_first = sorted((scope for scope in wanted if scope in approved or scope in due),
+                               key=lambda scope: scope in failed)
+        ours = []
+        for scope in healthy_first:
+            interval = SOON if scope in approved else group.evaluation_interval
+            if (ours and scope in failed) or not self._is_ours(scope, interval):
+                continue
+            ours.append(scope)
+            if scope in failed or len(ours) == group.aggregates_per_cycle:
+                break
+        return ours
 
     def _is_ours(self, scope, interval):
         if not self.ports.locks.acquire(scope):
             return False
-        if self.ports.cycles.begin(scope, self.ports.journal.worker, self.ports.utcnow(), interval):
-            return True
-        self.ports.locks.release(scope)
-        return False
+        is_begun = False
+        try:
+            is_begun = self.ports.cycles.begin(scope, self.ports.journal.worker,
+                                               self.ports.utcnow(), interval)
+        finally:  # a database that does not answer must not leave the lock behind
+            if not is_begun:
+                self.ports.locks.release(scope)
+        return is_begun
+
+    def _begin(self, ours):
+        try:
+            self.child = self._start(ours)
+        finally:
+            if self.child is None:
+                self.ports.locks.release_all()
+        self._scopes, self._started = tuple(ours), self.ports.monotonic()
 
     def _start(self, due):
         command = [sys.executable, '-m', self.command.module, '--scopes', *due, '--',
@@ -130,10 +167,46 @@ class CycleScheduler:
     def _look_after_child(self):
         status = self.child.poll()
         if status is None:
-            self.ports.locks.heartbeat()
+            self._mind_the_time()
             return
-        if status:
+        if status == child.NOT_PLANNED:
             LOG.error('A planning process ended with status %d; its own log lines say why. The '
                       'next one starts when its aggregates are due again.', status)
-        self.child = None
+        elif status:
+            LOG.error('A planning process for %s ended with status %d, in the middle of its work. '
+                      'Each of these aggregates is tried again later, and alone.',
+                      ', '.join(self._scopes), status)
+            self._fail()
+            return
+        self._leave()
+
+    def _mind_the_time(self):
+        taken, limit = self.ports.monotonic() - self._started, self.conf.kronos.cycle_timeout
+        if taken <= limit:
+            self.ports.locks.heartbeat()
+            return
+        LOG.error('Planning %s was not finished after %d s, and its process is killed: [kronos] '
+                  'cycle_timeout allows %d s. Each of these aggregates is tried again later, and '
+                  'alone.', ', '.join(self._scopes), taken, limit)
+        self._kill()
+        self._fail()
+
+    def _kill(self):
+        self.child.kill()  # a stopped process does not hear anything else
+        try:
+            self.child.wait(LEAVE_SECONDS)
+        except subprocess.TimeoutExpired:
+            LOG.error('The planning process %d was killed and does not end: it waits for a disk or '
+                      'a file system. It will write nothing any more.', self.child.pid)
+
+    def _fail(self):
+        """What the child did not finish is tried again later and later."""
+        try:
+            self.ports.cycles.fail(self._scopes, self.ports.utcnow(),
+                                   self.conf.kronos.evaluation_interval)
+        finally:
+            self._leave()
+
+    def _leave(self):
+        self.child, self._scopes = None, ()
         self.ports.locks.release_all()

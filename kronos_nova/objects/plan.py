@@ -17,7 +17,8 @@ BALANCED = 'balanced'
 COOLING = 'cooling'
 NO_DATA = 'no_data'
 NO_MOVE = 'no_move'
-OUTCOMES = (PLANNED, BALANCED, COOLING, NO_DATA, NO_MOVE)
+FAILED = 'failed'
+OUTCOMES = (PLANNED, BALANCED, COOLING, NO_DATA, NO_MOVE, FAILED)
 
 # Why an instance stayed.
 SKIP_REASONS = ('cooldown', 'quarantine', 'locked', 'excluded', 'busy', 'not_active', 'no_profile',
