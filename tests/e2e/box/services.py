@@ -41,7 +41,11 @@ class Services:
         processes.stop_recorded(self.root)
         shutil.rmtree(self.root, ignore_errors=True)
 
-    def nova_conf(self):
+    def take_port(self):
+        return self._ports.take()
+
+    def nova_conf(self, *layers):
+        """:param layers: more sections; a later one wins"""
         return conffile.write(self.root / 'nova.conf', {
             'DEFAULT': {'transport_url': 'rabbit://nobody:nobody@127.0.0.1:1/',
                         'state_path': self.root},
@@ -49,7 +53,7 @@ class Services:
             'database': {'connection': self.database.url('nova_cell1')},
             'placement': {'auth_type': 'admin_token', 'token': 'admin',
                           'endpoint': self.placement.url},
-            'kronos_database': {'connection': self.database.url('kronos')}})
+            'kronos_database': {'connection': self.database.url('kronos')}}, *layers)
 
     def record(self, nodes, instances):
         """Write compute nodes and instances into Nova's tables.

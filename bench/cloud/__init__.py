@@ -1,0 +1,74 @@
+"""A whole cycle beside a cloud of any size: what it costs, and whether nova-conductor feels it."""
+
+import itertools
+import math
+
+from bench import report
+
+COLUMNS = ('hosts', 'instances', 'cycle', 'CPU s', 'of it planners', 'the rest', 'wall s',
+           'peak MiB', 'placement CPU s', 'database CPU s', 'requests', 'statements',
+           'control database KiB')
+PIECES = ('hosts', 'instances', 'cycle', 'piece', 'CPU s', 'wall s')
+
+
+def register(subparsers):
+    parser = subparsers.add_parser(
+        'cloud', help='what cycles, audits and the reconciler cost beside a cloud of any size')
+    parser.add_argument('--hosts', type=int, default=200)
+    parser.add_argument('--vms', type=int, default=6000)
+    parser.add_argument('--hosts-per-aggregate', type=int, default=50)
+    parser.add_argument('--migrations', type=int, default=1000,
+                        help='live migrations that ended within the last hours (1000)')
+    parser.add_argument('--changed', type=float, default=0.02,
+                        help='part of the providers that change before each warm cycle (0.02)')
+    parser.add_argument('--warm', type=int, default=3, help='cycles after the first (3)')
+    parser.add_argument('--scope', type=int, metavar='N',
+                        help='also measure cycles of the first N aggregates only')
+    parser.add_argument('--growth', action='store_true',
+                        help='also measure a quarter and half of the size, and give the exponent')
+    parser.add_argument('--audit', action='store_true',
+                        help='also measure "kronos-manage allocations audit"')
+    parser.set_defaults(run=run)
+
+
+def run(args) -> report.Report:
+    from bench.cloud import trial
+    tables, notes = [], []
+    sizes = [4, 2, 1] if args.growth else [1]
+    rows, pieces, audits = [], [], []
+    for part in sizes:
+        size = trial.Size(
+            hosts=args.hosts // part, vms=args.vms // part,
+            hosts_per_aggregate=args.hosts_per_aggregate, migrations=args.migrations)
+        with trial.Trial(size) as cloud:
+            found = cloud.cycles(1 + args.warm, args.changed)
+            if args.scope:
+                found += cloud.cycles(1 + args.warm, args.changed, args.scope)
+            if args.audit:
+                audits.append(cloud.audit())
+        rows += [each.row(size) for each in found]
+        pieces += [row for each in found for row in each.pieces(size)]
+    tables.append(report.Table('cycles', COLUMNS, rows))
+    tables.append(report.Table('pieces of cycles', PIECES, pieces))
+    if audits:
+        tables.append(report.Table('kronos-manage allocations audit', trial.AUDIT_COLUMNS, audits))
+    if args.growth:
+        tables.append(report.Table('growth with the number of hosts', ('cycle', 'exponent'),
+                                   list(_growth(rows))))
+    notes.append(
+        'MariaDB, placement and the control database are real; Prometheus is a stand-in that '
+        'answers at once. A cycle is one of the process that CycleScheduler starts; the dry run, '
+        'which is work of nova-scheduler, is left out. A process that lives for several cycles '
+        'pays for loading in its first.')
+    return report.Report(tables=tuple(tables), notes=tuple(notes))
+
+
+def _growth(rows):
+    """Exponents of CPU seconds outside the planners, from the smallest size to the largest."""
+    name, rest = COLUMNS.index('cycle'), COLUMNS.index('the rest')
+    for cycle, same in itertools.groupby(sorted(rows, key=lambda row: row[name]),
+                                         key=lambda row: row[name]):
+        by_size = sorted((row[0], row[rest]) for row in same)
+        (few, least), (many, most) = by_size[0], by_size[-1]
+        if many > few:
+            yield cycle, math.log(most / least) / math.log(many / few)

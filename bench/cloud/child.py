@@ -1,0 +1,81 @@
+"""The planning process that a conductor starts, with a clock at its pieces.
+
+A line of JSON for every cycle is added to ``KRONOS_BENCH_CYCLES``: seconds of the processor since
+the process began, the most memory that it had, and what each piece took.
+"""
+
+# First, as in the conductor's own child: it chooses the concurrency mode.
+from kronos_nova.plugin import cycle as child_process  # isort: skip
+
+import functools
+import json
+import os
+import pathlib
+import sys
+import time
+
+from kronos_nova.engine import cycle
+from kronos_nova.engine import phases
+from kronos_nova.engine import planner
+from kronos_nova.metrics import prometheus
+from kronos_nova.plugin import dry_run
+from kronos_nova.plugin import inventory
+
+_pieces = {}
+
+
+def clocked(owner, name, piece):
+    """Let ``owner.name`` add what it takes to ``piece``."""
+    real = getattr(owner, name)
+
+    @functools.wraps(real)
+    def call(*args, **kwargs):
+        cpu, wall = time.process_time(), time.monotonic()
+        try:
+            return real(*args, **kwargs)
+        finally:
+            spent = _pieces.setdefault(piece, [0.0, 0.0])
+            spent[0] += time.process_time() - cpu
+            spent[1] += time.monotonic() - wall
+    setattr(owner, name, call)
+
+
+def told(real):
+    """A cycle that writes down what it took."""
+    @functools.wraps(real)
+    def run(self):
+        _pieces.clear()
+        begun = time.monotonic()
+        try:
+            return real(self)
+        finally:
+            line = {'pid': os.getpid(), 'cpu': time.process_time(),
+                    'wall': time.monotonic() - begun, 'peak': _peak(), 'pieces': _pieces}
+            with pathlib.Path(os.environ['KRONOS_BENCH_CYCLES']).open('a') as file:
+                file.write(json.dumps(line) + '\n')
+    return run
+
+
+def _peak():
+    """MiB, of this process, since it began or was asked last."""
+    status = pathlib.Path('/proc/self/status').read_text()
+    peak = int(status.partition('VmHWM:')[2].split()[0]) / 1024
+    pathlib.Path('/proc/self/clear_refs').write_text('5')
+    return peak
+
+
+def main():
+    clocked(inventory.InProcessInventory, 'read', 'reading the cloud')
+    clocked(prometheus.PrometheusClient, 'query', 'reading metrics')
+    clocked(planner, 'plan_cycle', 'plan_cycle: all of it')
+    clocked(phases, 'run', 'planners')
+    clocked(cycle.Cycle, '_write_down', 'writing down')
+    clocked(cycle.Cycle, '_memory', 'remembering')
+    # nova-scheduler's work, and there is none here.
+    dry_run.SchedulerDryRun = lambda: lambda move: None
+    cycle.Cycle.run = told(cycle.Cycle.run)
+    return child_process.main()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
