@@ -184,8 +184,11 @@ def _work(args, broker_url, database_url, ready, end):
     from kronos_nova.db import journal as db_journal
     from kronos_nova.db import memory
     from kronos_nova.executor import broker
+    from kronos_nova.executor import permits
     from kronos_nova.executor import service
     from kronos_nova.executor.ports import ExecutorPorts
+    from kronos_nova.objects.automation import AUTO
+    from kronos_nova.objects.automation import Defaults
 
     conf = cfg.CONF
     kronos_conf.register_opts(conf)
@@ -201,7 +204,9 @@ def _work(args, broker_url, database_url, ready, end):
         ports=ExecutorPorts(
             journal=db_journal.Journal(database, f'worker:{os.getpid()}'),
             cooldowns=memory.Cooldowns(database), utcnow=_utcnow,
-            may_start=lambda _aggregate, _now: True, aggregates=(AGGREGATE,)))
+            permits=permits.Permits(database, lambda: Defaults(level=AUTO),
+                                    lambda _aggregate, _now: True),
+            aggregates=(AGGREGATE,)))
     dispatch = service.DispatchService(context)
     execution = service.ExecutionService(context, InstantNova())
     ready.wait(60)

@@ -25,6 +25,7 @@
     ├── ClaimError                  the claims of a compute node
     ├── JournalError                the journal of plans and moves says no
     │   ├── IllegalTransition       a move was asked to skip a state
+    │   ├── MoveHeld                the move may not be started now
     │   ├── MoveLost                another worker owns the move now
     │   ├── MoveNotFound            no such move, or it has ended
     │   ├── PlanNotFound            no such plan, or it is not waiting any more
@@ -154,6 +155,11 @@ class JournalError(KronosException):
 class IllegalTransition(JournalError):
     msg_fmt = 'Move %(move)s may not go from %(old)s to %(new)s.'
     code = 'kronos.illegal_transition'
+
+
+class MoveHeld(JournalError):
+    msg_fmt = '%(reason)s'
+    code = 'kronos.move_held'
 
 
 class MoveLost(JournalError):

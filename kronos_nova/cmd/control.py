@@ -2,11 +2,20 @@
 
 import getpass
 import os
+import socket
 
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.db import migrate
+from kronos_nova.db import names as db_names
+from kronos_nova.db import switches as db_switches
+
+
+def operator():
+    """Who runs the command: the user that became root, where sudo tells."""
+    user = os.environ.get('SUDO_USER') or getpass.getuser()
+    return f'{user}@{socket.gethostname()}'
 
 
 def database(conf):
@@ -22,3 +31,11 @@ def journal(conf):
 
 def cooldowns(conf):
     return memory.Cooldowns(database(conf))
+
+
+def names(conf):
+    return db_names.ServerNames(database(conf))
+
+
+def switches(conf):
+    return db_switches.SwitchBoard(database(conf))

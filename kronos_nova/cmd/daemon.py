@@ -27,8 +27,10 @@ from kronos_nova.db import memory
 from kronos_nova.db import migrate
 from kronos_nova.db import worker
 from kronos_nova.engine import guard
+from kronos_nova.engine import levels
 from kronos_nova.engine import windows
 from kronos_nova.executor import broker
+from kronos_nova.executor import permits
 from kronos_nova.executor import service
 from kronos_nova.executor.ports import ExecutorPorts
 
@@ -78,7 +80,8 @@ def make_context(conf, aggregates):
         conf=conf, host=host, transports=broker.Transports(conf),
         ports=ExecutorPorts(journal=journal.Journal(database, worker.name(host)),
                     cooldowns=memory.Cooldowns(database), utcnow=timeutils.utcnow,
-                    may_start=functools.partial(windows.may_start, conf),
+                    permits=permits.Permits(database, functools.partial(levels.defaults, conf),
+                                            functools.partial(windows.may_start, conf)),
                     aggregates=tuple(aggregates)))
 
 

@@ -8,6 +8,7 @@ from oslo_utils import timeutils
 from kronos_nova import exception
 from kronos_nova.cmd import daemon
 from kronos_nova.db import memory
+from kronos_nova.db import switches
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
 from kronos_nova.executor import service
@@ -28,6 +29,7 @@ class Engine:
             conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path,
                                            journal.worker),
+                switches=switches.SwitchBoard(journal.database),
                 cycles=memory.Cycles(journal.database), journal=journal,
                 utcnow=timeutils.utcnow),
             cycle_scheduler.Command(CHILD, arguments))

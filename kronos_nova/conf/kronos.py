@@ -13,9 +13,16 @@ OPTS = [
         ('approve', 'Plan, and move once somebody ran "kronos-manage plan approve".'),
         ('auto', 'Plan and move.'),
     ], help="""
-How far Kronos may go without being asked. Start with ``observe`` and read some days of reports
-("kronos-manage plan list"); go on to ``approve`` or ``auto`` when they are what you would have done
-yourself.
+How far Kronos may go without being asked, as long as nobody said otherwise by "kronos-manage
+automation set". Start with ``observe`` and read some days of reports ("kronos-manage plan list");
+go on to ``approve`` or ``auto`` when they are what you would have done yourself. The command needs
+no restart and is heeded by every worker within seconds.
+"""),
+    cfg.StrOpt('max_automation', mutable=True, default='auto',
+               choices=['off', 'observe', 'approve', 'auto'], help="""
+The highest level that "kronos-manage automation set" may give, and that any aggregate has. Set it
+to ``approve`` where nothing may ever be moved that nobody has looked at. What an operator orders by
+"kronos-manage host drain" is done at every level. It has to be the same on every controller.
 """),
     cfg.StrOpt('run_in', default='conductor', choices=[
         ('conductor', 'nova-conductor plans and carries out, in its own process.'),
@@ -27,7 +34,9 @@ needs the credentials of ``[kronos_nova]``; it must be set alike for conductors 
 """),
     cfg.DictOpt('aggregate_automation', default={}, help="""
 Levels of ``automation`` for single aggregates, as ``name:level`` separated by commas, such as
-``test:auto,database:approve``; the others have the level above. ``off`` leaves an aggregate alone
+``test:auto,database:approve``; the others have the level above. "kronos-manage automation set LEVEL
+--aggregate NAME" goes before it; without ``--aggregate`` that command lowers these levels but never
+raises them. ``off`` leaves an aggregate alone
 without taking it out of ``aggregates``. The pool of hosts in no aggregate is ``_unassigned_``.
 """),
     cfg.ListOpt('aggregates', default=[], help="""

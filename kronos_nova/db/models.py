@@ -16,7 +16,8 @@ class Base(orm.DeclarativeBase):
 
 
 class Plan(Base):
-    """A plan for one aggregate. ``report`` is its AggregateReport as JSON."""
+    """A plan for one aggregate. ``report`` is its AggregateReport as JSON, ``purpose`` what it is
+    for: ``balance`` or ``drain``."""
 
     __tablename__ = 'plans'
 
@@ -33,6 +34,7 @@ class Plan(Base):
     combined_before = sa.Column(sa.Double)
     combined_after = sa.Column(sa.Double)
     report = sa.Column(Text, nullable=False)
+    purpose = sa.Column(sa.String(16), nullable=False, default='balance', server_default='balance')
 
     __table_args__ = (sa.Index('plans_aggregate_state_idx', 'aggregate', 'state'),
                       sa.Index('plans_created_at_idx', 'created_at'))
@@ -211,3 +213,43 @@ class Task(Base):
     beat_at = sa.Column(Timestamp, nullable=False)
 
     __table_args__ = (sa.Index('tasks_worker_idx', 'worker'),)
+
+
+class _Switched:
+    """What a command set: a level or a pause, of an aggregate or of every one (``*``)."""
+
+    value = sa.Column(sa.String(16), nullable=False)
+    set_at = sa.Column(Timestamp, nullable=False)
+    set_by = sa.Column(sa.String(255), nullable=False)
+    reason = sa.Column(Text, nullable=False)
+
+
+class Switch(_Switched, Base):
+    """A level or a pause as it is now."""
+
+    __tablename__ = 'switches'
+
+    kind = sa.Column(sa.String(16), primary_key=True)
+    aggregate = sa.Column(sa.String(255), primary_key=True)
+
+
+class SwitchEvent(_Switched, Base):
+    """What was set, or with an empty ``value`` taken away. Only ever added to."""
+
+    __tablename__ = 'switch_events'
+
+    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
+    kind = sa.Column(sa.String(16), nullable=False)
+    aggregate = sa.Column(sa.String(255), nullable=False)
+
+
+class ServerName(Base):
+    """How a server that a plan speaks of was called when that was last read."""
+
+    __tablename__ = 'server_names'
+
+    uuid = sa.Column(sa.String(36), primary_key=True)
+    name = sa.Column(sa.String(255), nullable=False)
+    seen_at = sa.Column(Timestamp, nullable=False)
+
+    __table_args__ = (sa.Index('server_names_seen_at_idx', 'seen_at'),)

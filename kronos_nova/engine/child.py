@@ -25,6 +25,7 @@ from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import memory
+from kronos_nova.db import switches
 from kronos_nova.db import worker
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
@@ -102,7 +103,7 @@ def make_cycle(conf, database, sources, scopes, may_write):
     """
     ports = cycle.CyclePorts(
         inventory=sources.inventory, history=sources.history, refuses=sources.refuses,
-        metrics=prometheus.for_cycle(conf),
+        metrics=prometheus.for_cycle(conf), switches=switches.SwitchBoard(database),
         journal=journal.Journal(database, worker.name(socket.gethostname())),
         cooldowns=memory.Cooldowns(database), cycles=memory.Cycles(database),
         scores=memory.Scores(database))

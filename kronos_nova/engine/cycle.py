@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Mapping
 
 import numpy as np
 from oslo_log import log as logging
@@ -18,15 +17,20 @@ from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.cooldown.repetition import growing
 from kronos_nova.db import memory as db_memory
 from kronos_nova.db.journal import Journal
+from kronos_nova.db.switches import SwitchBoard
+from kronos_nova.engine import levels
 from kronos_nova.engine import planner
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.objects import automation
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects.automation import Defaults
 from kronos_nova.scoring import normalised
 
 LOG = logging.getLogger(__name__)
 
-STATE_OF = {'observe': plans.OBSERVED, 'approve': plans.PROPOSED, 'auto': plans.EXECUTING}
+STATE_OF = {automation.OFF: plans.OBSERVED, automation.OBSERVE: plans.OBSERVED,
+            automation.APPROVE: plans.PROPOSED, automation.AUTO: plans.EXECUTING}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,7 @@ class CyclePorts:
 
     inventory: InventorySource
     metrics: MetricsSource
+    switches: SwitchBoard
     journal: Journal
     cooldowns: db_memory.Cooldowns
     cycles: db_memory.Cycles
@@ -51,10 +56,10 @@ class CyclePorts:
 class CycleRules:
     """What becomes of a plan; durations in seconds.
 
-    automation : level by aggregate, '*' for those that are not named
+    automation : what nova.conf says of levels
     """
 
-    automation: Mapping[str, str]
+    automation: Defaults
     cooldown: float
     instance_cooldown: float
     instance_cooldown_factor: float
@@ -67,7 +72,7 @@ class CycleRules:
     @classmethod
     def from_conf(cls, conf):
         group = conf.kronos
-        return cls(automation=automation(conf), cooldown=group.cooldown,
+        return cls(automation=levels.defaults(conf), cooldown=group.cooldown,
                    instance_cooldown=group.instance_cooldown,
                    instance_cooldown_factor=group.instance_cooldown_factor,
                    instance_cooldown_max=group.instance_cooldown_max,
@@ -75,21 +80,6 @@ class CycleRules:
                    experience_window=group.experience_window,
                    stale_plan_age=conf.kronos_executor.stale_plan_age,
                    stagger=conf.kronos_executor.stagger)
-
-
-def automation(conf):
-    """{aggregate: level}, the level of those that are not named under '*'.
-
-    :raises ConfigurationError: a level that there is not
-    """
-    named = conf.kronos.aggregate_automation
-    for name, level in sorted(named.items()):
-        if level not in STATE_OF and level != 'off':
-            raise exception.ConfigurationError(
-                what=f'[kronos] aggregate_automation, {name}',
-                problem=f'there is no level "{level}"',
-                remedy='Write off, observe, approve or auto.')
-    return {**named, '*': conf.kronos.automation}
 
 
 class Cycle:
@@ -151,7 +141,7 @@ class Cycle:
         """Start what was approved, without what does not hold any more."""
         scopes = options.scopes(tuple(aggregate.name for aggregate in snapshot.aggregates))
         for record in self.ports.journal.approved_plans():
-            if record.aggregate not in scopes:
+            if record.aggregate not in scopes or not self._may_run(record):
                 continue
             moves = plans.moves_from_json(json.loads(record.report))
             wrong = planner.still_valid(snapshot, self.policies, options, surroundings,
@@ -162,6 +152,11 @@ class Cycle:
             self._make_sure_of_our_turn()
             self.ports.journal.start_plan(record.uuid, chosen, self.utcnow(), self.rules.stagger)
             self._cool(record.aggregate, chosen, self.utcnow())
+
+    def _may_run(self, record):
+        switches = self.ports.switches.read()
+        return not (switches.hold(record.aggregate) or switches.refusal(
+            record.aggregate, self.rules.automation, record.purpose, is_approved=True))
 
     def _memory(self, now):
         cooldowns, ports = self.ports.cooldowns, self.ports
@@ -197,8 +192,9 @@ class Cycle:
             report.mode, {policy.name: policy.weight for policy in report.policies}, scores, now)
 
     def _record_plan(self, report, now):
-        levels = self.rules.automation
-        state = STATE_OF[levels.get(report.name, levels['*'])]
+        # Read now, not when the cycle began: planning may have taken long.
+        state = STATE_OF[self.ports.switches.read().planning_level(
+            report.name, self.rules.automation)]
         try:
             self.ports.journal.record_plan(report, state, now,
                                            now + _seconds(self.rules.stale_plan_age),

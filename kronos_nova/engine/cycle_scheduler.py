@@ -19,9 +19,11 @@ from oslo_log import log as logging
 from kronos_nova import exception
 from kronos_nova.db.journal import Journal
 from kronos_nova.db.memory import Cycles
+from kronos_nova.db.switches import SwitchBoard
 from kronos_nova.engine import child
-from kronos_nova.engine import cycle
+from kronos_nova.engine import levels
 from kronos_nova.engine.locks import AggregateLocks
+from kronos_nova.objects import automation
 from kronos_nova.objects import snapshot
 
 LOG = logging.getLogger(__name__)
@@ -67,6 +69,7 @@ class SchedulerPorts:
     seconds that no clock's correction changes."""
 
     locks: AggregateLocks
+    switches: SwitchBoard
     cycles: Cycles
     journal: Journal
     utcnow: Callable[[], datetime.datetime]
@@ -115,10 +118,11 @@ class CycleScheduler:
         taken alone, so that it fails alone.
         """
         group, now = self.conf.kronos, self.ports.utcnow()
-        approved = {plan.aggregate for plan in self.ports.journal.approved_plans()}
-        levels = cycle.automation(self.conf)
+        switches, defaults = self.ports.switches.read(), levels.defaults(self.conf)
+        approved = {plan.aggregate for plan in self.ports.journal.approved_plans()
+                    if not switches.hold(plan.aggregate)}
         wanted = [scope for scope in scopes(self.conf)
-                  if levels.get(scope, levels['*']) != 'off']
+                  if switches.planning_level(scope, defaults) != automation.OFF]
         due = self.ports.cycles.due(wanted, now, group.evaluation_interval)
         failed = self.ports.cycles.failed()
         healthy_first = sorted((scope for scope in wanted if scope in approved or scope in due),

@@ -25,14 +25,25 @@ class Dispatcher:
         """Give up what is too old, send out what is due, close what has ended.
 
         :raises DBError: the journal cannot be reached
+        :raises ConfigurationError: nova.conf does not tell what may be sent out; the rest was done
         """
-        journal = self.ports.journal
-        at_work = journal.aggregates_with_open_plans()
-        if not at_work:
+        if not self.ports.journal.aggregates_with_open_plans():
             return
-        journal.abandon(self.ports.utcnow(), self._before(self.options.stale_plan_age))
         self._take_back()
-        self._send_out(at_work)
+        try:
+            self._start_what_may()
+        finally:
+            self._close()
+
+    def _start_what_may(self):
+        going, forbidden = self.ports.permits.sort(self._ours(), self.ports.utcnow())
+        for move in self.ports.journal.abandon(
+                self.ports.utcnow(), self._before(self.options.stale_plan_age), forbidden):
+            LOG.info('Move %s of plan %s is given up before it began', move.uuid, move.plan_uuid)
+        self._send_out(going)
+
+    def _close(self):
+        journal = self.ports.journal
         for move in journal.unsettled(self._before(self.options.message_grace)):
             self.outcomes.settle_move(move)
         now = self.ports.utcnow()
@@ -46,12 +57,13 @@ class Dispatcher:
             LOG.warning('Nobody took on move %s of aggregate %s in %.0f s; is there an executor '
                         'for it?', move.uuid, move.aggregate, self.options.message_grace)
 
-    def _send_out(self, at_work):
-        now = self.ports.utcnow()
-        ours = [name for name in at_work
-                if name in self.ports.aggregates and self.ports.may_start(name, now)]
-        if ours:
-            for move in self.ports.journal.dispatch(self.options.caps, self.ports.utcnow, ours):
+    def _ours(self):
+        return [plan for plan in self.ports.journal.running_plans()
+                if plan.aggregate in self.ports.aggregates]
+
+    def _send_out(self, going):
+        if going:
+            for move in self.ports.journal.dispatch(self.options.caps, self.ports.utcnow, going):
                 self.courier.cast(move)
 
     def _before(self, seconds):

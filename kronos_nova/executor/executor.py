@@ -28,6 +28,7 @@ class Executor:
         self.pool = pool
         self.options = options
         self._busy = set()
+        self._said_at = None
         self._lock = threading.Lock()
 
     def accept(self, move_uuid):
@@ -53,7 +54,7 @@ class Executor:
         :returns: how many moves it has under way
         :raises DBError: the journal cannot be reached; nothing was begun
         """
-        now = self.ports.utcnow()
+        now = self._said_at = self.ports.utcnow()
         self.journal.heartbeat(now)
         if adopts:
             dead = now - datetime.timedelta(seconds=self.options.worker_timeout)
@@ -63,6 +64,17 @@ class Executor:
             if self._reserve(move.uuid):
                 self.pool.submit(self._step, move.uuid, self.journal.move)
         return len(mine)
+
+    def idle(self):
+        """Say that this worker lives, now and then: nobody waits for it, but commands show it.
+
+        :raises DBError: the journal cannot be reached
+        """
+        now = self.ports.utcnow()
+        if self._said_at is None or now - self._said_at >= datetime.timedelta(
+                seconds=self.options.worker_timeout / 3):
+            self.journal.heartbeat(now)
+            self._said_at = now
 
     def retire(self):
         """End: let others have what this worker has under way."""

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from kronos_nova.db.journal import Journal
 from kronos_nova.db.memory import Cooldowns
+from kronos_nova.executor.permits import Permits
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,12 +15,12 @@ class ExecutorPorts:
     """
     journal : of this worker
     utcnow : gives the time, UTC without a zone
-    may_start : tells of an aggregate whether its moves may be started at a time
+    permits : tells which moves may be started
     aggregates : whose moves this process is for, the pool of unassigned hosts among them
     """
 
     journal: Journal
     cooldowns: Cooldowns
     utcnow: Callable[[], datetime.datetime]
-    may_start: Callable[[str, datetime.datetime], bool]
+    permits: Permits
     aggregates: Collection[str]

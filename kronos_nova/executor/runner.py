@@ -31,6 +31,7 @@ class Runner:
     def __init__(self, ports, compute, announce, options):
         self.journal = ports.journal
         self.utcnow = ports.utcnow
+        self.permits = ports.permits
         self.compute = compute
         self.announce = announce
         self.options = options
@@ -76,15 +77,30 @@ class Runner:
         if move.state == moves.CHECKING:
             move = self.journal.advance(move, moves.CLAIMING, self.utcnow())
         self.compute.hold_room(move)
-        now = self.utcnow()
-        move = self.journal.advance(move, moves.MIGRATING, now, requested_at=now,
-                                    migration_uuid=None, forced_at=None, memory_total=None,
-                                    memory_remaining=None, outage=False)
+        try:
+            move = self._begin(move)
+        except exception.MoveHeld as e:
+            self._give_back(move, str(e))
+            return
         try:
             self.compute.live_migrate(move)
         except exception.NovaClientError as e:
             # Nova may have taken the request before the answer was lost: only watching can tell.
             LOG.warning('No answer to the request to move instance %s: %s', move.instance_uuid, e)
+
+    def _begin(self, move):
+        """:raises MoveHeld: it may not be started now"""
+        now = self.utcnow()
+        return self.journal.begin(
+            move, now, lambda session, plan: self.permits.why_not(session, plan, now),
+            requested_at=now, migration_uuid=None, forced_at=None, memory_total=None,
+            memory_remaining=None, outage=False)
+
+    def _give_back(self, move, why):
+        """Let a move wait that was taken on when it still might be started."""
+        LOG.info('Move %s of instance %s waits: %s', move.uuid, move.instance_uuid, why)
+        self.compute.release_room(move, has_moved=False)
+        self.journal.advance(move, moves.PLANNED, self.utcnow(), detail=why, owner=None)
 
     def _check_instance(self, move, instance):
         if instance is None:

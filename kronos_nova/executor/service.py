@@ -79,6 +79,7 @@ class ExecutionService:
         """
         self._executor.options = self._runner.options = Options.from_conf(self._context.conf)
         if not self._context.ports.journal.aggregates_with_open_plans():
+            self._executor.idle()
             return 0
         return self._executor.tick(adopts)
 

@@ -20,7 +20,8 @@ IN_FLIGHT = (DISPATCHED, CHECKING, CLAIMING, MIGRATING, VERIFYING)
 TRANSITIONS = {
     PLANNED: frozenset((DISPATCHED, ABANDONED)),
     # Back to planned: nobody took it on.
-    DISPATCHED: frozenset((CHECKING, PLANNED)),
+    # Abandoned: an operator stopped Kronos.
+    DISPATCHED: frozenset((CHECKING, PLANNED, ABANDONED)),
     # Back to planned: its worker ended or asked for a retry.
     # To verifying: an earlier try, taken for lost, has brought it to the destination.
     CHECKING: frozenset((CLAIMING, MIGRATING, VERIFYING, PLANNED, FAILED, ABANDONED)),

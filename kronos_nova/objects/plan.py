@@ -146,5 +146,17 @@ class PlanRecord:
     finished_at: datetime.datetime | None = None
     approved_at: datetime.datetime | None = None
     approved_by: str | None = None
+    purpose: str = 'balance'
     combined_before: float | None = None
     combined_after: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RunningPlan:
+    """What bears on whether the moves of a plan may be started. ``purpose`` is ``balance`` or
+    ``drain``."""
+
+    uuid: str
+    aggregate: str
+    purpose: str
+    is_approved: bool

@@ -22,13 +22,16 @@ from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.db import migrate
 from kronos_nova.db import repairs
+from kronos_nova.db import switches
 from kronos_nova.db import tasks
 from kronos_nova.db import worker
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import guard
+from kronos_nova.engine import levels
 from kronos_nova.engine import locks
 from kronos_nova.engine import windows
 from kronos_nova.executor import broker
+from kronos_nova.executor import permits
 from kronos_nova.executor import service
 from kronos_nova.executor.ports import ExecutorPorts
 from kronos_nova.plugin import claim_rpc
@@ -216,11 +219,15 @@ class Kronos:
             self._guard.run('reconciler', self._reconcile)
 
     def _is_wanted(self):
-        """A conductor of a cell cannot see the whole cloud: it leaves all this to the others."""
+        """A conductor of a cell cannot see the whole cloud: it leaves all this to the others.
+
+        At the level ``off`` too moves under way are looked after, and a command may set another.
+        Only where nova.conf leaves Kronos off and names no aggregate there is nothing to do.
+        """
         group = self.conf.kronos
-        return bool((group.automation != 'off' or group.aggregate_automation)
-                    and self.conf.api_database.connection and group.run_in == 'conductor'
-                    and not self._is_stopping)
+        has_work = group.automation != 'off' or cycle_scheduler.scopes(self.conf)
+        return bool(has_work and self.conf.api_database.connection
+                    and group.run_in == 'conductor' and not self._is_stopping)
 
     def _execute(self):
         if self._execution is None:
@@ -235,7 +242,9 @@ class Kronos:
             conf=self.conf, host=self.conf.host, transports=broker.Transports(self.conf),
             ports=ExecutorPorts(journal=_journal(), cooldowns=memory.Cooldowns(database),
                         utcnow=timeutils.utcnow,
-                        may_start=functools.partial(windows.may_start, self.conf),
+                        permits=permits.Permits(
+                            database, functools.partial(levels.defaults, self.conf),
+                            functools.partial(windows.may_start, self.conf)),
                         aggregates=tuple(cycle_scheduler.scopes(self.conf))))
         self._dispatch = service.DispatchService(context)
         self._execution = service.ExecutionService(context, compute_api.InProcessComputeApi())
@@ -276,5 +285,6 @@ class Kronos:
             conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path,
                                            worker.name(conf.host)),
-                cycles=memory.Cycles(_database()), journal=_journal(), utcnow=timeutils.utcnow),
+                switches=switches.SwitchBoard(_database()), cycles=memory.Cycles(_database()),
+                journal=_journal(), utcnow=timeutils.utcnow),
             cycle_scheduler.Command(CHILD, sys.argv[1:]))

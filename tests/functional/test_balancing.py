@@ -18,6 +18,7 @@ from oslo_utils import timeutils
 from kronos_nova import conf as kronos_conf
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
+from kronos_nova.db import switches
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
 from kronos_nova.executor.options import Options
@@ -99,7 +100,8 @@ class BalancingTest(base.NovaTestCase):
         path.write_text(POLICIES)
         ports = cycle.CyclePorts(
             inventory=self.inventory, metrics=CountingMetrics(self.inventory.read),
-            journal=self.journal, cooldowns=memory.Cooldowns(self.database),
+            switches=switches.SwitchBoard(self.database), journal=self.journal,
+            cooldowns=memory.Cooldowns(self.database),
             cycles=memory.Cycles(self.database), scores=memory.Scores(self.database), **ports)
         memory.Cycles(self.database).begin(snapshot.UNASSIGNED, 'tester', timeutils.utcnow(), 1)
         [report] = cycle.Cycle(

@@ -50,18 +50,39 @@ class Moves:
         :raises IllegalTransition: the move cannot go there from where it is
         :raises MoveLost: another worker owns it now, or it is in another state already
         """
+        with self.database.writer() as session:
+            return self._advance(session, move, new, now, detail, values)
+
+    def _advance(self, session, move, new, now, detail, values):
         if new != move.state and not moves.is_legal(move.state, new):
             raise exception.IllegalTransition(move=move.uuid, old=move.state, new=new)
-        with self.database.writer() as session:
-            kept = session.execute(sa.update(models.Move).where(
-                models.Move.uuid == move.uuid, models.Move.owner == self.worker,
-                models.Move.state == move.state).values(state=new, **values))
-            if not kept.rowcount:
-                row = session.get(models.Move, move.uuid)
-                raise exception.MoveLost(move=move.uuid, owner=row.owner, state=row.state)
-            if new != move.state:
-                rows.note(session, [move.uuid], (move.state, new), now, self.worker, detail)
+        kept = session.execute(sa.update(models.Move).where(
+            models.Move.uuid == move.uuid, models.Move.owner == self.worker,
+            models.Move.state == move.state).values(state=new, **values))
+        if not kept.rowcount:
+            row = session.get(models.Move, move.uuid)
+            raise exception.MoveLost(move=move.uuid, owner=row.owner, state=row.state)
+        if new != move.state:
+            rows.note(session, [move.uuid], (move.state, new), now, self.worker, detail)
         return dataclasses.replace(move, state=new, **values)
+
+    @retried
+    def begin(self, move, now, refusal, **values):
+        """Bring a move of this worker to MIGRATING, unless it may not be started now.
+
+        Whoever changes what is permitted goes through the same gate: when that has returned, no
+        move is started by what was permitted before.
+
+        :param refusal: called with the session and the move's RunningPlan; why not, or None
+        :returns: the MoveRecord as it is now
+        :raises MoveHeld: it may not be started now; nothing was written
+        :raises MoveLost: another worker owns it now, or it is in another state already
+        """
+        with rows.serialized(self.database, rows.DISPATCH) as session:
+            why = refusal(session, rows.running_plan(session.get(models.Plan, move.plan_uuid)))
+            if why:
+                raise exception.MoveHeld(move=move.uuid, reason=why)
+            return self._advance(session, move, moves.MIGRATING, now, '', values)
 
     @retried
     def note_outage(self, uuid):

@@ -11,6 +11,7 @@ from kronos_nova import exception
 from kronos_nova.db import models
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
+from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 
@@ -21,11 +22,13 @@ class Plans:
     """The journal of plans."""
 
     @retried
-    def record_plan(self, report, state, now, expires_at, stagger=0.0):
+    def record_plan(self, report, state, now, expires_at, stagger=0.0,
+                    purpose=automation.BALANCE):
         """Write a plan; with ``state`` EXECUTING its moves too, ready to be dispatched.
 
         :param report: AggregateReport
         :param stagger: seconds by which each move is due after the one before it
+        :param purpose: BALANCE or DRAIN
         :returns: the plan's uuid
         :raises PlanPending: the aggregate has an open plan already, whoever made it
         """
@@ -36,7 +39,7 @@ class Plans:
                 uuid=uuidutils.generate_uuid(), aggregate=report.name, mode=report.mode,
                 planner=report.planner, state=state, created_at=now, expires_at=expires_at,
                 combined_before=report.combined_before, combined_after=report.combined_after,
-                report=report.to_json())
+                report=report.to_json(), purpose=purpose)
             session.add(plan)
             session.flush()
             if state == plans.EXECUTING:
@@ -118,6 +121,14 @@ class Plans:
         with self.database.reader() as session:
             return session.scalars(sa.select(models.Plan.aggregate).where(
                 models.Plan.state.in_(plans.OPEN))).all()
+
+    @retried
+    def running_plans(self):
+        """RunningPlans: those whose moves are being carried out."""
+        with self.database.reader() as session:
+            return [rows.running_plan(row) for row in session.execute(sa.select(
+                models.Plan.uuid, models.Plan.aggregate, models.Plan.purpose,
+                models.Plan.approved_at).where(models.Plan.state == plans.EXECUTING))]
 
     @retried
     def plans(self, aggregate=None, limit=50):

@@ -12,7 +12,6 @@ from kronos_nova.db.retry import retried
 from kronos_nova.db.retry import retried_as_update
 from kronos_nova.objects import move as moves
 
-DISPATCH = 'dispatch'
 SCAN_LIMIT = 1000
 NOTHING = json.dumps([])
 
@@ -21,7 +20,7 @@ class Queue:
     """The journal of moves that are to be done, and of the workers that do them."""
 
     @retried
-    def dispatch(self, caps, utcnow, aggregates=None):
+    def dispatch(self, caps, utcnow, plan_uuids=None):
         """Let planned moves go whose time has come, as many as the caps leave room for.
 
         Two dispatchers never let the same move go, nor do they together pass a cap: both go through
@@ -29,15 +28,15 @@ class Queue:
 
         :param utcnow: asked for the time when it is known what is under way: by an earlier one a
             move would seem to have gone before another made room for it
-        :param aggregates: only moves of these, or of any when None
+        :param plan_uuids: only moves of these plans, or of any when None
         :returns: MoveRecords, now DISPATCHED and nobody's
         """
-        with rows.serialized(self.database, DISPATCH) as session:
+        with rows.serialized(self.database, rows.DISPATCH) as session:
             slots = ConcurrencySlots(caps, session.execute(_columns_of(moves.IN_FLIGHT)))
             if slots.is_full:
                 return []
             now, going = utcnow(), []
-            for waiting in session.execute(_ready(now, aggregates)).all():
+            for waiting in session.execute(_ready(now, plan_uuids)).all():
                 if slots.is_full:
                     break
                 if not _waits_for_another(session, waiting) and slots.enter(waiting):
@@ -75,27 +74,31 @@ class Queue:
 
         :returns: MoveRecords, now PLANNED
         """
-        with rows.serialized(self.database, DISPATCH) as session:
+        with rows.serialized(self.database, rows.DISPATCH) as session:
             lost = session.scalars(rows.moves_in((moves.DISPATCHED,)).where(
                 models.Move.dispatched_at < dispatched_before)).all()
             return [rows.move_record(row) for row in lost if rows.transit(
                 session, row, moves.PLANNED, now, self.worker, 'nobody took it on')]
 
     @retried
-    def abandon(self, now, stale_before):
+    def abandon(self, now, stale_before, forbidden=None):
         """Give up planned moves that may not start any more.
 
-        Those are: planned before ``stale_before``, asked to abort, or depending on a move that did
-        not succeed.
+        Those are: planned before ``stale_before``, asked to abort, depending on a move that did not
+        succeed, or of a plan that may not go on.
 
+        :param forbidden: {uuid of a plan: why it may not go on}
         :returns: MoveRecords, now ABANDONED
         """
-        with rows.serialized(self.database, DISPATCH) as session:
+        forbidden = forbidden or {}
+        with rows.serialized(self.database, rows.DISPATCH) as session:
             given_up = []
             for row in session.scalars(rows.moves_in((moves.PLANNED,)).where(sa.or_(
                     models.Move.abort_requested, models.Move.created_at < stale_before,
+                    models.Move.plan_uuid.in_(forbidden),
                     models.Move.depends_on != NOTHING))).all():
-                why = _why_not_any_more(session, row, stale_before)
+                why = (forbidden.get(row.plan_uuid) or
+                       _why_not_any_more(session, row, stale_before))
                 if why and rows.transit(session, row, moves.ABANDONED, now, self.worker, why,
                                         finished_at=now, settled_at=now):
                     given_up.append(row)
@@ -141,7 +144,7 @@ class Queue:
         :param aggregates: only moves of these, or of any when None
         :returns: the MoveRecords, now owned by this worker, in the states they were left in
         """
-        with rows.serialized(self.database, DISPATCH) as session:
+        with rows.serialized(self.database, rows.DISPATCH) as session:
             alive = sa.select(models.Worker.name).where(models.Worker.heartbeat_at >= dead_before)
             query = rows.moves_in(moves.IN_FLIGHT).where(
                 models.Move.owner.not_in(alive), models.Move.owner != self.worker)
@@ -156,7 +159,7 @@ class Queue:
     def retire(self, now):
         """Leave: what this worker had not begun goes back, what it has under way is up for
         adoption at once."""
-        with rows.serialized(self.database, DISPATCH) as session:
+        with rows.serialized(self.database, rows.DISPATCH) as session:
             for row in session.scalars(rows.moves_in((moves.CHECKING,)).where(
                     models.Move.owner == self.worker)).all():
                 rows.transit(session, row, moves.PLANNED, now, self.worker, 'its worker ends',
@@ -171,10 +174,12 @@ def _columns_of(states):
         models.Move.destination, models.Move.depends_on).where(models.Move.state.in_(states))
 
 
-def _ready(now, aggregates):
+def _ready(now, plan_uuids):
     query = _columns_of((moves.PLANNED,)).where(models.Move.not_before <= now).order_by(
         models.Move.not_before, models.Move.ordinal)
-    return rows.of_aggregates(query, aggregates).limit(SCAN_LIMIT)
+    if plan_uuids is not None:
+        query = query.where(models.Move.plan_uuid.in_(plan_uuids))
+    return query.limit(SCAN_LIMIT)
 
 
 def _before(session, row):

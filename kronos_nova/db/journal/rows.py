@@ -9,6 +9,10 @@ import sqlalchemy as sa
 from kronos_nova import exception
 from kronos_nova.db import models
 from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+
+DISPATCH = 'dispatch'
+"""The gate of everything that decides which moves are under way."""
 
 
 @contextlib.contextmanager
@@ -72,3 +76,9 @@ def record(cls, row, **changed):
 
 def move_record(row):
     return record(moves.MoveRecord, row, depends_on=tuple(json.loads(row.depends_on)))
+
+
+def running_plan(row):
+    """:param row: a plan's uuid, aggregate, purpose and approved_at"""
+    return plans.RunningPlan(uuid=row.uuid, aggregate=row.aggregate, purpose=row.purpose,
+                             is_approved=row.approved_at is not None)

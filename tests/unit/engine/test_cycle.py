@@ -10,6 +10,7 @@ from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
+from kronos_nova.db import switches
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
 from kronos_nova.engine.worth import Price
@@ -17,6 +18,7 @@ from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
+from kronos_nova.objects.automation import Defaults
 from kronos_nova.policies import loader
 from tests.unit.db import fixtures
 
@@ -27,8 +29,8 @@ policies:
    vm_profile_label_type: uuid}
 """
 RULES = cycle.CycleRules(
-    automation={'*': 'auto'}, cooldown=60, instance_cooldown=100, instance_cooldown_factor=2,
-    instance_cooldown_max=1000, return_window=0, experience_window=600,
+    automation=Defaults(level='auto'), cooldown=60, instance_cooldown=100,
+    instance_cooldown_factor=2, instance_cooldown_max=1000, return_window=0, experience_window=600,
     stale_plan_age=600, stagger=0)
 OPTIONS = options.EngineOptions(
     aggregates=('gpu',), include_unassigned_hosts=False, spread_planner='greedy')
@@ -79,14 +81,15 @@ class CycleTest(testtools.TestCase):
 
     def run_cycle(self, rules=RULES, engine_options=OPTIONS, may_write=True, history=()):
         ports = cycle.CyclePorts(
-            inventory=self.cloud, metrics=self.cloud, journal=self.journal,
+            inventory=self.cloud, metrics=self.cloud,
+            switches=switches.SwitchBoard(self.database), journal=self.journal,
             cooldowns=self.cooldowns, cycles=self.cycles, scores=memory.Scores(self.database),
             history=lambda since: history)
         return cycle.Cycle(ports, loader.parse(POLICIES), engine_options, rules, self.clock,
                            lambda: may_write).run()
 
     def level(self, **levels):
-        return dataclasses.replace(RULES, automation={'*': 'observe', **levels})
+        return dataclasses.replace(RULES, automation=Defaults(level='observe', levels=levels))
 
     def states(self):
         return [plan.state for plan in self.journal.plans()]

@@ -12,6 +12,7 @@ from kronos_nova import conf as kronos_conf
 from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.db import models
+from kronos_nova.db import switches
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
 from kronos_nova.objects import plan as plans
@@ -41,6 +42,7 @@ class PlanningTest(testtools.TestCase):
         made = cycle_scheduler.CycleScheduler(
             self.conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(None, self.state_path, name), cycles=self.cycles,
+                switches=switches.SwitchBoard(self.database),
                 journal=journal.Journal(self.database, name), utcnow=self.clock),
             cycle_scheduler.Command('tests.unit.engine.sleeper', []))
         self.addCleanup(made.stop)

@@ -5,8 +5,10 @@ from concurrent import futures
 from kronos_nova.executor import dispatcher
 from kronos_nova.executor import executor
 from kronos_nova.executor import outcome
+from kronos_nova.executor import permits
 from kronos_nova.executor import ports
 from kronos_nova.executor import runner
+from kronos_nova.objects import automation
 from kronos_nova.objects import snapshot
 
 
@@ -28,15 +30,23 @@ class Worker:
         self.journal = journal
         self.is_heard = is_heard
         self.announced = []
-        self.may_start = True
+        self.is_open = True
+        self.complaint = None
+        self.automation = automation.Defaults(level=automation.AUTO)
         wired = ports.ExecutorPorts(
             journal=journal, cooldowns=cooldowns, utcnow=utcnow,
             aggregates=('gpu', snapshot.UNASSIGNED),
-            may_start=lambda _aggregate, _now: self.may_start)
+            permits=permits.Permits(journal.database, self._defaults,
+                                    lambda _aggregate, _now: self.is_open))
         self.outcomes = outcome.OutcomeHandler(wired, options)
         self.runner = runner.Runner(wired, compute, self._announce, options)
         self.executor = executor.Executor(wired, self.runner, InlinePool(), options)
         self.dispatcher = dispatcher.Dispatcher(wired, self, self.outcomes, options)
+
+    def _defaults(self):
+        if self.complaint:
+            raise self.complaint
+        return self.automation
 
     def cast(self, move):
         if self.is_heard:

@@ -8,8 +8,11 @@ import testtools
 from kronos_nova import exception
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
+from kronos_nova.db import stopping
+from kronos_nova.db import switches
 from kronos_nova.executor import compute
 from kronos_nova.executor import options
+from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
@@ -36,6 +39,7 @@ class RecordedNova:
         self.requests, self.aborts, self.forced = [], [], []
         self.silent = self.is_full = False
         self.sets_free = True
+        self.on_hold_room = lambda: None
         self.held, self.released = set(), []
 
     def instance(self, uuid):
@@ -47,6 +51,7 @@ class RecordedNova:
     def hold_room(self, move):
         if self.is_full:
             raise exception.PreFlightError(instance=move.instance_uuid, reason='no NUMA cell fits')
+        self.on_hold_room()
         self.held.add(move.uuid)
 
     def release_room(self, move, has_moved):
@@ -104,8 +109,8 @@ class ExecutorTest(testtools.TestCase):
         return parts.Worker(journal, self.nova, self.cooldowns,
                             dataclasses.replace(OPTIONS, **changed), self.clock)
 
-    def plan(self, phase=plans.SPREAD):
-        report = fixtures.report([('vm1', 'a', 'b')])
+    def plan(self, *planned):
+        report = fixtures.report(planned or [('vm1', 'a', 'b')])
         self.journal.record_plan(report, plans.EXECUTING, self.clock(),
                                  self.clock() + datetime.timedelta(hours=1))
 
@@ -396,15 +401,15 @@ class ExecutorTest(testtools.TestCase):
 
     def test_a_move_that_waits_does_not_start_outside_a_window(self):
         self.plan()
-        self.worker.may_start = False
+        self.worker.is_open = False
         self.assertEqual(moves.PLANNED, self.tick(OPTIONS.stale_plan_age - 10))
-        self.worker.may_start = True
+        self.worker.is_open = True
         self.assertEqual(moves.MIGRATING, self.tick())
 
     def test_nor_does_a_retry_and_what_waits_too_long_is_given_up(self):
         self.plan()
         self.tick()
-        self.worker.may_start = False
+        self.worker.is_open = False
         self.nova.says('error')
         self.assertEqual(moves.PLANNED, self.tick())
         self.assertEqual(moves.PLANNED, self.tick(OPTIONS.stale_plan_age - 10))
@@ -414,10 +419,75 @@ class ExecutorTest(testtools.TestCase):
     def test_what_is_under_way_is_carried_on_when_the_window_closes(self):
         self.plan()
         self.tick()
-        self.worker.may_start = False
+        self.worker.is_open = False
         self.nova.says('completed')
         self.nova.puts('b')
         self.assertEqual(moves.COMPLETED, self.tick())
+
+    def switch(self, kind, value):
+        switches.SwitchBoard(self.journal.database).set(automation.Switch(
+            kind=kind, aggregate=automation.EVERY, value=value, set_at=self.clock(),
+            set_by='jane'))
+
+    def test_at_every_level_what_is_under_way_is_looked_after_and_nothing_new_is_started(self):
+        for level in (automation.OFF, automation.OBSERVE, automation.APPROVE):
+            self.plan(('vm1', 'a', 'b'), ('vm1', 'a', 'b', 1))
+            self.switch(automation.LEVEL, automation.AUTO)
+            self.assertEqual(moves.MIGRATING, self.tick())
+            self.switch(automation.LEVEL, level)
+            self.tick()
+            self.nova.says('completed')
+            self.nova.puts('b')
+            self.tick()
+            self.assertEqual([moves.COMPLETED, moves.ABANDONED],
+                             [move.state for move in self.journal.moves()[:2]], level)
+            self.tick()
+            self.assertEqual([], self.journal.aggregates_with_open_plans())
+            self.nova.puts('a')
+            self.nova.says('running')
+        self.assertEqual(3, len(self.nova.requests))
+
+    def test_a_move_that_was_taken_on_when_a_pause_was_set_waits_and_gives_its_room_back(self):
+        self.plan()
+        self.nova.on_hold_room = lambda: self.switch(automation.PAUSE, 'pause')
+        self.assertEqual(moves.PLANNED, self.tick())
+        self.assertEqual(([], [False]), (self.nova.requests, self.nova.released))
+        self.assertEqual(moves.PLANNED, self.tick())
+        switches.SwitchBoard(self.journal.database).clear(
+            automation.PAUSE, automation.EVERY, self.journal_entry())
+        self.nova.on_hold_room = lambda: None
+        self.assertEqual(moves.MIGRATING, self.tick())
+
+    def journal_entry(self):
+        return automation.Switch(kind=automation.PAUSE, aggregate=automation.EVERY, value='',
+                                 set_at=self.clock(), set_by='jane')
+
+    def test_after_a_stop_nova_is_asked_to_abort_and_asked_for_nothing_more(self):
+        self.plan(('vm1', 'a', 'b'), ('vm2', 'a', 'b', 1))
+        self.tick()
+        self.nova.says('running')
+        stopping.Stopping(self.journal.database, 'jane').stop(automation.Switch(
+            kind=automation.PAUSE, aggregate=automation.EVERY, value='stop', set_at=self.clock(),
+            set_by='jane'))
+        self.tick()
+        self.assertEqual(['vm1'], self.nova.aborts)
+        self.nova.says('cancelled')
+        self.tick()
+        self.assertEqual([moves.ABANDONED] * 2, [move.state for move in self.journal.moves()])
+        self.assertEqual(1, len(self.nova.requests))
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def test_a_level_that_there_is_not_holds_moves_and_lets_the_others_end(self):
+        self.plan(('vm1', 'a', 'b'), ('vm2', 'a', 'b', 1))
+        self.tick()
+        self.worker.complaint = exception.ConfigurationError(what='x', problem='y', remedy='z')
+        self.nova.says('completed')
+        self.nova.puts('b')
+        self.clock.go(2)
+        self.assertRaises(exception.ConfigurationError, self.worker.tick)
+        self.assertEqual([moves.COMPLETED, moves.PLANNED],
+                         [move.state for move in self.journal.moves()])
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
 
     def test_a_result_that_is_lost_is_taken_from_the_journal(self):
         self.plan()

@@ -1,0 +1,118 @@
+"""``kronos-manage automation``: how far Kronos may go by itself, aggregate by aggregate."""
+
+from cliff import command
+from cliff import lister
+from oslo_utils import timeutils
+
+from kronos_nova import exception
+from kronos_nova.cmd import columns
+from kronos_nova.cmd import control
+from kronos_nova.db import switches
+from kronos_nova.engine import cycle_scheduler
+from kronos_nova.engine import levels
+from kronos_nova.objects import automation
+
+
+def check_aggregate(conf, aggregate):
+    """:raises ConfigurationError: no aggregate of that name is in scope"""
+    known = cycle_scheduler.scopes(conf)
+    if aggregate != automation.EVERY and aggregate not in known:
+        raise exception.ConfigurationError(
+            what=f'--aggregate {aggregate}', problem='Kronos does not look after such an aggregate',
+            remedy=f'[kronos] aggregates and include_unassigned_hosts name {", ".join(known)}.')
+
+
+def switch(parsed_args, kind, value):
+    """The Switch that a command sets, by whoever runs it."""
+    return automation.Switch(
+        kind=kind, value=value, aggregate=parsed_args.aggregate, reason=parsed_args.reason,
+        set_at=timeutils.utcnow(), set_by=control.operator())
+
+
+def add_arguments(parser):
+    """``--aggregate`` and ``--reason``."""
+    parser.add_argument('--aggregate', default=automation.EVERY, metavar='NAME',
+                        help='Only this aggregate; default: all.')
+    parser.add_argument('--reason', default='', metavar='TEXT',
+                        help='Kept and shown beside your name.')
+
+
+class Show(lister.Lister):
+    """Show the level of every aggregate, and who set it, when and why.
+
+    Exit codes: 0 shown, 1 not.
+    """
+
+    def take_action(self, parsed_args):
+        conf = self.app.conf
+        found, defaults = control.switches(conf).read(), levels.defaults(conf)
+        return ('Aggregate', 'Level', 'Set by', 'Since', 'Reason', 'Paused'), [
+            self._row(name, found, defaults) for name in cycle_scheduler.scopes(conf)]
+
+    @staticmethod
+    def _row(name, found, defaults):
+        own = found.levels.get(name) or found.levels.get(automation.EVERY)
+        level, pause = found.level(name, defaults), found.pause(name)
+        is_own = own is not None and own.value == level
+        return (name, level, own.set_by if is_own else 'nova.conf',
+                columns.Time(own.set_at if is_own else None), own.reason if is_own else '',
+                columns.Optional(pause and str(pause)))
+
+
+class Set(command.Command):
+    """Set the level of an aggregate, or of all of them.
+
+    Heeded at once by every worker and daemon, kept over restarts. What Nova was asked for goes on;
+    moves of a plan that the new level does not permit are abandoned before they begin. A level for
+    all replaces those that were set for single aggregates. Exit codes: 0 set, 1 not.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('level', choices=automation.LEVELS)
+        add_arguments(parser)
+        return parser
+
+    def take_action(self, parsed_args):
+        conf = self.app.conf
+        check_aggregate(conf, parsed_args.aggregate)
+        ceiling = levels.defaults(conf).ceiling
+        if automation.lower(parsed_args.level, ceiling) != parsed_args.level:
+            raise exception.ConfigurationError(
+                what=f'Level {parsed_args.level}',
+                problem=f'[kronos] max_automation permits no level above {ceiling}',
+                remedy='Raise it in the nova.conf of every controller, or set a lower level.')
+        board = control.switches(conf)
+        before = board.read()
+        board.set(switch(parsed_args, automation.LEVEL, parsed_args.level))
+        for line in self._said(conf, before, board.read()):
+            self.app.stdout.write(f'{line}\n')
+
+    @staticmethod
+    def _said(conf, before, after):
+        """What has changed, in words."""
+        defaults = levels.defaults(conf)
+        for name in cycle_scheduler.scopes(conf):
+            old, new = before.level(name, defaults), after.level(name, defaults)
+            yield f'{name}: {new} (unchanged)' if old == new else f'{name}: {old} -> {new}'
+
+
+class History(lister.Lister):
+    """List who set levels, pauses and stops, and took them away, the newest first."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--limit', type=int, default=50, help='How many; default: 50.')
+        return parser
+
+    def take_action(self, parsed_args):
+        found = control.switches(self.app.conf).history(parsed_args.limit)
+        return ('At', 'Aggregate', 'What', 'By', 'Reason'), [
+            (columns.Time(each.set_at), each.aggregate, _what(each), each.set_by, each.reason)
+            for each in found]
+
+
+def _what(event):
+    if event.value == switches.CLEARED:
+        return 'resume' if event.kind == automation.PAUSE else 'level of nova.conf'
+    return f'level {event.value}' if event.kind == automation.LEVEL else event.value

@@ -1,0 +1,64 @@
+"""How commands show times, amounts and servers: for people in tables, for programs otherwise.
+
+A person reads local times with their zone and names; a program gets ISO 8601 with its offset, and
+uuids.
+"""
+
+import datetime
+
+from cliff import columns
+
+
+class Time(columns.FormattableColumn):
+    """A time, UTC without a zone; None is shown as nothing."""
+
+    def human_readable(self):
+        return '' if self._value is None else local(self._value)
+
+    def machine_readable(self):
+        return self._value and as_utc(self._value).isoformat(timespec='seconds')
+
+
+class Optional(columns.FormattableColumn):
+    """A value that may be missing: nothing for people, null for programs."""
+
+    def human_readable(self):
+        return '' if self._value is None else str(self._value)
+
+
+class Lines(columns.FormattableColumn):
+    """A list: a line each for people, by ``text``."""
+
+    def __init__(self, value, text=str):
+        super().__init__(value)
+        self._text = text
+
+    def human_readable(self):
+        return '\n'.join(self._text(each) for each in self._value)
+
+
+def as_utc(time):
+    return time.replace(tzinfo=datetime.UTC)
+
+
+def local(time):
+    """A time as the clock on the wall shows it, with its zone."""
+    return as_utc(time).astimezone().strftime('%Y-%m-%d %H:%M:%S %Z')
+
+
+def duration(seconds):
+    """Such as ``2 h 05 min``, ``3 min`` or ``40 s``."""
+    seconds = round(seconds)
+    if seconds < 60:
+        return f'{seconds} s'
+    minutes = round(seconds / 60)
+    return f'{minutes} min' if minutes < 60 else f'{minutes // 60} h {minutes % 60:02} min'
+
+
+def server(uuid, names):
+    """A server as people know it.
+
+    :param names: {uuid: name}
+    """
+    name = names.get(uuid)
+    return f'{name} ({uuid})' if name else uuid

@@ -1,0 +1,129 @@
+"""``kronos-manage pause``, ``resume`` and ``stop``."""
+
+import time
+
+from cliff import command
+
+from kronos_nova.cmd import automation as levels
+from kronos_nova.cmd import columns
+from kronos_nova.cmd import control
+from kronos_nova.db import stopping
+from kronos_nova.objects import automation
+from kronos_nova.objects import move as moves
+
+# Exit codes, documented in operating.rst.
+QUIET, NOT_QUIET = 0, 3
+
+LOOK_SECONDS = 0.5
+
+
+class Pause(command.Command):
+    """Let no move be started until "resume"; those under way go on to their end.
+
+    Survives restarts. Aggregates are still evaluated and reported, as at the level "observe".
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        levels.add_arguments(parser)
+        return parser
+
+    def take_action(self, parsed_args):
+        conf = self.app.conf
+        levels.check_aggregate(conf, parsed_args.aggregate)
+        control.switches(conf).set(levels.switch(parsed_args, automation.PAUSE, 'pause'))
+        self.app.stdout.write(f'{_scope(parsed_args)} paused; no move is started before '
+                              '"kronos-manage resume".\n')
+
+
+class Resume(command.Command):
+    """End a pause or a stop. Without --aggregate: all of them."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        levels.add_arguments(parser)
+        return parser
+
+    def take_action(self, parsed_args):
+        board = control.switches(self.app.conf)
+        gone = board.clear(automation.PAUSE, parsed_args.aggregate,
+                           levels.switch(parsed_args, automation.PAUSE, ''))
+        for each in gone:
+            self.app.stdout.write(f'{_name(each.aggregate)}: was paused since '
+                                  f'{columns.local(each.set_at)}: {each}\n')
+        if not gone:
+            self.app.stdout.write(f'{_scope(parsed_args)} not paused; nothing was changed.\n')
+        every = board.read().pauses.get(automation.EVERY)
+        if every:
+            self.app.stdout.write(f'Still paused as a whole: {every}\n')
+
+
+class Stop(command.Command):
+    """Stop at once: no move is started, what waits is abandoned, what runs is aborted.
+
+    Survives restarts; "resume" ends it. Shows how the moves under way end, until the last has.
+
+    Exit codes: 0 all is quiet, 1 it could not be stopped, 3 stopped, but something was still under
+    way after --timeout.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        levels.add_arguments(parser)
+        parser.add_argument('--let-finish', action='store_true',
+                            help='Do not abort what Nova was asked for already.')
+        parser.add_argument('--timeout', type=float, default=120.0, metavar='SECONDS',
+                            help='How long to wait for what is under way; default: 120.')
+        return parser
+
+    def take_action(self, parsed_args):
+        conf = self.app.conf
+        levels.check_aggregate(conf, parsed_args.aggregate)
+        switch = levels.switch(parsed_args, automation.PAUSE, 'stop')
+        database = control.database(conf)
+        done = stopping.Stopping(database, switch.set_by).stop(switch, parsed_args.let_finish)
+        self._say(f'{_scope(parsed_args)} stopped: no move is started before "kronos-manage '
+                  f'resume". {done.abandoned} waiting moves are abandoned, {done.under_way} are '
+                  'under way.')
+        left = self._watch(parsed_args)
+        for move in left:
+            self._say(f'Still under way: {self._text(move)}. See "kronos-manage move show '
+                      f'{move.uuid}".')
+        if not left:
+            self._say('All is quiet.')
+        return NOT_QUIET if left else QUIET
+
+    def _watch(self, parsed_args):
+        """Tell how the moves under way end; those that have not in time."""
+        self.names = control.names(self.app.conf)
+        journal = control.journal(self.app.conf)
+        deadline, seen = time.monotonic() + parsed_args.timeout, {}
+        while True:
+            now = {move.uuid: move for move in journal.moves(states=moves.IN_FLIGHT)
+                   if parsed_args.aggregate in (automation.EVERY, move.aggregate)}
+            for uuid in seen.keys() - now.keys():
+                self._say(self._text(journal.move(uuid)))
+            for uuid, move in now.items():
+                if uuid not in seen or seen[uuid].state != move.state:
+                    self._say(self._text(move))
+            if not now or time.monotonic() > deadline:
+                return list(now.values())
+            seen = now
+            time.sleep(LOOK_SECONDS)
+
+    def _text(self, move):
+        name = columns.server(move.instance_uuid, self.names.of([move.instance_uuid]))
+        asked = ', asked to abort' if move.abort_requested and move.state in moves.IN_FLIGHT else ''
+        return f'{name}, {move.source} -> {move.destination}: {move.state}{asked}'
+
+    def _say(self, line):
+        self.app.stdout.write(f'{line}\n')
+        self.app.stdout.flush()
+
+
+def _name(aggregate):
+    return 'Everything' if aggregate == automation.EVERY else f'Aggregate {aggregate}'
+
+
+def _scope(parsed_args):
+    return f'{_name(parsed_args.aggregate)} is'

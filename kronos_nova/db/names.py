@@ -1,0 +1,48 @@
+"""How the servers are called that plans speak of: the journal itself knows them by uuid."""
+
+import sqlalchemy as sa
+
+from kronos_nova.db import models
+from kronos_nova.db.retry import retried_as_update
+
+LONGEST = 255
+CHUNK = 500
+"""Values in one query; SQLite and MySQL take more, but a statement should stay readable."""
+
+
+class ServerNames:
+    """Names by uuid, as they were when last read."""
+
+    def __init__(self, database):
+        self.database = database
+
+    @retried_as_update
+    def keep(self, names, now):
+        """
+        :param names: {uuid: name}; what cannot be printed is left out of a name
+        """
+        with self.database.writer() as session:
+            for uuid, name in sorted(names.items()):
+                session.merge(models.ServerName(uuid=uuid, name=printable(name), seen_at=now))
+
+    def of(self, uuids):
+        """{uuid: name} of those of the servers whose names are known."""
+        wanted, found = sorted(set(uuids)), {}
+        with self.database.reader() as session:
+            for start in range(0, len(wanted), CHUNK):
+                found.update(session.execute(sa.select(
+                    models.ServerName.uuid, models.ServerName.name,
+                ).where(models.ServerName.uuid.in_(wanted[start:start + CHUNK]))).all())
+        return found
+
+    @retried_as_update
+    def forget(self, before):
+        """Drop the names that were last read before then."""
+        with self.database.writer() as session:
+            session.execute(sa.delete(models.ServerName).where(
+                models.ServerName.seen_at < before))
+
+
+def printable(name):
+    """A name as it may be shown: a tenant chose it."""
+    return ''.join(letter for letter in name if letter.isprintable())[:LONGEST]

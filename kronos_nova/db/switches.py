@@ -1,0 +1,83 @@
+"""Levels and pauses that commands set, and who set them, when and why."""
+
+import sqlalchemy as sa
+
+from kronos_nova.db import models
+from kronos_nova.db.journal import rows
+from kronos_nova.db.retry import retried
+from kronos_nova.objects import automation
+from kronos_nova.objects.automation import Switch
+
+CLEARED = ''
+"""The value of an event that took a switch away."""
+
+
+class SwitchBoard:
+    """The switches in the control database."""
+
+    def __init__(self, database):
+        self.database = database
+
+    @retried
+    def read(self) -> automation.Switches:
+        with self.database.reader() as session:
+            return read(session)
+
+    @retried
+    def set(self, switch: Switch) -> None:
+        """Set a switch. When this returns, every move that is started is started by it.
+
+        A level for every aggregate takes the place of those that were set for single ones.
+        """
+        with rows.serialized(self.database, rows.DISPATCH) as session:
+            put(session, switch)
+
+    @retried
+    def clear(self, kind, aggregate, who) -> list[Switch]:
+        """Take a switch away; for every aggregate, all of the kind.
+
+        :param who: Switch with ``set_at``, ``set_by`` and ``reason`` of whoever does it
+        :returns: the Switches that were taken away
+        """
+        with rows.serialized(self.database, rows.DISPATCH) as session:
+            query = sa.select(models.Switch).where(models.Switch.kind == kind)
+            if aggregate != automation.EVERY:
+                query = query.where(models.Switch.aggregate == aggregate)
+            gone = [_switch(row) for row in session.scalars(query)]
+            for switch in gone:
+                session.execute(sa.delete(models.Switch).where(
+                    models.Switch.kind == kind, models.Switch.aggregate == switch.aggregate))
+                _note(session, kind, switch.aggregate, CLEARED, who)
+            return gone
+
+    @retried
+    def history(self, limit=50) -> list[Switch]:
+        """What was set and taken away (``value`` is then empty), the newest first."""
+        with self.database.reader() as session:
+            return [_switch(row) for row in session.scalars(sa.select(models.SwitchEvent).order_by(
+                models.SwitchEvent.id.desc()).limit(limit))]
+
+
+def read(session) -> automation.Switches:
+    """The switches as a transaction sees them."""
+    return automation.Switches.of(_switch(row) for row in session.scalars(
+        sa.select(models.Switch)))
+
+
+def put(session, switch):
+    """Set a switch within a transaction."""
+    if (switch.kind, switch.aggregate) == (automation.LEVEL, automation.EVERY):
+        session.execute(sa.delete(models.Switch).where(models.Switch.kind == automation.LEVEL))
+    values = {'value': switch.value, 'set_at': switch.set_at, 'set_by': switch.set_by,
+              'reason': switch.reason}
+    session.merge(models.Switch(kind=switch.kind, aggregate=switch.aggregate, **values))
+    _note(session, switch.kind, switch.aggregate, switch.value, switch)
+
+
+def _note(session, kind, aggregate, value, who):
+    session.add(models.SwitchEvent(kind=kind, aggregate=aggregate, value=value, set_at=who.set_at,
+                                   set_by=who.set_by, reason=who.reason))
+
+
+def _switch(row):
+    return rows.record(Switch, row)

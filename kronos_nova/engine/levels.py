@@ -1,0 +1,19 @@
+"""What nova.conf says of levels."""
+
+from kronos_nova import exception
+from kronos_nova.objects import automation
+
+
+def defaults(conf) -> automation.Defaults:
+    """
+    :raises ConfigurationError: a level that there is not
+    """
+    group = conf.kronos
+    for name, level in sorted(group.aggregate_automation.items()):
+        if level not in automation.LEVELS:
+            raise exception.ConfigurationError(
+                what=f'[kronos] aggregate_automation, {name}',
+                problem=f'there is no level "{level}"',
+                remedy='Write off, observe, approve or auto.')
+    return automation.Defaults(level=group.automation, levels=dict(group.aggregate_automation),
+                               ceiling=group.max_automation)

@@ -1,0 +1,64 @@
+"""Which moves may be started: asked before each of them."""
+
+import datetime
+from collections.abc import Callable
+from collections.abc import Iterable
+
+from kronos_nova import exception
+from kronos_nova.db import switches
+from kronos_nova.objects import automation
+from kronos_nova.objects.automation import Defaults
+from kronos_nova.objects.automation import Switches
+from kronos_nova.objects.plan import RunningPlan
+
+
+class Permits:
+    """What levels, pauses and maintenance windows say of plans that run.
+
+    :param database: the control database
+    :param defaults: gives what nova.conf says of levels
+    :param is_open: tells of an aggregate whether one of its windows is open at a time (UTC without
+        a zone)
+    """
+
+    def __init__(self, database, defaults: Callable[[], Defaults],
+                 is_open: Callable[[str, datetime.datetime], bool]):
+        self._database = database
+        self._defaults = defaults
+        self._is_open = is_open
+
+    def sort(self, running: Iterable[RunningPlan],
+             now: datetime.datetime) -> tuple[list[str], dict[str, str]]:
+        """(uuids of the plans whose moves may be started now, {uuid of a plan that may not go on at
+        all: why}); the moves of any other have to wait.
+
+        :raises ConfigurationError: nova.conf has a level or a window that there is not
+        """
+        with self._database.reader() as session:
+            found = switches.read(session)
+        going, forbidden = [], {}
+        for plan in running:
+            if why := self._refusal(found, plan):
+                forbidden[plan.uuid] = why
+            elif not self._hold(found, plan, now):
+                going.append(plan.uuid)
+        return going, forbidden
+
+    def why_not(self, session, plan: RunningPlan, now: datetime.datetime) -> str | None:
+        """Why no move of a plan may be started, as a transaction sees it; None if it may."""
+        found = switches.read(session)
+        try:
+            return self._refusal(found, plan) or self._hold(found, plan, now)
+        except exception.ConfigurationError as error:
+            return str(error)
+
+    def _refusal(self, found: Switches, plan):
+        return found.refusal(plan.aggregate, self._defaults(), plan.purpose, plan.is_approved)
+
+    def _hold(self, found, plan, now):
+        why = found.hold(plan.aggregate)
+        # What an operator drains does not wait for a window.
+        if why is None and plan.purpose != automation.DRAIN and not self._is_open(
+                plan.aggregate, now):
+            return 'outside the maintenance windows of its aggregate'
+        return why

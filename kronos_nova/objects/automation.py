@@ -1,0 +1,122 @@
+"""How far Kronos may go by itself: levels, pauses, and what they permit."""
+
+import dataclasses
+import datetime
+from collections.abc import Mapping
+from dataclasses import field
+
+OFF = 'off'
+OBSERVE = 'observe'
+APPROVE = 'approve'
+AUTO = 'auto'
+LEVELS = (OFF, OBSERVE, APPROVE, AUTO)
+"""Each permits what the one before permits, and more."""
+
+EVERY = '*'
+"""In the place of an aggregate's name: all of them."""
+
+# Kinds of switches.
+LEVEL = 'level'
+PAUSE = 'pause'
+
+# Purposes of plans.
+BALANCE = 'balance'
+DRAIN = 'drain'
+
+
+def lower(one: str, other: str) -> str:
+    """The level that permits less."""
+    return min(one, other, key=LEVELS.index)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """What somebody set by a command, for an aggregate or for :data:`EVERY` one.
+
+    kind : LEVEL or PAUSE
+    value : of a level its name; of a pause ``pause`` or ``stop``, the command
+    set_at : UTC without a zone
+    """
+
+    kind: str
+    aggregate: str
+    value: str
+    set_at: datetime.datetime
+    set_by: str
+    reason: str = ''
+
+    def __str__(self):
+        why = f' ({self.reason})' if self.reason else ''
+        return f'{self.value} by {self.set_by}{why}'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """What nova.conf says.
+
+    level : of every aggregate that has none of its own
+    levels : by aggregate
+    ceiling : the highest level that a command may set
+    """
+
+    level: str = OBSERVE
+    levels: Mapping[str, str] = field(default_factory=dict)
+    ceiling: str = AUTO
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Switches:
+    """The switches as they are, by aggregate."""
+
+    levels: Mapping[str, Switch] = field(default_factory=dict)
+    pauses: Mapping[str, Switch] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, switches) -> 'Switches':
+        found = {LEVEL: {}, PAUSE: {}}
+        for switch in switches:
+            found[switch.kind][switch.aggregate] = switch
+        return cls(levels=found[LEVEL], pauses=found[PAUSE])
+
+    def pause(self, aggregate: str) -> Switch | None:
+        """What keeps moves of the aggregate from being started, if anything does."""
+        return self.pauses.get(EVERY) or self.pauses.get(aggregate)
+
+    def level(self, aggregate: str, defaults: Defaults) -> str:
+        """The level of an aggregate, never above nova.conf's ceiling.
+
+        A level set for the aggregate goes before one set for all, and that before nova.conf's. But
+        one that is set for all does not raise an aggregate to which nova.conf gives a level of its
+        own: whoever wrote that meant this aggregate.
+        """
+        own = self.levels.get(aggregate)
+        every = self.levels.get(EVERY)
+        if own is not None:
+            found = own.value
+        elif every is not None:
+            found = lower(every.value, defaults.levels.get(aggregate, AUTO))
+        else:
+            found = defaults.levels.get(aggregate, defaults.level)
+        return lower(found, defaults.ceiling)
+
+    def planning_level(self, aggregate: str, defaults: Defaults) -> str:
+        """The level by which plans are made: while it is paused, an aggregate is only observed."""
+        level = self.level(aggregate, defaults)
+        return lower(level, OBSERVE) if self.pause(aggregate) else level
+
+    def hold(self, aggregate: str) -> str | None:
+        """Why moves of the aggregate have to wait, whatever plan they are of."""
+        pause = self.pause(aggregate)
+        return pause and f'Kronos is paused: {pause}'
+
+    def refusal(self, aggregate: str, defaults: Defaults, purpose: str,
+                is_approved: bool) -> str | None:
+        """Why moves of a plan may not be started any more, however long they wait.
+
+        What an operator ordered by a drain is done at every level; below ``auto`` other plans need
+        an approval, below ``approve`` none runs.
+        """
+        level = self.level(aggregate, defaults)
+        if purpose == DRAIN or level == AUTO or (level == APPROVE and is_approved):
+            return None
+        return f'the level of {aggregate} is {level} now'

@@ -1,0 +1,131 @@
+"""Levels, pauses and stops as an operator gives them."""
+
+import contextlib
+import datetime
+import io
+import json
+import pathlib
+
+import fixtures
+import testtools
+from oslo_utils import timeutils
+
+from kronos_nova.cmd import manage
+from kronos_nova.cmd import pausing
+from kronos_nova.db import engine as db_engine
+from kronos_nova.db import journal as db_journal
+from kronos_nova.db import names
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from tests.unit.db import fixtures as db_fixtures
+
+WIDE = moves.Caps(total=9, per_source=9, per_destination=9)
+
+
+class OperatorTestCase(testtools.TestCase):
+    """An operator at a shell, and a control database."""
+
+    def setUp(self):
+        super().setUp()
+        self.directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.config = self.directory / 'nova.conf'
+        self.configure('aggregates = gpu, db')
+        self.useFixture(fixtures.EnvironmentVariable('SUDO_USER', 'jane'))
+        self.manage('db', 'sync', 'control')
+        engine = db_engine.create_engine(f'sqlite:///{self.directory}/kronos.sqlite')
+        self.addCleanup(engine.dispose)
+        self.database = db_engine.Database(engine)
+        self.journal = db_journal.Journal(self.database, 'one')
+
+    def configure(self, *lines):
+        self.config.write_text(f'[DEFAULT]\nstate_path = {self.directory}\n[kronos]\n'
+                               + '\n'.join(lines))
+
+    def manage(self, *words, expected=0):
+        """What the command says, on either stream."""
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            status = manage.main([f'--config-file={self.config}', *words])
+        self.assertEqual(expected, status, out.getvalue())
+        return out.getvalue()
+
+    def table(self, *words):
+        return json.loads(self.manage(*words, '-f', 'json'))
+
+    def run_plan(self, *planned, name='gpu'):
+        now = timeutils.utcnow()
+        return self.journal.record_plan(db_fixtures.report(planned, name), plans.EXECUTING, now,
+                                        now + datetime.timedelta(hours=1))
+
+
+class AutomationTest(OperatorTestCase):
+    def levels(self):
+        return {row['Aggregate']: (row['Level'], row['Set by'])
+                for row in self.table('automation', 'show')}
+
+    def test_a_level_is_set_and_shown_with_who_and_why(self):
+        said = self.manage('automation', 'set', 'auto', '--aggregate', 'gpu', '--reason', 'trial')
+        self.assertIn('gpu: observe -> auto', said)
+        row = self.table('automation', 'show')[0]
+        self.assertEqual(('gpu', 'auto', 'trial'),
+                         (row['Aggregate'], row['Level'], row['Reason']))
+        self.assertTrue(row['Set by'].startswith('jane@'))
+        self.assertEqual(datetime.UTC, datetime.datetime.fromisoformat(row['Since']).tzinfo)
+        self.assertEqual(('observe', 'nova.conf'), self.levels()['db'])
+
+    def test_a_level_above_the_ceiling_is_refused_with_the_option_to_change(self):
+        self.configure('aggregates = gpu', 'max_automation = approve')
+        said = self.manage('automation', 'set', 'auto', expected=1)
+        self.assertIn('[kronos] max_automation permits no level above approve', said)
+        self.assertEqual('observe', self.levels()['gpu'][0])
+
+    def test_an_aggregate_that_is_not_in_scope_is_refused_with_those_that_are(self):
+        said = self.manage('automation', 'set', 'auto', '--aggregate', 'gup', expected=1)
+        self.assertIn('gpu, db', said)
+
+    def test_the_history_tells_who_did_what(self):
+        self.manage('automation', 'set', 'approve')
+        self.manage('pause', '--aggregate', 'db', '--reason', 'switch upgrade')
+        self.manage('resume')
+        self.assertEqual([('db', 'resume'), ('db', 'pause'), ('*', 'level approve')],
+                         [(row['Aggregate'], row['What'])
+                          for row in self.table('automation', 'history')])
+
+
+class PauseTest(OperatorTestCase):
+    def paused(self):
+        return {row['Aggregate']: row['Paused'] for row in self.table('automation', 'show')}
+
+    def test_a_pause_is_shown_until_it_is_ended(self):
+        self.manage('pause', '--aggregate', 'db', '--reason', 'switch upgrade')
+        self.assertIn('(switch upgrade)', self.paused()['db'])
+        self.assertIsNone(self.paused()['gpu'])
+        self.assertIn('was paused since', self.manage('resume', '--aggregate', 'db'))
+        self.assertIn('nothing was changed', self.manage('resume'))
+
+    def test_to_resume_one_aggregate_says_that_the_whole_is_still_paused(self):
+        self.manage('pause')
+        self.assertIn('Still paused as a whole', self.manage('resume', '--aggregate', 'db'))
+
+
+class StopTest(OperatorTestCase):
+    def test_with_nothing_under_way_all_is_quiet_at_once(self):
+        plan = self.run_plan(('vm1', 'a', 'b'))
+        said = self.manage('stop', '--reason', 'strange load')
+        self.assertIn('1 waiting moves are abandoned, 0 are under way', said)
+        self.assertIn('All is quiet.', said)
+        self.assertEqual([moves.ABANDONED], [m.state for m in self.journal.moves(plan)])
+
+    def test_what_does_not_end_in_time_is_named_and_the_exit_code_says_so(self):
+        self.run_plan(('vm1', 'a', 'b'))
+        names.ServerNames(self.database).keep({'vm1': 'web-1'}, timeutils.utcnow())
+        [move] = self.journal.dispatch(WIDE, timeutils.utcnow)
+        self.journal.claim(move.uuid, timeutils.utcnow())
+        said = self.manage('stop', '--timeout', '0', expected=pausing.NOT_QUIET)
+        self.assertIn('Still under way: web-1 (vm1), a -> b: checking, asked to abort', said)
+
+    def test_a_stop_of_one_aggregate_leaves_the_moves_of_others_alone(self):
+        self.run_plan(('vm1', 'a', 'b'))
+        other = self.run_plan(('vm2', 'a', 'b'), name='db')
+        self.manage('stop', '--aggregate', 'gpu')
+        self.assertEqual([moves.PLANNED], [move.state for move in self.journal.moves(other)])
