@@ -35,6 +35,7 @@ from kronos_nova.executor import permits
 from kronos_nova.executor import service
 from kronos_nova.executor.ports import ExecutorPorts
 from kronos_nova.plugin import claim_rpc
+from kronos_nova.plugin import cold_migration
 from kronos_nova.plugin import compute_api
 from kronos_nova.plugin import live_migration
 from kronos_nova.plugin import placement
@@ -49,9 +50,12 @@ TASK_ARGUMENTS = ('self', 'context', 'instance', 'destination', 'block_migration
                   'disk_over_commit', 'migration')
 
 EXPECTED = {
+    **cold_migration.EXPECTED,
     **live_migration.EXPECTED,
     'nova.conductor.manager:ConductorManager.__init__': ('self', 'args', 'kwargs'),
     'nova.conductor.manager:ComputeTaskManager.__init__': ('self',),
+    'nova.conductor.manager:ComputeTaskManager._build_cold_migrate_task': (
+        'self', 'context', 'instance', 'flavor', 'request_spec', 'clean_shutdown', 'host_list'),
     'nova.conductor.manager:ComputeTaskManager._build_live_migrate_task': (
         *TASK_ARGUMENTS, 'request_spec'),
     'nova.conductor.manager:ComputeTaskManager._live_migrate': (
@@ -102,7 +106,8 @@ class KronosConductorManager(manager.ConductorManager):
 
 @profiler.trace_cls('rpc')
 class KronosComputeTaskManager(manager.ComputeTaskManager):
-    """Nova's compute tasks, with the atomic live migration task where it is wanted."""
+    """Nova's compute tasks, with the atomic live migration task where it is wanted, and a rollback
+    of cold migrations that leaves nothing behind."""
 
     def _live_migrate(self, context, instance, *args, **kwargs):
         if not self._is_atomic(context):
@@ -131,6 +136,15 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
             context, instance, destination, block_migration, disk_over_commit, migration,
             self.compute_rpcapi, self.servicegroup_api, self.query_client, self.report_client,
             request_spec, placement=placement.client(), registration=registered)
+
+    def _build_cold_migrate_task(self, context, instance, flavor, request_spec, clean_shutdown,
+                                 host_list):
+        if CONF.kronos.atomic_moves == 'off':
+            return super()._build_cold_migrate_task(
+                context, instance, flavor, request_spec, clean_shutdown, host_list)
+        return cold_migration.RevertingMigrationTask(
+            context, instance, flavor, request_spec, clean_shutdown, self.compute_rpcapi,
+            self.query_client, self.report_client, host_list, self.network_api)
 
     def _is_atomic(self, context):
         wanted = CONF.kronos.atomic_moves

@@ -1,0 +1,50 @@
+"""How nova-conductor gives the source's allocation back when it cannot begin a cold migration or
+a resize.
+
+Nova's own way moves what the migration holds to the instance, also to one that was deleted
+meanwhile (bug 1848343), counts sharing providers twice, and goes on where placement refuses.
+"""
+
+from nova.conductor.tasks import migrate
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.placement import moves
+from kronos_nova.plugin import placement
+from kronos_nova.plugin import reverts
+
+LOG = logging.getLogger(__name__)
+
+_TASK = 'nova.conductor.tasks.migrate:MigrationTask'
+
+# What the task calls of Nova's, or overrides.
+EXPECTED = {
+    f'{_TASK}.__init__': (
+        'self', 'context', 'instance', 'flavor', 'request_spec', 'clean_shutdown',
+        'compute_rpcapi', 'query_client', 'report_client', 'host_list', 'network_api'),
+    f'{_TASK}.rollback': ('self', 'ex'),
+}
+
+
+class RevertingMigrationTask(migrate.MigrationTask):
+    """Nova's task with a rollback in one request, to what the instance held before."""
+
+    def rollback(self, ex):
+        """What fails here is left to the reconciler: the error that brought us here is the one to
+        report."""
+        held, self._held_allocations = self._held_allocations, None
+        # Marks the migration as failed, and no more.
+        super().rollback(ex)
+        if not held:
+            return
+        try:
+            moves.revert(
+                placement.client(), moves.Parties(
+                    instance=self.instance.uuid, migration=self._migration.uuid,
+                    source=self._source_cn.uuid, project_id=self.instance.project_id,
+                    user_id=self.instance.user_id),
+                lambda: reverts.is_gone(self.context, self.instance),
+                before={uuid: dict(each['resources']) for uuid, each in held.items()})
+        except exception.PlacementError:
+            LOG.exception('The allocations of migration %s could not be given back to its instance '
+                          'yet.', self._migration.uuid, instance=self.instance)

@@ -1,0 +1,1 @@
+"""Clouds in which Kronos is in some of Nova's services and not in others."""
