@@ -19,6 +19,7 @@ from kronos_nova.cmd import manage
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import memory
+from kronos_nova.db import switches
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
 from tests.e2e.box import processes
@@ -147,7 +148,8 @@ class Trial:
         return cycle_scheduler.CycleScheduler(
             conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(None, str(self.services.root), 'bench'),
-                cycles=memory.Cycles(database), journal=journal.Journal(database, 'bench'),
+                switches=switches.SwitchBoard(database), cycles=memory.Cycles(database),
+                journal=journal.Journal(database, 'bench'),
                 utcnow=timeutils.utcnow),
             cycle_scheduler.Command('bench.cloud.child', ['--config-file', str(self.nova_conf)]))
 

@@ -9,6 +9,7 @@ from kronos_nova import exception
 from kronos_nova.cmd import daemon
 from kronos_nova.db import memory
 from kronos_nova.db import switches
+from kronos_nova.db.journal.queue import ENGINE
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
 from kronos_nova.executor import service
@@ -24,7 +25,7 @@ class Engine:
 
     def __init__(self, conf, arguments):
         context = daemon.make_context(conf, cycle_scheduler.scopes(conf))
-        journal = context.ports.journal
+        journal = self._journal = context.ports.journal
         self._planning = cycle_scheduler.CycleScheduler(
             conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path,
@@ -36,6 +37,7 @@ class Engine:
         self._dispatch = service.DispatchService(context)
 
     def tick(self):
+        self._journal.heartbeat(timeutils.utcnow(), ENGINE)
         self._dispatch.tick()  # first: what keeps from planning need not keep from moving
         self._planning.tick()
 

@@ -162,12 +162,14 @@ class Cycle(Base):
 
 
 class Worker(Base):
-    """A process that carries out moves, and when it last said that it lives."""
+    """A process and when it last said that it lives. ``role`` is ``executor``, which carries out
+    moves, or ``engine``, which only plans."""
 
     __tablename__ = 'workers'
 
     name = sa.Column(sa.String(255), primary_key=True)
     heartbeat_at = sa.Column(Timestamp, nullable=False)
+    role = sa.Column(sa.String(16), nullable=False, default='executor', server_default='executor')
 
 
 class SerializationLock(Base):

@@ -11,6 +11,9 @@ from kronos_nova.objects.move import IN_FLIGHT
 
 LOG = logging.getLogger(__name__)
 
+FORGOTTEN_AFTER = datetime.timedelta(hours=1)
+"""How long a process that ended without a word is shown as dead: until somebody has seen it."""
+
 
 class Executor:
     """One worker's share of the moves.
@@ -74,6 +77,7 @@ class Executor:
         if self._said_at is None or now - self._said_at >= datetime.timedelta(
                 seconds=self.options.worker_timeout / 3):
             self.journal.heartbeat(now)
+            self.journal.forget_workers(now - FORGOTTEN_AFTER)
             self._said_at = now
 
     def retire(self):

@@ -3,6 +3,7 @@
 import datetime
 import statistics
 
+from kronos_nova.db.concurrency_slots import ConcurrencySlots
 from kronos_nova.objects import move as moves
 
 NEAREST = 9
@@ -30,6 +31,37 @@ def expected_seconds(memory_mb, observed):
     nearest = sorted(observed, key=lambda each: abs(each[0] - memory_mb))[:NEAREST]
     return statistics.median(
         seconds * memory_mb / memory for memory, seconds in nearest) if nearest else None
+
+
+def remaining_seconds(waiting, observed, caps, now):
+    """How long some moves may take together, as many at a time as the caps let.
+
+    :param waiting: moves that have not ended, in the order in which they may start
+    :param observed: [(memory in MiB, seconds)] of moves that completed
+    :param caps: Caps
+    :returns: None where nothing was observed
+    """
+    if not observed and waiting:
+        return None
+    elapsed, running, left = 0.0, [], list(waiting)
+    while running or left:
+        slots = ConcurrencySlots(caps, (move for _end, move in running))
+        starting = [move for move in left if slots.enter(move)]
+        left = [move for move in left if move not in starting]
+        running += [(elapsed + _left(move, observed, now), move) for move in starting]
+        elapsed = min(end for end, _move in running)
+        running = [(end, move) for end, move in running if end > elapsed]
+    return elapsed
+
+
+def _left(move, observed, now):
+    """Seconds that a move still takes once it is its turn."""
+    seconds = expected_seconds(move.memory_mb, observed)
+    requested_at = getattr(move, 'requested_at', None)
+    if requested_at is None or move.state not in (moves.MIGRATING, moves.VERIFYING):
+        return seconds
+    # One that takes longer than expected may end at any time.
+    return max(seconds - (now - requested_at).total_seconds(), 1.0)
 
 
 def estimated_end(move, observed):

@@ -131,6 +131,13 @@ class Plans:
                 models.Plan.approved_at).where(models.Plan.state == plans.EXECUTING))]
 
     @retried
+    def open_plans(self):
+        """PlanRecords of the plans that wait or run."""
+        with self.database.reader() as session:
+            return [rows.record(plans.PlanRecord, row) for row in session.scalars(
+                sa.select(models.Plan).where(models.Plan.state.in_(plans.OPEN)))]
+
+    @retried
     def plans(self, aggregate=None, limit=50):
         """PlanRecords, the newest first."""
         query = sa.select(models.Plan).order_by(models.Plan.created_at.desc()).limit(limit)

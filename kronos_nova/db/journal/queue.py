@@ -15,6 +15,10 @@ from kronos_nova.objects import move as moves
 SCAN_LIMIT = 1000
 NOTHING = json.dumps([])
 
+# Roles of processes.
+EXECUTOR = 'executor'
+ENGINE = 'engine'
+
 
 class Queue:
     """The journal of moves that are to be done, and of the workers that do them."""
@@ -126,16 +130,35 @@ class Queue:
             return [rows.move_record(row) for row in session.scalars(query)]
 
     @retried_as_update
-    def heartbeat(self, now):
+    def heartbeat(self, now, role=EXECUTOR):
         """Say that this worker lives."""
         with self.database.writer() as session:
-            self._beat(session, now)
+            self._beat(session, now, role)
 
-    def _beat(self, session, now):
+    def _beat(self, session, now, role=EXECUTOR):
         known = session.execute(sa.update(models.Worker).where(
             models.Worker.name == self.worker).values(heartbeat_at=now))
         if not known.rowcount:
-            session.execute(sa.insert(models.Worker).values(name=self.worker, heartbeat_at=now))
+            session.execute(sa.insert(models.Worker).values(
+                name=self.worker, heartbeat_at=now, role=role))
+
+    @retried
+    def workers(self, since):
+        """[(name, role, when it last said that it lives)] of those that did since then."""
+        with self.database.reader() as session:
+            return [tuple(row) for row in session.execute(sa.select(
+                models.Worker.name, models.Worker.role, models.Worker.heartbeat_at,
+            ).where(models.Worker.heartbeat_at >= since).order_by(models.Worker.name))]
+
+    @retried
+    def forget_workers(self, before):
+        """Drop the signs of life of processes that were last heard of before then and own nothing
+        that is under way."""
+        with self.database.writer() as session:
+            owners = sa.select(models.Move.owner).where(
+                models.Move.state.in_(moves.IN_FLIGHT), models.Move.owner.is_not(None))
+            session.execute(sa.delete(models.Worker).where(
+                models.Worker.heartbeat_at < before, models.Worker.name.not_in(owners)))
 
     @retried
     def adopt(self, now, dead_before, aggregates=None):

@@ -35,3 +35,28 @@ class ProgressTest(testtools.TestCase):
     def test_nothing_is_told_without_observations_or_before_it_begins(self):
         self.assertIsNone(progress.estimated_end(move(), []))
         self.assertIsNone(progress.estimated_end(move(moves.PLANNED), [(1024, 10.0)]))
+
+
+class RemainingTest(testtools.TestCase):
+    CAPS = moves.Caps(total=2, per_source=2, per_destination=2)
+
+    def move(self, number, **what):
+        return move(**{'state': moves.PLANNED, 'uuid': str(number), 'instance_uuid': str(number),
+                       'memory_mb': 1024, 'requested_at': None, **what})
+
+    def remaining(self, *waiting, observed=((1024, 10.0),)):
+        return progress.remaining_seconds(waiting, observed, self.CAPS, NOW)
+
+    def test_moves_follow_each_other_as_the_caps_let_them(self):
+        self.assertEqual(0, self.remaining())
+        self.assertEqual(10, self.remaining(self.move(1)))
+        self.assertEqual(10, self.remaining(self.move(1), self.move(2)))
+        self.assertEqual(20, self.remaining(self.move(1), self.move(2), self.move(3)))
+
+    def test_what_one_took_already_is_not_counted_again(self):
+        begun = NOW - datetime.timedelta(seconds=4)
+        self.assertEqual(6, self.remaining(
+            self.move(1, state=moves.MIGRATING, requested_at=begun)))
+
+    def test_nothing_is_told_without_observations(self):
+        self.assertIsNone(self.remaining(self.move(1), observed=()))

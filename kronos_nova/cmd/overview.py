@@ -1,0 +1,284 @@
+"""What Kronos is doing now, as facts: collected for commands, and for whoever else shows them."""
+
+import collections
+import dataclasses
+import datetime
+import json
+
+from kronos_nova.db import memory
+from kronos_nova.db import migrate
+from kronos_nova.db import switches as db_switches
+from kronos_nova.db.journal import Journal
+from kronos_nova.engine import cycle_scheduler
+from kronos_nova.engine import levels
+from kronos_nova.engine import windows
+from kronos_nova.executor import progress
+from kronos_nova.executor.executor import FORGOTTEN_AFTER
+from kronos_nova.executor.options import Options
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+
+OVERDUE_INTERVALS = 3
+"""How many evaluations in a row may be missed before that is a problem: one may fail, and the next
+takes its time."""
+
+# How bad a problem is.
+WARNING = 'warning'
+CRITICAL = 'critical'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something that an operator should know. ``remedy`` is what to do or to look at."""
+
+    severity: str
+    what: str
+    remedy: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyState:
+    """A policy at the last evaluation; the imbalance is None where there was no data."""
+
+    name: str
+    imbalance: float | None
+    threshold: float
+    detail: str = ''
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class OpenPlan:
+    """A plan that waits or runs. ``states`` counts its moves by state; ``remaining_seconds`` is
+    None where no move of the past tells how long one takes."""
+
+    uuid: str
+    state: str
+    purpose: str
+    created_at: datetime.datetime
+    expires_at: datetime.datetime
+    approved_by: str | None
+    moves: int
+    states: dict[str, int]
+    remaining_seconds: float | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateState:
+    """An aggregate in scope. ``reason`` says in words why its last evaluation ended as it did;
+    ``window_opens_at`` is None while its moves may be started."""
+
+    name: str
+    level: str
+    set_by: str | None
+    paused: str | None
+    evaluated_at: datetime.datetime | None
+    outcome: str | None
+    reason: str
+    next_at: datetime.datetime | None
+    window_opens_at: datetime.datetime | None
+    policies: tuple[PolicyState, ...]
+    warnings: tuple[str, ...]
+    plan: OpenPlan | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerState:
+    """A process that said that it lives. ``role`` is ``executor`` (in a conductor or by itself) or
+    ``engine``."""
+
+    name: str
+    role: str
+    heard_at: datetime.datetime
+    is_alive: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """Times are UTC without a zone."""
+
+    at: datetime.datetime
+    database_revision: str
+    aggregates: tuple[AggregateState, ...]
+    workers: tuple[WorkerState, ...]
+    quarantined: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def severity(self) -> str | None:
+        """Of the worst problem."""
+        found = {problem.severity for problem in self.problems}
+        return next((each for each in (CRITICAL, WARNING) if each in found), None)
+
+
+class Observer:
+    """Collects an overview from the control database and nova.conf."""
+
+    def __init__(self, conf, database, utcnow):
+        self.conf = conf
+        self.database = database
+        self.utcnow = utcnow
+        self.journal = Journal(database, 'observer')
+        self.cycles = memory.Cycles(database)
+
+    def look(self) -> Overview:
+        """
+        :raises ConfigurationError: nova.conf names a level or a window that there is not
+        """
+        now = self.utcnow()
+        aggregates, workers = self._aggregates(now), self._workers(now)
+        return Overview(
+            at=now, database_revision=migrate.current(self.database.engine, migrate.CONTROL),
+            aggregates=aggregates, workers=workers,
+            quarantined=len(memory.Cooldowns(self.database).quarantines(now)),
+            problems=tuple(self._problems(aggregates, workers, now)))
+
+    def _aggregates(self, now):
+        last = {row.aggregate: row for row in self.cycles.last()}
+        switches = db_switches.SwitchBoard(self.database).read()
+        observed = self.journal.durations()
+        open_plans = {plan.aggregate: self._open_plan(plan, observed, now)
+                      for plan in self.journal.open_plans()}
+        return tuple(self._aggregate(name, last.get(name), switches, open_plans.get(name), now)
+                     for name in cycle_scheduler.scopes(self.conf))
+
+    def _aggregate(self, name, last, switches, plan, now):
+        defaults = levels.defaults(self.conf)
+        level, pause = switches.level(name, defaults), switches.pause(name)
+        own = switches.levels.get(name) or switches.levels.get('*')
+        report = json.loads(last.report) if last and last.report else {}
+        return AggregateState(
+            name=name, level=level, paused=pause and str(pause),
+            set_by=own.set_by if own is not None and own.value == level else None,
+            evaluated_at=last and last.finished_at, outcome=last and last.outcome,
+            reason=reason(report), next_at=self._next(last), plan=plan,
+            window_opens_at=self._opens_at(name, now),
+            policies=tuple(map(_policy, report.get('policies', ()))),
+            warnings=tuple(report.get('warnings', ())))
+
+    def _next(self, last):
+        if last is None:
+            return None
+        due = last.started_at + _seconds(self.conf.kronos.evaluation_interval)
+        return max(due, last.not_before) if last.not_before else due
+
+    def _opens_at(self, name, now):
+        known = windows.parse(self.conf.kronos.maintenance_window)
+        moment = now.replace(tzinfo=datetime.UTC).timestamp()
+        if known.is_open(name, moment):
+            return None
+        return datetime.datetime.fromtimestamp(
+            known.opens_at(name, moment), datetime.UTC).replace(tzinfo=None)
+
+    def _open_plan(self, plan, observed, now):
+        options = Options.from_conf(self.conf)
+        done = self.journal.moves(plan.uuid)
+        planned = plans.moves_from_json(json.loads(plan.report))
+        return OpenPlan(
+            uuid=plan.uuid, state=plan.state, purpose=plan.purpose, created_at=plan.created_at,
+            expires_at=plan.expires_at, approved_by=plan.approved_by,
+            moves=len(done) or len(planned),
+            states=dict(sorted(collections.Counter(move.state for move in done).items())),
+            remaining_seconds=progress.remaining_seconds(
+                [move for move in done if move.state not in moves.TERMINAL] or planned,
+                observed, options.caps, now))
+
+    def _workers(self, now):
+        dead_before = now - _seconds(self.conf.kronos_executor.worker_timeout)
+        return tuple(WorkerState(name=name, role=role, heard_at=heard_at,
+                                 is_alive=heard_at >= dead_before)
+                     for name, role, heard_at in self.journal.workers(now - FORGOTTEN_AFTER))
+
+    # -- what is wrong
+
+    def _problems(self, aggregates, workers, now):
+        yield from self._silence(workers)
+        for aggregate in aggregates:
+            yield from self._of_aggregate(aggregate, now)
+
+    def _silence(self, workers):
+        alive = {worker.role for worker in workers if worker.is_alive}
+        is_apart = self.conf.kronos.run_in == 'daemons'
+        if 'executor' not in alive:
+            yield Problem(
+                severity=CRITICAL, what='No process that carries out moves says that it lives.',
+                remedy='See whether kronos-executor runs, and its log.' if is_apart else
+                'See whether nova-conductor runs with "driver = kronos", and its log.')
+        if is_apart and 'engine' not in alive:
+            yield Problem(severity=CRITICAL, what='No kronos-engine says that it lives.',
+                          remedy='See whether it runs, and its log.')
+
+    def _of_aggregate(self, aggregate, now):
+        name = aggregate.name
+        if aggregate.level == 'off':
+            return
+        if self._is_overdue(aggregate, now):
+            yield Problem(
+                severity=CRITICAL, what=f'{name} is not evaluated any more.',
+                remedy='The log of the process that plans says why; "kronos-test-config" looks at '
+                       'what it needs.')
+        for policy in aggregate.policies:
+            if policy.imbalance is None:
+                yield Problem(severity=WARNING,
+                              what=f'{name}: policy {policy.name} has no data: {policy.detail}',
+                              remedy='"kronos-test-config" shows what its queries answer.')
+        for warning in aggregate.warnings:
+            yield Problem(severity=WARNING, what=f'{name}: {warning}',
+                          remedy='See "Something is wrong" in the documentation.')
+
+    def _is_overdue(self, aggregate, now):
+        allowed = _seconds(OVERDUE_INTERVALS * self.conf.kronos.evaluation_interval)
+        return aggregate.evaluated_at is None or now - aggregate.evaluated_at > allowed
+
+
+def reason(report: dict) -> str:
+    """Why an evaluation ended as it did, in words.
+
+    :param report: an AggregateReport as JSON object; empty where there was none
+    """
+    if not report:
+        return 'not evaluated yet'
+    return _REASONS[report['outcome']](report)
+
+
+def _balanced(_report):
+    return 'every policy is at or below its threshold, and nothing is to be repaired'
+
+
+def _planned(report):
+    count = len(report['moves'])
+    return f'{count} move{"s" if count != 1 else ""} planned'
+
+
+def _first_warning(report):
+    return next(iter(report['warnings']), 'it is left alone for a while')
+
+
+def _no_data(report):
+    return '; '.join(f'{policy["name"]}: {policy["detail"]}' for policy in report['policies']
+                     if policy['state'] != 'ok') or 'nothing is known of it'
+
+
+def _no_move(report):
+    counts = ', '.join(f'{count} {word}' for word, count in stayed(report))
+    return f'no move is permitted and of use; servers that stay: {counts or "none"}'
+
+
+_REASONS = collections.defaultdict(lambda: lambda report: report['outcome'], {
+    plans.BALANCED: _balanced, plans.PLANNED: _planned, plans.COOLING: _first_warning,
+    plans.NO_DATA: _no_data, plans.NO_MOVE: _no_move})
+
+
+def stayed(report: dict) -> list[tuple[str, int]]:
+    """[(reason, how many servers stayed because of it)], the most frequent first."""
+    counts = [(skip['reason'], skip.get('count') or len(skip.get('instances', ())))
+              for skip in report['not_moved']]
+    return sorted(counts, key=lambda pair: (-pair[1], pair[0]))
+
+
+def _policy(found):
+    return PolicyState(name=found['name'], imbalance=found['imbalance_before'],
+                       threshold=found['threshold'], detail=found['detail'])
+
+
+def _seconds(value):
+    return datetime.timedelta(seconds=value)

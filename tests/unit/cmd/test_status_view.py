@@ -1,0 +1,125 @@
+"""What ``kronos-manage status`` says, and by which exit code."""
+
+import datetime
+import json
+
+from oslo_utils import timeutils
+
+from kronos_nova.db import memory
+from kronos_nova.db.journal.queue import ENGINE
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from tests.unit.cmd import test_automation
+
+WELL, LOOK, MEND = 0, 3, 4
+
+
+class StatusTest(test_automation.OperatorTestCase):
+    def setUp(self):
+        super().setUp()
+        self.configure('aggregates = gpu', 'evaluation_interval = 300')
+        self.cycles = memory.Cycles(self.database)
+
+    def evaluate(self, outcome=plans.BALANCED, ago=0, **report):
+        now = timeutils.utcnow() - datetime.timedelta(seconds=ago)
+        self.cycles.begin('gpu', 'one', now, 1)
+        found = plans.AggregateReport(name='gpu', outcome=outcome, mode='spread',
+                                      planner='spread', **report)
+        self.cycles.end('gpu', now, outcome, False, found.to_json())
+
+    def beat(self, ago=0, role='executor', name='one'):
+        now = timeutils.utcnow() - datetime.timedelta(seconds=ago)
+        type(self.journal)(self.database, name).heartbeat(now, role)
+
+    def policy(self, imbalance, detail=''):
+        return plans.PolicyReport(
+            name='cpu', weight=1.0, threshold=0.1, detail=detail, imbalance_before=imbalance,
+            imbalance_after=imbalance, state='no_data' if imbalance is None else 'ok')
+
+    def test_all_is_well_with_a_balanced_aggregate_and_a_worker_that_lives(self):
+        self.evaluate(policies=(self.policy(0.05),))
+        self.beat()
+        said = self.manage('status', expected=WELL)
+        self.assertIn('all is well', said)
+        self.assertIn('balanced: every policy is at or below its threshold', said)
+        self.assertIn('cpu: imbalance 0.050, threshold 0.100\n', said)
+        self.assertIn('1 of 1 alive on one (executor)', said)
+
+    def test_a_pause_and_who_set_the_level_are_shown(self):
+        self.evaluate()
+        self.beat()
+        self.manage('automation', 'set', 'auto', '--aggregate', 'gpu')
+        self.manage('pause', '--reason', 'switch upgrade')
+        said = self.manage('status')
+        self.assertIn('gpu: auto, set by jane@', said)
+        self.assertIn('(switch upgrade)', said)
+
+    def test_why_nothing_was_moved_is_said_in_words(self):
+        self.beat()
+        stayed = (plans.Skip(reason='locked', instances=('a',)),
+                  plans.Skip(reason='threshold', instances=('b', 'c')))
+        self.evaluate(plans.NO_MOVE, policies=(self.policy(0.3),), not_moved=stayed)
+        said = self.manage('status')
+        self.assertIn('no move is permitted and of use; servers that stay: 2 threshold, 1 locked',
+                      said)
+        self.assertIn('threshold 0.100, above it', said)
+
+    def test_a_plan_under_way_is_shown_with_its_progress(self):
+        self.evaluate(plans.PLANNED)
+        self.beat()
+        self.run_plan(('vm1', 'a', 'b'), ('vm2', 'a', 'b'))
+        [first, _second] = self.journal.dispatch(test_automation.WIDE, timeutils.utcnow)
+        first = self.journal.claim(first.uuid, timeutils.utcnow())
+        self.journal.advance(first, moves.ABANDONED, timeutils.utcnow(),
+                             finished_at=timeutils.utcnow())
+        self.assertIn('1 of 2 moves have ended (1 abandoned), 1 under way', self.manage('status'))
+
+    def test_a_plan_that_waits_says_for_what_and_how_long(self):
+        self.evaluate(plans.PLANNED)
+        self.beat()
+        now = timeutils.utcnow()
+        self.journal.record_plan(test_automation.db_fixtures.report([('vm1', 'a', 'b')]),
+                                 plans.PROPOSED, now, now + datetime.timedelta(hours=1))
+        self.assertIn('1 moves wait for "kronos-manage plan approve" until', self.manage('status'))
+
+    def test_missing_data_deserves_a_look(self):
+        self.beat()
+        self.evaluate(plans.NO_DATA, policies=(self.policy(None, 'no sample'),))
+        self.assertIn('WARNING: gpu: policy cpu has no data: no sample',
+                      self.manage('status', expected=LOOK))
+
+    def test_a_worker_that_is_silent_has_to_be_mended(self):
+        self.evaluate()
+        self.beat(ago=600)
+        said = self.manage('status', expected=MEND)
+        self.assertIn('CRITICAL: No process that carries out moves says that it lives.', said)
+        self.assertIn('nova-conductor', said)
+
+    def test_daemons_need_an_engine_too(self):
+        self.configure('aggregates = gpu', 'run_in = daemons')
+        self.evaluate()
+        self.beat()
+        self.assertIn('No kronos-engine', self.manage('status', expected=MEND))
+        self.beat(role=ENGINE, name='two')
+        self.manage('status', expected=WELL)
+
+    def test_an_aggregate_that_is_not_evaluated_any_more_has_to_be_mended(self):
+        self.beat()
+        self.evaluate(ago=1000)
+        self.assertIn('gpu is not evaluated any more', self.manage('status', expected=MEND))
+        self.manage('automation', 'set', 'off')
+        self.manage('status', expected=WELL)
+
+    def test_programs_get_json_with_times_that_have_a_zone(self):
+        self.evaluate(policies=(self.policy(0.05),))
+        self.beat()
+        found = json.loads(self.manage('status', '-f', 'json'))
+        self.assertEqual((1, None), (found['format'], found['severity']))
+        [aggregate] = found['aggregates']
+        self.assertEqual(datetime.timedelta(0), datetime.datetime.fromisoformat(
+            aggregate['evaluated_at']).utcoffset())
+        self.assertEqual(0.05, aggregate['policies'][0]['imbalance'])
+
+    def test_a_database_that_cannot_be_read_is_not_taken_for_a_cloud_without_problems(self):
+        self.config.write_text('[DEFAULT]\nstate_path = /nonexistent\n')
+        self.manage('status', expected=1)
