@@ -24,6 +24,7 @@ from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.metrics import prometheus
 from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.placement.client import PlacementClient
 
 OK, WARNING, FAILED = 'ok', 'warning', 'failed'
 _WORST_LAST = (OK, WARNING, FAILED)
@@ -126,9 +127,8 @@ def _prometheus(conf):
 
 
 def _placement(conf):
-    response = connect(conf).placement.get('/resource_classes', microversion='1.2')
-    openstack.exceptions.raise_from_response(response)
-    return f'{len(response.json()["resource_classes"])} resource classes', None
+    client = PlacementClient(connect(conf).placement)
+    return f'microversion {client.negotiate()}, {len(client.roots())} resource providers', None
 
 
 def _nova(conf):

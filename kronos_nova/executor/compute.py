@@ -6,10 +6,6 @@ from typing import Protocol
 from kronos_nova.objects.move import MoveRecord
 from kronos_nova.objects.snapshot import Service
 
-# Statuses of a migration record; the others are of a migration under way.
-SUCCEEDED = ('completed', 'done')
-FAILED = ('error', 'failed', 'cancelled')
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceState:

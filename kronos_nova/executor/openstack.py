@@ -9,12 +9,11 @@ from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.executor import compute
+from kronos_nova.objects import migration_status
 from kronos_nova.objects import snapshot
+from kronos_nova.objects.nova_facts import COMPUTE_EXECUTION
 
 LOG = logging.getLogger(__name__)
-
-# 2.59 gives migrations their uuid, 2.65 aborts queued ones, 2.84 tells why an event failed.
-VERSION = '2.84'
 
 CLOCK_SLACK = datetime.timedelta(seconds=5)
 """By how much Nova's clock may be behind ours when a migration is told by its time."""
@@ -74,7 +73,7 @@ class OpenStackComputeApi:
         progress = self._progress(move, found)
         return compute.MigrationState(
             uuid=found['uuid'], status=found['status'], was_started=found['dest_node'] is not None,
-            fault=self._fault(move) if found['status'] in compute.FAILED else '',
+            fault=self._fault(move) if found['status'] in migration_status.FAILED else '',
             memory_total=progress.get('memory_total_bytes'),
             memory_remaining=progress.get('memory_remaining_bytes'))
 
@@ -112,7 +111,7 @@ class OpenStackComputeApi:
 
     def _progress(self, move, migration):
         """Bytes of memory, of a migration that is under way."""
-        if migration['status'] in (*compute.SUCCEEDED, *compute.FAILED):
+        if migration['status'] in migration_status.ENDED:
             return {}
         answer = self._get(move.instance_uuid,
                            f'/servers/{move.instance_uuid}/migrations/{migration["id"]}')
@@ -145,7 +144,7 @@ class OpenStackComputeApi:
         :raises NovaClientError: there is none, or it is about us or about Nova
         """
         with _answered(what):
-            answer = self._connection.compute.request(path, method, microversion=VERSION,
+            answer = self._connection.compute.request(path, method, microversion=COMPUTE_EXECUTION,
                                                       raise_exc=False, **kwargs)
         if answer.status_code >= 500 or answer.status_code in ABOUT_US:
             raise _silent(what, f'{answer.status_code} {_message(answer)}')

@@ -11,8 +11,8 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova import exception
-from kronos_nova.executor import compute as nova
 from kronos_nova.executor import options
+from kronos_nova.objects import migration_status
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 
@@ -146,12 +146,12 @@ class Runner:
         if migration is None:
             self._wait_for_it(move, lost)
             return
-        if migration.status in nova.SUCCEEDED:
+        if migration.status in migration_status.SUCCEEDED:
             self._verify(self.journal.advance(move, moves.VERIFYING, self.utcnow(),
                                               migration_uuid=migration.uuid))
             return
         move = self._keep(move, migration)
-        if migration.status in nova.FAILED:
+        if migration.status in migration_status.FAILED:
             self._tell_failure(move, migration)
         elif self._is_hopeless(move):
             self._fail(move.uuid, exception.MigrationTimeout.__name__,

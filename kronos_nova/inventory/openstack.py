@@ -5,6 +5,7 @@ The answers are taken as JSON through openstacksdk's adapters. Its resource clas
 """
 
 import datetime
+import urllib.parse
 from collections.abc import Callable
 from collections.abc import Iterator
 
@@ -16,14 +17,15 @@ from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.inventory import providers
 from kronos_nova.inventory import shape
+from kronos_nova.objects import migration_status
+from kronos_nova.objects import nova_facts
+from kronos_nova.objects.nova_facts import COMPUTE_INVENTORY
+from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.placement.client import PlacementClient
 
 LOG = logging.getLogger(__name__)
 
-# From 2.69 on Nova names what it cannot read because a cell is down, where before it left it out
-# in silence; 2.88 and later ask every host for its uptime when hypervisors are listed.
-COMPUTE_VERSION = '2.73'
-PLACEMENT_VERSION = '1.30'
 PAGE = 1000
 
 
@@ -78,31 +80,34 @@ class OpenStackInventory:
         services = {s['host']: s for s in self._compute('/os-services?binary=nova-compute',
                                                         'services')}
         hypervisors = [h for h in self._pages('/os-hypervisors/detail', 'hypervisors')
-                       if h['hypervisor_type'] in shape.HYPERVISOR_TYPES]
+                       if nova_facts.is_supported(h['hypervisor_type'])]
         aggregates = self._compute('/os-aggregates', 'aggregates')
         groups = list(self._server_groups())
         servers = list(self._pages('/servers/detail?all_tenants=1', 'servers'))
         shape.refuse_gaps(services.values(), servers)
-        trees = providers.read_trees(self._placement, {h['id'] for h in hypervisors})
-        hosts = tuple(shape.host(h, services[h['service']['host']], trees[h['id']])
+        migrations = list(self._migrations_under_way())
+        trees = providers.read_trees(PlacementClient(self._connection.placement),
+                                     {h['id'] for h in hypervisors})
+        hosts = tuple(shape.host(h, services[h['service']['host']], trees.of[h['id']])
                       for h in hypervisors)
-        names = {host.name: host.uuid for host in hosts}
-        held = {name: shape.held_by_consumer(trees[uuid]) for name, uuid in names.items()}
+        held = {host.name: shape.held_by_consumer(trees.of[host.uuid]) for host in hosts}
+        shared = shape.held_by_consumer(each.provider for each in trees.sharing.values())
+        names = {host.uuid: host.name for host in hosts}
         return Snapshot(
             taken_at=taken_at, hosts=hosts,
-            instances=tuple(shape.instance(server, held[server[shape.HOST]])
-                            for server in servers if server[shape.HOST] in names),
-            aggregates=tuple(shape.aggregate(a, names) for a in aggregates),
-            server_groups=tuple(shape.server_group(g) for g in groups))
+            instances=tuple(shape.instance(server, held[server[shape.HOST]], shared)
+                            for server in servers if server[shape.HOST] in held),
+            aggregates=tuple(shape.aggregate(a, held) for a in aggregates),
+            server_groups=tuple(shape.server_group(g) for g in groups),
+            shared_providers=tuple(shape.shared_provider(uuid, found, names)
+                                   for uuid, found in trees.sharing.items()),
+        ).with_moves_under_way(migrations)
 
     def _compute(self, path, key) -> list[dict]:
-        return self._get(self._connection.compute, path, COMPUTE_VERSION)[key]
+        return self._get(path)[key]
 
-    def _placement(self, path) -> dict:
-        return self._get(self._connection.placement, path, PLACEMENT_VERSION)
-
-    def _get(self, adapter, path, version):
-        response = adapter.get(path, microversion=version)
+    def _get(self, path) -> dict:
+        response = self._connection.compute.get(path, microversion=COMPUTE_INVENTORY)
         openstack.exceptions.raise_from_response(response)
         return response.json()
 
@@ -111,12 +116,20 @@ class OpenStackInventory:
         separator = '&' if '?' in path else '?'
         marker = ''
         while True:
-            page = self._get(self._connection.compute,
-                             f'{path}{separator}limit={PAGE}{marker}', COMPUTE_VERSION)
+            page = self._get(f'{path}{separator}limit={PAGE}{marker}')
             yield from page[key]
             if not page[key] or not page.get(f'{key}_links'):
                 return
-            marker = f'&marker={page[key][-1]["id"]}'
+            last = page[key][-1]
+            marker = f'&marker={last.get("uuid") or last["id"]}'  # of migrations the uuid
+
+    def _migrations_under_way(self) -> Iterator[MoveUnderWay]:
+        """Nova filters by one status at a time."""
+        for status in migration_status.LEAVING:
+            path = f'/os-migrations?status={urllib.parse.quote(status)}'
+            for migration in self._pages(path, 'migrations'):
+                if migration['dest_compute']:
+                    yield shape.move_under_way(migration)
 
     def _server_groups(self) -> Iterator[dict]:
         """Paged by offset, and nothing says whether there are more."""

@@ -1,29 +1,54 @@
-"""The resource provider trees of hosts, read from placement."""
+"""The resource provider trees of hosts, and the providers that they share, read from placement."""
 
 import collections
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Mapping
 from concurrent import futures
 
 from kronos_nova import exception
 from kronos_nova.inventory import shape
+from kronos_nova.placement import errors
+from kronos_nova.placement.client import PlacementClient
 
 # Placement has no way to ask for all providers' inventories at once.
 PARALLEL_READS = 8
 
 
-def read_trees(get: Callable[[str], dict], roots: set[str]) -> dict[str, list[shape.Provider]]:
-    """Root provider uuid -> its tree, itself included.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Trees:
+    """What placement knows of some hosts.
 
-    :param get: the JSON that placement answers to a GET of a path; called from several threads
-    :param roots: root provider uuids of the hosts
-    :raises InventoryError: placement does not know one of them
+    of : root provider uuid to its tree, itself included
+    sharing : by uuid, the providers that share what they have with some of the hosts
     """
-    uuids = {p['uuid']: p['root_provider_uuid']
-             for p in get('/resource_providers')['resource_providers']
-             if p['root_provider_uuid'] in roots}
+
+    of: Mapping[str, list[shape.Provider]]
+    sharing: Mapping[str, shape.SharingProvider]
+
+
+def read_trees(client: PlacementClient, roots: set[str]) -> Trees:
+    """
+    :param client: asked from several threads
+    :param roots: root provider uuids of the hosts
+    :raises InventoryError: placement cannot be read, or does not know one of them
+    """
+    try:
+        return _read_trees(client, roots)
+    except errors.RequestRefused as error:
+        raise exception.InventoryError(
+            problem=f'{error} (has the user that asks the admin role?)') from error
+    except exception.PlacementError as error:
+        raise exception.InventoryError(problem=str(error)) from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise exception.InventoryError(
+            problem=f'placement\'s answer lacks what its API promises: {error!r}') from error
+
+
+def _read_trees(client, roots):
+    uuids = {uuid: root for uuid, root in client.roots().items() if root in roots}
     trees = collections.defaultdict(list)
     with futures.ThreadPoolExecutor(PARALLEL_READS) as pool:
-        providers = pool.map(lambda uuid: _read(get, uuid), uuids)
+        providers = pool.map(lambda uuid: _provider(client, uuid), uuids)
         for root, provider in zip(uuids.values(), providers, strict=True):
             trees[root].append(provider)
     missing = sorted(roots - trees.keys())
@@ -32,10 +57,12 @@ def read_trees(get: Callable[[str], dict], roots: set[str]) -> dict[str, list[sh
             problem=f'placement knows no resource provider {", ".join(missing[:5])}'
                     f'{" and others" if len(missing) > 5 else ""} that Nova has a hypervisor '
                     'for; has its nova-compute ever reported?')
-    return trees
+    sharing = {uuid: shape.SharingProvider(
+        provider=_provider(client, uuid),
+        roots=client.roots_in(client.aggregates(uuid)) & roots - {uuid})
+        for uuid in sorted(client.sharing())}
+    return Trees(of=trees, sharing={uuid: found for uuid, found in sharing.items() if found.roots})
 
 
-def _read(get, uuid):
-    path = f'/resource_providers/{uuid}'
-    return shape.Provider(inventories=get(f'{path}/inventories')['inventories'],
-                          allocations=get(f'{path}/allocations')['allocations'])
+def _provider(client, uuid):
+    return shape.Provider(inventories=client.inventories(uuid), held=client.held_on(uuid))

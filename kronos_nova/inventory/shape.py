@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import datetime
+import math
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -12,23 +13,30 @@ from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.objects.snapshot import Aggregate
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
+from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.objects.snapshot import ResourceInventory
 from kronos_nova.objects.snapshot import ServerGroup
 from kronos_nova.objects.snapshot import Service
+from kronos_nova.objects.snapshot import SharedProvider
 
 HOST = 'OS-EXT-SRV-ATTR:host'
-
-# What Nova calls a hypervisor that libvirt runs by KVM is QEMU; the other is for older drivers.
-HYPERVISOR_TYPES = ('QEMU', 'KVM')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Provider:
-    """A resource provider as placement shows it: ``inventories`` by resource class,
-    ``allocations`` by consumer uuid."""
+    """A resource provider as placement shows it: ``inventories`` by resource class, ``held`` by
+    consumer uuid and resource class."""
 
     inventories: Mapping[str, dict]
-    allocations: Mapping[str, dict]
+    held: Mapping[str, Mapping[str, int]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SharingProvider:
+    """A provider that shares what it has with the hosts whose root providers are ``roots``."""
+
+    provider: Provider
+    roots: frozenset[str]
 
 
 def refuse_gaps(services: Iterable[dict], servers: Iterable[dict]):
@@ -55,7 +63,7 @@ def host(hypervisor: dict, service: dict, tree: Iterable[Provider]) -> Host:
         service=Service(state=service['state'], status=service['status'],
                         forced_down=service['forced_down'],
                         disabled_reason=service['disabled_reason'] or None),
-        inventory=inventory(tree))
+        inventory=inventory(tree), used=used(tree))
 
 
 def inventory(tree: Iterable[Provider]) -> dict[str, ResourceInventory]:
@@ -65,33 +73,63 @@ def inventory(tree: Iterable[Provider]) -> dict[str, ResourceInventory]:
         for resource_class, inventory in provider.inventories.items():
             parts[resource_class].append(ResourceInventory(
                 total=inventory['total'], reserved=inventory['reserved'],
-                allocation_ratio=inventory['allocation_ratio']))
+                allocation_ratio=inventory['allocation_ratio'], min_unit=inventory['min_unit'],
+                max_unit=inventory['max_unit'], step_size=inventory['step_size']))
     return {name: _together(parts[name]) for name in sorted(parts)}
 
 
 def _together(parts: list[ResourceInventory]) -> ResourceInventory:
-    """One inventory with the capacity of several, whose ratios may differ."""
+    """One inventory with the capacity of several, whose ratios may differ.
+
+    What one consumer is allocated of a class comes from one provider: its units are those that some
+    provider has.
+    """
     if len(parts) == 1:
         return parts[0]
     total = sum(part.total for part in parts)
     reserved = sum(part.reserved for part in parts)
     capacity = sum(part.capacity for part in parts)
     ratio = capacity / (total - reserved) if total > reserved else 1.0
-    return ResourceInventory(total=total, reserved=reserved, allocation_ratio=ratio)
+    return ResourceInventory(
+        total=total, reserved=reserved, allocation_ratio=ratio,
+        min_unit=min(part.min_unit for part in parts),
+        max_unit=max(part.max_unit for part in parts),
+        step_size=math.gcd(*(part.step_size for part in parts)))
+
+
+def used(tree: Iterable[Provider]) -> dict[str, int]:
+    """What all consumers together are allocated on the tree, by resource class: instances,
+    migrations, soft-deleted servers, whoever else asked placement."""
+    total = collections.Counter()
+    for provider in tree:
+        for resources in provider.held.values():
+            total.update(resources)
+    return dict(sorted(total.items()))
 
 
 def held_by_consumer(tree: Iterable[Provider]) -> dict[str, dict[str, int]]:
     """Consumer uuid -> what it is allocated on the tree, by resource class."""
     held = collections.defaultdict(collections.Counter)
     for provider in tree:
-        for consumer, allocation in provider.allocations.items():
-            held[consumer].update(allocation['resources'])
+        for consumer, resources in provider.held.items():
+            held[consumer].update(resources)
     return {consumer: dict(sorted(resources.items())) for consumer, resources in held.items()}
 
 
-def instance(server: dict, held: Mapping[str, dict[str, int]]) -> Instance:
+def shared_provider(uuid: str, found: SharingProvider, names: Mapping[str, str]) -> SharedProvider:
+    """
+    :param names: root provider uuid to the name of the host
+    """
+    return SharedProvider(
+        uuid=uuid, hosts=tuple(sorted(names[root] for root in found.roots)),
+        inventory=inventory([found.provider]), used=used([found.provider]))
+
+
+def instance(server: dict, held: Mapping[str, dict[str, int]],
+             shared: Mapping[str, dict[str, int]]) -> Instance:
     """
     :param held: what :func:`held_by_consumer` says of the server's host
+    :param shared: what it says of all sharing providers together
     """
     flavor = server['flavor']
     return Instance(
@@ -102,7 +140,7 @@ def instance(server: dict, held: Mapping[str, dict[str, int]]) -> Instance:
         disk_gb=flavor['disk'] + flavor['ephemeral'], metadata=server['metadata'],
         # Left out for a user who may not see them.
         flavor_extra_specs=flavor.get('extra_specs') or {},
-        resources=held.get(server['id'], {}))
+        resources=held.get(server['id'], {}), shared_resources=shared.get(server['id'], {}))
 
 
 def aggregate(raw: dict, hosts: Collection[str]) -> Aggregate:
@@ -121,6 +159,11 @@ def server_group(raw: dict) -> ServerGroup:
         raise exception.InventoryError(problem=f'server group {raw["id"]} has no policy')
     return ServerGroup(uuid=raw['id'], name=raw['name'], policy=policy,
                        members=tuple(raw['members']), rules=raw.get('rules') or {})
+
+
+def move_under_way(migration: dict) -> MoveUnderWay:
+    return MoveUnderWay(instance_uuid=migration['instance_uuid'],
+                        source=migration['source_compute'], destination=migration['dest_compute'])
 
 
 def past_move(migration: dict) -> PastMove:

@@ -1,6 +1,8 @@
 """What was read of the cloud at one moment. Names are Nova's and placement's own."""
 
+import collections
 import dataclasses
+from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import field
 
@@ -149,6 +151,27 @@ class Snapshot:
     moves_under_way: tuple[MoveUnderWay, ...] = ()
     shared_providers: tuple[SharedProvider, ...] = ()
 
+    def with_moves_under_way(self, moves: Iterable[MoveUnderWay]) -> 'Snapshot':
+        """The same with further moves under way, what they need on their destinations included.
+
+        Left out is a move of an instance that has one already or is not (any more) on its source,
+        and one to a host that is not here.
+        An instance that holds nothing on its source's tree holds it on its destination's already:
+        there its allocation went when the migration took over the one on the source.
+        """
+        instances = {instance.uuid: instance for instance in self.instances}
+        known = {host.name for host in self.hosts}
+        added = {move.instance_uuid: move for move in self.moves_under_way}
+        needed = collections.defaultdict(collections.Counter)
+        for move in moves:
+            instance = instances.get(move.instance_uuid)
+            if (instance is not None and instance.host == move.source != move.destination
+                    and move.destination in known and move.instance_uuid not in added):
+                added[move.instance_uuid] = move
+                needed[move.destination].update(instance.resources)
+        hosts = tuple(_using(host, needed.get(host.name)) for host in self.hosts)
+        return dataclasses.replace(self, hosts=hosts, moves_under_way=tuple(added.values()))
+
     def hosts_of(self, scope: str) -> tuple[str, ...]:
         """Sorted host names of the aggregate called ``scope``, or of the pool :data:`UNASSIGNED`.
 
@@ -161,3 +184,12 @@ class Snapshot:
             if aggregate.name == scope:
                 return tuple(sorted(known.intersection(aggregate.hosts)))
         raise KeyError(scope)
+
+
+def _using(host, more):
+    """The host with more of it in use, where it is known what is."""
+    if not more or host.used is None:
+        return host
+    used = collections.Counter(host.used)
+    used.update(more)
+    return dataclasses.replace(host, used=dict(sorted(used.items())))

@@ -8,11 +8,9 @@ from cliff import lister
 from osc_lib import exceptions
 
 from kronos_nova import exception
+from kronos_nova.objects.nova_facts import COMPUTE_MIGRATIONS
 from kronos_nova.placement.allocations import AllocationSet
 from kronos_nova.placement.allocations import Consumer
-
-# Migrations by uuid, and the type of each, since then.
-MIGRATIONS_MICROVERSION = '2.59'
 
 
 class Replace(lister.Lister):
@@ -55,7 +53,7 @@ class ShowMove(lister.Lister):
         client = self.app.client_manager.kronos
         server = compute.find_server(parsed_args.server, ignore_missing=False)
         answer = compute.get('/os-migrations', params={'instance_uuid': server.id},
-                             microversion=MIGRATIONS_MICROVERSION)
+                             microversion=COMPUTE_MIGRATIONS)
         if answer.status_code != 200:
             raise exceptions.CommandError(
                 f'Nova does not tell the migrations of {server.id}: HTTP {answer.status_code}')

@@ -10,10 +10,10 @@ import dataclasses
 from collections.abc import Iterable
 from collections.abc import Mapping
 
+from kronos_nova.objects.migration_status import LIVE
 from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.allocations import off
 from kronos_nova.placement.holdings import Holdings
-from kronos_nova.placement.records import LIVE
 from kronos_nova.placement.records import Instance
 from kronos_nova.placement.records import Migration
 from kronos_nova.placement.records import NovaRecords

@@ -11,16 +11,14 @@ from oslo_log import log as logging
 from oslo_utils import uuidutils
 
 from kronos_nova import exception
+from kronos_nova.objects.nova_facts import PLACEMENT_ALLOCATIONS
+from kronos_nova.objects.nova_facts import PLACEMENT_NEEDED
 from kronos_nova.placement import errors
 from kronos_nova.placement.allocations import AllocationSet
 from kronos_nova.placement.allocations import Consumer
 
 LOG = logging.getLogger(__name__)
 
-CONSUMER_TYPES = (1, 38)
-# What moves are built on, and since when placement has it.
-NEEDED = {(1, 13): 'POST /allocations', (1, 28): 'consumer generations',
-          (1, 36): 'same_subtree in allocation candidates'}
 CONCURRENT_UPDATE = 'placement.concurrent_update'
 RESOURCE_CLASS = re.compile('[A-Z0-9_]+')
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
@@ -60,12 +58,12 @@ class PlacementClient:
         """
         root = self._request('GET', '/', version=None).json()['versions'][0]
         offered = tuple(int(part) for part in root['max_version'].split('.'))
-        if offered < max(NEEDED):
-            lacks = ', '.join(f'{feature} ({_text(since)})' for since, feature in NEEDED.items()
-                              if offered < since)
-            raise errors.PlacementTooOld(offered=_text(offered), needed=_text(max(NEEDED)),
-                                         lacks=lacks)
-        self._version = min(offered, CONSUMER_TYPES)
+        if offered < max(PLACEMENT_NEEDED):
+            lacks = ', '.join(f'{feature} ({_text(since)})'
+                              for since, feature in PLACEMENT_NEEDED.items() if offered < since)
+            raise errors.PlacementTooOld(offered=_text(offered), lacks=lacks,
+                                         needed=_text(max(PLACEMENT_NEEDED)))
+        self._version = min(offered, PLACEMENT_ALLOCATIONS)
         return _text(self._version)
 
     def consumer(self, uuid: str) -> Consumer:
@@ -114,6 +112,18 @@ class PlacementClient:
         return {provider['uuid']: provider['root_provider_uuid']
                 for provider in self._get('/resource_providers')['resource_providers']}
 
+    def inventories(self, provider: str) -> dict[str, dict]:
+        """{resource class: what placement keeps of it} of one provider."""
+        return self._get(f'/resource_providers/{provider}/inventories')['inventories']
+
+    def roots_in(self, aggregates: Collection[str]) -> frozenset[str]:
+        """The roots of all providers in any of these aggregates (uuids)."""
+        if not aggregates:
+            return frozenset()
+        members = ','.join(sorted(aggregates))
+        providers = self._get(f'/resource_providers?member_of=in:{members}')['resource_providers']
+        return frozenset(provider['root_provider_uuid'] for provider in providers)
+
     def name(self, provider: str) -> str:
         """The name of a provider: of a compute node, its hypervisor's host name."""
         return self._get(f'/resource_providers/{provider}')['name']
@@ -138,7 +148,7 @@ class PlacementClient:
 
     @property
     def has_consumer_types(self) -> bool:
-        return self.version >= CONSUMER_TYPES
+        return self.version >= PLACEMENT_ALLOCATIONS
 
     @property
     def version(self) -> tuple[int, int]:
@@ -148,7 +158,7 @@ class PlacementClient:
 
     def _get(self, path: str) -> dict:
         response = self._request('GET', path)
-        _raise_for_refusal(response)
+        _raise_for_refusal(response, f'GET {path}: ')
         return response.json()
 
     def _request(self, method, path, version=..., **kwargs):
@@ -209,6 +219,7 @@ def _detail(response) -> str:
     return re.sub(r'\s+', ' ', detail).strip()
 
 
-def _raise_for_refusal(response) -> None:
+def _raise_for_refusal(response, request='') -> None:
     if response.status_code >= 400:
-        raise errors.RequestRefused(problem=f'HTTP {response.status_code}: {_detail(response)}')
+        raise errors.RequestRefused(
+            problem=f'{request}HTTP {response.status_code}: {_detail(response)}')

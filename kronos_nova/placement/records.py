@@ -10,11 +10,8 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Protocol
 
+from kronos_nova.objects import migration_status
 from kronos_nova.placement.allocations import Allocations
-
-# Statuses of a migration that has ended, whichever kind it is.
-ENDED = frozenset(('completed', 'done', 'confirmed', 'reverted', 'error', 'failed', 'cancelled'))
-LIVE = 'live-migration'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +47,7 @@ class Migration:
 
     @property
     def has_ended(self) -> bool:
-        return self.status in ENDED
+        return self.status in migration_status.ENDED
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.executor import compute
+from kronos_nova.objects import migration_status
 from kronos_nova.objects import snapshot
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import claim_rpc
@@ -178,7 +179,7 @@ class InProcessComputeApi:
 
 def _fault(context, migration):
     """What Nova says went wrong with a failed migration, None where it does not say."""
-    if migration.status not in compute.FAILED:
+    if migration.status not in migration_status.FAILED:
         return None
     fault = objects.InstanceFault.get_latest_for_instance(context, migration.instance_uuid)
     return None if fault is None or fault.created_at < migration.created_at else fault

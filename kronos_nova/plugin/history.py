@@ -9,7 +9,7 @@ from oslo_db import exception as db_exc
 
 from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
-from kronos_nova.executor import compute
+from kronos_nova.objects import migration_status
 from kronos_nova.plugin import cells
 
 
@@ -19,7 +19,7 @@ def past_moves(since):
     :param since: datetime, UTC without a zone
     :raises InventoryError: a database cannot be read
     """
-    filters = {'migration_type': 'live-migration', 'status': list(compute.SUCCEEDED),
+    filters = {'migration_type': migration_status.LIVE, 'status': list(migration_status.SUCCEEDED),
                'changes-since': since.replace(tzinfo=datetime.UTC)}
     context = cells.admin_context()
     try:

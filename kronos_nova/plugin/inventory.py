@@ -5,18 +5,18 @@ from nova import exception as nova_exception
 from nova import objects
 from nova import servicegroup
 from nova.api.openstack import common
-from nova.scheduler.client import report
 from oslo_db import exception as db_exc
 from oslo_utils import timeutils
 
 from kronos_nova import exception
 from kronos_nova.inventory import providers
 from kronos_nova.inventory import shape
+from kronos_nova.objects import migration_status
+from kronos_nova.objects import nova_facts
 from kronos_nova.objects import snapshot
 from kronos_nova.plugin import cells
+from kronos_nova.plugin import placement
 from kronos_nova.plugin.compute_api import service_of
-
-PLACEMENT_VERSION = '1.30'
 
 
 class InProcessInventory:
@@ -24,7 +24,7 @@ class InProcessInventory:
 
     def __init__(self):
         self._servicegroup_api = servicegroup.API()
-        self._placement = report.report_client_singleton()
+        self._placement = placement.client()
 
     def read(self) -> snapshot.Snapshot:
         """Hosts with QEMU or KVM and what runs there, all projects and cells.
@@ -39,21 +39,29 @@ class InProcessInventory:
             raise exception.InventoryError(problem=str(e)) from e
 
     def _read(self, context, taken_at):
-        nodes, instances = [], []
+        nodes, instances, migrations = [], [], []
         for cell in cells.mappings(context):
             with nova_context.target_cell(context, cell) as cell_context:
                 nodes.extend(self._nodes(cell_context, cell.name or cell.uuid))
                 instances.extend(self._instances(cell_context))
-        trees = providers.read_trees(self._get, {node.uuid for node, _service, _cell in nodes})
-        hosts = tuple(_host(node, service, cell, trees[node.uuid]) for node, service, cell in nodes)
-        held = {host.name: shape.held_by_consumer(trees[host.uuid]) for host in hosts}
+                migrations.extend(_migrations(cell_context))
+        trees = providers.read_trees(self._placement,
+                                     {node.uuid for node, _service, _cell in nodes})
+        hosts = tuple(_host(node, service, cell, trees.of[node.uuid])
+                      for node, service, cell in nodes)
+        held = {host.name: shape.held_by_consumer(trees.of[host.uuid]) for host in hosts}
+        shared = shape.held_by_consumer(each.provider for each in trees.sharing.values())
+        names = {host.uuid: host.name for host in hosts}
         return snapshot.Snapshot(
             taken_at=taken_at, hosts=hosts,
-            instances=tuple(_instance(i, held[i.host].get(i.uuid, {}))
+            instances=tuple(_instance(i, held[i.host].get(i.uuid, {}), shared.get(i.uuid, {}))
                             for i in instances if i.host in held),
             aggregates=tuple(_aggregate(a, held) for a in objects.AggregateList.get_all(context)),
             server_groups=tuple(_server_group(g)
-                                for g in objects.InstanceGroupList.get_all(context)))
+                                for g in objects.InstanceGroupList.get_all(context)),
+            shared_providers=tuple(shape.shared_provider(uuid, found, names)
+                                   for uuid, found in trees.sharing.items()),
+        ).with_moves_under_way(migrations)
 
     def _nodes(self, context, cell):
         """[(ComputeNode, Service, cell name)]"""
@@ -62,30 +70,30 @@ class InProcessInventory:
                         context, 'nova-compute', include_disabled=True)}
         return [(node, services[node.host], cell)
                 for node in objects.ComputeNodeList.get_all(context)
-                if node.hypervisor_type in shape.HYPERVISOR_TYPES and node.host in services]
+                if nova_facts.is_supported(node.hypervisor_type) and node.host in services]
 
     @staticmethod
     def _instances(context):
         return objects.InstanceList.get_by_filters(
             context, {'deleted': False}, expected_attrs=['flavor', 'metadata'])
 
-    def _get(self, path):
-        response = self._placement.get(path, version=PLACEMENT_VERSION)
-        # Nova's client answers with what is false when placement cannot be reached.
-        if not response:
-            raise exception.InventoryError(
-                problem=f'placement gave no answer to GET {path}: '
-                        f'{getattr(response, "status_code", "it cannot be reached")}')
-        return response.json()
+
+def _migrations(context):
+    """MovesUnderWay that Nova knows of in a cell, whoever asked for them."""
+    rows = objects.MigrationList.get_by_filters(
+        context, {'status': list(migration_status.LEAVING)})
+    return [snapshot.MoveUnderWay(instance_uuid=row.instance_uuid, source=row.source_compute,
+                                  destination=row.dest_compute)
+            for row in rows if row.dest_compute]
 
 
 def _host(node, service, cell, tree):
     return snapshot.Host(
         name=node.host, uuid=node.uuid, cell=cell, hypervisor_type=node.hypervisor_type,
-        service=service, inventory=shape.inventory(tree))
+        service=service, inventory=shape.inventory(tree), used=shape.used(tree))
 
 
-def _instance(instance, resources):
+def _instance(instance, resources, shared_resources):
     flavor = instance.flavor
     return snapshot.Instance(
         uuid=instance.uuid, name=instance.name, display_name=instance.display_name or '',
@@ -94,7 +102,7 @@ def _instance(instance, resources):
         task_state=instance.task_state, locked=bool(instance.locked), vcpus=flavor.vcpus,
         memory_mb=flavor.memory_mb, disk_gb=flavor.root_gb + flavor.ephemeral_gb,
         metadata=dict(instance.metadata), flavor_extra_specs=dict(flavor.extra_specs),
-        resources=resources)
+        resources=resources, shared_resources=shared_resources)
 
 
 def _aggregate(aggregate, hosts):

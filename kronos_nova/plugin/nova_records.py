@@ -13,6 +13,7 @@ from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from kronos_nova import exception
+from kronos_nova.objects import migration_status
 from kronos_nova.placement import records
 from kronos_nova.placement.client import PlacementClient
 from kronos_nova.plugin import candidates
@@ -23,8 +24,7 @@ LOG = logging.getLogger(__name__)
 # How many uuids one query may name.
 CHUNK = 500
 
-UNFINISHED = ['accepted', 'queued', 'preparing', 'running', 'post-migrating', 'pre-migrating',
-               'migrating', 'finished', 'confirming', 'reverting']
+UNFINISHED = list(migration_status.UNDER_WAY)
 
 
 @contextlib.contextmanager
@@ -109,7 +109,7 @@ class CellRecords:
         found = []
         for context, _cell in _cells():
             rows = objects.MigrationList.get_by_filters(
-                context, {'status': 'accepted', 'migration_type': records.LIVE})
+                context, {'status': 'accepted', 'migration_type': migration_status.LIVE})
             up = self._hosts_up(context) if rows else ()
             found += [_migration(each, up) for each in rows]
         return found
@@ -117,7 +117,7 @@ class CellRecords:
     @_answered()
     def unbegun(self, instance_uuid, created_before):
         filters = {'instance_uuid': instance_uuid, 'status': 'accepted',
-                   'migration_type': records.LIVE}
+                   'migration_type': migration_status.LIVE}
         return [each.uuid for context, _cell in _cells(instance=instance_uuid)
                 for each in objects.MigrationList.get_by_filters(context, filters)
                 if _naive(each.created_at) <= created_before]
@@ -125,7 +125,7 @@ class CellRecords:
     @_answered()
     def set_free(self, instance_uuid, marked_before):
         filters = {'instance_uuid': instance_uuid, 'status': UNFINISHED,
-                   'migration_type': records.LIVE}
+                   'migration_type': migration_status.LIVE}
         for context, _cell in _cells(instance=instance_uuid):
             for instance in _instances(context, uuid=[instance_uuid]):
                 is_old = _naive(instance.updated_at or instance.created_at) <= marked_before

@@ -17,9 +17,9 @@ from oslo_utils import excutils
 
 from kronos_nova.claims import ledger as ledgers
 from kronos_nova.claims import node_claims
+from kronos_nova.objects import migration_status
 from kronos_nova.objects.claim import CLAIMED
 from kronos_nova.objects.claim import PREPARED
-from kronos_nova.placement import records
 from kronos_nova.plugin import claim_usage
 
 LOG = logging.getLogger(__name__)
@@ -277,7 +277,8 @@ def _is_home(claim):
 def _is_on_its_way(migration):
     try:
         # Nova's list of those in progress has some that have ended too.
-        return migration.status not in records.ENDED and migration.instance.task_state is not None
+        has_ended = migration.status in migration_status.ENDED
+        return not has_ended and migration.instance.task_state is not None
     except nova_exc.InstanceNotFound:
         return False
 

@@ -6,7 +6,7 @@ from nova import objects
 from nova.compute import manager
 from oslo_log import log as logging
 
-from kronos_nova.placement import records
+from kronos_nova.objects import migration_status
 from kronos_nova.plugin import outages
 
 LOG = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ def _tell(state):
 
 def _refuse_if_ended(migration, status):
     found = objects.Migration.get_by_id(migration._context, migration.id)
-    if found.status in records.ENDED and found.status != status:
+    if found.status in migration_status.ENDED and found.status != status:
         raise nova_exception.InvalidMigrationState(
             migration_id=migration.uuid, instance_uuid=migration.instance_uuid,
             state=found.status, method=status)

@@ -71,6 +71,7 @@ class _Names:
         self.zone = _numbered([a.availability_zone for a in aggregates], 'zone-{}'.format)
         self.group = _numbered([g.name for g in groups], 'group-{:04d}'.format)
         self.group_uuid = _numbered([g.uuid for g in groups], _uuids(4))
+        self.shared_uuid = _numbered([p.uuid for p in snapshot.shared_providers], _uuids(5))
         self._anything = {**self.cell, **self.zone, **self.aggregate, **self.project, **self.host,
                           **self.host_uuid, **self.instance_uuid}
 
@@ -89,7 +90,15 @@ def _snapshot(snapshot, names):
         server_groups=tuple(dataclasses.replace(
             group, uuid=names.group_uuid[group.uuid], name=names.group[group.name],
             members=tuple(names.instance_uuid[member] for member in group.members))
-            for group in snapshot.server_groups))
+            for group in snapshot.server_groups),
+        moves_under_way=tuple(dataclasses.replace(
+            move, instance_uuid=names.instance_uuid[move.instance_uuid],
+            source=names.host[move.source], destination=names.host[move.destination])
+            for move in snapshot.moves_under_way),
+        shared_providers=tuple(dataclasses.replace(
+            shared, uuid=names.shared_uuid[shared.uuid],
+            hosts=tuple(names.host[host] for host in shared.hosts))
+            for shared in snapshot.shared_providers))
 
 
 def _host(host, names):

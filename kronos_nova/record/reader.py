@@ -82,25 +82,54 @@ def _message(found):
 def _contradictions(inventory):
     """(path, problem) of what each file's shape cannot tell."""
     hosts = {host.name for host in inventory.hosts}
-    for table, key in (('hosts', 'name'), ('hosts', 'uuid'), ('instances', 'uuid'),
-                       ('aggregates', 'name'), ('server_groups', 'uuid')):
-        rows = getattr(inventory, table)
-        counts = collections.Counter(getattr(row, key) for row in rows)
-        for value in sorted(value for value, count in counts.items() if count > 1):
-            yield table, f'{key} {value} is given {counts[value]} times'
+    yield from _repeated(inventory)
+    for table in ('aggregates', 'shared_providers'):
+        for number, row in enumerate(getattr(inventory, table)):
+            for name in sorted(set(row.hosts) - hosts):
+                yield f'{table}[{number}].hosts', f'no host is called {name}'
     for number, aggregate in enumerate(inventory.aggregates):
-        for name in sorted(set(aggregate.hosts) - hosts):
-            yield f'aggregates[{number}].hosts', f'no host is called {name}'
         if aggregate.name == objects.UNASSIGNED:
             yield f'aggregates[{number}].name', 'is the name of the pool of hosts in no aggregate'
     for number, instance in enumerate(inventory.instances):
         if instance.host not in hosts:
             yield f'instances[{number}].host', f'no host is called {instance.host}'
-    for number, host in enumerate(inventory.hosts):
-        for name, item in host.inventory.items():
-            if item.reserved > item.total:
-                yield (f'hosts[{number}].inventory.{name}',
-                       f'reserved {item.reserved} is more than total {item.total}')
+    for table in ('hosts', 'shared_providers'):
+        for number, row in enumerate(getattr(inventory, table)):
+            for name, problem in _impossible_inventories(row.inventory):
+                yield f'{table}[{number}].inventory.{name}', problem
+    yield from _impossible_moves(inventory, hosts)
+
+
+def _repeated(inventory):
+    for table, key in (('hosts', 'name'), ('hosts', 'uuid'), ('instances', 'uuid'),
+                       ('aggregates', 'name'), ('server_groups', 'uuid'),
+                       ('moves_under_way', 'instance_uuid'), ('shared_providers', 'uuid')):
+        rows = getattr(inventory, table)
+        counts = collections.Counter(getattr(row, key) for row in rows)
+        for value in sorted(value for value, count in counts.items() if count > 1):
+            yield table, f'{key} {value} is given {counts[value]} times'
+
+
+def _impossible_inventories(inventory):
+    for name, item in inventory.items():
+        if item.reserved > item.total:
+            yield name, f'reserved {item.reserved} is more than total {item.total}'
+        if None not in (item.min_unit, item.max_unit) and item.min_unit > item.max_unit:
+            yield name, f'min_unit {item.min_unit} is more than max_unit {item.max_unit}'
+
+
+def _impossible_moves(inventory, hosts):
+    host_of = {instance.uuid: instance.host for instance in inventory.instances}
+    for number, move in enumerate(inventory.moves_under_way):
+        path = f'moves_under_way[{number}]'
+        if move.instance_uuid not in host_of:
+            yield f'{path}.instance_uuid', f'there is no instance {move.instance_uuid}'
+        elif move.source != host_of[move.instance_uuid]:
+            yield f'{path}.source', f'the instance is on {host_of[move.instance_uuid]}'
+        if move.destination not in hosts:
+            yield f'{path}.destination', f'no host is called {move.destination}'
+        elif move.destination == move.source:
+            yield f'{path}.destination', 'is the source'
 
 
 def _snapshot(meta, inventory):
@@ -109,12 +138,20 @@ def _snapshot(meta, inventory):
         hosts=tuple(objects.Host(
             name=row.name, uuid=row.uuid, cell=row.cell, hypervisor_type=row.hypervisor_type,
             service=objects.Service(**vars(row.service)),
-            inventory={name: objects.ResourceInventory(**vars(item))
-                       for name, item in row.inventory.items()})
+            inventory=_inventories(row), used=row.used)
             for row in inventory.hosts),
         instances=tuple(objects.Instance(**vars(row)) for row in inventory.instances),
         aggregates=tuple(objects.Aggregate(**{**vars(row), 'hosts': tuple(row.hosts)})
                          for row in inventory.aggregates),
         server_groups=tuple(objects.ServerGroup(**{
             **vars(row), 'members': tuple(row.members), 'rules': row.rules or {}})
-            for row in inventory.server_groups))
+            for row in inventory.server_groups),
+        moves_under_way=tuple(objects.MoveUnderWay(**vars(row))
+                              for row in inventory.moves_under_way),
+        shared_providers=tuple(objects.SharedProvider(
+            uuid=row.uuid, hosts=tuple(row.hosts), inventory=_inventories(row), used=row.used)
+            for row in inventory.shared_providers))
+
+
+def _inventories(row):
+    return {name: objects.ResourceInventory(**vars(item)) for name, item in row.inventory.items()}

@@ -1,14 +1,18 @@
-"""The files of a snapshot, format 1."""
+"""The files of a snapshot, formats 1 and 2.
+
+What format 2 adds may be missing, so one model reads both.
+"""
 
 from typing import Annotated
 from typing import Literal
 
 import pydantic
 
-FORMAT = 1
+FORMAT = 2
 
 Text = Annotated[str, pydantic.Field(min_length=1, max_length=1024)]
 Count = Annotated[int, pydantic.Field(ge=0, lt=1 << 53)]
+Unit = Annotated[int, pydantic.Field(ge=1, lt=1 << 53)]
 Seconds = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 
 
@@ -27,7 +31,7 @@ class _Strict(pydantic.BaseModel):
 
 
 class Meta(_Strict):
-    format: Literal[1]
+    format: Literal[1, 2]
     taken_at: pydantic.AwareDatetime = pydantic.Field(strict=False)
     kronos_version: str
     cloud: str
@@ -52,6 +56,9 @@ class ResourceInventory(_Strict):
     total: Count
     reserved: Count
     allocation_ratio: float = pydantic.Field(gt=0, allow_inf_nan=False)
+    min_unit: Count | None = None
+    max_unit: Unit | None = None
+    step_size: Unit | None = None
 
 
 class Host(_Strict):
@@ -61,6 +68,14 @@ class Host(_Strict):
     hypervisor_type: str
     service: Service
     inventory: dict[Text, ResourceInventory]
+    used: dict[Text, Count] | None = None
+
+
+class SharedProvider(_Strict):
+    uuid: Text
+    hosts: list[Text]
+    inventory: dict[Text, ResourceInventory]
+    used: dict[Text, Count] = {}
 
 
 class Instance(_Strict):
@@ -78,6 +93,7 @@ class Instance(_Strict):
     metadata: dict[str, str]
     flavor_extra_specs: dict[str, str]
     resources: dict[Text, Count]
+    shared_resources: dict[Text, Count] = {}
 
 
 class ServerGroup(_Strict):
@@ -98,11 +114,19 @@ class ServerGroup(_Strict):
         return rules
 
 
+class MoveUnderWay(_Strict):
+    instance_uuid: Text
+    source: Text
+    destination: Text
+
+
 class Inventory(_Strict):
     aggregates: list[Aggregate]
     hosts: list[Host]
     instances: list[Instance]
     server_groups: list[ServerGroup]
+    moves_under_way: list[MoveUnderWay] = []
+    shared_providers: list[SharedProvider] = []
 
 
 class Cooldowns(_Strict):

@@ -1,7 +1,8 @@
-"""Writes what a cycle would read into a snapshot folder, format 1."""
+"""Writes what a cycle would read into a snapshot folder, format 2."""
 
 import dataclasses
 import json
+import operator
 import pathlib
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -14,13 +15,19 @@ from kronos_nova.objects import metrics
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
+from kronos_nova.record import schema
 
-FORMAT = 1
 QUERIES = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile_query',
            metrics.CAPACITY: 'capacity_query', metrics.HOST_CAPACITY: 'host_capacity_query'}
 """Kind of a question to the field of a policy that has its PromQL."""
 
-OPTIONAL = {'used', 'min_unit', 'max_unit', 'step_size', 'shared_resources'}
+UNKNOWN = {'used': None, 'min_unit': None, 'max_unit': None, 'step_size': None,
+           'shared_resources': {}}
+"""Optional keys, and the value with which they are left out."""
+
+OPTIONAL_TABLES = {'moves_under_way': 'instance_uuid', 'shared_providers': 'uuid'}
+"""Tables that are left out when they are empty, and what each is sorted by."""
+
 NO_COOLDOWNS = {'aggregate_cooldowns': {}, 'instance_cooldowns': {}, 'instance_quarantines': {}}
 
 
@@ -107,7 +114,7 @@ def _files(taken) -> Iterator[tuple[str, bytes]]:
     for (policy, kind), body in sorted(taken.bodies.items()):
         yield f'metrics/{policy}/{kind}.json', body
     yield 'meta.json', _json({
-        'format': FORMAT, 'taken_at': taken.snapshot.taken_at,
+        'format': schema.FORMAT, 'taken_at': taken.snapshot.taken_at,
         'kronos_version': taken.kronos_version, 'cloud': taken.cloud}, indent=2)
 
 
@@ -119,6 +126,9 @@ def _inventory(snapshot):
         'instances': sorted(snapshot.instances, key=lambda row: row.uuid),
         'server_groups': sorted(snapshot.server_groups, key=lambda row: row.uuid),
     }
+    for name, key in OPTIONAL_TABLES.items():
+        if rows := getattr(snapshot, name):
+            tables[name] = sorted(rows, key=operator.attrgetter(key))
     parts = []
     for name, rows in tables.items():
         lines = b',\n'.join(b'  ' + _json(_row(row)).rstrip() for row in rows)
@@ -129,7 +139,7 @@ def _inventory(snapshot):
 def _row(row):
     """What is known of a row: an optional part that is not is left out, here and further in."""
     return dataclasses.asdict(row, dict_factory=lambda pairs: {
-        key: value for key, value in pairs if key not in OPTIONAL or value not in (None, {}, ())})
+        key: value for key, value in pairs if key not in UNKNOWN or value != UNKNOWN[key]})
 
 
 def _json(value, indent=None):

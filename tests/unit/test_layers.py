@@ -23,7 +23,7 @@ FLOORS = (
 SIDEWAYS = {
     ('scoring', 'simulation'), ('profiling', 'simulation'),
     ('constraints', 'simulation'), ('planners', 'simulation'), ('planners', 'constraints'),
-    ('claims', 'db'), ('record', 'engine'),
+    ('claims', 'db'), ('inventory', 'placement'), ('record', 'engine'),
 }
 KERNEL = FLOORS[4]
 KERNEL_MAY_USE = {'numpy', 'stevedore', 'kronos_nova'}

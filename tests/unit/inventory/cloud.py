@@ -14,6 +14,7 @@ VERSIONS = {
         'id': 'v1.0', 'status': 'CURRENT', 'max_version': '1.39', 'min_version': '1.0',
         'links': [{'rel': 'self', 'href': ''}]}]},
 }
+SHARED_DISK = 'shared-disk'
 PAGE = 2
 """Nova's ``[api] max_limit`` here, so that every list has several pages."""
 
@@ -43,6 +44,13 @@ def inventory(total, reserved=0, ratio=1.0):
             'max_unit': total, 'step_size': 1}
 
 
+def migration(number, instance, source, destination, status='running'):
+    return {'id': number, 'uuid': f'bbbbbbbb-0000-0000-0000-{number:012d}', 'status': status,
+            'instance_uuid': instance, 'source_compute': source, 'dest_compute': destination,
+            'migration_type': 'live-migration', 'created_at': '2026-11-20T11:59:00.000000',
+            'updated_at': None}
+
+
 class Cloud:
     """What the API has; a test changes the attributes before it asks."""
 
@@ -63,11 +71,15 @@ class Cloud:
                         server(4, 'metal'), server(5, None, status='ERROR')]
         roots = [h['id'] for h in self.hypervisors]
         self.providers = [{'uuid': uuid, 'root_provider_uuid': uuid, 'name': uuid}
-                          for uuid in [*roots, 'shared-disk']]
+                          for uuid in [*roots, SHARED_DISK]]
         self.providers.append({'uuid': 'numa0', 'root_provider_uuid': roots[0], 'name': 'numa0'})
         self.inventories = {uuid: {'VCPU': inventory(16, 2, 4.0),
                                    'MEMORY_MB': inventory(32768, 512, 1.0)} for uuid in roots}
         self.inventories['numa0'] = {'VCPU': inventory(4, 0, 1.0), 'VGPU': inventory(2)}
+        self.inventories[SHARED_DISK] = {'DISK_GB': inventory(1000, 10)}
+        self.memberships = {SHARED_DISK: ['pool'], roots[0]: ['pool', 'zone'], roots[1]: ['pool'],
+                            roots[2]: ['zone'], 'numa0': ['zone']}
+        self.migrations = []
         self.allocations = {roots[0]: {self.servers[0]['id']: {'resources': {'MEMORY_MB': 2048}}},
                             'numa0': {self.servers[0]['id']: {'resources': {'VCPU': 2}}}}
         self.refuse = {}
@@ -93,8 +105,7 @@ class Cloud:
             return VERSIONS[path.rstrip('/')]
         lists = {'/os-services': ('services', self.services),
                  '/os-aggregates': ('aggregates', self.aggregates),
-                 '/resource_classes': ('resource_classes', ['VCPU', 'MEMORY_MB']),
-                 '/resource_providers': ('resource_providers', self.providers)}
+                 '/resource_providers': ('resource_providers', self._providers(query))}
         service_path = path.removeprefix('/compute/v2.1').removeprefix('/placement')
         if service_path in lists:
             key, content = lists[service_path]
@@ -105,14 +116,28 @@ class Cloud:
         if service_path == '/os-server-groups':
             offset = int(query['offset'])
             return {'server_groups': self.groups[offset:offset + PAGE]}
+        if service_path == '/os-migrations':
+            found = [m for m in self.migrations if m['status'] == query['status']]
+            return self._page('migrations', found, query, key='uuid')
         _, collection, uuid, what = service_path.split('/')
+        if what == 'aggregates':
+            return {what: self.memberships.get(uuid, [])}
         return {what: getattr(self, what).get(uuid, {})}
 
+    def _providers(self, query):
+        if 'required' in query:
+            return [p for p in self.providers if p['uuid'] == SHARED_DISK]
+        if 'member_of' in query:
+            wanted = set(query['member_of'].removeprefix('in:').split(','))
+            return [p for p in self.providers
+                    if wanted & set(self.memberships.get(p['uuid'], []))]
+        return self.providers
+
     @staticmethod
-    def _page(key, content, query):
-        start = next((i + 1 for i, item in enumerate(content) if item['id'] == query.get('marker')),
+    def _page(name, content, query, key='id'):
+        start = next((i + 1 for i, item in enumerate(content) if item[key] == query.get('marker')),
                      0)
-        page = {key: content[start:start + PAGE]}
+        page = {name: content[start:start + PAGE]}
         if start + PAGE < len(content):
-            page[f'{key}_links'] = [{'rel': 'next', 'href': 'http://elsewhere.invalid/'}]
+            page[f'{name}_links'] = [{'rel': 'next', 'href': 'http://elsewhere.invalid/'}]
         return page

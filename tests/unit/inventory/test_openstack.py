@@ -15,6 +15,7 @@ from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.objects.snapshot import ResourceInventory
 from kronos_nova.objects.snapshot import Service
 from tests.unit.inventory.cloud import Cloud
+from tests.unit.inventory.cloud import migration
 
 
 @ddt.ddt
@@ -54,9 +55,11 @@ class OpenStackInventoryTest(testtools.TestCase):
 
     def test_a_host_has_the_inventory_of_its_whole_tree(self):
         host = next(host for host in self.read().hosts if host.name == 'cmp1')
-        self.assertEqual(ResourceInventory(total=2), host.inventory['VGPU'])
-        self.assertEqual(ResourceInventory(total=32768, reserved=512),
-                         host.inventory['MEMORY_MB'])
+        self.assertEqual(ResourceInventory(total=2, min_unit=1, max_unit=2, step_size=1),
+                         host.inventory['VGPU'])
+        self.assertEqual(
+            ResourceInventory(total=32768, reserved=512, min_unit=1, max_unit=32768, step_size=1),
+            host.inventory['MEMORY_MB'])
         # (16 - 2) * 4 of the root and 4 * 1 of its NUMA node.
         self.assertEqual((20, 2), (host.inventory['VCPU'].total, host.inventory['VCPU'].reserved))
         self.assertAlmostEqual(60.0, host.inventory['VCPU'].capacity)
@@ -72,6 +75,66 @@ class OpenStackInventoryTest(testtools.TestCase):
         self.assertEqual({}, instances['3'].resources)
         self.assertIn('1', [query.get('all_tenants') for path, query, _ in self.cloud.asked
                             if path.endswith('/servers/detail')])
+
+    def test_one_consumer_gets_what_one_provider_of_the_tree_has(self):
+        root = self.cloud.hypervisors[0]['id']
+        self.cloud.inventories[root]['VCPU'].update(min_unit=2, max_unit=16, step_size=6)
+        self.cloud.inventories['numa0']['VCPU'].update(min_unit=1, max_unit=4, step_size=4)
+        vcpu = next(h for h in self.read().hosts if h.name == 'cmp1').inventory['VCPU']
+        self.assertEqual((1, 16, 2), (vcpu.min_unit, vcpu.max_unit, vcpu.step_size))
+
+    def test_what_is_used_is_what_everybody_holds_on_the_tree(self):
+        root = self.cloud.hypervisors[0]['id']
+        self.cloud.allocations[root]['a migration'] = {'resources': {'VCPU': 3, 'MEMORY_MB': 512}}
+        self.cloud.allocations['numa0']['deleted softly'] = {'resources': {'VCPU': 1}}
+        hosts = {host.name: host for host in self.read().hosts}
+        self.assertEqual({'MEMORY_MB': 2560, 'VCPU': 6}, hosts['cmp1'].used)
+        self.assertEqual({}, hosts['cmp2'].used)
+
+    def test_a_provider_that_hosts_share(self):
+        uuid = self.cloud.servers[0]['id']
+        self.cloud.allocations['shared-disk'] = {uuid: {'resources': {'DISK_GB': 15}},
+                                                 'another': {'resources': {'DISK_GB': 5}}}
+        snapshot = self.read()
+        shared, = snapshot.shared_providers
+        self.assertEqual((('cmp1', 'cmp2'), {'DISK_GB': 20}), (shared.hosts, shared.used))
+        self.assertEqual(990, shared.inventory['DISK_GB'].capacity)
+        instance = next(each for each in snapshot.instances if each.uuid == uuid)
+        self.assertEqual(({'MEMORY_MB': 2048, 'VCPU': 2}, {'DISK_GB': 15}),
+                         (instance.resources, instance.shared_resources))
+
+    def test_migrations_under_way_whoever_asked_for_them(self):
+        first, second, third = (server['id'] for server in self.cloud.servers[:3])
+        self.cloud.migrations = [
+            migration(1, first, 'cmp1', 'cmp2', 'running (post-copy)'),
+            migration(2, second, 'cmp1', 'cmp2', 'completed'),
+            migration(3, third, 'cmp1', 'cmp2', 'post-migrating'),  # it has arrived on cmp2
+            migration(4, second, 'cmp1', None, 'queued'),
+            migration(5, second, 'cmp1', 'cmp3', 'queued')]
+        snapshot = self.read()
+        self.assertEqual({(first, 'cmp1', 'cmp2'), (second, 'cmp1', 'cmp3')},
+                         {(move.instance_uuid, move.source, move.destination)
+                          for move in snapshot.moves_under_way})
+        hosts = {host.name: host for host in snapshot.hosts}
+        # Its allocation is on the source still, so that it will be on the destination too.
+        self.assertEqual({'MEMORY_MB': 2048, 'VCPU': 2}, hosts['cmp2'].used)
+
+    def test_a_migration_that_holds_its_room_is_not_counted_twice(self):
+        uuid = self.cloud.servers[0]['id']
+        source, destination = (h['id'] for h in self.cloud.hypervisors[:2])
+        held = {'resources': {'MEMORY_MB': 2048, 'VCPU': 2}}
+        self.cloud.allocations = {source: {'a migration': held}, destination: {uuid: held}}
+        self.cloud.migrations = [migration(1, uuid, 'cmp1', 'cmp2')]
+        snapshot = self.read()
+        self.assertEqual([uuid], [move.instance_uuid for move in snapshot.moves_under_way])
+        self.assertEqual([{'MEMORY_MB': 2048, 'VCPU': 2}] * 2,
+                         [host.used for host in snapshot.hosts[:2]])
+
+    def test_many_migrations_come_in_pages(self):
+        first, second, third = (server['id'] for server in self.cloud.servers[:3])
+        self.cloud.migrations = [migration(number, uuid, host, 'cmp3') for number, uuid, host in (
+            (1, first, 'cmp1'), (2, second, 'cmp1'), (3, third, 'cmp2'))]
+        self.assertEqual(3, len(self.read().moves_under_way))
 
     def test_server_groups_of_both_spellings(self):
         groups = {group.uuid: group for group in self.read().server_groups}

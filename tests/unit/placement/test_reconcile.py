@@ -4,6 +4,7 @@ import testtools
 
 from kronos_nova import exception
 from kronos_nova.db import tasks
+from kronos_nova.objects import migration_status
 from kronos_nova.placement import audit
 from kronos_nova.placement import reconcile
 from kronos_nova.placement import records
@@ -25,8 +26,9 @@ class RecordedNova:
 
     def accepted(self):
         return [records.Migration(
-            uuid=uuid, instance_uuid='vm1', kind=records.LIVE, status='accepted', source='a',
-            destination='b', is_source_up=True, settled_for=(self.clock() - at).total_seconds())
+            uuid=uuid, instance_uuid='vm1', kind=migration_status.LIVE, status='accepted',
+            source='a', destination='b', is_source_up=True,
+            settled_for=(self.clock() - at).total_seconds())
             for uuid, at in self.accepted_at.items()]
 
     def unbegun(self, instance_uuid, created_before):

@@ -1,5 +1,6 @@
 """Writes snapshots of clouds in which everything is wrong at once."""
 
+import collections
 import json
 import pathlib
 import random
@@ -27,6 +28,7 @@ class Cloud:
     def __init__(self, seed, mode='spread', hosts=9, vms=40):
         self.rng = random.Random(seed)
         self.mode = mode
+        self.format = 1
         self.names = ('cpu', 'memory')
         self.inventory = {'hosts': [self._host(n) for n in range(hosts)], 'aggregates': [],
                           'instances': [], 'server_groups': []}
@@ -108,6 +110,41 @@ class Cloud:
                 'instance_cooldowns': {uuid: 100 for uuid in some[:2]},
                 'instance_quarantines': {some[2]: -1, some[3]: 50}}
 
+    def know_what_placement_holds(self):
+        """Make it a snapshot of format 2: with others' holdings, units, moves under way and a
+        provider that some hosts share. Returns itself."""
+        rng, hosts = self.rng, self.inventory['hosts']
+        self.format = 2
+        for host in hosts:
+            used = collections.Counter({'VCPU': rng.choice((0, 0, 2)),
+                                        'MEMORY_MB': rng.choice((0, 512))})
+            for instance in self.inventory['instances']:
+                if instance['host'] == host['name']:
+                    used.update(instance['resources'])
+            host['used'] = dict(used)
+            host['inventory']['VCPU'] |= {'min_unit': 1, 'max_unit': rng.choice((2, 12)),
+                                          'step_size': rng.choice((1, 1, 2))}
+        self.inventory['moves_under_way'] = [self._move(instance) for instance in
+                                             rng.sample(self.inventory['instances'], 3)]
+        self._share([host['name'] for host in hosts[:4]])
+        return self
+
+    def _move(self, instance):
+        others = [h for h in self.inventory['hosts'] if h['name'] != instance['host']]
+        destination = self.rng.choice(others)
+        destination['used'] = dict(collections.Counter(destination['used'])
+                                   + collections.Counter(instance['resources']))
+        return {'instance_uuid': instance['uuid'], 'source': instance['host'],
+                'destination': destination['name']}
+
+    def _share(self, names):
+        on_it = [i for i in self.inventory['instances'] if i['host'] in names]
+        for instance in on_it:
+            instance['shared_resources'] = {'DISK_GB': 10}
+        self.inventory['shared_providers'] = [{
+            'uuid': self._uuid(), 'hosts': names, 'used': {'DISK_GB': 10 * len(on_it)},
+            'inventory': {'DISK_GB': {'total': 1000, 'reserved': 0, 'allocation_ratio': 1.0}}}]
+
     def lose_metrics(self):
         """Spoil one policy's figures, each time in another way."""
         name = self.rng.choice(self.names)
@@ -142,8 +179,8 @@ class Cloud:
             aggregate['hosts'] = mix(aggregate['hosts'])
         policies = self.policies()
         policies['policies'] = mix(policies['policies'])
-        self._put(folder, 'meta.json', {'format': 1, 'taken_at': TAKEN_AT, 'kronos_version': '0',
-                                        'cloud': 'made'})
+        self._put(folder, 'meta.json', {'format': self.format, 'taken_at': TAKEN_AT,
+                                        'kronos_version': '0', 'cloud': 'made'})
         self._put(folder, 'inventory.json', inventory)
         self._put(folder, 'cooldowns.json', self.cooldowns)
         self._put(folder, 'policies.yaml', yaml.safe_dump(policies, sort_keys=False))

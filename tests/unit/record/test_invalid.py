@@ -64,6 +64,36 @@ class InvalidTest(testtools.TestCase):
         self.assertIn(f'{INVENTORY}: instances[3].colour', told)
         self.assertIn(f'{INVENTORY}: hosts[1].service', told)
 
+    def test_what_format_2_adds_is_checked_as_well(self):
+        def spoil(tree):
+            host, move = tree['hosts'][0], tree['moves_under_way'][0]
+            host['used']['VCPU'] = -1
+            host['inventory']['VCPU']['step_size'] = 0
+            tree['shared_providers'][0]['colour'] = 'red'
+            move['by'] = 'kronos'
+
+        def contradict(tree):
+            first, second, third = tree['moves_under_way']
+            first['instance_uuid'] = 'gone'
+            second['source'] = next(h['name'] for h in tree['hosts']
+                                    if h['name'] != second['source'])
+            third['destination'] = 'ghost'
+            tree['hosts'][1]['inventory']['VCPU'].update(min_unit=4, max_unit=2)
+            tree['shared_providers'][0]['hosts'].append('spectre')
+        for change, lines in (
+                (spoil, ('hosts[0].used.VCPU', 'hosts[0].inventory.VCPU.step_size',
+                         'shared_providers[0].colour', 'moves_under_way[0].by')),
+                (contradict, ('moves_under_way[0].instance_uuid: there is no instance gone',
+                              'moves_under_way[1].source: the instance is on',
+                              'moves_under_way[2].destination: no host is called ghost',
+                              'hosts[1].inventory.VCPU: min_unit 4 is more than max_unit 2',
+                              'shared_providers[0].hosts: no host is called spectre'))):
+            Cloud(2).know_what_placement_holds().write(self.folder)
+            self.edit(INVENTORY, change)
+            told = self.told()
+            for line in lines:
+                self.assertIn(line, told)
+
     def test_figures_that_cannot_be_are_named(self):
         for key, value in (('memory_mb', -1), ('vcpus', 1.5), ('memory_mb', '512'),
                            ('disk_gb', 10**30), ('locked', 1)):
@@ -85,7 +115,7 @@ class InvalidTest(testtools.TestCase):
         self.assertIn(INVENTORY, self.told())
 
     def test_a_newer_format_is_refused(self):
-        self.edit('meta.json', lambda tree: tree.update(format=2))
+        self.edit('meta.json', lambda tree: tree.update(format=3))
         self.assertIn('meta.json: format', self.told())
 
     def test_policies_that_were_not_recorded_cannot_be_replayed(self):

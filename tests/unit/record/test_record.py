@@ -110,7 +110,7 @@ class RecordTest(RecordTestCase):
                           'instance_quarantines': {}},
                          json.loads((self.target / 'cooldowns.json').read_text()))
         meta = json.loads((self.target / 'meta.json').read_text())
-        self.assertEqual((1, 'test'), (meta['format'], meta['cloud']))
+        self.assertEqual((2, 'test'), (meta['format'], meta['cloud']))
 
     def test_the_same_cloud_gives_the_same_inventory_in_any_order(self):
         self.run_command()

@@ -29,7 +29,8 @@ def taken_from(folder):
 
 def rows(snapshot):
     return {table: sorted(map(repr, getattr(snapshot, table)))
-            for table in ('hosts', 'instances', 'aggregates', 'server_groups')}
+            for table in ('hosts', 'instances', 'aggregates', 'server_groups', 'moves_under_way',
+                          'shared_providers')}
 
 
 def planned(folder):
@@ -59,7 +60,18 @@ class RoundTripTest(testtools.TestCase):
     @ddt.data(*((seed, mode) for seed in range(1, 5) for mode in ('spread', 'pack')))
     @ddt.unpack
     def test_a_cloud(self, seed, mode):
-        taken, policy_set = taken_from(Cloud(seed, mode).write(self.folder / 'original'))
+        self.check(Cloud(seed, mode))
+
+    @ddt.data(*((seed, mode) for seed in range(5, 8) for mode in ('spread', 'pack')))
+    @ddt.unpack
+    def test_a_cloud_of_which_placement_tells_more(self, seed, mode):
+        snapshot = self.check(Cloud(seed, mode).know_what_placement_holds())
+        self.assertEqual((3, 1), (len(snapshot.moves_under_way), len(snapshot.shared_providers)))
+        self.assertTrue(all(host.used is not None for host in snapshot.hosts))
+
+    def check(self, cloud):
+        """:returns: the snapshot as it was read back"""
+        taken, policy_set = taken_from(cloud.write(self.folder / 'original'))
         writer.write(taken, self.folder / 'again')
         again, _ = taken_from(self.folder / 'again')
         self.assertEqual(rows(taken.snapshot), rows(again.snapshot))
@@ -69,3 +81,4 @@ class RoundTripTest(testtools.TestCase):
         plan = planned(self.folder / 'again')
         self.assertEqual(plan, planned(self.folder / 'anonymous'))
         self.assertTrue(any(moves for _outcome, _policies, moves, *_ in plan))
+        return again.snapshot

@@ -1,0 +1,21 @@
+"""Statuses of Nova's migration records, of all kinds of migrations.
+
+Nova keeps them as free text, and has no list of them; see ``nova.compute.manager`` and
+``nova.virt.libvirt.migration`` for where they are written.
+"""
+
+LIVE = 'live-migration'
+
+SUCCEEDED = ('completed', 'done')
+FAILED = ('error', 'failed', 'cancelled')
+SETTLED = ('confirmed', 'reverted')
+ENDED = frozenset((*SUCCEEDED, *FAILED, *SETTLED))
+
+LEAVING = ('accepted', 'queued', 'preparing', 'running', 'running (post-copy)', 'post-migrating',
+           'pre-migrating', 'migrating')
+"""The instance is still counted where it was."""
+
+ARRIVED = ('finished', 'confirming', 'reverting')
+"""Resized or migrated cold: the instance is at the destination, the source keeps room for it."""
+
+UNDER_WAY = (*LEAVING, *ARRIVED)
