@@ -25,6 +25,7 @@ from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.under_way import MovesUnderWay
 from kronos_nova.engine.worth import prices
 from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.objects import nova_facts
 from kronos_nova.objects import plan
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import CycleReport
@@ -39,7 +40,6 @@ from kronos_nova.planners.evacuate import preflight
 from kronos_nova.policies import PolicySet
 from kronos_nova.simulation import State
 
-HYPERVISORS = frozenset(('QEMU', 'KVM'))
 VETO_ROUNDS = 20
 
 
@@ -123,7 +123,7 @@ class _Cycle:
                 what=f'aggregate "{name}"', problem='there is no aggregate of that name',
                 remedy='Correct [kronos] aggregates, or create it') from error
         hosts = tuple(sorted((host for host in self.snapshot.hosts if host.name in names
-                              and host.hypervisor_type.upper() in HYPERVISORS),
+                              and nova_facts.is_supported(host.hypervisor_type)),
                              key=lambda host: host.name))
         names = {host.name for host in hosts}
         placed = (self.carried.place(instance) for instance in self.snapshot.instances)
