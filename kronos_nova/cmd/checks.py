@@ -128,7 +128,8 @@ def _prometheus(conf):
 
 def _placement(conf):
     client = PlacementClient(connect(conf).placement)
-    return f'microversion {client.negotiate()}, {len(client.roots())} resource providers', None
+    return (f'microversion {client.negotiate()}, '
+            f'{len(client.resource_classes())} resource classes'), None
 
 
 def _nova(conf):

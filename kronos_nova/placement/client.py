@@ -133,6 +133,11 @@ class PlacementClient:
         held = self._get(f'/resource_providers/{provider}/allocations')['allocations']
         return {uuid: allocation['resources'] for uuid, allocation in held.items()}
 
+    def resource_classes(self) -> frozenset[str]:
+        """The names of all resource classes."""
+        classes = self._get('/resource_classes')['resource_classes']
+        return frozenset(each['name'] for each in classes)
+
     def sharing(self) -> frozenset[str]:
         """The uuids of all providers that share their inventory by aggregates."""
         providers = self._get(f'/resource_providers?required={SHARING}')['resource_providers']

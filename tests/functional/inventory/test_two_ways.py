@@ -1,11 +1,14 @@
 """The same cloud read inside Nova and through its public API."""
 
+import collections
 import dataclasses
 
 import fixtures
 import openstack
 from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
+from nova import context as nova_context
+from nova import objects
 from nova.virt import fake
 from openstack.config import cloud_region
 
@@ -61,14 +64,40 @@ class TwoWaysTest(base.NovaTestCase):
         disabled = next(s for s in services if s['host'] == 'host2')
         self.api.put_service(disabled['id'], {'status': 'disabled', 'disabled_reason': 'RAM'})
 
+    def begin_migration(self, uuid, source, destination):
+        """A record as Nova keeps it of a migration that is under way."""
+        objects.Migration(
+            nova_context.get_admin_context(), instance_uuid=uuid, migration_type='live-migration',
+            status='running', source_compute=source, source_node=source, hidden=False,
+            dest_compute=destination, dest_node=destination, cross_cell_move=False,
+            project_id='admin', user_id='admin').create()
+
     def test_both_ways_say_the_same(self):
         self.populate()
+        resized = self.boot('host1', name='resized')
+        self._resize_server(resized, self._create_flavor(memory_mb=1024, vcpu=2, disk=2))
+        moving = self.boot('host1', name='moving')
+        self.begin_migration(moving['id'], 'host1', 'host3')
         inside, outside = InProcessInventory().read(), self.public()
         for table, key in (('hosts', 'name'), ('instances', 'uuid'), ('aggregates', 'uuid'),
-                           ('server_groups', 'uuid')):
+                           ('server_groups', 'uuid'), ('moves_under_way', 'instance_uuid')):
             rows = [{getattr(row, key): dataclasses.asdict(row)
                      for row in getattr(snapshot, table)} for snapshot in (inside, outside)]
             self.assertNotEqual({}, rows[0])
             self.assertEqual(*rows)
         self.assertEqual({'host1', 'host2', 'host3'}, {host.name for host in outside.hosts})
-        self.assertEqual(5, len(outside.instances))
+        self.assertEqual(7, len(outside.instances))
+        self.check_used(outside, resized['id'])
+
+    def check_used(self, snapshot, resized):
+        """What waits for its confirmation keeps room on the host that it has left."""
+        listed = collections.defaultdict(collections.Counter)
+        for instance in snapshot.instances:
+            listed[instance.host].update(instance.resources)
+        for move in snapshot.moves_under_way:  # nothing was claimed for it
+            listed[move.destination].update(next(
+                i.resources for i in snapshot.instances if i.uuid == move.instance_uuid))
+        used = {host.name: collections.Counter(host.used) for host in snapshot.hosts}
+        old = {migration['source_compute'] for migration in self.api.api_get(
+            f'/os-migrations?instance_uuid={resized}').body['migrations']}
+        self.assertEqual(old, {host for host in used if used[host] - listed[host]})

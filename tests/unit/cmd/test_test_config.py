@@ -132,7 +132,7 @@ class TestConfigTest(testtools.TestCase):
             unused.bind(('127.0.0.1', 0))
             nobody = f'127.0.0.1:{unused.getsockname()[1]}'
             (self.folder / 'kronos.sqlite').unlink()
-            self.cloud.refuse['/placement/resource_providers'] = (401, {})
+            self.cloud.refuse['/placement/resource_classes'] = (401, {})
             self.series.clear()
             (self.folder / 'policies.yaml').write_text('[]')
             self.kronos = 'aggregates = ghost\nautomation = sometimes'

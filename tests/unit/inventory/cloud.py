@@ -105,6 +105,7 @@ class Cloud:
             return VERSIONS[path.rstrip('/')]
         lists = {'/os-services': ('services', self.services),
                  '/os-aggregates': ('aggregates', self.aggregates),
+                 '/resource_classes': ('resource_classes', [{'name': 'VCPU'}]),
                  '/resource_providers': ('resource_providers', self._providers(query))}
         service_path = path.removeprefix('/compute/v2.1').removeprefix('/placement')
         if service_path in lists:
