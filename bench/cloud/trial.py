@@ -149,7 +149,7 @@ class Trial:
             conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(None, str(self.services.root), 'bench'),
                 switches=switches.SwitchBoard(database), cycles=memory.Cycles(database),
-                journal=journal.Journal(database, 'bench'),
+                journal=journal.Journal(database, 'bench'), aggregate_hosts=dict,
                 utcnow=timeutils.utcnow),
             cycle_scheduler.Command('bench.cloud.child', ['--config-file', str(self.nova_conf)]))
 

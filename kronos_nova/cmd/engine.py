@@ -13,7 +13,8 @@ from kronos_nova.db.journal.queue import ENGINE
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
 from kronos_nova.executor import service
-from kronos_nova.inventory import connection
+from kronos_nova.inventory.connection import connect
+from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.policies import loader
 
 NAME = 'kronos-engine'
@@ -32,7 +33,8 @@ class Engine:
                                            journal.worker),
                 switches=switches.SwitchBoard(journal.database),
                 cycles=memory.Cycles(journal.database), journal=journal,
-                utcnow=timeutils.utcnow),
+                utcnow=timeutils.utcnow,
+                aggregate_hosts=lambda: OpenStackInventory(connect(conf)).aggregate_hosts()),
             cycle_scheduler.Command(CHILD, arguments))
         self._dispatch = service.DispatchService(context)
 
@@ -51,7 +53,7 @@ def check(conf):
     daemon.refuse_unless_wanted(conf)
     cycle_scheduler.refuse_empty_scope(conf)
     loader.load(conf.kronos.policies_file)
-    connection.connect(conf)
+    connect(conf)
 
 
 def main(argv=None):

@@ -20,6 +20,7 @@ from kronos_nova.db.journal import Journal
 from kronos_nova.db.switches import SwitchBoard
 from kronos_nova.engine import levels
 from kronos_nova.engine import planner
+from kronos_nova.engine import shared_hosts
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import automation
@@ -57,6 +58,7 @@ class CycleRules:
     """What becomes of a plan; durations in seconds.
 
     automation : what nova.conf says of levels
+    in_scope : all aggregates that are planned, by this process or another
     """
 
     automation: Defaults
@@ -68,6 +70,7 @@ class CycleRules:
     experience_window: float
     stale_plan_age: float
     stagger: float
+    in_scope: tuple[str, ...] = ()
 
     @classmethod
     def from_conf(cls, conf):
@@ -79,7 +82,7 @@ class CycleRules:
                    return_window=group.return_window,
                    experience_window=group.experience_window,
                    stale_plan_age=conf.kronos_executor.stale_plan_age,
-                   stagger=conf.kronos_executor.stagger)
+                   stagger=conf.kronos_executor.stagger, in_scope=tuple(group.aggregates))
 
 
 class Cycle:
@@ -109,18 +112,49 @@ class Cycle:
         :raises InventoryError: Nova or placement could not be read; nothing was planned
         """
         now = self.utcnow()
-        snapshot = self.ports.inventory.read()
-        options = self._existing(snapshot)
+        snapshot = self._read()
+        units = self._units(snapshot)
+        options = self._whole_units(self._existing(snapshot), units)
         surroundings = planner.PlannerPorts(
             source=self.ports.metrics, clock=time.monotonic, refuses=self.ports.refuses,
             now=_unix(now))
-        self._start_approved(snapshot, options, surroundings)
+        snapshot = self._start_approved(snapshot, options, surroundings)
         report = planner.plan_cycle(snapshot, self.policies, options, surroundings,
-                                     self._memory(now))
+                                    self._memory(now, units))
         self._make_sure_of_our_turn()
         for aggregate in report.aggregates:
             self._write_down(aggregate)
         return report
+
+    def _read(self):
+        """The cloud, and on it the moves of all open plans, whoever made them.
+
+        Plans first: a move that ends meanwhile is told by where its instance then is.
+        """
+        moves = self.ports.journal.moves_under_way()
+        return self.ports.inventory.read().with_moves_under_way(moves)
+
+    def _units(self, snapshot):
+        """{aggregate: those that it shares hosts with} of all that are planned."""
+        switches, levels = self.ports.switches.read(), self.rules.automation
+        names = {name for name in self.rules.in_scope
+                 if switches.planning_level(name, levels) != automation.OFF}
+        return shared_hosts.units(
+            sorted(names.union(self.options.aggregates or (a.name for a in snapshot.aggregates))),
+            {aggregate.name: aggregate.hosts for aggregate in snapshot.aggregates})
+
+    @staticmethod
+    def _whole_units(options, units):
+        """The options without the aggregates that share hosts with one that is not among them:
+        another worker may be at that one."""
+        names = options.aggregates
+        for name in names or ():
+            others = sorted(units[name] - set(names))
+            if others:
+                LOG.warning('Aggregate %s has hosts in common with %s since a moment ago. They are '
+                            'planned together when they are next due.', name, ', '.join(others))
+        return dataclasses.replace(options, aggregates=names and tuple(
+            name for name in names if units[name] <= set(names)))
 
     def _existing(self, snapshot):
         """The options without the aggregates that do not exist."""
@@ -138,7 +172,10 @@ class Cycle:
                                          'planned is thrown away.')
 
     def _start_approved(self, snapshot, options, surroundings):
-        """Start what was approved, without what does not hold any more."""
+        """Start what was approved, without what does not hold any more.
+
+        :returns: the snapshot, with the moves that were started
+        """
         scopes = options.scopes(tuple(aggregate.name for aggregate in snapshot.aggregates))
         for record in self.ports.journal.approved_plans():
             if record.aggregate not in scopes or not self._may_run(record):
@@ -152,17 +189,23 @@ class Cycle:
             self._make_sure_of_our_turn()
             self.ports.journal.start_plan(record.uuid, chosen, self.utcnow(), self.rules.stagger)
             self._cool(record.aggregate, chosen, self.utcnow())
+            snapshot = snapshot.with_moves_under_way(self.ports.journal.moves_under_way())
+        return snapshot
 
     def _may_run(self, record):
         switches = self.ports.switches.read()
         return not (switches.hold(record.aggregate) or switches.refusal(
             record.aggregate, self.rules.automation, record.purpose, is_approved=True))
 
-    def _memory(self, now):
+    def _memory(self, now, units):
         cooldowns, ports = self.ports.cooldowns, self.ports
-        # While its plan is under way an aggregate cools: it is about to look different.
+        # While its plan is under way an aggregate cools: it is about to look different. What shares
+        # hosts cools together.
         busy = dict.fromkeys(ports.journal.aggregates_with_open_plans(), self.rules.cooldown)
-        return Memory(aggregates=busy | cooldowns.cooling(db_memory.AGGREGATE, now),
+        cooling = busy | cooldowns.cooling(db_memory.AGGREGATE, now)
+        shared = {name: max(cooling.get(other, 0.0) for other in unit)
+                  for name, unit in units.items()}
+        return Memory(aggregates=cooling | shared,
                       instances=cooldowns.cooling(db_memory.INSTANCE, now),
                       quarantines=cooldowns.quarantined(now),
                       imbalanced=ports.cycles.imbalanced(),

@@ -7,11 +7,15 @@ interpreter of its own, gives its memory back when it ends, and takes nothing do
 
 import dataclasses
 import datetime
+import functools
+import math
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from oslo_log import log as logging
@@ -22,6 +26,7 @@ from kronos_nova.db.memory import Cycles
 from kronos_nova.db.switches import SwitchBoard
 from kronos_nova.engine import child
 from kronos_nova.engine import levels
+from kronos_nova.engine import shared_hosts
 from kronos_nova.engine.locks import AggregateLocks
 from kronos_nova.objects import automation
 from kronos_nova.objects import snapshot
@@ -66,12 +71,14 @@ class Command:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerPorts:
     """What tells whose turn it is; ``utcnow`` gives the time, UTC without a zone, ``monotonic``
-    seconds that no clock's correction changes."""
+    seconds that no clock's correction changes, ``aggregate_hosts`` the names of the hosts of every
+    aggregate as they are now."""
 
     locks: AggregateLocks
     switches: SwitchBoard
     cycles: Cycles
     journal: Journal
+    aggregate_hosts: Callable[[], Mapping[str, Collection[str]]]
     utcnow: Callable[[], datetime.datetime]
     monotonic: Callable[[], float] = time.monotonic
 
@@ -114,8 +121,9 @@ class CycleScheduler:
     def _take_some(self):
         """Aggregates for which it is time and at which nobody else is, now locked.
 
-        One with an approved plan does not wait for its time. One whose last evaluation failed is
-        taken alone, so that it fails alone.
+        Those that share hosts are taken together. One with an approved plan does not wait for its
+        time. One whose last evaluation failed is taken alone, so that it fails alone; with it come
+        only those that it shares hosts with.
         """
         group, now = self.conf.kronos, self.ports.utcnow()
         switches, defaults = self.ports.switches.read(), levels.defaults(self.conf)
@@ -127,26 +135,38 @@ class CycleScheduler:
         failed = self.ports.cycles.failed()
         healthy_first = sorted((scope for scope in wanted if scope in approved or scope in due),
                                key=lambda scope: scope in failed)
+        units = _Units(wanted, self.ports.aggregate_hosts)
         ours = []
         for scope in healthy_first:
-            interval = SOON if scope in approved else group.evaluation_interval
-            if (ours and scope in failed) or not self._is_ours(scope, interval):
+            if scope in ours or (ours and scope in failed):
                 continue
-            ours.append(scope)
-            if scope in failed or len(ours) == group.aggregates_per_cycle:
+            interval = SOON if scope in approved else group.evaluation_interval
+            ours += self._take(scope, units, interval)
+            if ours and (scope in failed or len(ours) >= (group.aggregates_per_cycle or math.inf)):
                 break
         return ours
 
-    def _is_ours(self, scope, interval):
-        if not self.ports.locks.acquire(scope):
-            return False
-        is_begun = False
+    def _take(self, scope, units, interval):
+        """The aggregate and all that it shares hosts with, locked and begun; or nothing."""
+        locks = self.ports.locks
+        if not locks.acquire(scope):
+            return []
+        taken, is_begun = [scope], False
         try:
-            is_begun = self.ports.cycles.begin(scope, self.ports.journal.worker,
-                                               self.ports.utcnow(), interval)
-        finally:  # a database that does not answer must not leave the lock behind
+            others = sorted(units.of(scope) - {scope})
+            if locks.acquire(*others):
+                taken += others
+                is_begun = self._begin_evaluation(scope, others, interval)
+        finally:  # a database that does not answer must not leave a lock behind
             if not is_begun:
-                self.ports.locks.release(scope)
+                locks.release(*taken)
+        return taken if is_begun else []
+
+    def _begin_evaluation(self, scope, others, interval):
+        cycles, worker, now = self.ports.cycles, self.ports.journal.worker, self.ports.utcnow()
+        is_begun = cycles.begin(scope, worker, now, interval)
+        for other in others if is_begun else ():
+            cycles.begin(other, worker, now, 0)
         return is_begun
 
     def _begin(self, ours):
@@ -214,3 +234,17 @@ class CycleScheduler:
     def _leave(self):
         self.child, self._scopes = None, ()
         self.ports.locks.release_all()
+
+
+class _Units:
+    """Which aggregates share hosts, read when it is first asked for."""
+
+    def __init__(self, names, aggregate_hosts):
+        self._names, self._aggregate_hosts = names, aggregate_hosts
+
+    @functools.cached_property
+    def _units(self):
+        return shared_hosts.units(self._names, self._aggregate_hosts())
+
+    def of(self, name) -> frozenset[str]:
+        return self._units[name] if len(self._names) > 1 else frozenset((name,))

@@ -35,8 +35,18 @@ class AggregateLocks:
                 remedy='Give the URL of a tooz back end that answers, or remove the option where '
                        'there is one controller.') from e
 
-    def acquire(self, aggregate):
-        """Whether this process now plans the aggregate; does not wait."""
+    def acquire(self, *aggregates):
+        """Whether this process now plans all of the aggregates; does not wait, and takes none
+        where one is taken."""
+        taken = []
+        for aggregate in aggregates:
+            if not self._acquire(aggregate):
+                self.release(*taken)
+                return False
+            taken.append(aggregate)
+        return True
+
+    def _acquire(self, aggregate):
         try:
             lock = self._coordinator.get_lock(_name(aggregate))
             if not lock.acquire(blocking=False):
@@ -56,10 +66,13 @@ class AggregateLocks:
                 LOG.warning('The locks on aggregates may expire: %s', e)
 
     def release_all(self):
-        for aggregate in list(self._held):
-            self.release(aggregate)
+        self.release(*self._held)
 
-    def release(self, aggregate):
+    def release(self, *aggregates):
+        for aggregate in aggregates:
+            self._release(aggregate)
+
+    def _release(self, aggregate):
         try:
             self._held.pop(aggregate).release()
         except tooz.ToozError as e:

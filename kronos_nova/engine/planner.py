@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kronos_nova import exception
 from kronos_nova import scoring
 from kronos_nova.constraints import registry
 from kronos_nova.constraints.base import ConstraintRules
@@ -22,10 +21,10 @@ from kronos_nova.engine.measure import Feed
 from kronos_nova.engine.measure import Load
 from kronos_nova.engine.measure import measure
 from kronos_nova.engine.options import EngineOptions
+from kronos_nova.engine.scopes import Scopes
 from kronos_nova.engine.under_way import MovesUnderWay
 from kronos_nova.engine.worth import prices
 from kronos_nova.metrics.base import MetricsSource
-from kronos_nova.objects import nova_facts
 from kronos_nova.objects import plan
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import CycleReport
@@ -109,26 +108,15 @@ class _Cycle:
         self.surroundings, self.memory = surroundings, memory
         self.feed = Feed(surroundings.source)
         self.carried = MovesUnderWay()
+        self.scopes = Scopes(snapshot)
         self.rules = ConstraintRules(
             restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
             soft_groups_veto=options.soft_group_cost is None,
             returns=left(self.memory.moves, surroundings.now - options.return_window))
 
     def scope(self, name) -> Scope:
-        """The hosts and instances of an aggregate that Kronos can do anything with."""
-        try:
-            names = set(self.snapshot.hosts_of(name))
-        except KeyError as error:
-            raise exception.ConfigurationError(
-                what=f'aggregate "{name}"', problem='there is no aggregate of that name',
-                remedy='Correct [kronos] aggregates, or create it') from error
-        hosts = tuple(sorted((host for host in self.snapshot.hosts if host.name in names
-                              and nova_facts.is_supported(host.hypervisor_type)),
-                             key=lambda host: host.name))
-        names = {host.name for host in hosts}
-        placed = (self.carried.place(instance) for instance in self.snapshot.instances)
-        return Scope(name=name, hosts=hosts, instances=tuple(sorted(
-            (i for i in placed if i.host in names), key=lambda i: i.uuid)))
+        """:raises ConfigurationError: there is no aggregate of that name"""
+        return self.scopes.scope(name, self.carried)
 
     def plan(self, scope: Scope) -> AggregateReport:
         load = self.measure(scope)

@@ -63,6 +63,17 @@ class OpenStackInventory:
             raise exception.InventoryError(
                 problem=f'an answer lacks what its API version promises: {error!r}') from error
 
+    def aggregate_hosts(self) -> dict[str, list[str]]:
+        """The names of the hosts of every aggregate.
+
+        :raises InventoryError: Nova cannot be read
+        """
+        try:
+            return {raw['name']: raw['hosts'] for raw in self._compute('/os-aggregates',
+                                                                       'aggregates')}
+        except (openstack.exceptions.SDKException, exceptions.ClientException) as error:
+            raise exception.InventoryError(problem=_cause(error)) from error
+
     def past_moves(self, since: datetime.datetime) -> list[PastMove]:
         """The live migrations that ended well since a time (UTC without a zone), whoever asked for
         them.

@@ -37,6 +37,7 @@ from kronos_nova.executor.ports import ExecutorPorts
 from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import cold_migration
 from kronos_nova.plugin import compute_api
+from kronos_nova.plugin import inventory
 from kronos_nova.plugin import live_migration
 from kronos_nova.plugin import placement
 from kronos_nova.plugin import reconciling
@@ -300,5 +301,6 @@ class Kronos:
                 locks=locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path,
                                            worker.name(conf.host)),
                 switches=switches.SwitchBoard(_database()), cycles=memory.Cycles(_database()),
-                journal=_journal(), utcnow=timeutils.utcnow),
+                journal=_journal(), utcnow=timeutils.utcnow,
+                aggregate_hosts=inventory.aggregate_hosts),
             cycle_scheduler.Command(CHILD, sys.argv[1:]))

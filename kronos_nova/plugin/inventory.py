@@ -1,10 +1,14 @@
 """Reads the cloud in-process: Nova's objects from its databases, placement by Nova's client."""
 
+import collections
+
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
 from nova import servicegroup
 from nova.api.openstack import common
+from nova.db.api import api
+from nova.db.api import models
 from oslo_db import exception as db_exc
 from oslo_utils import timeutils
 
@@ -76,6 +80,29 @@ class InProcessInventory:
     def _instances(context):
         return objects.InstanceList.get_by_filters(
             context, {'deleted': False}, expected_attrs=['flavor', 'metadata'])
+
+
+def aggregate_hosts():
+    """{name of an aggregate: names of its hosts}
+
+    By columns: a conductor reads it for every evaluation, and there may be thousands of hosts.
+
+    :raises InventoryError: the API database cannot be read
+    """
+    found = collections.defaultdict(list)
+    try:
+        for name, host in _memberships(cells.admin_context()):
+            found[name].append(host)
+    except (db_exc.DBError, nova_exception.NovaException) as e:
+        raise exception.InventoryError(problem=str(e)) from e
+    return dict(found)
+
+
+@api.context_manager.reader
+def _memberships(context):
+    """[(name of an aggregate, name of a host)]"""
+    return context.session.query(models.Aggregate.name, models.AggregateHost.host).join(
+        models.AggregateHost, models.AggregateHost.aggregate_id == models.Aggregate.id).all()
 
 
 def _migrations(context):

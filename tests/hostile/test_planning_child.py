@@ -14,6 +14,7 @@ from oslo_db import exception as db_exc
 from kronos_nova import conf as kronos_conf
 from kronos_nova.db import journal
 from kronos_nova.db import memory
+from kronos_nova.db import switches
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import guard
 from kronos_nova.engine import locks
@@ -51,8 +52,9 @@ class ChildTestCase(testtools.TestCase):
         made = cycle_scheduler.CycleScheduler(
             self.conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(None, self.state_path, name),
-                cycles=cycles or self.cycles, journal=journal.Journal(self.database, name),
-                utcnow=self.clock, monotonic=lambda: self.seconds),
+                switches=switches.SwitchBoard(self.database), cycles=cycles or self.cycles,
+                journal=journal.Journal(self.database, name),
+                aggregate_hosts=dict, utcnow=self.clock, monotonic=lambda: self.seconds),
             cycle_scheduler.Command(child, []))
         self.addCleanup(made.stop)
         return made

@@ -11,6 +11,7 @@ from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects.snapshot import MoveUnderWay
 
 
 class Moves:
@@ -40,6 +41,15 @@ class Moves:
             query = query.where(models.Move.state.in_(states))
         with self.database.reader() as session:
             return [rows.move_record(row) for row in session.scalars(query.limit(limit))]
+
+    @retried
+    def moves_under_way(self):
+        """MovesUnderWay of all open plans: what waits to be made, and what is being made."""
+        move = models.Move
+        query = sa.select(move.instance_uuid, move.source, move.destination).where(
+            move.state.not_in(moves.TERMINAL)).order_by(move.created_at, move.ordinal)
+        with self.database.reader() as session:
+            return [MoveUnderWay(**row._mapping) for row in session.execute(query)]
 
     @retried
     def advance(self, move, new, now, detail='', **values):

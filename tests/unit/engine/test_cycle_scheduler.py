@@ -27,6 +27,7 @@ class PlanningTest(testtools.TestCase):
         self.clock = db_fixtures.Clock()
         self.database = self.useFixture(db_fixtures.ControlDatabase()).database
         self.cycles = memory.Cycles(self.database)
+        self.hosts = {'a': ['h1'], 'b': ['h2']}
         self.state_path = self.useFixture(fixtures.TempDir()).path
         self.conf = cfg.ConfigOpts()
         kronos_conf.register_opts(self.conf)
@@ -43,7 +44,8 @@ class PlanningTest(testtools.TestCase):
             self.conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(None, self.state_path, name), cycles=self.cycles,
                 switches=switches.SwitchBoard(self.database),
-                journal=journal.Journal(self.database, name), utcnow=self.clock),
+                journal=journal.Journal(self.database, name), utcnow=self.clock,
+                aggregate_hosts=lambda: self.hosts),
             cycle_scheduler.Command('tests.unit.engine.sleeper', []))
         self.addCleanup(made.stop)
         return made
@@ -125,6 +127,38 @@ class PlanningTest(testtools.TestCase):
         operator.approve_plan(uuid, report.moves, 'jane', self.clock())
         worker.tick()
         self.assertIsNotNone(worker.child)
+
+    def test_aggregates_that_share_hosts_are_one_workers(self):
+        self.set(aggregates=['a', 'b', 'c', 'd'])
+        self.hosts = {'a': ['h1', 'h2'], 'b': ['h3'], 'c': ['h2', 'h4'], 'd': ['h4']}
+        one, two, three = map(self.worker, ('one', 'two', 'three'))
+        for worker in (one, two, three):
+            worker.tick()
+        self.assertEqual({'a': 'one', 'c': 'one', 'd': 'one', 'b': 'two'}, self.begun())
+        self.assertIsNone(three.child)
+
+    def test_one_that_is_due_brings_those_that_it_shares_hosts_with(self):
+        self.hosts = {'a': ['h1'], 'b': ['h1']}
+        self.cycles.begin('b', 'earlier', self.clock(), INTERVAL)
+        worker = self.worker('one')
+        worker.tick()
+        self.assertEqual({'a': 'one', 'b': 'one'}, self.begun())
+
+    def test_nothing_is_taken_of_aggregates_of_which_one_is_another_workers(self):
+        self.set(aggregates=['b'])
+        one, two = self.worker('one'), self.worker('two')
+        one.tick()
+        self.set(aggregates=['a', 'b'])
+        self.hosts = {'a': ['h1'], 'b': ['h1']}  # a host was added meanwhile
+        two.tick()
+        self.assertEqual({'b': 'one'}, self.begun())
+        self.assertTrue(two.ports.locks.acquire('a'))
+
+    def test_one_that_is_off_does_not_count(self):
+        self.set(aggregate_automation={'b': 'off'})
+        self.hosts = {'a': ['h1'], 'b': ['h1']}
+        self.worker('one').tick()
+        self.assertEqual({'a': 'one'}, self.begun())
 
     def test_an_aggregate_whose_level_is_off_is_left_alone(self):
         self.set(aggregate_automation={'a': 'off'}, aggregates_per_cycle=0)
