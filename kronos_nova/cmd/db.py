@@ -1,9 +1,16 @@
 """``kronos-manage db``: the schemas of the two databases."""
 
-from cliff import lister
+import collections
+import dataclasses
 
+from cliff import lister
+from oslo_utils import timeutils
+
+from kronos_nova import exception
+from kronos_nova.cmd import control
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
+from kronos_nova.db import retention
 
 
 def open_engine(conf, name):
@@ -47,3 +54,33 @@ class Version(_PerDatabase):
         rows = [(history.name, migrate.current(engine, history), migrate.head(history))
                 for engine, history in self.selected(parsed_args)]
         return ('Database', 'Revision', 'Needed'), rows
+
+
+class Purge(lister.Lister):
+    """Drop what is older than it is to be kept, all of it at once.
+
+    The services do the same a little at a time; this is for a database that grew before they did.
+    What still runs or waits is kept, whatever its age.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--days', type=int, metavar='N',
+            help='Keep N days of everything; default: what the options *_retention_days of '
+                 '[kronos_database] say for each table.')
+        return parser
+
+    def take_action(self, parsed_args):
+        days = retention.Days.from_conf(self.app.conf)
+        if parsed_args.days is not None:
+            if parsed_args.days < 1:
+                raise exception.ConfigurationError(
+                    what='--days', problem=f'{parsed_args.days} is less than 1',
+                    remedy='Say how many days to keep.')
+            days = retention.Days(**dict.fromkeys(dataclasses.asdict(days), parsed_args.days))
+        pruned = retention.Retention(control.database(self.app.conf), days)
+        dropped, now = collections.Counter(), timeutils.utcnow()
+        while any((step := pruned.step(now)).values()):
+            dropped.update(step)
+        return ('Table', 'Dropped'), [(name, dropped[name]) for name in retention.SELECTS]

@@ -8,6 +8,7 @@ from oslo_utils import timeutils
 from kronos_nova import exception
 from kronos_nova.cmd import daemon
 from kronos_nova.db import memory
+from kronos_nova.db import retention
 from kronos_nova.db import switches
 from kronos_nova.db.journal.queue import ENGINE
 from kronos_nova.engine import cycle_scheduler
@@ -37,11 +38,13 @@ class Engine:
                 aggregate_hosts=lambda: OpenStackInventory(connect(conf)).aggregate_hosts()),
             cycle_scheduler.Command(CHILD, arguments))
         self._dispatch = service.DispatchService(context)
+        self._pruner = retention.Pruner(conf, journal.database, journal.worker, timeutils.utcnow)
 
     def tick(self):
         self._journal.heartbeat(timeutils.utcnow(), ENGINE)
         self._dispatch.tick()  # first: what keeps from planning need not keep from moving
         self._planning.tick()
+        self._pruner.tick()
 
     def drain(self):
         self._planning.stop()

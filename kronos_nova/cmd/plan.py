@@ -12,6 +12,10 @@ from kronos_nova import exception
 from kronos_nova.cmd import control
 from kronos_nova.objects import plan as plans
 
+NOT_KEPT = {'policies': [], 'moves': [], 'not_moved': [], 'warnings': [
+    'The report of this plan is no longer kept; [kronos_database] reports_retention_days says for '
+    'how long reports are. "kronos-manage move list --plan" lists the moves that were made of it.']}
+
 
 class List(lister.Lister):
     """List plans, the newest first."""
@@ -25,9 +29,10 @@ class List(lister.Lister):
     def take_action(self, parsed_args):
         found = control.journal(self.app.conf).plans(parsed_args.aggregate, parsed_args.limit)
         return ('UUID', 'Aggregate', 'State', 'Planner', 'Moves', 'Imbalance before',
-                'Imbalance after', 'Created at'), [
-            (p.uuid, p.aggregate, p.state, p.planner, len(json.loads(p.report)['moves']),
-             _rounded(p.combined_before), _rounded(p.combined_after), p.created_at.isoformat(' '))
+                'Imbalance after', 'Created at', 'Times made', 'Last made at'), [
+            (p.uuid, p.aggregate, p.state, p.planner, p.move_count,
+             _rounded(p.combined_before), _rounded(p.combined_after), p.created_at.isoformat(' '),
+             p.times_seen, (p.last_seen_at or p.created_at).isoformat(' '))
             for p in found]
 
 
@@ -41,13 +46,14 @@ class Show(show.ShowOne):
 
     def take_action(self, parsed_args):
         plan = control.journal(self.app.conf).plan(parsed_args.plan)
-        report = json.loads(plan.report)
+        report = json.loads(plan.report) if plan.report else NOT_KEPT
         return zip(*{
             'uuid': plan.uuid, 'aggregate': plan.aggregate, 'state': plan.state,
             'mode': plan.mode, 'planner': plan.planner,
             'created_at': plan.created_at.isoformat(' '),
             'expires_at': plan.expires_at.isoformat(' '),
             'approved_by': plan.approved_by,
+            'times_made': plan.times_seen,
             'policies': self._lines(report['policies'], _policy_line),
             'moves': self._lines(report['moves'], _move_line),
             'not_moved': self._lines(report['not_moved'], _skip_line),
@@ -133,4 +139,4 @@ def _move_line(move):
 
 
 def _skip_line(skip):
-    return f'{skip["reason"]}: {len(skip["instances"])}'
+    return f'{skip["reason"]}: {skip["count"]}'

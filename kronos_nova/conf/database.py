@@ -11,10 +11,42 @@ under ``[DEFAULT] state_path``, which serves one controller; with several contro
 MySQL/MariaDB or PostgreSQL.
 """)
 
+OPTS = [
+    cfg.IntOpt('plans_retention_days', mutable=True, default=90, min=0, help="""
+Days for which a plan is kept after it has ended or was last seen, as a row of figures. It is kept
+for as long as its moves in any case (``moves_retention_days``). 0 keeps plans for ever.
+"""),
+    cfg.IntOpt('moves_retention_days', mutable=True, default=90, min=0, help="""
+Days for which a move is kept after it has ended: what became of it, why, and how long it took. Not
+less than ``[kronos] experience_window``, which learns from them. 0 keeps moves for ever.
+"""),
+    cfg.IntOpt('events_retention_days', mutable=True, default=30, min=0, help="""
+Days for which every step of a move is kept, with its time and reason ("kronos-manage move show").
+There are about nine for each move. 0 keeps them for as long as the move.
+"""),
+    cfg.IntOpt('reports_retention_days', mutable=True, default=7, min=0, help="""
+Days for which the report of a plan that has ended or was only observed is kept: its moves with
+their reasons, and how many instances stayed and why. These are the largest rows by far: a cloud of
+twenty aggregates in ``observe`` may write 20 MB a day. 0 keeps reports for as long as their plans.
+"""),
+    cfg.IntOpt('repairs_retention_days', mutable=True, default=365, min=0, help="""
+Days for which a repair of allocations is kept. It can be undone for as long. 0 keeps repairs for
+ever.
+"""),
+    cfg.IntOpt('quarantines_retention_days', mutable=True, default=7, min=0, help="""
+Days for which a quarantine is kept after its end. One that only an operator ends is kept until
+then. 0 keeps them for ever.
+"""),
+    cfg.IntOpt('tasks_retention_days', mutable=True, default=7, min=0, help="""
+Days for which a live migration task whose conductor worker died is kept when it could not be ended,
+as its source compute is down. 0 keeps it until that answers again.
+"""),
+]
+
 
 def register_opts(conf):
     conf.register_opts(list_opts(), group=GROUP)
 
 
 def list_opts():
-    return copy.deepcopy(options.database_opts)
+    return [*copy.deepcopy(options.database_opts), *OPTS]

@@ -1,7 +1,10 @@
 """The tables of the control database: the journal of plans and moves, and what outlives a cycle.
 
-Times are UTC without a zone, to the microsecond.
+Times are UTC without a zone, to the microsecond. The plans and moves of years may be kept: what is
+asked every few seconds has an index of its own.
 """
+
+import zlib
 
 import sqlalchemy as sa
 from sqlalchemy import orm
@@ -9,6 +12,20 @@ from sqlalchemy.dialects import mysql
 
 Timestamp = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), 'mysql', 'mariadb')
 Text = sa.Text().with_variant(mysql.LONGTEXT(), 'mysql', 'mariadb')
+Blob = sa.LargeBinary().with_variant(mysql.LONGBLOB(), 'mysql', 'mariadb')
+
+
+class CompressedText(sa.TypeDecorator):
+    """Text that is kept compressed: reports repeat themselves."""
+
+    impl = Blob
+    cache_ok = True
+
+    def process_bind_param(self, value, dialect):
+        return None if value is None else zlib.compress(value.encode())
+
+    def process_result_value(self, value, dialect):
+        return None if value is None else zlib.decompress(value).decode()
 
 
 class Base(orm.DeclarativeBase):
@@ -16,8 +33,12 @@ class Base(orm.DeclarativeBase):
 
 
 class Plan(Base):
-    """A plan for one aggregate. ``report`` is its AggregateReport as JSON, ``purpose`` what it is
-    for: ``balance`` or ``drain``."""
+    """A plan for one aggregate. ``purpose`` is what it is for: ``balance`` or ``drain``.
+
+    ``fingerprint`` tells plans apart that move other instances or to other hosts. An observed plan
+    that says what the last one said is no row of its own: ``times_seen`` counts how often it was
+    made, ``last_seen_at`` is when last.
+    """
 
     __tablename__ = 'plans'
 
@@ -33,11 +54,31 @@ class Plan(Base):
     approved_by = sa.Column(sa.String(255))
     combined_before = sa.Column(sa.Double)
     combined_after = sa.Column(sa.Double)
-    report = sa.Column(Text, nullable=False)
     purpose = sa.Column(sa.String(16), nullable=False, default='balance', server_default='balance')
+    move_count = sa.Column(sa.Integer, nullable=False, default=0, server_default='0')
+    fingerprint = sa.Column(sa.String(64))
+    last_seen_at = sa.Column(Timestamp)
+    times_seen = sa.Column(sa.Integer, nullable=False, default=1, server_default='1')
 
     __table_args__ = (sa.Index('plans_aggregate_state_idx', 'aggregate', 'state'),
+                      sa.Index('plans_aggregate_created_at_idx', 'aggregate', 'created_at'),
+                      sa.Index('plans_state_expires_at_idx', 'state', 'expires_at'),
                       sa.Index('plans_created_at_idx', 'created_at'))
+
+
+class Report(Base):
+    """The AggregateReport of a plan as JSON, with what stayed counted by reason.
+
+    Kept for a shorter time than the plan.
+    """
+
+    __tablename__ = 'reports'
+
+    plan_uuid = sa.Column(sa.String(36), sa.ForeignKey('plans.uuid'), primary_key=True)
+    created_at = sa.Column(Timestamp, nullable=False)
+    body = sa.Column(CompressedText, nullable=False)
+
+    __table_args__ = (sa.Index('reports_created_at_idx', 'created_at'),)
 
 
 class Move(Base):
@@ -81,6 +122,7 @@ class Move(Base):
 
     __table_args__ = (sa.Index('moves_plan_uuid_idx', 'plan_uuid'),
                       sa.Index('moves_state_idx', 'state', 'not_before'),
+                      sa.Index('moves_state_finished_at_idx', 'state', 'finished_at'),
                       sa.Index('moves_instance_uuid_idx', 'instance_uuid'))
 
 
@@ -97,7 +139,8 @@ class MoveEvent(Base):
     worker = sa.Column(sa.String(255))
     detail = sa.Column(Text, nullable=False, default='')
 
-    __table_args__ = (sa.Index('move_events_move_uuid_idx', 'move_uuid'),)
+    __table_args__ = (sa.Index('move_events_move_uuid_idx', 'move_uuid'),
+                      sa.Index('move_events_at_idx', 'at'))
 
 
 class Cooldown(Base):
@@ -114,6 +157,8 @@ class Cooldown(Base):
     until = sa.Column(Timestamp, nullable=False)
     times = sa.Column(sa.Integer, nullable=False, default=1)
 
+    __table_args__ = (sa.Index('cooldowns_scope_until_idx', 'scope', 'until'),)
+
 
 class Quarantine(Base):
     """An instance whose migration failed for good; ``until`` is null where an operator has to
@@ -125,6 +170,8 @@ class Quarantine(Base):
     until = sa.Column(Timestamp)
     reason = sa.Column(Text, nullable=False)
     created_at = sa.Column(Timestamp, nullable=False)
+
+    __table_args__ = (sa.Index('quarantines_until_idx', 'until'),)
 
 
 class Score(Base):
@@ -143,8 +190,9 @@ class Score(Base):
 class Cycle(Base):
     """The last evaluation of an aggregate: when it began and ended, and what it found.
 
-    ``outcome`` and ``report`` are of the last one that ended. ``imbalanced_cycles`` counts how many
-    in a row found an imbalance above its threshold. ``failures`` counts how many in a row did not
+    ``outcome`` and ``report`` (with the uuid of every instance that stayed) are of the last one
+    that ended. ``imbalanced_cycles`` counts how many in a row found an imbalance above its
+    threshold. ``failures`` counts how many in a row did not
     end, because their process did not; the next one begins at ``not_before`` or later.
     """
 
@@ -156,7 +204,7 @@ class Cycle(Base):
     worker = sa.Column(sa.String(255), nullable=False)
     outcome = sa.Column(sa.String(16))
     imbalanced_cycles = sa.Column(sa.Integer, nullable=False, default=0)
-    report = sa.Column(Text)
+    report = sa.Column(CompressedText)
     failures = sa.Column(sa.Integer, nullable=False, default=0, server_default='0')
     not_before = sa.Column(Timestamp)
 
@@ -214,7 +262,8 @@ class Task(Base):
     state = sa.Column(sa.String(16), nullable=False)
     beat_at = sa.Column(Timestamp, nullable=False)
 
-    __table_args__ = (sa.Index('tasks_worker_idx', 'worker'),)
+    __table_args__ = (sa.Index('tasks_worker_idx', 'worker'),
+                      sa.Index('tasks_state_beat_at_idx', 'state', 'beat_at'))
 
 
 class _Switched:
@@ -255,3 +304,17 @@ class ServerName(Base):
     seen_at = sa.Column(Timestamp, nullable=False)
 
     __table_args__ = (sa.Index('server_names_seen_at_idx', 'seen_at'),)
+
+
+class Lease(Base):
+    """Work that one process does for all, who that is and until when.
+
+    ``progress_at`` is as far as it has come; what that means is the work's own affair.
+    """
+
+    __tablename__ = 'leases'
+
+    name = sa.Column(sa.String(64), primary_key=True)
+    holder = sa.Column(sa.String(255))
+    expires_at = sa.Column(Timestamp)
+    progress_at = sa.Column(Timestamp)

@@ -105,9 +105,18 @@ class AggregateReport:
     host_scores: tuple[HostScore, ...] = ()
 
     def to_json(self):
-        """The report as it is kept: every why and why not, but not the scores of every host."""
-        kept = dataclasses.replace(self, host_scores=())
-        return json.dumps(dataclasses.asdict(kept), sort_keys=True)
+        """The latest report as it is kept: every why and why not, but not the scores of every
+        host."""
+        return json.dumps(dataclasses.asdict(dataclasses.replace(self, host_scores=())),
+                          sort_keys=True)
+
+    def to_summary_json(self):
+        """The report as it is kept with its plan: of the instances that stayed only how many, by
+        reason."""
+        short = dataclasses.asdict(dataclasses.replace(self, host_scores=(), not_moved=()))
+        counted = [{'reason': skip.reason, 'count': len(skip.instances)}
+                   for skip in self.not_moved]
+        return json.dumps({**short, 'not_moved': counted}, sort_keys=True)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +141,11 @@ OPEN = (PROPOSED, APPROVED, EXECUTING)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRecord:
-    """A plan as the journal has it. ``report`` is the AggregateReport as JSON; times are UTC
-    without a zone."""
+    """A plan as the journal has it; times are UTC without a zone.
+
+    ``report`` is the AggregateReport as JSON, with what stayed counted by reason; None where it is
+    no longer kept. An observed plan was made ``times_seen`` times, at ``last_seen_at`` last.
+    """
 
     uuid: str
     aggregate: str
@@ -142,7 +154,10 @@ class PlanRecord:
     state: str
     created_at: datetime.datetime
     expires_at: datetime.datetime
-    report: str
+    report: str | None
+    move_count: int = 0
+    last_seen_at: datetime.datetime | None = None
+    times_seen: int = 1
     finished_at: datetime.datetime | None = None
     approved_at: datetime.datetime | None = None
     approved_by: str | None = None

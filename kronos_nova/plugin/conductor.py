@@ -22,6 +22,7 @@ from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.db import migrate
 from kronos_nova.db import repairs
+from kronos_nova.db import retention
 from kronos_nova.db import switches
 from kronos_nova.db import tasks
 from kronos_nova.db import worker
@@ -74,7 +75,7 @@ _registered = contextvars.ContextVar('registered', default=None)
 
 
 class KronosConductorManager(manager.ConductorManager):
-    """Nova's conductor with two periodic tasks more, and our way to migrate live."""
+    """Nova's conductor with some periodic tasks more, and our way to migrate live."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -103,6 +104,11 @@ class KronosConductorManager(manager.ConductorManager):
     def kronos_reconcile(self, context):
         """Put right what moves left behind."""
         self.kronos.reconcile()
+
+    @periodic_task.periodic_task(spacing=5, run_immediately=True)
+    def kronos_prune(self, context):
+        """Drop what is too old to be kept."""
+        self.kronos.prune()
 
 
 @profiler.trace_cls('rpc')
@@ -214,6 +220,7 @@ class Kronos:
     def __init__(self, conf):
         self.conf = conf
         self._dispatch = self._execution = self._planning = self._reconciling = None
+        self._pruner = None
         self._is_stopping = False
         self._guard = guard.Guard()
         self._next_execution = 0.0
@@ -232,6 +239,10 @@ class Kronos:
     def reconcile(self):
         if self.conf.kronos.atomic_moves != 'off' and self.conf.api_database.connection:
             self._guard.run('reconciler', self._reconcile)
+
+    def prune(self):
+        if self._is_wanted():
+            self._guard.run('retention', self._prune)
 
     def _is_wanted(self):
         """A conductor of a cell cannot see the whole cloud: it leaves all this to the others.
@@ -284,6 +295,13 @@ class Kronos:
                 self.conf, placement.client(), repairs.Repairs(_database(), timeutils.utcnow),
                 _tasks())
         self._reconciling.tick()
+
+    def _prune(self):
+        if self._pruner is None:
+            migrate.check(_database().engine, migrate.CONTROL)
+            self._pruner = retention.Pruner(self.conf, _database(), worker.name(self.conf.host),
+                                            timeutils.utcnow)
+        self._pruner.tick()
 
     def _plan(self):
         if self._planning is None:

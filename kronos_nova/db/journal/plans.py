@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import hashlib
 import json
 
 import sqlalchemy as sa
@@ -26,6 +27,8 @@ class Plans:
                     purpose=automation.BALANCE):
         """Write a plan; with ``state`` EXECUTING its moves too, ready to be dispatched.
 
+        An observed plan that moves what the aggregate's last one moved is that one, seen again.
+
         :param report: AggregateReport
         :param stagger: seconds by which each move is due after the one before it
         :param purpose: BALANCE or DRAIN
@@ -35,13 +38,19 @@ class Plans:
         with rows.serialized(self.database, PLANNING) as session:
             if state in plans.OPEN:
                 _refuse_second_plan(session, report.name)
+            fingerprint = _fingerprint(report.moves)
+            if state == plans.OBSERVED and _saw_again(session, report, fingerprint, now):
+                return _last_plan(session, report.name).uuid
             plan = models.Plan(
                 uuid=uuidutils.generate_uuid(), aggregate=report.name, mode=report.mode,
                 planner=report.planner, state=state, created_at=now, expires_at=expires_at,
                 combined_before=report.combined_before, combined_after=report.combined_after,
-                report=report.to_json(), purpose=purpose)
+                move_count=len(report.moves), fingerprint=fingerprint, last_seen_at=now,
+                purpose=purpose)
             session.add(plan)
             session.flush()
+            session.add(models.Report(plan_uuid=plan.uuid, created_at=now,
+                                      body=report.to_summary_json()))
             if state == plans.EXECUTING:
                 _add_moves(session, plan, report.moves, now, stagger)
             return plan.uuid
@@ -56,7 +65,7 @@ class Plans:
         with rows.serialized(self.database, PLANNING) as session:
             plan = _still(session, uuid, plans.PROPOSED, now)
             plan.state, plan.approved_at, plan.approved_by = plans.APPROVED, now, approved_by
-            plan.report = _with_moves(plan.report, chosen)
+            _keep_moves(session, plan, chosen)
 
     @retried
     def start_plan(self, uuid, chosen, now, stagger=0.0):
@@ -72,15 +81,14 @@ class Plans:
                 plan.state, plan.finished_at = plans.EXPIRED, now
                 return
             plan.state = plans.EXECUTING
-            plan.report = _with_moves(plan.report, chosen)
+            _keep_moves(session, plan, chosen)
             _add_moves(session, plan, chosen, now, stagger)
 
     @retried
     def approved_plans(self):
         """PlanRecords of the plans that wait to be checked and started."""
         with self.database.reader() as session:
-            return [rows.record(plans.PlanRecord, row) for row in session.scalars(
-                sa.select(models.Plan).where(models.Plan.state == plans.APPROVED))]
+            return _records(session, _with_reports().where(models.Plan.state == plans.APPROVED))
 
     @retried
     def close_plans(self, now):
@@ -89,18 +97,20 @@ class Plans:
 
         :returns: aggregates of the plans that ended
         """
+        plan, too_late = models.Plan, sa.and_(
+            models.Plan.state.in_((plans.PROPOSED, plans.APPROVED)), models.Plan.expires_at < now)
+        with self.database.reader() as session:
+            expired = session.scalars(sa.select(plan.uuid).where(too_late)).all()
+            ended = session.scalars(_ended_plans()).all()
+        if not expired and not ended:
+            return []
         with self.database.writer() as session:
-            session.execute(sa.update(models.Plan).where(
-                models.Plan.state.in_((plans.PROPOSED, plans.APPROVED)),
-                models.Plan.expires_at < now,
-            ).values(state=plans.EXPIRED, finished_at=now))
-            pending = sa.select(models.Move.plan_uuid).where(sa.or_(
-                models.Move.state.not_in(moves.TERMINAL), models.Move.settled_at.is_(None)))
-            ended = session.scalars(sa.select(models.Plan).where(
-                models.Plan.state == plans.EXECUTING, models.Plan.uuid.not_in(pending))).all()
-            for plan in ended:
-                plan.state, plan.finished_at = plans.DONE, now
-            return [plan.aggregate for plan in ended]
+            # Asked again: of two workers that see it, one does it.
+            session.execute(sa.update(plan).where(plan.uuid.in_(expired), too_late).values(
+                state=plans.EXPIRED, finished_at=now))
+            return [aggregate for uuid, aggregate in session.execute(
+                sa.select(plan.uuid, plan.aggregate).where(plan.uuid.in_(ended)))
+                if _end(session, uuid, now)]
 
     @retried
     def reject_plan(self, uuid, now):
@@ -134,24 +144,25 @@ class Plans:
     def open_plans(self):
         """PlanRecords of the plans that wait or run."""
         with self.database.reader() as session:
-            return [rows.record(plans.PlanRecord, row) for row in session.scalars(
-                sa.select(models.Plan).where(models.Plan.state.in_(plans.OPEN)))]
+            return _records(session, _with_reports().where(models.Plan.state.in_(plans.OPEN)))
 
     @retried
     def plans(self, aggregate=None, limit=50):
         """PlanRecords, the newest first."""
-        query = sa.select(models.Plan).order_by(models.Plan.created_at.desc()).limit(limit)
+        query = _with_reports().order_by(models.Plan.created_at.desc()).limit(limit)
         if aggregate is not None:
             query = query.where(models.Plan.aggregate == aggregate)
         with self.database.reader() as session:
-            return [rows.record(plans.PlanRecord, row) for row in session.scalars(query)]
+            return _records(session, query)
 
     @retried
     def plan(self, uuid):
         """:raises PlanNotFound: no such plan"""
         with self.database.reader() as session:
-            return rows.record(plans.PlanRecord, rows.find(
-                session, models.Plan, uuid, exception.PlanNotFound(plan=uuid)))
+            found = _records(session, _with_reports().where(models.Plan.uuid == uuid))
+        if not found:
+            raise exception.PlanNotFound(plan=uuid)
+        return found[0]
 
     @retried
     def hosts_being_emptied(self):
@@ -159,7 +170,8 @@ class Plans:
         evacuated = sa.select(models.Move.source).join(
             models.Plan, models.Plan.uuid == models.Move.plan_uuid,
         ).where(models.Plan.state == plans.EXECUTING, models.Move.phase == plans.EVACUATE)
-        packed = sa.select(models.Plan.report).where(
+        packed = sa.select(models.Report.body).join(
+            models.Plan, models.Plan.uuid == models.Report.plan_uuid).where(
             models.Plan.state == plans.EXECUTING, models.Plan.mode == plans.PACK)
         with self.database.reader() as session:
             hosts = set(session.scalars(evacuated))
@@ -184,9 +196,64 @@ def _still(session, uuid, state, now):
     return plan
 
 
-def _with_moves(report, chosen):
+def _with_reports():
+    """Plans with their reports; of old ones there is none any more."""
+    return sa.select(models.Plan, models.Report.body).outerjoin(
+        models.Report, models.Report.plan_uuid == models.Plan.uuid)
+
+
+def _records(session, query):
+    return [rows.record(plans.PlanRecord, plan, report=report)
+            for plan, report in session.execute(query)]
+
+
+def _ended_plans():
+    """Uuids of plans that run and whose moves have all ended and been settled."""
+    plan, move = models.Plan, models.Move
+    return sa.select(plan.uuid).where(
+        plan.state == plans.EXECUTING, ~sa.exists().where(
+            move.plan_uuid == plan.uuid,
+            sa.or_(move.state.not_in(moves.TERMINAL), move.settled_at.is_(None))))
+
+
+def _end(session, uuid, now):
+    """Whether it was this that ended it."""
+    return session.execute(sa.update(models.Plan).where(
+        models.Plan.uuid == uuid, models.Plan.state == plans.EXECUTING,
+    ).values(state=plans.DONE, finished_at=now)).rowcount == 1
+
+
+def _keep_moves(session, plan, chosen):
+    """Leave the moves that were not chosen out of a plan's report."""
+    report = session.get(models.Report, plan.uuid)
     kept = [dataclasses.asdict(move) for move in chosen]
-    return json.dumps({**json.loads(report), 'moves': kept}, sort_keys=True)
+    report.body = json.dumps({**json.loads(report.body), 'moves': kept}, sort_keys=True)
+    plan.move_count, plan.fingerprint = len(chosen), _fingerprint(chosen)
+
+
+def _fingerprint(chosen):
+    """The same for plans that move the same instances between the same hosts, whatever the figures
+    by which they were found."""
+    said = sorted((move.phase, move.instance_uuid, move.source, move.destination)
+                  for move in chosen)
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
+
+def _last_plan(session, aggregate):
+    return session.scalars(sa.select(models.Plan).where(
+        models.Plan.aggregate == aggregate,
+    ).order_by(models.Plan.created_at.desc()).limit(1)).first()
+
+
+def _saw_again(session, report, fingerprint, now):
+    """Whether the aggregate's last plan is an observed one that says the same; then it is noted
+    there."""
+    last = _last_plan(session, report.name)
+    if last is None or (last.state, last.fingerprint) != (plans.OBSERVED, fingerprint):
+        return False
+    last.last_seen_at, last.times_seen = now, last.times_seen + 1
+    last.combined_before, last.combined_after = report.combined_before, report.combined_after
+    return True
 
 
 def _add_moves(session, plan, chosen, now, stagger):

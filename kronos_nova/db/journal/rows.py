@@ -70,8 +70,10 @@ def note(session, uuids, step, now, worker, detail=''):
 
 
 def record(cls, row, **changed):
-    values = {field.name: getattr(row, field.name) for field in dataclasses.fields(cls)}
-    return cls(**{**values, **changed})
+    """A record of ``cls`` with what ``row`` has of the same names, but for what is given."""
+    values = {field.name: getattr(row, field.name) for field in dataclasses.fields(cls)
+              if field.name not in changed}
+    return cls(**values, **changed)
 
 
 def move_record(row):

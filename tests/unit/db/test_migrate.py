@@ -1,7 +1,9 @@
 """The two histories, on SQLite."""
 
+import json
 import threading
 
+import alembic.command
 import fixtures
 import sqlalchemy as sa
 import testtools
@@ -11,6 +13,7 @@ from kronos_nova import exception
 from kronos_nova.db import claim_models
 from kronos_nova.db import claim_versions
 from kronos_nova.db import engine as db_engine
+from kronos_nova.db import journal
 from kronos_nova.db import migrate
 from kronos_nova.db import models
 
@@ -58,6 +61,24 @@ class SyncTest(testtools.TestCase):
             rows = connection.execute(sa.text('SELECT table_name, version FROM claim_versions'))
             self.assertEqual([('claims', int(new))], [tuple(row) for row in rows])
 
+
+    def test_reports_of_before_are_kept_with_counts_in_the_place_of_uuids(self):
+        with self.engine.begin() as connection:
+            config = migrate.CONTROL.config()
+            config.attributes['connection'] = connection
+            alembic.command.upgrade(config, '0009')
+            connection.execute(sa.text(
+                'INSERT INTO plans (uuid, aggregate, mode, planner, state, created_at, expires_at, '
+                "report) VALUES ('a-plan', 'gpu', 'spread', 'greedy', 'done', :now, :now, :report)"
+            ), {'now': '2026-11-20 12:00:00.000000', 'report': json.dumps({
+                'moves': [{'order': 1}], 'not_moved': [
+                    {'reason': 'no_gain', 'instances': ['vm1', 'vm2']}]})})
+        migrate.sync(self.engine, migrate.CONTROL)
+        plan = journal.Journal(db_engine.Database(self.engine), 'one').plan('a-plan')
+        self.assertEqual(1, plan.move_count)
+        self.assertEqual({'moves': [{'order': 1}],
+                          'not_moved': [{'reason': 'no_gain', 'count': 2}]},
+                         json.loads(plan.report))
 
 
 class SqliteFileTest(testtools.TestCase):

@@ -1,0 +1,61 @@
+"""Work that one process does for all of them, and that another takes over when it dies."""
+
+import datetime
+
+import sqlalchemy as sa
+
+from kronos_nova.db import models
+from kronos_nova.db.retry import retried
+
+RECONCILER = 'reconciler'
+RETENTION = 'retention'
+
+
+class Leases:
+    """
+    :param worker: name of this process
+    :param clock: gives the time, UTC without a zone
+    """
+
+    def __init__(self, database, worker, clock):
+        self.database = database
+        self.worker = worker
+        self.clock = clock
+
+    @retried
+    def hold(self, name, seconds):
+        """Take some work for that long, or for as long again; harmless when repeated.
+
+        :returns: whether this process has it now
+        """
+        now, lease = self.clock(), models.Lease
+        with self.database.writer() as session:
+            taken = session.execute(sa.update(lease).where(
+                lease.name == name,
+                sa.or_(lease.holder == self.worker, lease.holder.is_(None),
+                       lease.expires_at < now),
+            ).values(holder=self.worker, expires_at=now + datetime.timedelta(seconds=seconds)))
+            return taken.rowcount == 1
+
+    @retried
+    def progress(self, name):
+        """How far the work has come, a datetime, or None."""
+        with self.database.reader() as session:
+            return session.scalar(sa.select(models.Lease.progress_at).where(
+                models.Lease.name == name))
+
+    @retried
+    def advance(self, name, progress_at):
+        """Say how far the work has come, where this process still has it."""
+        with self.database.writer() as session:
+            session.execute(sa.update(models.Lease).where(
+                models.Lease.name == name, models.Lease.holder == self.worker,
+            ).values(progress_at=progress_at))
+
+    @retried
+    def release(self, name):
+        """Let another process have the work at once."""
+        with self.database.writer() as session:
+            session.execute(sa.update(models.Lease).where(
+                models.Lease.name == name, models.Lease.holder == self.worker,
+            ).values(holder=None, expires_at=None))

@@ -1,0 +1,161 @@
+"""Drops what is too old to be kept, a little at a time.
+
+What is still needed is kept, whatever its age: a plan that waits or runs with its moves and its
+report, a quarantine that has no end, a repair that was not closed.
+"""
+
+import dataclasses
+import datetime
+
+import sqlalchemy as sa
+
+from kronos_nova.db import leases
+from kronos_nova.db import models
+from kronos_nova.db.retry import retried
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects import repair as repairs
+from kronos_nova.objects import task as tasks
+
+BATCH = 500
+"""Rows of a table in one transaction: it holds nobody up for longer than some milliseconds."""
+
+INTERVAL = datetime.timedelta(minutes=10)
+"""Between two looks for what is too old."""
+
+PAUSE = datetime.timedelta(seconds=5)
+"""Between two steps while there is more to drop: with BATCH, 8 million rows of a table a day."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Days:
+    """How many days each is kept after it has ended; 0: for ever."""
+
+    plans: int
+    moves: int
+    events: int
+    reports: int
+    repairs: int
+    quarantines: int
+    tasks: int
+
+    @classmethod
+    def from_conf(cls, conf):
+        return cls(**{field.name: conf.kronos_database[f'{field.name}_retention_days']
+                      for field in dataclasses.fields(cls)})
+
+
+class Pruner:
+    """Drops what is too old, from time to time, in one process of all.
+
+    ``conf`` is read again each time. :meth:`tick` may be called as often as one likes.
+    """
+
+    def __init__(self, conf, database, worker, clock):
+        self._conf = conf
+        self._database = database
+        self._leases = leases.Leases(database, worker, clock)
+        self._clock = clock
+        self._next = clock()
+
+    def tick(self):
+        """:raises DBError: the control database cannot be reached"""
+        now = self._clock()
+        if now < self._next:
+            return
+        self._next = now + INTERVAL
+        if not self._leases.hold(leases.RETENTION, 2 * INTERVAL.total_seconds()):
+            return
+        dropped = Retention(self._database, Days.from_conf(self._conf)).step(now)
+        if max(dropped.values(), default=0) == BATCH:
+            self._next = now + PAUSE
+
+
+class Retention:
+    """:param days: Days"""
+
+    def __init__(self, database, days):
+        self.database = database
+        self.days = days
+
+    def step(self, now, batch=BATCH):
+        """Drop some of what is too old.
+
+        :param now: datetime, UTC without a zone
+        :param batch: rows of each table at most
+        :returns: {table: rows that were dropped}; all 0 once nothing is left to drop
+        """
+        return {name: self._drop(name, select, now - datetime.timedelta(days=days), batch)
+                for name, select, days in self._kept() if days}
+
+    def _kept(self):
+        """(table, which rows of it are too old, days), those first that others stand on."""
+        for name, select in SELECTS.items():
+            yield name, select, getattr(self.days, name)
+
+    @retried
+    def _drop(self, name, select, before, batch):
+        model, query = select(before)
+        [key] = sa.inspect(model).primary_key
+        with self.database.reader() as session:
+            keys = session.scalars(query.limit(batch)).all()
+        if not keys:
+            return 0
+        with self.database.writer() as session:
+            for dependent in DEPENDENTS.get(model, ()):
+                session.execute(sa.delete(dependent.class_).where(dependent.in_(keys)))
+            return session.execute(sa.delete(model).where(key.in_(keys))).rowcount
+
+
+def _events(before):
+    event, move = models.MoveEvent, models.Move
+    return event, sa.select(event.id).join(move, move.uuid == event.move_uuid).where(
+        event.at < before, move.state.in_(moves.TERMINAL)).order_by(event.at)
+
+
+def _moves(before):
+    move = models.Move
+    return move, sa.select(move.uuid).where(
+        move.state.in_(moves.TERMINAL), move.finished_at < before, move.settled_at.is_not(None))
+
+
+def _is_over(plan):
+    return plan.state.not_in(plans.OPEN)
+
+
+def _reports(before):
+    report, plan = models.Report, models.Plan
+    return report, sa.select(report.plan_uuid).join(
+        plan, plan.uuid == report.plan_uuid,
+    ).where(report.created_at < before, _is_over(plan)).order_by(report.created_at)
+
+
+def _plans(before):
+    plan, move = models.Plan, models.Move
+    return plan, sa.select(plan.uuid).where(
+        plan.created_at < before, _is_over(plan),
+        sa.func.coalesce(plan.finished_at, plan.last_seen_at, plan.created_at) < before,
+        ~sa.exists().where(move.plan_uuid == plan.uuid)).order_by(plan.created_at)
+
+
+def _repairs(before):
+    repair = models.Repair
+    return repair, sa.select(repair.uuid).where(
+        repair.created_at < before, repair.state != repairs.PLANNED).order_by(repair.created_at)
+
+
+def _quarantines(before):
+    quarantine = models.Quarantine
+    return quarantine, sa.select(quarantine.instance_uuid).where(quarantine.until < before)
+
+
+def _tasks(before):
+    task = models.Task
+    return task, sa.select(task.migration_uuid).where(
+        task.state.in_((tasks.EXPIRED, tasks.ORPHANED)), task.beat_at < before)
+
+
+SELECTS = {'events': _events, 'reports': _reports, 'moves': _moves, 'plans': _plans,
+           'repairs': _repairs, 'quarantines': _quarantines, 'tasks': _tasks}
+DEPENDENTS = {models.Move: (models.MoveEvent.move_uuid,), models.Plan: (models.Report.plan_uuid,)}
+"""What goes with a row: its other tables may be kept for longer, but not without it."""
