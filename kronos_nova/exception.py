@@ -129,6 +129,10 @@ class MetricsQueryRefused(MetricsError):
     code = 'kronos.metrics_query_refused'
 
 
+class MetricsPartial(MetricsError):
+    code = 'kronos.metrics_partial'
+
+
 class MetricsNotAVector(MetricsError):
     code = 'kronos.metrics_not_a_vector'
 

@@ -118,6 +118,13 @@ cycle; below, the policy has no data. With less than 1, hosts without a sample a
 plan, as source and as destination. Lower it in a large aggregate where some exporter is always
 down: 0.9 is a start value.
 """),
+    cfg.BoolOpt('accept_partial_metrics', mutable=True, default=False, help="""
+Plan with answers of which the source itself says that they are not whole: those that come with
+warnings (Thanos names the stores that did not answer, Prometheus the remote storage) or are marked
+as partial (VictoriaMetrics). Sums in them may lack a part of the load without any host missing, so
+the policy has no data then, and instances take the policy's fallback where it was their profile.
+Set it only where a store that never answers holds nothing that the policies ask for.
+"""),
     cfg.FloatOpt('max_sample_age', mutable=True, default=300.0, min=1.0, help="""
 Seconds after which a sample is too old to go by, told by its own time. Prometheus stamps the answer
 to a query with the time it computed it, so what this finds is a cache that serves old answers, and

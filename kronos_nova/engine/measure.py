@@ -1,6 +1,8 @@
 """Reads every load once a cycle, and splits it among the aggregates."""
 
+import collections
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from kronos_nova.metrics import labels
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import metrics
 from kronos_nova.objects.metrics import Vector
+from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies import Policy
 
 FRACTION = scoring.Range(0.0, 1.0)
@@ -21,12 +24,21 @@ _PROMQL = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile
 
 
 class Feed:
-    """The answers of a metrics source, each asked for once."""
+    """The answers of a metrics source, each asked for once.
 
-    def __init__(self, source: MetricsSource):
-        self._source = source
+    :param instances: of the whole cloud; a name that several of them have tells of none of them,
+        whichever aggregates they are in
+    :param accepts_partial: whether an answer is used of which the source says that a part is
+        missing
+    """
+
+    def __init__(self, source: MetricsSource, instances: Sequence[Instance] = (),
+                 accepts_partial: bool = False):
+        self._source, self._accepts_partial = source, accepts_partial
+        self._instances = instances
         self._answers = {}
         self._profiles = {}
+        self._shared = {}
 
     def profile(self, policy: Policy) -> tuple[dict[str, list[float]], tuple[str, ...]]:
         """The profile by its label, and warnings; empty where there is no usable answer."""
@@ -36,9 +48,22 @@ class Feed:
             except exception.MetricsError as error:
                 vector = Vector(samples=())
                 warnings = (f'the profile is missing, every instance takes the fallback: {error}',)
-            self._profiles[policy.name] = (profiling.by_label(vector, policy.vm_profile_label),
-                                           warnings + vector.warnings)
+            samples = profiling.by_label(vector, policy.vm_profile_label)
+            unusable = sorted(samples.keys() & self._shared_names(policy.vm_profile_label_type))
+            if unusable:
+                warnings += (f'{len(unusable)} values of the label "{policy.vm_profile_label}" are '
+                             f'names of several instances, such as "{unusable[0]}": not used',)
+            self._profiles[policy.name] = (
+                {name: samples[name] for name in samples.keys() - set(unusable)},
+                warnings + vector.warnings)
         return self._profiles[policy.name]
+
+    def _shared_names(self, label_type):
+        """What more than one instance of the cloud is called."""
+        if label_type not in self._shared:
+            counts = collections.Counter(getattr(each, label_type) for each in self._instances)
+            self._shared[label_type] = {name for name, count in counts.items() if count > 1}
+        return self._shared[label_type]
 
     def vector(self, policy: Policy, kind: str) -> Vector:
         """The answer to a policy's query; empty if the policy has none of that kind.
@@ -58,9 +83,14 @@ class Feed:
         if promql is None:
             return Vector(samples=())
         try:
-            return self._source.query(metrics.MetricQuery(policy.name, kind, promql))
+            vector = self._source.query(metrics.MetricQuery(policy.name, kind, promql))
         except exception.MetricsError as error:
             return error
+        if vector.warnings and not self._accepts_partial:
+            return exception.MetricsPartial(
+                source=f'policy {policy.name}, {_PROMQL[kind]}',
+                problem='the answer is not whole, or not sure: ' + '; '.join(vector.warnings))
+        return vector
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +139,28 @@ def measure(feed: Feed, policies: tuple[Policy, ...], hosts: tuple[str, ...],
         policies=tuple(policy for policy, _ in good), no_data=no_data, scores=scores,
         capacity=capacity, host_scale=1.0 / sizes, warnings=tuple(warnings),
         measured=~(np.isnan(scores) | np.isnan(capacity) & wanted | np.isnan(sizes)).any(axis=1))
+
+
+def without_misfits(load: Load, feed: Feed, instances: tuple[Instance, ...],
+                    vm_host: np.ndarray) -> Load:
+    """The load without the policies whose profile is in another unit than their scores.
+
+    :param instances: of the aggregate
+    :param vm_host: intp (V,)
+    """
+    scale = np.nan_to_num(load.host_scale, nan=1.0)
+    problems = [profiling.unit_problem(policy, feed.profile(policy)[0], profiling.Placed(
+        instances, vm_host, load.scores[:, number], scale[:, number]))
+        for number, policy in enumerate(load.policies)]
+    if not any(problems):
+        return load
+    kept = [number for number, problem in enumerate(problems) if not problem]
+    return dataclasses.replace(
+        load, policies=tuple(load.policies[number] for number in kept),
+        no_data=load.no_data | {policy.name: problem for policy, problem
+                                in zip(load.policies, problems, strict=True) if problem},
+        scores=load.scores[:, kept], capacity=load.capacity[:, kept],
+        host_scale=load.host_scale[:, kept])
 
 
 def _remedies(feed, policy, hosts):

@@ -31,6 +31,7 @@ class EngineOptions:
     overload_ceiling: float = 0.95
     min_coverage: float = 1.0
     max_sample_age: float | None = None
+    accept_partial_metrics: bool = False
     hold_cycles: int = 1
     return_window: float = 0.0
     reserve_hosts: int = 0

@@ -20,6 +20,7 @@ from kronos_nova.engine.build import build
 from kronos_nova.engine.measure import Feed
 from kronos_nova.engine.measure import Load
 from kronos_nova.engine.measure import measure
+from kronos_nova.engine.measure import without_misfits
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.scopes import Scopes
 from kronos_nova.engine.under_way import MovesUnderWay
@@ -106,7 +107,7 @@ class _Cycle:
     def __init__(self, snapshot, policies, options, surroundings, memory):
         self.snapshot, self.policies, self.options = snapshot, policies, options
         self.surroundings, self.memory = surroundings, memory
-        self.feed = Feed(surroundings.source)
+        self.feed = Feed(surroundings.source, snapshot.instances, options.accept_partial_metrics)
         self.carried = MovesUnderWay()
         self.scopes = Scopes(snapshot)
         self.rules = ConstraintRules(
@@ -164,7 +165,8 @@ class _Cycle:
         rules = scoring.ScoringRules(
             min_coverage=self.options.min_coverage,
             oldest=float('-inf') if age is None else self.surroundings.now - age)
-        return measure(self.feed, self.policies.active, scope.host_names, scope.available, rules)
+        load = measure(self.feed, self.policies.active, scope.host_names, scope.available, rules)
+        return without_misfits(load, self.feed, scope.instances, scope.vm_host)
 
     def choose(self, case, needed):
         """Plan until the scheduler refuses nothing; what it refuses is masked. When it keeps

@@ -77,9 +77,15 @@ def _looks_like(body):
 
 
 def _warnings_of(answer, source):
+    """What the source says against its own answer: Prometheus and Thanos in ``warnings``,
+    VictoriaMetrics by ``isPartial``. ``infos`` are about the query and no reason for doubt."""
     warnings = answer.get('warnings') or []
     if not isinstance(warnings, list):
         raise exception.MetricsNotUnderstood(source=source, problem='"warnings" is no list')
+    # Prometheus 2.48 to 2.53 put these among the warnings; nothing but the text tells them.
+    warnings = [each for each in warnings if not str(each).startswith('PromQL info:')]
+    if answer.get('isPartial') is True:
+        warnings.append('some storage nodes did not answer (isPartial)')
     more = len(warnings) - MOST_WARNINGS
     said = [boundary.shown(warning) for warning in warnings[:MOST_WARNINGS]]
     return tuple(said + ([f'and {more} more warnings'] if more > 0 else []))

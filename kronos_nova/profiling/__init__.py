@@ -4,5 +4,6 @@ from kronos_nova.profiling.weights import Placed
 from kronos_nova.profiling.weights import Weights
 from kronos_nova.profiling.weights import by_label
 from kronos_nova.profiling.weights import profile
+from kronos_nova.profiling.weights import unit_problem
 
-__all__ = ('Placed', 'Weights', 'by_label', 'profile')
+__all__ = ('Placed', 'Weights', 'by_label', 'profile', 'unit_problem')

@@ -10,6 +10,15 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies import Policy
 from kronos_nova.simulation import TOLERANCE
 
+FULL = 1.05
+"""How much of a host its instances may seem to use together: all of it, and what two averages over
+different times differ by."""
+
+EXCESS = 1.5
+"""How much more than the host itself its instances may seem to use together. Guests' figures are
+taken at other moments than the host's, and one that has just left counts twice; but a profile by
+instance instead of by host is off by the number of vCPUs, which is more."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Placed:
@@ -51,23 +60,66 @@ def by_label(vector: Vector, label: str) -> dict[str, list[float]]:
 def profile(policy: Policy, samples: Mapping[str, list[float]], placed: Placed) -> Weights:
     """Weigh every instance by its sample, and those without one as the policy's fallback says.
 
-    A sample that cannot be true (negative, infinite, more than the whole host, given twice) is not
-    replaced by a guess: that instance is left alone.
+    A sample that cannot be true (negative, infinite, more than the whole host, given twice, or one
+    of those that are more than their host together) is not replaced by a guess: that instance is
+    left alone.
 
     :param samples: :func:`by_label` ``vm_profile_label``
     """
     values, wrong = _measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]
     bad = (share < -TOLERANCE) | (share > 1.0 + TOLERANCE) | np.isinf(share) | wrong
+    too_much = _overfull(placed, np.where(bad, 0.0, np.nan_to_num(share)))
+    excessive = too_much[placed.vm_host] & ~np.isnan(values) & ~bad
     unknown = np.isnan(values) & ~bad
-    values[bad] = np.nan
+    values[bad | excessive] = np.nan
     values[unknown] = FALLBACKS[policy.vm_profile_fallback](placed)[unknown]
     warnings = ()
     if bad.any():
         first = placed.instances[int(np.flatnonzero(bad)[0])].uuid
         warnings = (f'{int(bad.sum())} instances have a profile that is out of range or given '
                     f'twice, such as {first}: not moved',)
+    if excessive.any():
+        host = int(np.flatnonzero(too_much)[0])
+        warnings += (f'the profiles of {int(excessive.sum())} instances add up to more than '
+                     f'{int(too_much.sum())} hosts have, such as that of '
+                     f'{placed.instances[int(np.flatnonzero(placed.vm_host == host)[0])].host}: '
+                     'not moved',)
     return Weights(values, warnings)
+
+
+def unit_problem(policy: Policy, samples: Mapping[str, list[float]], placed: Placed) -> str:
+    """What is wrong if the profile as a whole is in another unit than the scores; '' if it is not.
+
+    A profile by vCPU of the instance looks like fractions and is none of the host: a host at 0.5
+    seems to have instances that use 1.4 of it.
+
+    :param samples: :func:`by_label` ``vm_profile_label``
+    """
+    values, _wrong = _measured(policy, samples, placed)
+    share = values * placed.host_scale[placed.vm_host]
+    share = np.where((share >= 0.0) & (share <= 1.0), share, 0.0)  # others are no evidence
+    sums, scores = _sums(placed, share), np.nan_to_num(placed.scores)
+    known = ~np.isnan(placed.scores)
+    over = _overfull(placed, share)
+    if not over.any() or sums[known].sum() <= EXCESS * scores[known].sum():
+        return ''
+    worst = int(np.argmax(np.where(over, sums, 0.0)))
+    name = placed.instances[int(np.flatnonzero(placed.vm_host == worst)[0])].host
+    return (f'the profile is not in fractions of the host: on {name}, whose score is '
+            f'{scores[worst]:.3g}, it adds up to {sums[worst]:.3g}. Divide vm_profile_query by '
+            'what the host has (all of its CPUs, not those of the instance), or give '
+            'host_capacity_query')
+
+
+def _overfull(placed, share):
+    """bool (H,): hosts whose instances seem to use more than there is, and more than is used."""
+    sums = _sums(placed, share)
+    return (sums > FULL) & (sums > EXCESS * placed.scores)
+
+
+def _sums(placed, share):
+    return np.bincount(placed.vm_host, weights=share, minlength=len(placed.scores))
 
 
 def _measured(policy, samples, placed):

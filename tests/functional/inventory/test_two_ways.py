@@ -69,7 +69,7 @@ class TwoWaysTest(base.NovaTestCase):
         objects.Migration(
             nova_context.get_admin_context(), instance_uuid=uuid, migration_type='live-migration',
             status='running', source_compute=source, source_node=source, hidden=False,
-            dest_compute=destination, dest_node=destination, cross_cell_move=False,
+            dest_compute=destination, cross_cell_move=False,
             project_id='admin', user_id='admin').create()
 
     def test_both_ways_say_the_same(self):

@@ -8,6 +8,7 @@ from kronos_nova import scoring
 from kronos_nova.engine import measure
 from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
+from kronos_nova.objects.snapshot import Instance
 
 POLICIES = policies.parse("""policies:
   - {name: cpu, mode: spread, weight: 1.0, threshold: 0.1, imbalance_query: load,
@@ -46,3 +47,47 @@ class MeasureTest(testtools.TestCase):
         said = self.no_data('host', 'cmp1')['cpu']
         self.assertIn('cmp2', said)
         self.assertNotIn('would match', said)
+
+    def partial(self, accepts):
+        source = Source('host', 'cmp1', 'cmp2')
+        source.vector = Vector(source.vector.samples, ('store 10.0.0.1 did not answer',))
+        feed = measure.Feed(source, accepts_partial=accepts)
+        return measure.measure(feed, POLICIES.active, ('cmp1', 'cmp2'), np.array([True, True]),
+                               scoring.ScoringRules())
+
+    def test_an_answer_that_is_not_whole_is_no_data(self):
+        said = self.partial(False).no_data['cpu']
+        self.assertIn('not whole', said)
+        self.assertIn('store 10.0.0.1', said)
+
+    def test_unless_an_operator_accepts_it(self):
+        load = self.partial(True)
+        self.assertEqual({}, load.no_data)
+        self.assertIn('cpu: store 10.0.0.1 did not answer', load.warnings)
+
+
+class ProfileTest(testtools.TestCase):
+    """A profile by display names, which projects choose as they like."""
+
+    policy = policies.parse("""policies:
+  - {name: cpu, mode: spread, weight: 1.0, threshold: 0.1, imbalance_query: load,
+     vm_profile_query: profile, vm_profile_label: vm, vm_profile_label_type: display_name}
+""").active[0]
+
+    def feed(self, **changes):
+        instances = [Instance(uuid=f'u{n}', name=f'i{n}', display_name=name, host=f'h{n}', vcpus=1,
+                              project_id='p', status='ACTIVE', memory_mb=1, disk_gb=1)
+                     for n, name in enumerate(('web', 'web', 'db'))]
+        return measure.Feed(Source('vm', 'web', 'db'), instances, **changes)
+
+    def test_a_name_that_instances_of_two_aggregates_share_is_not_used(self):
+        samples, warnings = self.feed().profile(self.policy)
+        self.assertEqual({'db': [0.5]}, samples)
+        self.assertIn('names of several instances, such as "web"', warnings[0])
+
+    def test_a_profile_that_is_not_whole_is_as_if_missing(self):
+        feed = self.feed()
+        feed._source.vector = Vector(feed._source.vector.samples, ('partial',))
+        samples, warnings = feed.profile(self.policy)
+        self.assertEqual({}, samples)
+        self.assertIn('every instance takes the fallback', warnings[0])

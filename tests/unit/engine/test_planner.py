@@ -263,6 +263,12 @@ class PipelineTest(testtools.TestCase):
         self.assertEqual({'no_profile': ('a', 'b', 'c')}, self.stayed(report))
         self.assertIn('3 instances have a profile that is out of range', report.warnings[0])
 
+    def test_a_profile_by_vcpu_of_the_instance_is_no_data(self):
+        self.source.answers['vm_profile'] = {'a': 0.9, 'b': 0.8, 'c': 0.7, 'd': 0.9}
+        report = self.plan()
+        self.assertEqual('no_data', report.outcome)
+        self.assertIn('not in fractions of the host', report.policies[0].detail)
+
     def test_instances_are_found_by_any_of_their_names(self):
         for kind, names in (('name', [f'instance-{uuid}' for uuid in 'abcd']),
                             ('display_name', ['web-a', 'web-b', 'web-c', 'web-d'])):
