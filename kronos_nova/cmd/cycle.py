@@ -1,11 +1,14 @@
 """One cycle in a process of its own, started by kronos-engine; see kronos_nova.engine.child."""
 
+import functools
 import sys
 
 from kronos_nova.cmd import daemon
 from kronos_nova.engine import child
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
+from kronos_nova.placement.client import PlacementClient
+from kronos_nova.placement.dry_run import PlacementDryRun
 
 
 def main(argv=None):
@@ -17,8 +20,16 @@ def main(argv=None):
 
 
 def make_sources(conf):
-    inventory = OpenStackInventory(connect(conf))
-    return child.Sources(inventory=inventory, history=inventory.past_moves)
+    connection = connect(conf)
+    inventory = OpenStackInventory(connection)
+    return child.Sources(inventory=inventory, history=inventory.past_moves,
+                         dry_run=_dry_run(connection))
+
+
+def _dry_run(connection):
+    """Of placement, reached when it is first asked."""
+    made = functools.cache(lambda: PlacementDryRun(PlacementClient(connection.placement)))
+    return lambda *asked: made()(*asked)
 
 
 if __name__ == '__main__':

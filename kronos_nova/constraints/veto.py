@@ -35,7 +35,7 @@ class _Pairs:
 class SchedulerVeto(_Pairs):
     """Nova's own scheduler filters refused the host in a dry run."""
 
-    reason = 'capacity'
+    reason = 'refused'
 
     def __init__(self, problem, snapshot, rules):
         self._reasons = rules.vetoes

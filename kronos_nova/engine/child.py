@@ -32,7 +32,8 @@ from kronos_nova.engine import options
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics import prometheus
 from kronos_nova.objects import snapshot
-from kronos_nova.objects.plan import Move
+from kronos_nova.objects.dry_run import DryRun
+from kronos_nova.objects.dry_run import not_asked
 from kronos_nova.policies import loader
 
 LOG = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class Sources:
 
     inventory: InventorySource
     history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
-    refuses: Callable[[Move], str | None] = lambda move: None
+    dry_run: DryRun = not_asked
 
 
 def parse(prog, argv):
@@ -102,7 +103,7 @@ def make_cycle(conf, database, sources, scopes, may_write):
     :raises ConfigurationError: options or policies are wrong
     """
     ports = cycle.CyclePorts(
-        inventory=sources.inventory, history=sources.history, refuses=sources.refuses,
+        inventory=sources.inventory, history=sources.history, dry_run=sources.dry_run,
         metrics=prometheus.for_cycle(conf), switches=switches.SwitchBoard(database),
         journal=journal.Journal(database, worker.name(socket.gethostname())),
         cooldowns=memory.Cooldowns(database), cycles=memory.Cycles(database),

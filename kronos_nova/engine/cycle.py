@@ -26,6 +26,8 @@ from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import automation
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.automation import Defaults
+from kronos_nova.objects.dry_run import DryRun
+from kronos_nova.objects.dry_run import not_asked
 from kronos_nova.scoring import normalised
 
 LOG = logging.getLogger(__name__)
@@ -39,7 +41,7 @@ class CyclePorts:
     """What a cycle reads from and writes to.
 
     history : what the cloud knows of live migrations that ended well since a time
-    refuses : Nova's scheduler in a dry run
+    dry_run : asks beforehand whether moves would be let happen
     """
 
     inventory: InventorySource
@@ -50,7 +52,7 @@ class CyclePorts:
     cycles: db_memory.Cycles
     scores: db_memory.Scores
     history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
-    refuses: Callable[[plans.Move], str | None] = lambda move: None
+    dry_run: DryRun = not_asked
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +118,7 @@ class Cycle:
         units = self._units(snapshot)
         options = self._whole_units(self._existing(snapshot), units)
         surroundings = planner.PlannerPorts(
-            source=self.ports.metrics, clock=time.monotonic, refuses=self.ports.refuses,
+            source=self.ports.metrics, clock=time.monotonic, dry_run=self.ports.dry_run,
             now=_unix(now))
         snapshot = self._start_approved(snapshot, options, surroundings)
         report = planner.plan_cycle(snapshot, self.policies, options, surroundings,

@@ -24,9 +24,12 @@ from kronos_nova.engine.measure import without_misfits
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.scopes import Scopes
 from kronos_nova.engine.under_way import MovesUnderWay
+from kronos_nova.engine.vetting import Vetting
 from kronos_nova.engine.worth import prices
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import plan
+from kronos_nova.objects.dry_run import DryRun
+from kronos_nova.objects.dry_run import not_asked
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import CycleReport
 from kronos_nova.objects.plan import HostScore
@@ -40,8 +43,6 @@ from kronos_nova.planners.evacuate import preflight
 from kronos_nova.policies import PolicySet
 from kronos_nova.simulation import State
 
-VETO_ROUNDS = 20
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlannerPorts:
@@ -50,14 +51,14 @@ class PlannerPorts:
     source : answers the policies' queries
     clock : monotonic seconds, for the time limit and the time taken
     now : Unix seconds of the cycle, against which samples and migrations are old or new
-    refuses : why Nova's scheduler would not let a move be made, or None if it would; asked once for
-        every move that was chosen, never for others
+    dry_run : asks beforehand whether moves would be let happen; asked once for every move that was
+        chosen, never for others
     """
 
     source: MetricsSource
     clock: Callable[[], float]
     now: float
-    refuses: Callable[[Move], str | None] = lambda move: None
+    dry_run: DryRun = not_asked
 
 
 def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
@@ -71,9 +72,9 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     * Which aggregates are planned is ``options.aggregates``: whoever calls leaves out those whose
       automation is ``off``, or that another worker holds, with ``dataclasses.replace``. What may be
       done with a plan is not decided here.
-    * ``surroundings.refuses`` is Nova's scheduler in a dry run. It is asked about every move of a
-      finished plan, in order; a refusal masks that pair of instance and host and the aggregate is
-      planned again, until nothing is refused.
+    * ``surroundings.dry_run`` is Nova's scheduler, or placement. It is asked about every move of a
+      finished plan, in order; a refusal masks that pair of instance and host and planning goes on,
+      until nothing is refused.
 
     Aggregates that share hosts are planned one from where the other ends. The answer does not
     depend on the order in which anything was read, nor on the clock, unless the time limit is
@@ -135,16 +136,22 @@ class _Cycle:
         waiting = self.waiting(scope, needed)
         if waiting:
             return self.report(scope, load, plan.COOLING, before, before, (waiting, *notes))
-        chosen, constraints = self.choose(case, needed)
+        limits = self.limits(prices(case.problem, self.options.price, self.memory.tries))
+        vetting = Vetting(self.surroundings.dry_run, self.snapshot, lambda: limits.is_over)
+        chosen, constraints = self.choose(case, needed, limits, vetting)
         self.carried.add(chosen.state, [step for _phase, step in chosen.steps])
         reasons = case.held | explain.stayed(chosen.state, constraints, chosen.budget_left,
                                              self.policies.mode == 'pack')
         if needed.evacuate:
             reasons |= explain.not_evacuated(chosen.state, constraints, chosen.budget_left)
+        refused = {refusal.instance_uuid for refusal in vetting.refusals()}
+        reasons |= {vm: 'refused' for vm, uuid in enumerate(case.problem.vms)
+                    if uuid in refused and chosen.state.vm_host[vm] == case.problem.vm_host[vm]}
         report = self.report(scope, load, plan.PLANNED if chosen.steps else plan.NO_MOVE, before,
                              chosen.state, (*notes, *self.broken(chosen.state)))
         return dataclasses.replace(
-            report, moves=chosen.moves(), not_moved=explain.skips(reasons, case.problem.vms),
+            report, moves=vetting.told(chosen.moves()), refusals=vetting.refusals(),
+            not_moved=explain.skips(reasons, case.problem.vms),
             hosts_emptied=_emptied(before, chosen.state))
 
     def waiting(self, scope, needed):
@@ -168,32 +175,19 @@ class _Cycle:
         load = measure(self.feed, self.policies.active, scope.host_names, scope.available, rules)
         return without_misfits(load, self.feed, scope.instances, scope.vm_host)
 
-    def choose(self, case, needed):
-        """Plan until the scheduler refuses nothing; what it refuses is masked. When it keeps
-        refusing, what comes before the first refusal is kept."""
-        vetoes, asked = {}, {}
-        of_moves = prices(case.problem, self.options.price, self.memory.tries)
-        for _round in range(VETO_ROUNDS):
+    def choose(self, case, needed, limits, vetting):
+        """Plan until nothing is refused; what is refused is masked. One deadline holds for all
+        rounds and all questions; when it is over, what comes before the first refusal is kept."""
+        while True:
             constraints = registry.load(case.problem, self.snapshot, dataclasses.replace(
-                self.rules, vetoes=vetoes))
+                self.rules, vetoes=vetting.vetoes(case.problem.hosts)))
             chosen = phases.run(case.problem, constraints, needed, self.planner, self.options,
-                                self.limits(of_moves))
-            refused = self.refused(chosen.moves(), asked)
+                                limits)
+            refused = vetting.refused(chosen.moves())
             if not refused:
                 return chosen, constraints
-            vetoes = vetoes | refused
-        count = next(number for number, move in enumerate(chosen.moves())
-                     if (move.instance_uuid, move.destination) in refused)
-        return phases.beginning(chosen, count), constraints
-
-    def refused(self, moves, asked):
-        """(instance, host) to the reason; ``asked`` remembers the answers."""
-        for move in moves:
-            pair = move.instance_uuid, move.destination
-            if pair not in asked:
-                asked[pair] = self.surroundings.refuses(move)
-        pairs = ((move.instance_uuid, move.destination) for move in moves)
-        return {pair: asked[pair] for pair in pairs if asked[pair] is not None}
+            if limits.is_over:
+                return phases.beginning(chosen, min(refused) - 1), constraints
 
     @property
     def planner(self):

@@ -22,7 +22,8 @@ OUTCOMES = (PLANNED, BALANCED, COOLING, NO_DATA, NO_MOVE, FAILED)
 
 # Why an instance stayed.
 SKIP_REASONS = ('cooldown', 'quarantine', 'locked', 'excluded', 'busy', 'not_active', 'no_profile',
-                'group', 'capacity', 'threshold', 'no_gain', 'budget')
+                'group', 'capacity', 'zone', 'isolation', 'reserve', 'returning', 'rule', 'refused',
+                'threshold', 'no_gain', 'budget')
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,15 @@ class Skip:
 
     reason: str
     instances: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """An instance that Nova would not let go to some hosts, and what it said of the last one."""
+
+    instance_uuid: str
+    hosts: tuple[str, ...]
+    reason: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +112,7 @@ class AggregateReport:
     moves: tuple[Move, ...] = ()
     not_moved: tuple[Skip, ...] = ()
     warnings: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
     host_scores: tuple[HostScore, ...] = ()
 
     def to_json(self):

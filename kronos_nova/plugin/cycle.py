@@ -35,7 +35,7 @@ def main(argv=None):
 
 def make_sources():
     return child.Sources(inventory=inventory.InProcessInventory(), history=history.past_moves,
-                         refuses=dry_run.SchedulerDryRun())
+                         dry_run=dry_run.SchedulerDryRun())
 
 
 if __name__ == '__main__':

@@ -10,6 +10,8 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.objects.dry_run import AGREED
+from kronos_nova.objects.dry_run import Verdict
 from kronos_nova.plugin import candidates
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import live_migration
@@ -19,43 +21,45 @@ LOG = logging.getLogger(__name__)
 
 
 class SchedulerDryRun:
-    """``refuses`` of a cycle, over the scheduler that live migrations go through."""
+    """A :class:`~kronos_nova.objects.dry_run.DryRun` over the scheduler that live migrations go
+    through: placement, and all enabled filters."""
 
     def __init__(self):
         self._query_client = query.SchedulerQueryClient()
         self._compute_rpcapi = rpcapi.ComputeAPI()
 
-    def __call__(self, move):
-        """Why the scheduler would refuse a move now, or None.
-
-        None too for a move that waits for others of its plan: what they make room for is not there
-        yet, so the scheduler's answer of today says nothing. And None where it does not answer: the
-        migration itself asks it again.
-        """
-        if move.depends_on:
-            return None
+    def __call__(self, move, instance, destination):
         try:
             return self._ask(move)
         except (exception.PlacementError, messaging.MessagingException, db_exc.DBError) as e:
             LOG.warning('The scheduler could not be asked about moving instance %s: %s',
                         move.instance_uuid, e)
-            return None
+            return Verdict(unasked=f'the scheduler could not be asked: {e}')
 
     def _ask(self, move):
         context = cells.request_context(None, None)
         if not cells.target_instance(context, move.instance_uuid):
-            return 'it does not exist any more'
+            return Verdict(refused='it does not exist any more')
         try:
-            spec = self._request_spec(context, move)
+            spec, destination = self._request_spec(context, move)
             self._query_client.select_destinations(context, spec, None, return_objects=True)
-        except nova_exception.NoValidHost:
-            return 'a filter of Nova\'s scheduler or placement refuses it'
+        except nova_exception.NoValidHost as e:
+            return Verdict(refused=self._why_no_host(spec, destination, e))
         except nova_exception.NovaException as e:
-            return str(e)
-        return None
+            return Verdict(refused=str(e))
+        return AGREED
+
+    @staticmethod
+    def _why_no_host(spec, destination, error):
+        """The scheduler does not say which of the two it was: placement is asked again."""
+        if not candidates.on_host(placement.client(), spec, destination.uuid, {}):
+            return f'placement has no candidate on {destination.host} for what the instance needs'
+        return (f'a filter of Nova\'s scheduler refuses {destination.host}, and its log says '
+                f'which: {error}')
 
     def _request_spec(self, context, move):
-        """The request that the live migration task would send, without what stays where it is."""
+        """The request that the live migration task would send, without what stays where it is; and
+        the ComputeNode that it is about."""
         instance = objects.Instance.get_by_uuid(
             context, move.instance_uuid, expected_attrs=['flavor', 'pci_requests', 'numa_topology'])
         context.project_id = instance.project_id
@@ -71,4 +75,5 @@ class SchedulerDryRun:
         spec.num_instances, spec.ignore_hosts = 1, [instance.host]
         source = objects.ComputeNode.get_by_host_and_nodename(context, instance.host, instance.node)
         claim = live_migration.AllocationClaim(placement.client(), instance, None, source.uuid)
-        return candidates.without_resources(spec, claim.shared_with(destination.uuid))
+        return (candidates.without_resources(spec, claim.shared_with(destination.uuid)),
+                destination)

@@ -171,7 +171,7 @@ class BalancingTest(base.NovaTestCase):
         self.useFixture(fixtures.MonkeyPatch(
             'nova.scheduler.filters.compute_filter.ComputeFilter.host_passes',
             lambda _self, host, _spec: host.host != 'host2'))
-        report = self.cycle(refuses=dry_run.SchedulerDryRun())
+        report = self.cycle(dry_run=dry_run.SchedulerDryRun())
         self.assertEqual(['host3'], [move.destination for move in report.moves])
         self.assertEqual(written, self.placement_fixture.writes_of_allocations())
 

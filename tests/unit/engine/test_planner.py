@@ -1,8 +1,8 @@
 """What a cycle decides, told on a cloud of three hosts of which one has all the load."""
 
+import collections
 import dataclasses
 
-import fixtures
 import testtools
 
 from kronos_nova import exception
@@ -13,6 +13,8 @@ from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.planner import plan_cycle
 from kronos_nova.objects import snapshot as objects
+from kronos_nova.objects.dry_run import AGREED
+from kronos_nova.objects.dry_run import Verdict
 from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
 from kronos_nova.policies import Policy
@@ -59,7 +61,7 @@ class PipelineTest(testtools.TestCase):
                                vm_profile=dict.fromkeys('abcd', 0.2))
         self.options = EngineOptions(aggregates=('agg',), include_unassigned_hosts=False,
                                      spread_planner='greedy', pack_planner='ffd')
-        self.refuses = lambda move: None
+        self.dry_run = lambda move, instance, destination: AGREED
         self.groups = ()
 
     def snapshot(self):
@@ -70,7 +72,7 @@ class PipelineTest(testtools.TestCase):
 
     def plan(self, memory=None, **options):
         surroundings = PlannerPorts(source=self.source, clock=lambda: 0.0, now=NOW,
-                                    refuses=self.refuses)
+                                    dry_run=self.dry_run)
         report, = plan_cycle(
             self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
             dataclasses.replace(self.options, **options), surroundings, memory).aggregates
@@ -216,27 +218,49 @@ class PipelineTest(testtools.TestCase):
     def test_what_nova_refuses_is_planned_otherwise(self):
         asked = []
 
-        def refuses(move):
+        def dry_run(move, instance, destination):
+            self.assertEqual((move.instance_uuid, move.destination),
+                             (instance.uuid, destination.name))
             asked.append((move.instance_uuid, move.destination))
-            return 'NUMATopologyFilter' if move.instance_uuid in 'ab' else None
-        self.refuses = refuses
+            return Verdict('NUMATopologyFilter') if move.instance_uuid in 'ab' else AGREED
+        self.dry_run = dry_run
         report = self.plan()
         self.assertEqual({'c', 'd'}, {move.instance_uuid for move in report.moves})
         self.assertEqual(len(set(asked)), len(asked))
 
     def test_where_nova_refuses_everything_nothing_is_planned(self):
-        self.refuses = lambda move: 'NoValidHost'
+        self.dry_run = lambda *asked: Verdict('NoValidHost')
         report = self.plan()
-        self.assertEqual(('no_move', {'capacity': ('a', 'b', 'c', 'd')}),
+        self.assertEqual(('no_move', {'refused': ('a', 'b', 'c', 'd')}),
                          (report.outcome, self.stayed(report)))
 
-    def test_when_nova_keeps_refusing_what_comes_before_is_kept(self):
-        self.useFixture(fixtures.MonkeyPatch('kronos_nova.engine.planner.VETO_ROUNDS', 1))
-        self.refuses = lambda move: 'NoValidHost' if move.order > 1 else None
+    def test_an_instance_that_many_hosts_are_refused_rests_and_the_others_are_moved(self):
+        self.hosts = {name: host(name) for name in ('h0', *(f'h{n}' for n in range(1, 9)))}
+        self.source.answers['imbalance'] = dict.fromkeys(self.hosts, 0.0) | {'h0': 0.8}
+        asked = collections.Counter()
+
+        def dry_run(move, instance, destination):
+            asked[move.instance_uuid] += 1
+            return Verdict(f'no NUMA on {destination.name}') if instance.uuid in 'ab' else AGREED
+        self.dry_run = dry_run
         report = self.plan()
-        self.assertEqual([('a', 'h1')],
-                         [(move.instance_uuid, move.destination) for move in report.moves])
-        self.assertAlmostEqual(0.6, report.combined_after)
+        self.assertEqual({'c', 'd'}, {move.instance_uuid for move in report.moves})
+        self.assertEqual({'a': 3, 'b': 3, 'c': 1, 'd': 1}, asked)
+        self.assertEqual([('a', 3), ('b', 3)], [(refusal.instance_uuid, len(refusal.hosts))
+                                                for refusal in report.refusals])
+        self.assertIn('no NUMA on', report.refusals[0].reason)
+        self.assertEqual({'refused': ('a', 'b')}, self.stayed(report))
+
+    def test_who_does_not_answer_is_not_asked_again_and_the_plan_says_so(self):
+        asked = []
+
+        def dry_run(*about):
+            asked.append(about)
+            return Verdict(unasked='timed out')
+        self.dry_run = dry_run
+        report = self.plan()
+        self.assertEqual(1, len(asked))
+        self.assertTrue(all('not asked for beforehand' in move.reason for move in report.moves))
 
     def test_what_has_no_profile_stays(self):
         self.source.answers['vm_profile'] = {'d': 0.2}

@@ -1,0 +1,103 @@
+"""Asks whoever decides on live migrations about the moves of a plan, and remembers the answers."""
+
+import collections
+import dataclasses
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from kronos_nova.objects.dry_run import DryRun
+from kronos_nova.objects.dry_run import Verdict
+from kronos_nova.objects.plan import Move
+from kronos_nova.objects.plan import Refusal
+from kronos_nova.objects.snapshot import Snapshot
+
+ENOUGH = 3
+"""Refusals after which an instance is left alone. What a filter has against an instance (pinned
+CPUs, a device, an image) it mostly has on every host, and each question costs a call of the
+scheduler; two hosts may happen to be special."""
+
+OUT_OF_TIME = Verdict(unasked='planning_time_limit was over')
+NO_ANSWER = Verdict(unasked='an earlier question had no answer')
+NOT_YET = Verdict(unasked='it waits for moves before it, and what these make room for is not there '
+                          'yet')
+
+
+class Vetting:
+    """What is asked about the moves of one aggregate, in all rounds of planning.
+
+    :param is_over: whether the time is up; then nothing more is asked
+    """
+
+    def __init__(self, dry_run: DryRun, snapshot: Snapshot, is_over: Callable[[], bool]):
+        self._dry_run, self._is_over = dry_run, is_over
+        self._instances = {instance.uuid: instance for instance in snapshot.instances}
+        self._hosts = {host.name: host for host in snapshot.hosts}
+        self._verdicts: dict[tuple[str, str], Verdict] = {}
+        self._is_silent = False
+
+    def refused(self, moves: Iterable[Move]) -> frozenset[int]:
+        """Ask about the moves that were not asked about yet.
+
+        One that depends on others is not asked about: the answer of today says nothing about the
+        state in which it runs.
+
+        :returns: the orders of those that are refused
+        """
+        return frozenset(move.order for move in moves if self._verdict(move).refused)
+
+    def _verdict(self, move):
+        pair = move.instance_uuid, move.destination
+        known = self._verdicts.get(pair)
+        if known is not None and not known.unasked:
+            return known
+        verdict = self._ask(move)
+        self._verdicts[pair] = verdict
+        return verdict
+
+    def _ask(self, move):
+        if move.depends_on:
+            return NOT_YET
+        if self._is_over():
+            return OUT_OF_TIME
+        if self._is_silent:  # it may be a minute until the next one is given up as well
+            return NO_ANSWER
+        verdict = self._dry_run(move, self._instances[move.instance_uuid],
+                                self._hosts[move.destination])
+        self._is_silent = bool(verdict.unasked)
+        return verdict
+
+    def vetoes(self, hosts: Collection[str]) -> Mapping[tuple[str, str], str]:
+        """(instance, host) to the reason: what was refused, and every host for an instance that was
+        refused often enough.
+
+        :param hosts: names of all hosts of the aggregate
+        """
+        found = {pair: verdict.refused for pair, verdict in self._verdicts.items()
+                 if verdict.refused}
+        for refusal in self.refusals():
+            if len(refusal.hosts) >= ENOUGH:
+                rest = f'{len(refusal.hosts)} other hosts are refused: {refusal.reason}'
+                found = {(refusal.instance_uuid, host): rest for host in hosts} | found
+        return found
+
+    def refusals(self) -> tuple[Refusal, ...]:
+        """What was refused, by instance; the reason is that of the last one."""
+        by_instance = collections.defaultdict(dict)
+        for (uuid, host), verdict in self._verdicts.items():
+            if verdict.refused:
+                by_instance[uuid][host] = verdict.refused
+        return tuple(Refusal(instance_uuid=uuid, hosts=tuple(sorted(found)),
+                             reason=list(found.values())[-1])
+                     for uuid, found in sorted(by_instance.items()))
+
+    def told(self, moves: Iterable[Move]) -> tuple[Move, ...]:
+        """The moves of the plan, those about which nobody was asked marked as such."""
+        return tuple(self._told(move) for move in moves)
+
+    def _told(self, move):
+        why = self._verdicts[move.instance_uuid, move.destination].unasked
+        if not why:
+            return move
+        return dataclasses.replace(move, reason=f'{move.reason}; not asked for beforehand: {why}')

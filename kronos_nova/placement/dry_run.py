@@ -1,0 +1,70 @@
+"""Asks placement whether a destination has room for an instance now, for what runs outside Nova.
+
+Of what Nova's scheduler goes by this is the allocation candidates, on the destination's tree: room
+in every resource class, ``min_unit``, ``max_unit`` and ``step_size``, and the traits that the
+flavor requires or forbids. Its filters (NUMA, PCI, isolation, images and others) cannot be asked
+from outside; the live migration itself asks them.
+"""
+
+import collections
+from urllib import parse
+
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.objects.dry_run import AGREED
+from kronos_nova.objects.dry_run import Verdict
+from kronos_nova.placement.client import PlacementClient
+
+LOG = logging.getLogger(__name__)
+
+TRAIT = 'trait:'
+
+
+class PlacementDryRun:
+    """A :class:`~kronos_nova.objects.dry_run.DryRun`.
+
+    Placement, and no sum of ours, says what the instance holds: it may have been resized since it
+    was read.
+    """
+
+    def __init__(self, client: PlacementClient):
+        self._client = client
+
+    def __call__(self, move, instance, destination):
+        try:
+            return self._ask(instance, destination)
+        except exception.PlacementError as error:
+            LOG.warning('Placement could not be asked about moving instance %s: %s',
+                        instance.uuid, error)
+            return Verdict(unasked=f'placement could not be asked: {error}')
+
+    def _ask(self, instance, destination):
+        query = _query(instance, destination)
+        if query is None or self._client.candidates(query):
+            return AGREED
+        wanted = ', '.join(f'{amount} {name}' for name, amount in instance.resources.items())
+        traits = _traits(instance)
+        return Verdict(refused=f'placement has no candidate for {wanted}'
+                               f'{" with " + ", ".join(traits) if traits else ""} on '
+                               f'{destination.name}')
+
+
+def _query(instance, destination):
+    """None where the instance holds nothing that the destination would have to give."""
+    amounts = collections.Counter(instance.resources)
+    resources = ','.join(f'{name}:{amount}' for name, amount in sorted(amounts.items()) if amount)
+    if not resources:
+        return None
+    query = {'resources': resources, 'in_tree': destination.uuid, 'limit': 1}
+    if traits := _traits(instance):
+        query['required'] = ','.join(traits)
+    return parse.urlencode(query, safe=':,!')
+
+
+def _traits(instance):
+    """The flavor's, as placement takes them: a forbidden one with ``!``."""
+    marks = {'required': '', 'forbidden': '!'}
+    return sorted(marks[value] + key.removeprefix(TRAIT)
+                  for key, value in instance.flavor_extra_specs.items()
+                  if key.startswith(TRAIT) and value in marks)
