@@ -17,6 +17,8 @@ SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 class LocalDisk:
     driver = 'Steered'
     extra_specs = {}
+    # Nova's scheduler asks placement for the tree of a named host, without what is shared with it.
+    may_name_host = True
 
     def configure(self, test):
         """Before the services start."""
@@ -36,6 +38,7 @@ class SharedPool(LocalDisk):
     """One pool for all hosts."""
 
     driver = 'WithoutDisk'
+    may_name_host = False
 
     def pool_of(self, host):
         return 'pool'

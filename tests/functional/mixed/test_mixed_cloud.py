@@ -23,7 +23,8 @@ def _matrix():
 
 
 def _test_every_move(self):
-    self.go_through(base.OPERATIONS)
+    named = (base.NAMED,) if self.kind.may_name_host else ()
+    self.go_through(named + base.OPERATIONS)
 
 
 globals().update(_matrix())

@@ -1,13 +1,79 @@
 """What the regression tests start from."""
 
 import functools
+import threading
 import unittest
 
+from oslo_utils import timeutils
+
+from kronos_nova.db import repairs
+from kronos_nova.db import tasks
+from kronos_nova.placement import audit
+from kronos_nova.placement import reconcile
+from kronos_nova.plugin import nova_records
+from tests.functional import base as functional
 from tests.functional.mixed import base
 
 
 class RegressionTestCase(base.MixedCloud):
     """Two hosts with Kronos everywhere."""
+
+    def reconcile(self):
+        """What a nova-conductor with Kronos does from time to time, without being asked."""
+        if base.CONDUCTOR not in self.kronos:
+            return
+        reconciler = reconcile.Reconciler(
+            client=self.placement_client, nova=nova_records.CellRecords(self.placement_client),
+            journal=repairs.Repairs(self.control_database, timeutils.utcnow),
+            tasks=tasks.Tasks(self.control_database, 'another:1', timeutils.utcnow),
+            limits=audit.AuditLimits(grace=0), task_timeout=60, clock=timeutils.utcnow)
+        for _outcome in reconciler.run(3600):
+            pass
+
+    def once(self, fault):
+        """Let ``fault`` happen to the next ``POST /allocations``: it is called in the place of
+        the service, and what it returns is the answer.
+
+        :returns: a list of what was asked, empty until it happened
+        """
+        happened = []
+
+        def before(method, path, body):
+            if (method, path) != ('POST', '/allocations') or happened:
+                return None
+            happened.append(body)
+            return fault()
+
+        self.placement_fixture.before = before
+        return happened
+
+    def die_in(self, method):
+        """Let the process that calls ``method`` end there, with nothing after it.
+
+        :returns: an event that is set when it did
+        """
+        died = threading.Event()
+
+        def die(*_args, **_kwargs):
+            died.set()
+            raise SystemExit
+
+        self.stub_out(method, die)
+        return died
+
+    def restart_source(self):
+        self.computes['host1'] = self.restart_compute_service(self.computes['host1'])
+
+
+def conflict():
+    """Somebody else was faster."""
+    return functional.answer(409, 'placement.concurrent_update',
+                             'consumer generation conflict - expected 1 but got 2')
+
+
+def outage():
+    """Placement's database is away."""
+    return functional.answer(503)
 
 
 def on_stock_nova(story):
