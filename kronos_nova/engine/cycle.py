@@ -3,14 +3,17 @@
 import collections
 import dataclasses
 import datetime
+import functools
 import json
 import time
 from collections.abc import Callable
 from collections.abc import Iterable
 
 import numpy as np
+from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
+from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown.memory import PastMove
@@ -31,6 +34,9 @@ from kronos_nova.objects.dry_run import not_asked
 from kronos_nova.scoring import normalised
 
 LOG = logging.getLogger(__name__)
+
+LONGEST_LINE = 2000
+"""Characters of a line of the log; tenants choose the names in it."""
 
 STATE_OF = {automation.OFF: plans.OBSERVED, automation.OBSERVE: plans.OBSERVED,
             automation.APPROVE: plans.PROPOSED, automation.AUTO: plans.EXECUTING}
@@ -125,7 +131,8 @@ class Cycle:
                                     self._memory(now, units))
         self._make_sure_of_our_turn()
         for aggregate in report.aggregates:
-            self._write_down(aggregate)
+            self._alone(f'What was found of aggregate {aggregate.name}',
+                        functools.partial(self._write_down, aggregate))
         return report
 
     def _read(self):
@@ -182,17 +189,31 @@ class Cycle:
         for record in self.ports.journal.approved_plans():
             if record.aggregate not in scopes or not self._may_run(record):
                 continue
-            moves = plans.moves_from_json(json.loads(record.report))
-            wrong = planner.still_valid(snapshot, self.policies, options, surroundings,
-                                         record.aggregate, moves)
-            for order, why in sorted(wrong.items()):
-                LOG.warning('Plan %s: move %d is left out: %s', record.uuid, order, why)
-            chosen = [move for move in moves if move.order not in wrong]
-            self._make_sure_of_our_turn()
-            self.ports.journal.start_plan(record.uuid, chosen, self.utcnow(), self.rules.stagger)
-            self._cool(record.aggregate, chosen, self.utcnow())
+            self._alone(f'Plan {record.uuid} for aggregate {record.aggregate}',
+                        functools.partial(self._start, record, snapshot, options, surroundings))
             snapshot = snapshot.with_moves_under_way(self.ports.journal.moves_under_way())
         return snapshot
+
+    @staticmethod
+    def _alone(what, work):
+        """Do ``work``; what nobody foresaw in it is in the way of nothing else."""
+        try:
+            work()
+        except (exception.KronosException, db_exc.DBError):
+            raise
+        except Exception:
+            LOG.exception('%s is left out of this cycle', what)
+
+    def _start(self, record, snapshot, options, surroundings):
+        moves = plans.moves_from_json(json.loads(record.report))
+        wrong = planner.still_valid(snapshot, self.policies, options, surroundings,
+                                     record.aggregate, moves)
+        for order, why in sorted(wrong.items()):
+            LOG.warning('Plan %s: move %d is left out: %s', record.uuid, order, why)
+        chosen = [move for move in moves if move.order not in wrong]
+        self._make_sure_of_our_turn()
+        self.ports.journal.start_plan(record.uuid, chosen, self.utcnow(), self.rules.stagger)
+        self._cool(record.aggregate, chosen, self.utcnow())
 
     def _may_run(self, record):
         switches = self.ports.switches.read()
@@ -218,10 +239,10 @@ class Cycle:
     def _write_down(self, report):
         now = self.utcnow()
         for line in describe(report):
-            LOG.info('%s', line)
+            LOG.info('%s', boundary.shown(line, LONGEST_LINE))
         if LOG.isEnabledFor(logging.DEBUG):
             for line in describe_scores(report):
-                LOG.debug('%s', line)
+                LOG.debug('%s', boundary.shown(line, LONGEST_LINE))
         if report.outcome == plans.PLANNED:
             self._record_plan(report, now)
         above = any(policy.imbalance_before is not None and

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from collections.abc import Sequence
 
 import numpy as np
+from oslo_log import log as logging
 
+from kronos_nova import boundary
+from kronos_nova import exception
 from kronos_nova import scoring
 from kronos_nova.constraints import registry
 from kronos_nova.constraints.base import ConstraintRules
@@ -43,6 +46,8 @@ from kronos_nova.planners.evacuate import preflight
 from kronos_nova.policies import PolicySet
 from kronos_nova.simulation import State
 
+LOG = logging.getLogger(__name__)
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlannerPorts:
@@ -76,6 +81,9 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
       finished plan, in order; a refusal masks that pair of instance and host and planning goes on,
       until nothing is refused.
 
+    An aggregate that cannot be planned has the outcome ``failed`` with the reason, and the others
+    are planned as if it were not there.
+
     Aggregates that share hosts are planned one from where the other ends. The answer does not
     depend on the order in which anything was read, nor on the clock, unless the time limit is
     reached.
@@ -85,7 +93,7 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     started = surroundings.clock()
     cycle = _Cycle(snapshot, policies, options, surroundings, memory or Memory())
     names = options.scopes(tuple(aggregate.name for aggregate in snapshot.aggregates))
-    reports = tuple(cycle.plan(scope) for scope in map(cycle.scope, names)
+    reports = tuple(cycle.plan_alone(scope) for scope in map(cycle.scope, names)
                     if scope.hosts or scope.name != UNASSIGNED)
     return CycleReport(planning_seconds=surroundings.clock() - started, aggregates=reports)
 
@@ -119,6 +127,20 @@ class _Cycle:
     def scope(self, name) -> Scope:
         """:raises ConfigurationError: there is no aggregate of that name"""
         return self.scopes.scope(name, self.carried)
+
+    def plan_alone(self, scope: Scope) -> AggregateReport:
+        """Whatever is wrong with one aggregate is its own."""
+        try:
+            return self.plan(scope)
+        except exception.ConfigurationError:
+            raise  # an option, and so every aggregate's
+        except Exception as error:
+            LOG.exception('Aggregate %s could not be planned', boundary.shown(scope.name))
+            return AggregateReport(
+                name=scope.name, outcome=plan.FAILED, mode=self.policies.mode,
+                planner=self.planner,
+                warnings=(f'could not be planned: {type(error).__name__}: '
+                          f'{boundary.shown(error)}',))
 
     def plan(self, scope: Scope) -> AggregateReport:
         load = self.measure(scope)

@@ -65,18 +65,22 @@ class Healer:
     def heal(self, finding: audit.Finding) -> Outcome:
         """Look again, and if it is still so, write it down, mend it, write down how it went.
 
-        Harmless when repeated: what is mended is no finding any more.
+        Harmless when repeated: what is mended is no finding any more. What keeps this finding from
+        being healed is its outcome, and in the way of no other.
         """
+        try:
+            return self._heal(finding)
+        except (exception.PlacementError, exception.InventoryError) as error:
+            return Outcome(finding=finding, state=repairs.FAILED, detail=str(error))
+
+    def _heal(self, finding):
         case = self._case(finding.instance)
         again = self._judge(finding, case)
         if again is None or not again.can_be_healed:
             return Outcome(finding=finding, state=repairs.SKIPPED,
                            detail='no longer so' if again is None else again.remedy)
-        try:
-            held = [self._consumer(case, uuid) for uuid in again.wanted]
-            return self._apply(finding, again, case, held)
-        except exception.PlacementError as error:
-            return Outcome(finding=finding, state=repairs.FAILED, detail=str(error))
+        held = [self._consumer(case, uuid) for uuid in again.wanted]
+        return self._apply(finding, again, case, held)
 
     def _judge(self, finding, case):
         if finding.kind != audit.UNKNOWN:

@@ -18,6 +18,7 @@ from kronos_nova.objects import repair as repairs
 from kronos_nova.objects.task import UNBEGUN
 from kronos_nova.objects.task import Task
 from kronos_nova.placement import audit
+from kronos_nova.placement import errors
 from kronos_nova.placement import heal
 from kronos_nova.placement.client import PlacementClient
 from kronos_nova.placement.holdings import Holdings
@@ -67,8 +68,11 @@ class Reconciler:
     def run(self, window: float) -> Iterator[heal.Outcome | None]:
         """Look at what changed within ``window`` seconds and mend it, an instance a step.
 
+        An instance that cannot be looked at is said so and left to the next look; the others are
+        looked at.
+
         :returns: yields how healing it ended, None where nothing was to be healed
-        :raises PlacementError, InventoryError: one of the two could not be read
+        :raises PlacementUnavailable, InventoryError: one of the two could not be read at all
         """
         self._end_dead_tasks()
         instances = self.nova.recent(window)
@@ -77,8 +81,7 @@ class Reconciler:
         holdings = Holdings(roots=self.client.roots(), sharing=self.client.sharing(), consumers={})
         healer = heal.Healer(self.client, self.nova, holdings, self.limits, self.journal)
         for uuid in sorted(instances):
-            finding = healer.look(uuid)
-            yield _told(healer.heal(finding)) if finding and finding.can_be_healed else None
+            yield _look(healer, uuid)
 
     def _end_dead_tasks(self):
         self._find_forgotten_tasks()
@@ -122,6 +125,17 @@ class Reconciler:
         for uuid in left:
             if self.nova.give_up(uuid):
                 self.tasks.end(uuid)
+
+
+def _look(healer, uuid):
+    try:
+        finding = healer.look(uuid)
+        return _told(healer.heal(finding)) if finding and finding.can_be_healed else None
+    except errors.PlacementUnavailable:
+        raise  # it answers none of the others either
+    except exception.KronosException as error:
+        LOG.warning('Instance %s is looked at again later: %s', uuid, error)
+    return None
 
 
 def _told(outcome: heal.Outcome) -> heal.Outcome:

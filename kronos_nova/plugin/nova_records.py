@@ -24,6 +24,10 @@ LOG = logging.getLogger(__name__)
 # How many uuids one query may name.
 CHUNK = 500
 
+# For all cells together. The worker that waits says every few seconds that it lives, or its tasks
+# are taken from it; see kronos_nova.plugin.reconciling.
+CELL_SECONDS = 5
+
 UNFINISHED = list(migration_status.UNDER_WAY)
 
 
@@ -96,23 +100,28 @@ class CellRecords:
 
     @_answered()
     def recent(self, seconds):
+        """Of the cells that answer."""
         since = timeutils.utcnow(with_timezone=True) - datetime.timedelta(seconds=seconds)
-        found = set()
-        for context, _cell in _cells(read_deleted='yes'):
-            for filters in ({'status': UNFINISHED}, {'changes-since': since}):
-                found |= {each.instance_uuid for each in
-                          objects.MigrationList.get_by_filters(context, filters)}
-        return frozenset(found)
+
+        def read(context):
+            return {each.instance_uuid
+                    for filters in ({'status': UNFINISHED}, {'changes-since': since})
+                    for each in objects.MigrationList.get_by_filters(context, filters)}
+
+        found, _silent = _of_each_cell(read, read_deleted='yes')
+        return frozenset().union(*found)
 
     @_answered()
     def accepted(self):
-        found = []
-        for context, _cell in _cells():
+        """Of the cells that answer."""
+        def read(context):
             rows = objects.MigrationList.get_by_filters(
                 context, {'status': 'accepted', 'migration_type': migration_status.LIVE})
             up = self._hosts_up(context) if rows else ()
-            found += [_migration(each, up) for each in rows]
-        return found
+            return [_migration(each, up) for each in rows]
+
+        found, _silent = _of_each_cell(read)
+        return [migration for of_cell in found for migration in of_cell]
 
     @_answered()
     def unbegun(self, instance_uuid, created_before):
@@ -134,17 +143,24 @@ class CellRecords:
 
     @_answered()
     def give_up(self, migration_uuid):
-        for context, _cell in _cells():
-            for migration in objects.MigrationList.get_by_filters(
-                    context, {'uuid': migration_uuid, 'status': ['accepted', 'error']}):
-                if migration.source_compute not in self._hosts_up(context):
-                    return False
-                if migration.status == 'accepted':
-                    _end(migration)
-                elif not _left_its_mark(context, migration):
-                    continue
-                _set_free(context, migration.instance_uuid)
-        return True
+        """Where it is in none of the cells that answer, and one does not, it may be in that one."""
+        found, silent = _of_each_cell(lambda context: self._give_up(context, migration_uuid))
+        said = [each for each in found if each is not None]
+        return all(said) if said else not silent
+
+    def _give_up(self, context, migration_uuid):
+        """Whether it is done with, None where this cell has no such migration."""
+        found = objects.MigrationList.get_by_filters(
+            context, {'uuid': migration_uuid, 'status': ['accepted', 'error']})
+        for migration in found:
+            if migration.source_compute not in self._hosts_up(context):
+                return False
+            if migration.status == 'accepted':
+                _end(migration)
+            elif not _left_its_mark(context, migration):
+                continue
+            _set_free(context, migration.instance_uuid)
+        return True if found else None
 
     @_answered()
     def candidates(self, instance_uuid):
@@ -184,6 +200,28 @@ def _cells(instance=None, read_deleted='no'):
         with nova_context.target_cell(context, mapping) as target:
             target.read_deleted = read_deleted
             yield target, mapping.name or mapping.uuid
+
+
+def _of_each_cell(read, read_deleted='no'):
+    """Read the cells side by side; one that does not answer is named in the log and left out.
+
+    :param read: called with a context that is targeted at the cell
+    :returns: (what it gave of the cells that answered, names of those that did not)
+    :raises InventoryError: none of them answered
+    """
+    context = cells.admin_context()
+    context.read_deleted = read_deleted
+    mappings = objects.CellMappingList.get_all(context)
+    answers = nova_context.scatter_gather_cells(context, mappings, CELL_SECONDS, read)
+    silent = [mapping.name or mapping.uuid for mapping in mappings
+              if nova_context.is_cell_failure_sentinel(answers[mapping.uuid])]
+    if silent and len(silent) == len(mappings):
+        raise exception.InventoryError(problem='no cell answers')
+    if silent:
+        LOG.warning('The instances of %s are looked at when the cell answers again.',
+                    ', '.join(silent))
+    return [answer for answer in answers.values()
+            if not nova_context.is_cell_failure_sentinel(answer)], silent
 
 
 def _end(migration):

@@ -68,7 +68,7 @@ class RecordedCloud:
                                     for name, value in values.items()))
 
 
-class CycleTest(testtools.TestCase):
+class CycleTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.clock = fixtures.Clock()
@@ -88,6 +88,8 @@ class CycleTest(testtools.TestCase):
         return cycle.Cycle(ports, loader.parse(POLICIES), engine_options, rules, self.clock,
                            lambda: may_write).run()
 
+
+class CycleTest(CycleTestCase):
     def level(self, **levels):
         return dataclasses.replace(RULES, automation=Defaults(level='observe', levels=levels))
 
