@@ -198,6 +198,9 @@ telling when the window opens and MINUTES how long it stays open; without a time
 option may be given several times. ``*`` stands for every aggregate; an aggregate that no window
 names may be moved about at any time. Outside its windows an aggregate is evaluated and reported,
 but nothing is planned, and no planned move is started; those under way are carried to their end.
+Where clocks are put back, an hour that comes twice counts the first time; where they are put
+forward, a window in the hour that is left out opens as much later. A window that can never open is
+refused.
 
 Example: ``maintenance_window = gpu; 0 22 * * sat; 360; Europe/Berlin``
 """),

@@ -1,15 +1,40 @@
-"""When moves may be made: maintenance windows."""
+"""When moves may be made: maintenance windows.
+
+Cron expressions are of local time, which is not every moment's once: where a clock is put back, a
+time that comes twice counts the first time; where it is put forward, one that is left out counts as
+much later as the clock was put forward.
+"""
 
 import dataclasses
 import datetime
+import re
 import zoneinfo
+from collections.abc import Iterator
 
 import croniter
 
+from kronos_nova import boundary
 from kronos_nova import exception
 
 EVERY = '*'
 FORM = 'AGGREGATE; CRON; MINUTES[; TIME ZONE]'
+
+LONGEST_MINUTES = 31 * 24 * 60
+"""A window that lasts longer than a month is always open."""
+
+# croniter takes more than cron does, random times among it.
+_FIELD = re.compile(r'[0-9*/,#L?-]+|[a-z0-9,*/-]{1,60}', re.ASCII | re.IGNORECASE)
+_RANDOM = re.compile(r'(^|,)[hr](\W|$)', re.ASCII | re.IGNORECASE)
+_LONGEST_CRON = 200
+
+# Where a leap day is skipped there are eight years between two.
+_YEARS = 9
+_BEFORE = datetime.datetime(2024, 1, 1)
+
+# No clock is put back or forward by more.
+_CLOCK_CHANGE = datetime.timedelta(hours=3)
+_AROUND = datetime.timedelta(days=1)
+_YEAR_OF_DAYS = 400
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -23,18 +48,54 @@ class Window:
 
     def is_open(self, now: float) -> bool:
         """:param now: Unix seconds"""
-        # The last start that is not after now; croniter looks for one strictly before.
-        moment = self._local(now) + datetime.timedelta(seconds=1)
-        start = croniter.croniter(self.cron, moment).get_prev(datetime.datetime)
-        return now < start.timestamp() + self.minutes * 60
+        local, margin = self._local(now), self._margin(now)
+        starts = croniter.croniter(self.cron, local + margin + datetime.timedelta(seconds=1))
+        while True:
+            start = starts.get_prev(datetime.datetime)
+            begun = self._unix(start)
+            if begun <= now < begun + self.minutes * 60:
+                return True
+            if begun <= now and start <= local - margin:
+                return False
 
     def opens_at(self, now: float) -> float:
         """When it opens next; Unix seconds."""
-        cron = croniter.croniter(self.cron, self._local(now))
-        return cron.get_next(datetime.datetime).timestamp()
+        starts = croniter.croniter(self.cron, self._local(now) - self._margin(now))
+        while (opens := self._unix(starts.get_next(datetime.datetime))) <= now:
+            pass
+        return opens
+
+    def clock_changes(self, now: float) -> Iterator[datetime.datetime]:
+        """The moments (UTC) within a year at which it is open while the clock of its time zone is
+        changed: it is an hour longer or shorter then than it looks."""
+        zone = zoneinfo.ZoneInfo(self.zone)
+        for day in range(_YEAR_OF_DAYS):
+            early = datetime.datetime.fromtimestamp(now, datetime.UTC) + day * _AROUND
+            late = early + _AROUND
+            if early.astimezone(zone).utcoffset() == late.astimezone(zone).utcoffset():
+                continue
+            while late - early > datetime.timedelta(seconds=1):
+                middle = early + (late - early) / 2
+                is_before = (middle.astimezone(zone).utcoffset()
+                             == early.astimezone(zone).utcoffset())
+                early, late = (middle, late) if is_before else (early, middle)
+            if self.is_open(late.timestamp() - 1) or self.is_open(late.timestamp() + 1):
+                yield late.replace(microsecond=0)
+
+    def _margin(self, now):
+        """How far from ``now`` on the clock a start may be that is near to it in time."""
+        zone = zoneinfo.ZoneInfo(self.zone)
+        moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
+        offsets = {(moment + by).astimezone(zone).utcoffset() for by in (-_AROUND, _AROUND)}
+        return _CLOCK_CHANGE if len(offsets) > 1 else datetime.timedelta()
 
     def _local(self, now):
-        return datetime.datetime.fromtimestamp(now, zoneinfo.ZoneInfo(self.zone))
+        """What the clock shows, without a zone: with one, croniter would count hours twice."""
+        return datetime.datetime.fromtimestamp(now, zoneinfo.ZoneInfo(self.zone)).replace(
+            tzinfo=None, fold=0)
+
+    def _unix(self, local):
+        return local.replace(tzinfo=zoneinfo.ZoneInfo(self.zone), fold=0).timestamp()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,8 +139,8 @@ def parse(lines) -> Windows:
     for line in lines:
         try:
             windows.append(_window(line))
-        except (ValueError, KeyError, zoneinfo.ZoneInfoNotFoundError) as error:
-            wrong.append(f'"{line}": {error}')
+        except ValueError as error:
+            wrong.append(f'"{boundary.shown(line, _LONGEST_CRON)}": {boundary.shown(error)}')
     if wrong:
         raise exception.ConfigurationError(
             what='[kronos] maintenance_window', problem='; '.join(wrong),
@@ -92,9 +153,28 @@ def _window(line):
     if len(parts) not in (3, 4) or not all(parts):
         raise ValueError(f'is not {FORM}')
     aggregate, cron, minutes, *zone = parts
-    if not minutes.isdigit() or not int(minutes):
-        raise ValueError(f'{minutes} is not a number of minutes')
-    if len(cron.split()) != 5 or not croniter.croniter.is_valid(cron):
-        raise ValueError(f'{cron} is not a cron expression of five fields')
-    zoneinfo.ZoneInfo(*zone or ['UTC'])
+    if not re.fullmatch('[0-9]{1,6}', minutes) or not 0 < int(minutes) <= LONGEST_MINUTES:
+        raise ValueError(f'{minutes} is not a number of minutes from 1 to {LONGEST_MINUTES}')
+    _check_cron(cron)
+    _check_zone(*zone)
     return Window(aggregate, cron, int(minutes), *zone)
+
+
+def _check_cron(cron):
+    fields = cron.split()
+    if (len(cron) > _LONGEST_CRON or len(fields) != 5 or not all(map(_FIELD.fullmatch, fields))
+            or any(map(_RANDOM.search, fields))):
+        raise ValueError(f'{cron} is not a cron expression of five fields')
+    try:
+        croniter.croniter(cron, _BEFORE, max_years_between_matches=_YEARS).get_next()
+    except croniter.CroniterBadDateError as error:
+        raise ValueError(f'{cron} never comes: no year has such a day') from error
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
+        raise ValueError(f'{cron} is not a cron expression of five fields') from error
+
+
+def _check_zone(zone='UTC'):
+    try:
+        zoneinfo.ZoneInfo(zone)
+    except (OSError, ValueError, LookupError) as error:  # a folder, a path, a name too long
+        raise ValueError(f'there is no time zone {zone}') from error

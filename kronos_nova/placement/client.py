@@ -1,5 +1,6 @@
 """Placement's API, as far as moving allocations needs it, over any keystoneauth adapter."""
 
+import functools
 import re
 from collections.abc import Callable
 from collections.abc import Collection
@@ -10,6 +11,7 @@ from keystoneauth1 import exceptions as ks_exceptions
 from oslo_log import log as logging
 from oslo_utils import uuidutils
 
+from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.objects.nova_facts import PLACEMENT_ALLOCATIONS
 from kronos_nova.objects.nova_facts import PLACEMENT_NEEDED
@@ -19,6 +21,8 @@ from kronos_nova.placement.allocations import Consumer
 
 LOG = logging.getLogger(__name__)
 
+# Characters of what placement says of an error; a body that breaks its schema is quoted there.
+MOST_DETAIL = 1000
 CONCURRENT_UPDATE = 'placement.concurrent_update'
 RESOURCE_CLASS = re.compile('[A-Z0-9_]+')
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
@@ -37,6 +41,20 @@ def retrying(attempts: int = 10, longest_pause: float = 2.0) -> tenacity.Retryin
         before_sleep=tenacity.before_sleep_log(LOG, logging.DEBUG))
 
 
+def _understood(method):
+    """Let ``method`` raise nothing else than an error of placement where an answer lacks what its
+    microversion promises."""
+    @functools.wraps(method)
+    def checked(*args, **kwargs):
+        try:
+            return method(*args, **kwargs)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise errors.AnswerNotUnderstood(
+                problem='an answer lacks what its API version promises: '
+                        f'{boundary.shown(repr(error))}') from error
+    return checked
+
+
 class PlacementClient:
     """Reads consumers and providers, and writes several consumers in one transaction.
 
@@ -51,12 +69,13 @@ class PlacementClient:
         self._attempts = attempts
         self._version = None
 
+    @_understood
     def negotiate(self) -> str:
         """The microversion to speak: 1.38, or 1.36 where consumer types are not offered.
 
         :raises PlacementTooOld: not even that is offered
         """
-        root = self._request('GET', '/', version=None).json()['versions'][0]
+        root = _json(self._request('GET', '/', version=None))['versions'][0]
         offered = tuple(int(part) for part in root['max_version'].split('.'))
         if offered < max(PLACEMENT_NEEDED):
             lacks = ', '.join(f'{feature} ({_text(since)})'
@@ -66,6 +85,7 @@ class PlacementClient:
         self._version = min(offered, PLACEMENT_ALLOCATIONS)
         return _text(self._version)
 
+    @_understood
     def consumer(self, uuid: str) -> Consumer:
         """What ``uuid`` holds; a consumer without allocations if placement does not know it."""
         return Consumer.from_body(uuid, self._get(f'/allocations/{uuid}'))
@@ -102,11 +122,13 @@ class PlacementClient:
                     self.post(wanted)
         return wanted
 
+    @_understood
     def tree(self, root: str) -> frozenset[str]:
         """The uuids of all providers in the tree that ``root`` belongs to."""
         providers = self._get(f'/resource_providers?in_tree={root}')['resource_providers']
         return frozenset(provider['uuid'] for provider in providers)
 
+    @_understood
     def roots(self) -> dict[str, str]:
         """{provider uuid: uuid of the root of its tree}, of all providers."""
         return {provider['uuid']: provider['root_provider_uuid']
@@ -124,10 +146,12 @@ class PlacementClient:
         providers = self._get(f'/resource_providers?member_of=in:{members}')['resource_providers']
         return frozenset(provider['root_provider_uuid'] for provider in providers)
 
+    @_understood
     def name(self, provider: str) -> str:
         """The name of a provider: of a compute node, its hypervisor's host name."""
         return self._get(f'/resource_providers/{provider}')['name']
 
+    @_understood
     def held_on(self, provider: str) -> dict[str, dict[str, int]]:
         """{consumer uuid: {resource class: amount}} on one provider."""
         held = self._get(f'/resource_providers/{provider}/allocations')['allocations']
@@ -138,15 +162,18 @@ class PlacementClient:
         classes = self._get('/resource_classes')['resource_classes']
         return frozenset(each['name'] for each in classes)
 
+    @_understood
     def sharing(self) -> frozenset[str]:
         """The uuids of all providers that share their inventory by aggregates."""
         providers = self._get(f'/resource_providers?required={SHARING}')['resource_providers']
         return frozenset(provider['uuid'] for provider in providers)
 
+    @_understood
     def aggregates(self, provider: str) -> frozenset[str]:
         """The uuids of the aggregates that ``provider`` is in."""
         return frozenset(self._get(f'/resource_providers/{provider}/aggregates')['aggregates'])
 
+    @_understood
     def candidates(self, query: str) -> list[dict]:
         """The allocation requests of ``GET /allocation_candidates?query``, in placement's order."""
         return self._get(f'/allocation_candidates?{query}')['allocation_requests']
@@ -164,7 +191,7 @@ class PlacementClient:
     def _get(self, path: str) -> dict:
         response = self._request('GET', path)
         _raise_for_refusal(response, f'GET {path}: ')
-        return response.json()
+        return _json(response)
 
     def _request(self, method, path, version=..., **kwargs):
         version = self.version if version is ... else version
@@ -212,16 +239,24 @@ def _text(version: tuple[int, int]) -> str:
     return '{}.{}'.format(*version)
 
 
+def _json(response) -> dict:
+    try:
+        return boundary.json_of(response.content, 'its answer')
+    except boundary.OutOfBounds as error:
+        raise errors.AnswerNotUnderstood(problem=str(error)) from error
+
+
 def _error(response) -> dict:
     try:
-        return response.json()['errors'][0]
-    except (ValueError, LookupError, TypeError):
+        error = _json(response)['errors'][0]
+    except (errors.AnswerNotUnderstood, LookupError, TypeError):
         return {}
+    return error if isinstance(error, dict) else {}
 
 
 def _detail(response) -> str:
-    detail = _error(response).get('detail') or response.text
-    return re.sub(r'\s+', ' ', detail).strip()
+    detail = str(_error(response).get('detail') or response.text)
+    return boundary.shown(re.sub(r'\s+', ' ', detail).strip(), MOST_DETAIL)
 
 
 def _raise_for_refusal(response, request='') -> None:

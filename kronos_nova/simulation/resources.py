@@ -45,5 +45,6 @@ def groups(server_groups: tuple[ServerGroup, ...], vms: tuple[str, ...]) -> tupl
             found.append(Group(
                 uuid=group.uuid, name=group.name, members=np.array(members, dtype=np.intp),
                 anti='anti' in group.policy, hard=not group.policy.startswith('soft-'),
-                max_per_host=int(group.rules.get('max_server_per_host', 1))))
+                # Nova has no upper bound for it; more than there are members says nothing.
+                max_per_host=min(max(1, group.rules.get('max_server_per_host', 1)), len(members))))
     return tuple(found)

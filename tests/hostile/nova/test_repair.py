@@ -36,7 +36,9 @@ class RepairTestCase(base.NovaTestCase):
     def lose_allocation(self, server):
         """As a move leaves it that was interrupted, a migration with it."""
         self.placement.delete(f'/allocations/{server["id"]}')
-        self.migration(server, 'error')
+        migration = self.migration(server, 'running')
+        migration.status = 'error'
+        migration.save()
 
     def migration(self, server, status):
         context = cells.admin_context()
@@ -84,7 +86,7 @@ class OneInstanceTest(RepairTestCase):
     def test_the_reconciler_goes_on_after_one_that_cannot_be_looked_at(self):
         real = objects.InstanceMapping.get_by_instance_uuid
 
-        def broken(context, uuid):
+        def broken(_class, context, uuid):
             if uuid == self.servers[1]['id']:
                 raise db_exc.DBError('a row that nobody can read')
             return real(context, uuid)
@@ -108,7 +110,7 @@ class OneCellTest(RepairTestCase):
         uuids = {mapping.uuid: mapping.name
                  for mapping in objects.CellMappingList.get_all(cells.admin_context())}
 
-        def of_a_living_cell(context, *args, **kwargs):
+        def of_a_living_cell(_class, context, *args, **kwargs):
             if uuids.get(context.cell_uuid) in self.dead:
                 raise db_exc.DBConnectionError('cell2 is down')
             return real(context, *args, **kwargs)
