@@ -128,8 +128,8 @@ class OneCellTest(RepairTestCase):
     def test_given_up_tasks_of_other_cells_are_ended(self):
         migration = self.migration(self.here, 'accepted')
         self.assertIs(True, self.records.give_up(migration.uuid))
-        migration.refresh()
-        self.assertEqual('error', migration.status)
+        again = objects.Migration.get_by_id(migration._context, migration.id)
+        self.assertEqual('error', again.status)
 
     def test_one_that_may_be_in_the_dead_cell_is_asked_for_again(self):
         migration = self.migration(self.there, 'accepted')
