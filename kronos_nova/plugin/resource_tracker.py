@@ -7,6 +7,7 @@ run under Nova's own lock, as does everything else here that touches the books.
 
 import datetime
 
+import nova.conf
 from nova import exception as nova_exc
 from nova import objects
 from nova import utils
@@ -22,6 +23,7 @@ from kronos_nova.objects.claim import CLAIMED
 from kronos_nova.objects.claim import PREPARED
 from kronos_nova.plugin import claim_usage
 
+CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 synchronized = utils.synchronized(resource_tracker.COMPUTE_RESOURCE_SEMAPHORE, fair=True)
@@ -243,7 +245,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
             self._is_trusted = self.ledger.open()
         nodename = resources['hypervisor_hostname']
         rows = self.ledger.rows(nodename)
-        if (not self._is_trusted or self._init_compute_node(context, resources) or
+        if (not self._is_trusted or self._needs_migrations(rows) or
+                self._init_compute_node(context, resources) or
                 any(claim.instance_uuid in self.gone_before_start for claim in rows)):
             return False
         if self.disabled(nodename):
@@ -256,6 +259,13 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
             return False
         self._update(context, node, startup=True)
         return not claim_usage.has_assigned_resources(self.provider_tree)
+
+    @staticmethod
+    def _needs_migrations(rows):
+        """Whether Nova heals the allocations of PCI devices when it reports to placement: which of
+        two sets of them a server that waits for its resize to be confirmed holds, and which its
+        migration, it tells by the migrations that it tracks."""
+        return CONF.pci.report_in_placement and not all(_is_home(claim) for claim in rows)
 
     def _restore(self, context, nodename, rows):
         self._update_usage_from_instances(context, [], nodename)

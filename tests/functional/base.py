@@ -85,16 +85,14 @@ def microversion(client, version):
     return utils.temporary_mutation(client, microversion=version)
 
 
-class NovaTestCase(integrated_helpers.ProviderUsageBaseTestCase):
-    """Stock Nova with the computes named in ``hosts``.
+class KronosServices:
+    """A mixin for tests on Nova's fixtures, before Nova's own base class.
 
-    ``api`` (an administrator's) and ``placement`` are clients of the real services,
-    ``placement_client`` is ours, ``control_database`` is up to date. ``managers`` replaces managers
-    of Nova's services by ours: {binary: dotted name}.
+    ``placement_client`` is ours, ``control_database`` is up to date, and ``state`` is the directory
+    of what services keep in files. ``managers`` replaces managers of Nova's services by ours:
+    {binary: dotted name}.
     """
 
-    compute_driver = 'fake.MediumFakeDriver'
-    hosts = ('host1', 'host2')
     managers = {}
 
     def setUp(self):
@@ -103,6 +101,9 @@ class NovaTestCase(integrated_helpers.ProviderUsageBaseTestCase):
         # Nothing of its own accord: a test that wants Kronos to plan says so.
         self.flags(automation='off', group='kronos')
         self.flags(reconcile_interval=0, group='kronos_allocations')
+        self.state = self.make_state_path()
+        # Nova's fixtures look for some files below the latter, wherever state_path is.
+        self.flags(state_path=self.state, pybasedir=self.state)
         self.control_database = self.useFixture(db_fixtures.ControlDatabase()).database
         self.flags(connection=str(self.control_database.engine.url), group='kronos_database')
         for cached in (conductor._database, conductor._tasks, placement.client):
@@ -111,8 +112,9 @@ class NovaTestCase(integrated_helpers.ProviderUsageBaseTestCase):
         self.useFixture(fixtures.MonkeyPatch(
             'nova.service.SERVICE_MANAGERS', nova.service.SERVICE_MANAGERS | self.managers))
         super().setUp()
-        for host in self.hosts:
-            self._start_compute(host)
+
+    def make_state_path(self):
+        return self.useFixture(fixtures.TempDir()).path
 
     def useFixture(self, fixture):
         """Nova's base class makes the placement fixture; ours takes its place."""
@@ -129,6 +131,21 @@ class NovaTestCase(integrated_helpers.ProviderUsageBaseTestCase):
             nova.conf.CONF.register_opt(option, 'placement')
         self.flags(auth_type='admin_token', endpoint=self.placement_fixture.endpoint,
                    token=self.placement_fixture.token, group='placement')
+
+
+class NovaTestCase(KronosServices, integrated_helpers.ProviderUsageBaseTestCase):
+    """Stock Nova with the computes named in ``hosts``.
+
+    ``api`` (an administrator's) and ``placement`` are clients of the real services.
+    """
+
+    compute_driver = 'fake.MediumFakeDriver'
+    hosts = ('host1', 'host2')
+
+    def setUp(self):
+        super().setUp()
+        for host in self.hosts:
+            self._start_compute(host)
 
     def boot(self, host, **kwargs):
         """An ACTIVE server without network on ``host``."""

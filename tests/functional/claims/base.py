@@ -3,13 +3,11 @@
 import contextlib
 import sqlite3
 
-import fixtures
 import nova.conf
 from nova import context
 from nova.objects import base as objects_base
 from nova.scheduler.client import report
 
-import kronos_nova.conf
 from kronos_nova.claims import base as stores
 from kronos_nova.plugin import resource_tracker
 from tests.functional import base
@@ -22,17 +20,6 @@ class ClaimsTestCase(base.NovaTestCase):
 
     managers = {'nova-compute': 'kronos_nova.plugin.compute.KronosComputeManager'}
     ADMIN_API = True
-
-    def setUp(self):
-        kronos_nova.conf.register_opts(nova.conf.CONF)
-        self.state = self.make_state_path()
-        self.flags(state_path=self.state)
-        # Nova's fixtures look for some files below this, wherever state_path is.
-        self.flags(pybasedir=self.state)
-        super().setUp()
-
-    def make_state_path(self):
-        return self.useFixture(fixtures.TempDir()).path
 
     def rows(self, host=None):
         """[(instance, resize_target, vcpus, memory_mb, disk_gb, state)] of the file, as anybody

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 
+import fixtures
 from nova import objects
 from nova.virt import fake
 from oslo_serialization import jsonutils
@@ -22,7 +23,7 @@ def with_devices(driver, nodename):
     return resources
 
 
-class DevicesTest(base.ClaimsTestCase):
+class DevicesTestCase(base.ClaimsTestCase):
     compute_driver = 'fake.SameHostColdMigrateDriver'
     hosts = ('host1',)
 
@@ -30,7 +31,7 @@ class DevicesTest(base.ClaimsTestCase):
         match = {'vendor_id': VENDOR, 'product_id': PRODUCT}
         self.flags(group='pci', device_spec=[json.dumps(match)], alias=[
             json.dumps({**match, 'name': 'nic', 'device_type': 'type-PCI'})])
-        self.useFixture(base.fixtures.MonkeyPatch(
+        self.useFixture(fixtures.MonkeyPatch(
             'nova.virt.fake.MediumFakeDriver.get_available_resource', with_devices))
         super().setUp()
         self.flags(allow_resize_to_same_host=True)
@@ -38,6 +39,8 @@ class DevicesTest(base.ClaimsTestCase):
             self._create_flavor(extra_spec={'pci_passthrough:alias': f'nic:{number}'}, disk=1)
             for number in (1, 2))
 
+
+class DevicesTest(DevicesTestCase):
     def devices(self):
         """{resize_target: addresses} of the one server."""
         with sqlite3.connect(f'{self.state}/claim.sqlite') as connection:
@@ -71,6 +74,31 @@ class DevicesTest(base.ClaimsTestCase):
         self.assertEqual({}, self.devices())
 
 
+class DevicesInPlacementTest(DevicesTestCase):
+    def setUp(self):
+        self.flags(report_in_placement=True, group='pci')
+        self.flags(pci_in_placement=True, group='filter_scheduler')
+        super().setUp()
+
+    def held_devices(self, consumer):
+        return sum(amount for held in self.held_by(consumer).values()
+                   for name, amount in held.items() if name.startswith('CUSTOM_PCI_'))
+
+    def test_a_resize_here_that_waits_to_be_confirmed_survives_a_restart(self):
+        server = self.boot('host1', flavor_id=self.one)
+        self._resize_server(server, self.two)
+        migration = self.api.api_get(
+            f'/os-migrations?instance_uuid={server["id"]}').body['migrations'][0]['uuid']
+
+        self.restart('host1')
+
+        self.assertEqual((2, 1), (self.held_devices(server['id']), self.held_devices(migration)))
+        self._confirm_resize(self.api.get_server(server['id']))
+        self.assertEqual((2, 0), (self.held_devices(server['id']), self.held_devices(migration)))
+        self.restart('host1')
+        self.assertEqual(2, self.held_devices(server['id']))
+
+
 def with_cells(driver, nodename):
     resources = super(fake.MediumFakeDriver, driver).get_available_resource(nodename)
     cells = [objects.NUMACell(
@@ -87,7 +115,7 @@ class CellsTest(base.ClaimsTestCase):
     hosts = ('host1',)
 
     def setUp(self):
-        self.useFixture(base.fixtures.MonkeyPatch(
+        self.useFixture(fixtures.MonkeyPatch(
             'nova.virt.fake.MediumFakeDriver.get_available_resource', with_cells))
         super().setUp()
 

@@ -2,6 +2,7 @@
 
 import datetime
 
+import fixtures
 from nova import context
 from nova import objects
 
@@ -81,7 +82,7 @@ class TwoPhaseTest(TwoPhaseTestCase):
 
     def test_an_audit_that_breaks_off_loses_nothing(self):
         self.prepare()
-        with base.fixtures.MonkeyPatch(
+        with fixtures.MonkeyPatch(
                 'nova.compute.resource_tracker.ResourceTracker._ensure_compute_id_for_instances',
                 lambda *_args: 1 / 0):
             tracker = self.tracker('host2')
@@ -233,7 +234,7 @@ class SeveralNodesTest(base.ClaimsTestCase):
 
     def setUp(self):
         self.nodes = ['host1', 'node2']
-        self.useFixture(base.fixtures.MonkeyPatch(
+        self.useFixture(fixtures.MonkeyPatch(
             'nova.virt.fake.FakeDriver.init_host',
             lambda driver, host: driver._set_nodes(self.nodes)))
         super().setUp()
@@ -263,7 +264,7 @@ class SeveralNodesTest(base.ClaimsTestCase):
         self.boot_on('host1')
         manager = self.computes['host1'].manager
         manager.driver._set_nodes(['host1'])
-        self.useFixture(base.fixtures.MonkeyPatch(
+        self.useFixture(fixtures.MonkeyPatch(
             'nova.virt.fake.FakeDriver.is_node_deleted', lambda *_args: True))
         self.audit()
         self.assertEqual(1, len(self.rows()))
