@@ -4,17 +4,17 @@ CONDUCTOR = (
     'kronos_nova.db.tasks.Tasks.announce',
     'kronos_nova.db.tasks.Tasks.begin',
     'nova.conductor.tasks.live_migrate.LiveMigrationTask._check_host_is_up',
-    'kronos_nova.plugin.live_migration.AllocationClaim.__init__',
+    'kronos_nova.plugin.allocation_claim.AllocationClaim.__init__',
+    'kronos_nova.plugin.allocation_claim.AllocationClaim.candidates',
     'nova.scheduler.client.query.SchedulerQueryClient.select_destinations',
-    'kronos_nova.plugin.live_migration.AllocationClaim.candidates',
-    'kronos_nova.plugin.live_migration.AllocationClaim.take',
+    'kronos_nova.plugin.allocation_claim.AllocationClaim.take',
     'nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_destination',
     'kronos_nova.plugin.live_migration.AtomicLiveMigrationTask._record_destination',
     'kronos_nova.db.tasks.Tasks.hand_over',
     'nova.compute.rpcapi.ComputeAPI.live_migration',
     'kronos_nova.db.tasks.Tasks.end',
 )
-"""The conductor's task, in order."""
+"""The conductor's task where a host was named, in order."""
 
 ARRIVAL = (
     'nova.compute.manager.ComputeManager._do_live_migration',

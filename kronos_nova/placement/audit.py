@@ -1,8 +1,8 @@
 """Compares what placement holds with where Nova says instances run.
 
-Every instance should hold one allocation, on the host where it runs (and on sharing providers), and
-no migration any, except while a move is under way. An instance and its migrations are judged
-together, as one *case*: the remedy of one changes the other.
+Every instance should hold one allocation, of what it asks for, on the host where it runs (and on
+sharing providers), and no migration any, except while a move is under way. An instance and its
+migrations are judged together, as one *case*: the remedy of one changes the other.
 """
 
 import collections
@@ -14,6 +14,9 @@ from kronos_nova.objects.migration_status import LIVE
 from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.allocations import off
 from kronos_nova.placement.holdings import Holdings
+from kronos_nova.placement.ownership import before_move
+from kronos_nova.placement.ownership import classes
+from kronos_nova.placement.ownership import totals
 from kronos_nova.placement.records import Instance
 from kronos_nova.placement.records import Migration
 from kronos_nova.placement.records import NovaRecords
@@ -22,8 +25,12 @@ LEAKED = 'leaked'
 DOUBLED = 'doubled'
 MISSING = 'missing'
 MISPLACED = 'misplaced'
+MISMATCHED = 'mismatched'
 STALLED = 'stalled'
 UNKNOWN = 'unknown'
+
+# Other classes may be asked for by what Nova keeps no record of: accelerators, other services.
+EVERY_SERVER = frozenset(('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB'))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +107,7 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits) -> Audit:
                                      for each in by_instance[uuid]))
         if is_in_flight(case, limits):
             in_flight.add(uuid)
-        finding = judge(case, holdings, limits)
+        finding = judge_exactly(case, nova, holdings, limits)
         if finding is not None:
             findings.append(finding)
     findings.extend(_strangers(unknown - deleted - nova.building(unknown - deleted), holdings))
@@ -119,6 +126,18 @@ def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
             instance.settled_for < limits.grace)
 
 
+def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
+                  limits: AuditLimits) -> Finding | None:
+    """:func:`judge`; amounts that do not match what is known at once are compared with all that
+    Nova and Neutron know of the instance, which takes a few requests."""
+    finding = judge(case, holdings, limits)
+    if finding is None or finding.kind != MISMATCHED:
+        return finding
+    findings = [judge(dataclasses.replace(case, instance=dataclasses.replace(
+        case.instance, asks_for=asked)), holdings, limits) for asked in nova.asks_for(case.uuid)]
+    return findings[0] if findings and all(findings) else None
+
+
 def judge(case: AuditCase, holdings: Holdings, limits: AuditLimits) -> Finding | None:
     """What is wrong with one case, None if nothing is or it is in flight."""
     if is_in_flight(case, limits):
@@ -135,13 +154,13 @@ def judge(case: AuditCase, holdings: Holdings, limits: AuditLimits) -> Finding |
 
 def _placed(case: AuditCase, instance: Instance, holdings: Holdings) -> Finding | None:
     own = holdings.on_tree(case.held, instance.root)
-    shared = holdings.shared(case.held)
+    shared = holdings.shared(case.held, instance.root)
     elsewhere = off(case.held, {**own, **shared})
     holders = [(migration, held) for migration, held in case.migrations if held]
     emptied = {migration.uuid: {} for migration, _held in holders}
     found = {'instance': case.uuid, 'host': instance.host}
     if own and not elsewhere and not holders:
-        return None
+        return _mismatched(case, instance, {**own, **shared})
     if own:
         return Finding(
             **found, kind=DOUBLED if elsewhere else LEAKED,
@@ -154,7 +173,8 @@ def _placed(case: AuditCase, instance: Instance, holdings: Holdings) -> Finding 
     for migration, held in holders:
         there = holdings.on_tree(held, instance.root)
         if there:
-            restored = {**shared, **there, **holdings.shared(held)}
+            restored = before_move(shared, {**there, **holdings.shared(held, instance.root)},
+                                   holdings.sharing)
             return Finding(
                 **found, kind=kind, evidence=evidence,
                 remedy=f'give it back what migration {migration.uuid} holds on {instance.host}',
@@ -162,6 +182,51 @@ def _placed(case: AuditCase, instance: Instance, holdings: Holdings) -> Finding 
     return Finding(**found, kind=kind, evidence=evidence, needs_candidate=case.uuid,
                    remedy=f'allocate on {instance.host} what its flavor asks for',
                    wanted={**emptied, case.uuid: shared})
+
+
+def _mismatched(case: AuditCase, instance: Instance, held: Allocations) -> Finding | None:
+    """What is held where it should be, but not as much as is asked for."""
+    if instance.asks_for is None:
+        asked = {}
+    else:
+        asked = {name: amount for name, amount in instance.asks_for.items() if amount}
+        if not _differences(held, asked):
+            return None
+    wanted = _corrected(held, asked)
+    missing = asked.keys() - classes(wanted)
+    return Finding(
+        kind=MISMATCHED, instance=case.uuid, host=instance.host,
+        evidence=f'holds {_amounts(totals(held))} on {instance.host} and asks for '
+                 f'{_amounts(asked)}',
+        remedy=f'let it hold what it asks for on {instance.host}',
+        wanted={case.uuid: wanted}, needs_candidate=case.uuid if missing else None)
+
+
+def _differences(held, asked):
+    """The resource classes of which too much or too little is held. What is asked for by others
+    than Nova and Neutron is not known here: more classes than asked for are wrong only where every
+    server holds them."""
+    now = totals(held)
+    return {name for name in {*asked, *(now.keys() & EVERY_SERVER)}
+            if now.get(name, 0) != asked.get(name, 0)}
+
+
+def _corrected(held, asked):
+    """``held`` with the amounts of ``asked`` where one provider can be told to have them."""
+    wrong = _differences(held, asked)
+    corrected = {}
+    for uuid, amounts in held.items():
+        right = {name: amount for name, amount in amounts.items() if name not in wrong}
+        for name in wrong & amounts.keys():
+            if asked.get(name) and sum(name in each for each in held.values()) == 1:
+                right[name] = asked[name]
+        if right:
+            corrected[uuid] = right
+    return corrected
+
+
+def _amounts(amounts):
+    return ' '.join(f'{name}={amount}' for name, amount in sorted(amounts.items())) or 'nothing'
 
 
 def _nowhere(case: AuditCase) -> Finding | None:

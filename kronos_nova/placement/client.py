@@ -174,6 +174,15 @@ class PlacementClient:
         return frozenset(self._get(f'/resource_providers/{provider}/aggregates')['aggregates'])
 
     @_understood
+    def in_tree_and_aggregates(self, root: str, aggregates: Collection[str]) -> frozenset[str]:
+        """The uuids of the providers in the tree of ``root`` that are in any of ``aggregates``."""
+        if not aggregates:
+            return frozenset()
+        members = ','.join(sorted(aggregates))
+        providers = self._get(f'/resource_providers?in_tree={root}&member_of=in:{members}')
+        return frozenset(provider['uuid'] for provider in providers['resource_providers'])
+
+    @_understood
     def candidates(self, query: str) -> list[dict]:
         """The allocation requests of ``GET /allocation_candidates?query``, in placement's order."""
         return self._get(f'/allocation_candidates?{query}')['allocation_requests']

@@ -9,13 +9,14 @@ from kronos_nova.objects import repair as repairs
 from kronos_nova.objects.repair import Repair
 from kronos_nova.placement import audit
 from kronos_nova.placement import errors
+from kronos_nova.placement import holdings
+from kronos_nova.placement import ownership
 from kronos_nova.placement.allocations import INSTANCE
 from kronos_nova.placement.allocations import MIGRATION
 from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.allocations import AllocationSet
 from kronos_nova.placement.allocations import Consumer
 from kronos_nova.placement.client import PlacementClient
-from kronos_nova.placement.holdings import Holdings
 from kronos_nova.placement.records import NovaRecords
 
 
@@ -47,20 +48,20 @@ class Healer:
 
     :param client: placement
     :param nova: asked again about every case before it is touched
-    :param holdings: of the audit; only the trees and the sharing providers are used
+    :param held: of the audit; only the trees and the sharing providers are used
     """
 
-    def __init__(self, client: PlacementClient, nova: NovaRecords, holdings: Holdings,
+    def __init__(self, client: PlacementClient, nova: NovaRecords, held: holdings.Holdings,
                  limits: audit.AuditLimits, journal: RepairJournal):
         self._client = client
         self._nova = nova
-        self._holdings = holdings
+        self._holdings = held
         self._limits = limits
         self._journal = journal
 
     def look(self, uuid: str) -> audit.Finding | None:
         """What is wrong with an instance and its migrations now."""
-        return audit.judge(self._case(uuid), self._holdings, self._limits)
+        return self._judge_case(self._case(uuid))
 
     def heal(self, finding: audit.Finding) -> Outcome:
         """Look again, and if it is still so, write it down, mend it, write down how it went.
@@ -84,16 +85,23 @@ class Healer:
 
     def _judge(self, finding, case):
         if finding.kind != audit.UNKNOWN:
-            return audit.judge(case, self._holdings, self._limits)
+            return self._judge_case(case)
         is_known = case.instance or case.migrations or self._nova.migrations([finding.instance])
         return None if is_known or not case.held else finding
 
+    def _judge_case(self, case):
+        return audit.judge_exactly(case, self._nova, self._holdings, self._limits)
+
     def _case(self, uuid):
-        return audit.AuditCase(
+        case = audit.AuditCase(
             uuid=uuid, instance=self._nova.instance(uuid),
             held=self._client.consumer(uuid).allocations,
             migrations=tuple((migration, self._client.consumer(migration.uuid).allocations)
                              for migration in self._nova.migrations_of(uuid)))
+        if not all(map(self._holdings.knows, (case.held, *(held for _, held in case.migrations)))):
+            # A host made a provider meanwhile: a VGPU, a PCI device.
+            self._holdings = holdings.read_providers(self._client)
+        return case
 
     def _consumer(self, case, uuid):
         """What a consumer holds now, refused if it is not what was judged."""
@@ -135,8 +143,8 @@ class Healer:
         if uuid is None:
             return [again.wanted]
         kept = again.wanted[uuid]
-        return [{**again.wanted, uuid: {**candidate, **kept}}
-                for candidate in self._nova.candidates(uuid)]
+        return [{**again.wanted, uuid: ownership.merged(candidate, kept)}
+                for candidate in self._nova.candidates(uuid, kept)]
 
 
 def undo(client: PlacementClient, journal: RepairJournal, uuid: str) -> None:

@@ -5,31 +5,53 @@ import dataclasses
 from collections.abc import Mapping
 
 from kronos_nova.placement.allocations import Allocations
+from kronos_nova.placement.allocations import off
+from kronos_nova.placement.allocations import on
 from kronos_nova.placement.client import PlacementClient
+from kronos_nova.placement.ownership import classes
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Holdings:
-    """``roots`` is {provider: root of its tree}, ``consumers`` {uuid: what it holds}."""
+    """``roots`` is {provider: root of its tree}, ``sharing`` {sharing provider: the roots of the
+    trees that it serves}, ``consumers`` {uuid: what it holds}."""
 
     roots: Mapping[str, str]
-    sharing: frozenset[str]
+    sharing: Mapping[str, frozenset[str]]
     consumers: Mapping[str, Allocations]
 
     def on_tree(self, allocations: Allocations, root: str) -> Allocations:
         """The part of ``allocations`` on the tree of ``root``."""
         return {uuid: held for uuid, held in allocations.items() if self.roots.get(uuid) == root}
 
-    def shared(self, allocations: Allocations) -> Allocations:
-        """The part of ``allocations`` on sharing providers."""
-        return {uuid: held for uuid, held in allocations.items() if uuid in self.sharing}
+    def shared(self, allocations: Allocations, root: str) -> Allocations:
+        """The part of ``allocations`` on sharing providers that belongs to a host.
+
+        What lies on one that does not serve it belongs to another host if the same resource class
+        is held here too; without that it is rather the aggregates that changed meanwhile.
+        """
+        shared = on(allocations, self.sharing)
+        near = {uuid: held for uuid, held in shared.items() if root in self.sharing[uuid]}
+        here = classes({**self.on_tree(allocations, root), **near})
+        return {**near, **{uuid: held for uuid, held in off(shared, near).items()
+                           if not here & held.keys()}}
+
+    def knows(self, allocations: Allocations) -> bool:
+        """Whether all providers of ``allocations`` were there when this was read."""
+        return allocations.keys() <= self.roots.keys()
 
 
 def read(client: PlacementClient) -> Holdings:
     """One request a provider. What changes meanwhile is seen half: judge again before acting."""
-    roots = client.roots()
+    providers = read_providers(client)
     consumers = collections.defaultdict(dict)
-    for provider in roots:
+    for provider in providers.roots:
         for uuid, amounts in client.held_on(provider).items():
             consumers[uuid][provider] = amounts
-    return Holdings(roots=roots, sharing=client.sharing(), consumers=dict(consumers))
+    return dataclasses.replace(providers, consumers=dict(consumers))
+
+
+def read_providers(client: PlacementClient) -> Holdings:
+    """Holdings without consumers."""
+    sharing = {uuid: client.roots_in(client.aggregates(uuid)) for uuid in client.sharing()}
+    return Holdings(roots=client.roots(), sharing=sharing, consumers={})

@@ -5,12 +5,10 @@ Three steps, each one ``POST /allocations``, each harmless when repeated: :func:
 back. They hold for live and cold migrations and for resizes, to another host and to the same one,
 where the old and the new amounts are judged against ``max_unit`` apart.
 
-What an instance holds on a sharing provider that both hosts reach stays with the instance all along
-and is counted once.
-Allocations of the instance that lie neither on the source nor on a sharing provider are left over
-from earlier moves and go. :func:`finish` and :func:`revert` also take a *doubled* instance, which
-holds source and destination both, as before migrations had allocations of their own and as after
-evacuations.
+Whose an allocation is, :mod:`~kronos_nova.placement.ownership` says: what both hosts share stays
+with the instance all along and is counted once, and what is left over from earlier moves goes.
+:func:`finish` and :func:`revert` also take a *doubled* instance, which holds source and destination
+both, as before migrations had allocations of their own and as after evacuations.
 """
 
 import dataclasses
@@ -20,12 +18,12 @@ from collections.abc import Mapping
 from oslo_log import log as logging
 
 from kronos_nova.placement import errors
+from kronos_nova.placement import ownership
 from kronos_nova.placement.allocations import INSTANCE
 from kronos_nova.placement.allocations import MIGRATION
 from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.allocations import AllocationSet
 from kronos_nova.placement.allocations import Consumer
-from kronos_nova.placement.allocations import off
 from kronos_nova.placement.allocations import on
 from kronos_nova.placement.client import PlacementClient
 
@@ -34,7 +32,13 @@ LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Parties:
-    """The two consumers of a move and the root providers of its two hosts (uuids)."""
+    """The two consumers of a move and the root providers of its two hosts (uuids).
+
+    ``is_live`` tells a live migration from the moves that Nova alone carries out, in which the
+    migration holds all that the instance held. ``source_overwrites`` says that the source's
+    nova-compute is Nova's own: where the move fails it gives the instance what the migration holds
+    in place of everything else, so that the migration has to hold what is shared as well.
+    """
 
     instance: str
     migration: str
@@ -42,6 +46,8 @@ class Parties:
     destination: str | None = None
     project_id: str
     user_id: str
+    is_live: bool = True
+    source_overwrites: bool = False
 
     @property
     def consumers(self) -> tuple[str, str]:
@@ -62,26 +68,18 @@ def start(client: PlacementClient, move: Parties, destination: Allocations) -> A
 
     def change(held: Mapping[str, Consumer]) -> AllocationSet:
         instance, migration = _parties(move, held)
-        elsewhere = off(instance.allocations, source)
-        kept = on(elsewhere, shared(client, elsewhere, move.destination))
+        before = instance.allocations
         if migration.allocations:
-            for_migration = migration.allocations
-        else:
-            for_migration = {**on(instance.allocations, source),
-                             **on(off(elsewhere, kept), client.sharing() if elsewhere else ())}
-            _warn_of_leftovers(move, off(elsewhere, {**kept, **for_migration}))
+            before = ownership.before_move(before, migration.allocations, client.sharing())
+        parts = ownership.parts(client, before, source, move.destination)
+        _warn_of_leftovers(move, parts.left_over)
+        for_migration = {**parts.source, **(parts.shared if move.source_overwrites else {})}
         return AllocationSet.of(
-            migration.holding(for_migration), instance.holding({**kept, **destination}),
+            migration.holding(for_migration),
+            instance.holding(ownership.merged(parts.shared, destination)),
         ).changed_from(held.values())
 
     return client.replace(move.consumers, change)
-
-
-def shared(client: PlacementClient, allocations: Allocations, destination: str) -> frozenset[str]:
-    """Which providers of ``allocations`` are sharing ones that the host ``destination`` reaches."""
-    sharing = on(allocations, client.sharing()) if allocations else {}
-    reached = client.aggregates(destination) if sharing else frozenset()
-    return frozenset(uuid for uuid in sharing if client.aggregates(uuid) & reached)
 
 
 def finish(client: PlacementClient, move: Parties) -> AllocationSet | None:
@@ -98,8 +96,9 @@ def finish(client: PlacementClient, move: Parties) -> AllocationSet | None:
         if not on(instance.allocations, destination):
             raise errors.NothingToMove(
                 problem=f'instance {move.instance} holds nothing on {move.destination}')
+        shared = ownership.reached(client, on(instance.allocations, sharing), move.destination)
         return AllocationSet.of(
-            migration.holding({}), instance.holding(on(instance.allocations, destination | sharing))
+            migration.holding({}), instance.holding(on(instance.allocations, destination | shared))
         ).changed_from(held.values())
 
     return client.replace(move.consumers, change)
@@ -127,16 +126,23 @@ def revert(client: PlacementClient, move: Parties, is_gone: Callable[[], bool],
         elif before is not None:
             restored = before
         else:
-            on_source = migration.allocations or on(instance.allocations, source)
-            if not on_source:
-                raise errors.NothingToMove(
-                    problem=f'neither instance {move.instance} nor migration {move.migration} '
-                            f'holds anything on {move.source}')
-            restored = {**on(instance.allocations, sharing), **on_source}
+            restored = _restored(move, held, source, sharing)
         return AllocationSet.of(
             migration.holding({}), instance.holding(restored)).changed_from(held.values())
 
     return client.replace(move.consumers, change)
+
+
+def _restored(move, held, source, sharing):
+    instance, migration = (held[uuid].allocations for uuid in move.consumers)
+    if migration and not move.is_live:
+        return migration
+    on_source = migration or on(instance, source)
+    if not on_source:
+        raise errors.NothingToMove(
+            problem=f'neither instance {move.instance} nor migration {move.migration} holds '
+                    f'anything on {move.source}')
+    return ownership.before_move(instance, on_source, sharing)
 
 
 def _parties(move: Parties, held: Mapping[str, Consumer]) -> tuple[Consumer, Consumer]:

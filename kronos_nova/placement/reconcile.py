@@ -20,8 +20,8 @@ from kronos_nova.objects.task import Task
 from kronos_nova.placement import audit
 from kronos_nova.placement import errors
 from kronos_nova.placement import heal
+from kronos_nova.placement import holdings
 from kronos_nova.placement.client import PlacementClient
-from kronos_nova.placement.holdings import Holdings
 from kronos_nova.placement.records import NovaRecords
 
 LOG = logging.getLogger(__name__)
@@ -78,8 +78,8 @@ class Reconciler:
         instances = self.nova.recent(window)
         if not instances:
             return
-        holdings = Holdings(roots=self.client.roots(), sharing=self.client.sharing(), consumers={})
-        healer = heal.Healer(self.client, self.nova, holdings, self.limits, self.journal)
+        providers = holdings.read_providers(self.client)
+        healer = heal.Healer(self.client, self.nova, providers, self.limits, self.journal)
         for uuid in sorted(instances):
             yield _look(healer, uuid)
 
@@ -130,7 +130,8 @@ class Reconciler:
 def _look(healer, uuid):
     try:
         finding = healer.look(uuid)
-        return _told(healer.heal(finding)) if finding and finding.can_be_healed else None
+        is_due = finding and finding.can_be_healed and finding.kind != audit.MISMATCHED
+        return _told(healer.heal(finding)) if is_due else None
     except errors.PlacementUnavailable:
         raise  # it answers none of the others either
     except exception.KronosException as error:

@@ -18,7 +18,9 @@ from kronos_nova.placement.allocations import Allocations
 class Instance:
     """An instance that is not deleted. ``root`` is None where it is on no host.
 
-    ``settled_for`` is how long its record has not changed (seconds).
+    ``settled_for`` is how long its record has not changed (seconds). ``asks_for`` is how much of
+    each resource class it should hold, as far as its own record tells; None where that does not
+    tell.
     """
 
     uuid: str
@@ -30,6 +32,7 @@ class Instance:
     vm_state: str
     task_state: str | None
     settled_for: float
+    asks_for: Mapping[str, int] | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,5 +109,10 @@ class NovaRecords(Protocol):
         :returns: whether nothing more has to be done: it is given up, or others have it
         """
 
-    def candidates(self, instance_uuid: str) -> list[Allocations]:
-        """What the instance may hold on the host where it runs, best first; empty: no room."""
+    def asks_for(self, instance_uuid: str) -> tuple[Mapping[str, int], ...]:
+        """How much of each resource class an instance should hold by its flavor, its request, its
+        devices and its ports; each of them is right. Empty where it is gone."""
+
+    def candidates(self, instance_uuid: str, kept: Allocations) -> list[Allocations]:
+        """What the instance may hold on the host where it runs, beside what it keeps; best first,
+        empty: no room."""

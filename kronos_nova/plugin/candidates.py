@@ -1,38 +1,76 @@
 """What an instance may hold on one host, by placement's allocation candidates."""
 
+import dataclasses
+import itertools
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+
 from nova import objects
 from nova.compute import utils as compute_utils
 from nova.network import neutron
 from nova.scheduler import utils as scheduler_utils
+from oslo_serialization import jsonutils
 
+from kronos_nova.placement import ownership
 from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.client import PlacementClient
 
+# Of the request groups that are asked of a sharing provider; Nova's own groups have a number, or
+# the name of what needs them.
+_SHARED_GROUP = '_KRONOS_SHARED'
 
-def on_host(client: PlacementClient, spec, root: str, held: Allocations) -> list[dict]:
-    """Allocation requests for the instance of ``spec`` (a RequestSpec) on the tree of ``root``.
 
-    :param held: what it holds on sharing providers and keeps; that is not asked for again, as
-        placement leaves sharing providers out where a tree is named
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One way in which an instance may lie on a host.
+
+    ``mappings`` are {request group: its providers}. ``shared_classes`` are the resource classes
+    that come from sharing providers.
     """
-    spec = without_resources(spec, held)
+
+    allocations: Allocations
+    mappings: Mapping[str, list[str]]
+    shared_classes: frozenset[str] = frozenset()
+
+    def to_request(self) -> str:
+        """As the allocation request of a Selection of Nova's scheduler."""
+        return jsonutils.dumps({
+            'allocations': {uuid: {'resources': held} for uuid, held in self.allocations.items()},
+            'mappings': self.mappings})
+
+
+def on_host(client: PlacementClient, spec, root: str, held: Allocations) -> list[Candidate]:
+    """How the instance of ``spec`` (a RequestSpec) may lie on the host ``root``: on its own
+    providers, or else with what only the sharing providers that it reaches have.
+
+    :param held: what it holds on sharing providers and keeps; that is not asked for again
+    """
+    spec = without_classes(spec, ownership.classes(held))
     request = scheduler_utils.ResourceRequest.from_request_spec(spec)
-    found = client.candidates(_query(request, root))
+    found = _find(client, request, root)
     if not found and request.cpu_pinning_requested:
         # A host that does not report PCPU yet; the scheduler asks a second time as well.
-        request = scheduler_utils.ResourceRequest.from_request_spec(
-            spec, enable_pinning_translate=False)
-        found = client.candidates(_query(request, root))
+        found = _find(client, scheduler_utils.ResourceRequest.from_request_spec(
+            spec, enable_pinning_translate=False), root)
     return found
 
 
-def without_resources(spec, allocations: Allocations):
-    """A copy of ``spec`` that does not ask for the resource classes in ``allocations``."""
-    if not allocations:
+def without_classes(spec, names: Iterable[str]):
+    """A copy of ``spec`` that does not ask for the resource classes ``names``."""
+    if not names:
         return spec
     spec = spec.obj_clone()
-    nothing = {f'resources:{name}': '0' for held in allocations.values() for name in held}
+    nothing = {f'resources:{name}': '0' for name in names}
     spec.flavor.extra_specs = {**(spec.flavor.extra_specs or {}), **nothing}
+    return spec
+
+
+def without_groups(spec, held: Allocations):
+    """``spec`` (changed) without the requests of ports and devices that ``held`` covers."""
+    names = ownership.classes(held)
+    spec.requested_resources = [group for group in spec.requested_resources
+                                if not group.resources.keys() <= names]
     return spec
 
 
@@ -47,8 +85,50 @@ def spec_of(context, instance):
     return spec
 
 
-def _query(request, root):
-    request.get_request_group(None).in_tree = root
-    if request.get_num_of_suffixed_groups() >= 2 and not request.group_policy:
+def _find(client, request, root):
+    """Placement leaves sharing providers out where a tree is named, so they are asked for by name,
+    each way in which they could be used."""
+    group = request.get_request_group(None)
+    group.in_tree = root
+    found = _ask(client, request, {})
+    if found or not group.resources:
+        return found
+    wanted = dict(group.resources)
+    for sources in _ways_to_share(client, wanted, root):
+        group.resources = {name: amount for name, amount in wanted.items() if name not in sources}
+        found += _ask(client, request, {
+            pool: {name: wanted[name] for name in sources if sources[name] == pool}
+            for pool in sources.values()})
+    return found
+
+
+def _ways_to_share(client, wanted, root) -> Iterator[dict[str, str]]:
+    """{resource class: the sharing provider that it comes from} of every way but none."""
+    pools = {uuid: client.inventories(uuid)
+             for uuid in ownership.reached(client, client.sharing(), root)}
+    choices = [[(name, None), *((name, uuid) for uuid in sorted(pools) if name in pools[uuid])]
+               for name in sorted(wanted) if any(name in offered for offered in pools.values())]
+    for way in itertools.product(*choices):
+        sources = {name: uuid for name, uuid in way if uuid is not None}
+        if sources:
+            yield sources
+
+
+def _ask(client, request, from_pools):
+    """
+    :param from_pools: {sharing provider: {resource class: amount}} beside ``request``
+    """
+    if request.get_num_of_suffixed_groups() + len(from_pools) >= 2 and not request.group_policy:
         request.group_policy = 'none'
-    return request.to_querystring()
+    groups = ''.join(
+        f'&resources{_SHARED_GROUP}{number}={_listed(amounts)}'
+        f'&in_tree{_SHARED_GROUP}{number}={pool}'
+        for number, (pool, amounts) in enumerate(sorted(from_pools.items())))
+    return [Candidate(
+        allocations={uuid: each['resources'] for uuid, each in found['allocations'].items()},
+        mappings=found['mappings'], shared_classes=ownership.classes(from_pools))
+        for found in client.candidates(request.to_querystring() + groups)]
+
+
+def _listed(amounts):
+    return ','.join(f'{name}:{amount}' for name, amount in sorted(amounts.items()))

@@ -30,6 +30,7 @@ EXPECTED = {
     f'{_MANAGER}.__init__': ('self', 'compute_driver', 'args', 'kwargs'),
     f'{_MANAGER}._destroy_evacuated_instances': ('self', 'context', 'node_cache'),
     f'{_TRACKER}.__init__': ('self', 'host', 'driver', 'reportclient'),
+    f'{_TRACKER}._copy_resources': ('self', 'compute_node', 'resources', 'initial'),
     f'{_TRACKER}._drop_move_claim':
         ('self', 'context', 'instance', 'nodename', 'flavor', 'prefix'),
     f'{_TRACKER}._get_compute_node': ('self', 'context', 'node_uuid'),

@@ -16,6 +16,7 @@ from kronos_nova import exception
 from kronos_nova.objects import migration_status
 from kronos_nova.placement import records
 from kronos_nova.placement.client import PlacementClient
+from kronos_nova.plugin import asked
 from kronos_nova.plugin import candidates
 from kronos_nova.plugin import cells
 
@@ -49,11 +50,12 @@ class CellRecords:
     @_answered()
     def read(self) -> records.Records:
         hosts, instances, migrations = {}, {}, {}
+        count = asked.Counter()
         for context, cell in _cells():
             nodes = _nodes(context)
             hosts.update({node.uuid: node.host for node in nodes.values()})
-            found = _instances(context)
-            instances.update({each.uuid: _instance(each, nodes, cell) for each in found})
+            found = _instances(context, expected=asked.ATTRIBUTES)
+            instances.update({each.uuid: _instance(each, nodes, cell, count) for each in found})
             up = self._hosts_up(context)
             unfinished = objects.MigrationList.get_by_filters(context, {'status': UNFINISHED})
             migrations.update({each.uuid: _migration(each, up) for each in unfinished})
@@ -85,8 +87,8 @@ class CellRecords:
     @_answered()
     def instance(self, uuid):
         for context, cell in _cells(instance=uuid):
-            for each in _instances(context, uuid=[uuid]):
-                return _instance(each, _nodes(context), cell)
+            for each in _instances(context, uuid=[uuid], expected=asked.ATTRIBUTES):
+                return _instance(each, _nodes(context), cell, asked.Counter())
         return None
 
     @_answered()
@@ -163,20 +165,19 @@ class CellRecords:
         return True if found else None
 
     @_answered()
-    def candidates(self, instance_uuid):
-        for context, _cell in _cells(instance=instance_uuid):
-            instance = objects.Instance.get_by_uuid(context, instance_uuid,
-                                                    expected_attrs=['flavor', 'pci_requests'])
+    def asks_for(self, instance_uuid):
+        for context, instance in _instance_and_context(instance_uuid):
+            return asked.exactly(context, instance)
+        return ()
+
+    @_answered()
+    def candidates(self, instance_uuid, kept):
+        for context, instance in _instance_and_context(instance_uuid):
             root = objects.ComputeNode.get_by_host_and_nodename(
                 context, instance.host, instance.node).uuid
-            held = self._placement.consumer(instance_uuid).allocations
-            sharing = self._placement.sharing()
-            spec = candidates.spec_of(context, instance)
-            found = candidates.on_host(
-                self._placement, spec, root,
-                {uuid: amounts for uuid, amounts in held.items() if uuid in sharing})
-            return [{uuid: each['resources'] for uuid, each in request['allocations'].items()}
-                    for request in found]
+            spec = candidates.without_groups(candidates.spec_of(context, instance), kept)
+            return [each.allocations
+                    for each in candidates.on_host(self._placement, spec, root, kept)]
         return []
 
     def _hosts_up(self, context):
@@ -265,17 +266,26 @@ def _nodes(context):
             for node in objects.ComputeNodeList.get_all(context)}
 
 
-def _instances(context, deleted=False, **filters):
+def _instance_and_context(uuid):
+    for context, _cell in _cells(instance=uuid):
+        with contextlib.suppress(nova_exception.InstanceNotFound):
+            yield context, objects.Instance.get_by_uuid(
+                context, uuid, expected_attrs=['flavor', 'pci_requests'])
+
+
+def _instances(context, deleted=False, expected=(), **filters):
+    """A server that was deleted softly is there: it can be restored, and holds what it did."""
     return objects.InstanceList.get_by_filters(
-        context, {'deleted': deleted, **filters}, expected_attrs=[])
+        context, {'deleted': deleted, 'soft_deleted': not deleted, **filters},
+        expected_attrs=list(expected))
 
 
-def _instance(instance, nodes, cell):
+def _instance(instance, nodes, cell, count):
     node = nodes.get((instance.host, instance.node))
     return records.Instance(
         uuid=instance.uuid, root=node.uuid if node else None, host=instance.host, cell=cell,
         project_id=instance.project_id, user_id=instance.user_id, vm_state=instance.vm_state,
-        task_state=instance.task_state, settled_for=_age(instance))
+        task_state=instance.task_state, settled_for=_age(instance), asks_for=count(instance))
 
 
 def _migration(migration, up):

@@ -22,6 +22,7 @@ from kronos_nova.objects import migration_status
 from kronos_nova.objects.claim import CLAIMED
 from kronos_nova.objects.claim import PREPARED
 from kronos_nova.plugin import claim_usage
+from kronos_nova.plugin import reverts
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -223,6 +224,14 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         """The Amount that Nova will count for an instance, without NUMA cells and devices."""
         usage = self._get_usage_dict(instance.flavor, instance, numa_topology=None)
         return claim_usage.to_amount(usage, ())
+
+    # The node's record
+
+    def _copy_resources(self, compute_node, resources, initial=False):
+        super()._copy_resources(compute_node, resources, initial=initial)
+        stats = self.stats[resources['hypervisor_hostname']]
+        reverts.mark(stats)
+        compute_node.stats = stats
 
     # The start
 

@@ -18,6 +18,21 @@ EXPECTED = {
 }
 
 
+# In the statistics that nova-compute keeps in the record of its node, where a conductor reads it.
+MARK = 'kronos_reverts'
+
+
+def mark(stats):
+    """Say in a node's statistics that its nova-compute reverts moves as below."""
+    if CONF.kronos.atomic_moves != 'off':
+        stats[MARK] = '1'
+
+
+def are_atomic_on(node):
+    """Whether the nova-compute of a ComputeNode reverts moves as below, not as Nova does."""
+    return MARK in (node.stats or {})
+
+
 class RevertsAtomically:
     """A part of the compute manager.
 
@@ -57,4 +72,5 @@ def _parties(context, instance, migration):
     source = objects.ComputeNode.get_by_host_and_nodename(
         context, migration.source_compute, migration.source_node or instance.node)
     return moves.Parties(instance=instance.uuid, migration=migration.uuid, source=source.uuid,
-                         project_id=instance.project_id, user_id=instance.user_id)
+                         project_id=instance.project_id, user_id=instance.user_id,
+                         is_live=migration.is_live_migration)

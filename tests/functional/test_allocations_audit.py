@@ -13,6 +13,7 @@ from kronos_nova.plugin import nova_records
 from tests.functional import base
 
 SMALL = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1}
+SMALL_ON_HOST1 = {'host1': SMALL}
 AT_ONCE = audit.AuditLimits(grace=0, stalled=3600)
 
 
@@ -273,6 +274,56 @@ class BrokenByHandTest(AuditTestCase):
 
         self.assertEqual([(audit.MISPLACED, server['id'])], self.findings())
         self.assertHealed(server, 'host1')
+
+    def test_too_little_and_too_much_is_as_the_flavor_says_again(self):
+        server = self.boot('host1')
+        for wrong in ({'VCPU': 1, 'MEMORY_MB': 512}, {**SMALL, 'VCPU': 2},
+                      {**SMALL, 'MEMORY_MB': 256}, {**SMALL, 'PCPU': 1}):
+            if 'PCPU' in wrong:
+                self._give_inventory('host1', 'PCPU', 4)
+            self.put(server['id'], {'host1': wrong})
+
+            [finding] = self.audit().findings
+
+            self.assertEqual((audit.MISMATCHED, server['id']), (finding.kind, finding.instance))
+            self.assertIn('DISK_GB=1 MEMORY_MB=512 VCPU=1', finding.evidence)
+            self.assertHealed(server, 'host1')
+
+    def _give_inventory(self, host, name, total):
+        uuid = self.uuid_of(host)
+        inventories = self.placement.get(f'/resource_providers/{uuid}/inventories').body
+        inventories['inventories'][name] = {'total': total}
+        self._update_inventory(uuid, inventories)
+
+    def test_what_other_services_let_it_hold_is_theirs(self):
+        server = self.boot('host1')
+        self._give_inventory('host1', 'FPGA', 1)
+        self.put(server['id'], {'host1': {**SMALL, 'FPGA': 1}})
+
+        self.assertEqual([], self.findings())
+
+    def test_a_server_that_was_deleted_softly_keeps_what_it_holds(self):
+        self.flags(reclaim_instance_interval=3600)
+        server = self.boot('host1')
+        self.api.delete_server(server['id'])
+        self._wait_for_state_change(server, 'SOFT_DELETED')
+
+        self.assertEqual([], self.findings())
+        self.api.post_server_action(server['id'], {'restore': {}})
+        self.server_on(server, 'host1')
+        self.assert_holds(server['id'], SMALL_ON_HOST1)
+
+    def test_a_provider_that_is_younger_than_the_reading_belongs_to_its_host(self):
+        server = self.boot('host1')
+        held = holdings.read(self.placement_client)
+        child = self.placement.post('/resource_providers', version='1.20', body={
+            'name': 'gpu', 'parent_provider_uuid': self.uuid_of('host1')}).body['uuid']
+        self._update_inventory(child, {'resource_provider_generation': 0, 'inventories': {
+            'VGPU': {'total': 1}}})
+        self.put(server['id'], {'host1': SMALL, 'gpu': {'VGPU': 1}})
+        healer = heal.Healer(self.placement_client, self.records, held, AT_ONCE, self.journal)
+
+        self.assertIsNone(healer.look(server['id']))
 
     def test_a_stranger_is_reported_and_only_removed_when_chosen(self):
         server = self.boot('host1')

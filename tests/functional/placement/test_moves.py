@@ -245,6 +245,18 @@ class SharingProviderTest(MoveTestCase):
         self.assertHeld({self.destination: SMALL, self.storage: self.disk}, {})
         self.assertStored(20)
 
+    def test_nova_computes_own_way_back_finds_it_with_the_migration(self):
+        """It gives the instance what the migration holds, and no more."""
+        move = dataclasses.replace(self.move, source_overwrites=True)
+        moves.start(self.client, move, {self.destination: SMALL})
+        self.assertHeld({self.destination: SMALL, self.storage: self.disk},
+                        {self.source: SMALL, self.storage: self.disk})
+        self.assertStored(40)
+
+        self.revert()
+
+        self.assertHeld({self.source: SMALL, self.storage: self.disk}, {})
+
     def test_a_reverted_move_counts_it_once(self):
         moves.start(self.client, self.move, {self.destination: SMALL})
         self.revert()
@@ -284,6 +296,72 @@ class SharingProviderTest(MoveTestCase):
         moves.revert(self.client, move, alive)
 
         self.assertHeld({self.source: SMALL, self.storage: self.disk}, {})
+
+
+class TwoPoolsTest(MoveTestCase):
+    """Each host stores its disks in a pool that the other does not reach."""
+
+    def setUp(self):
+        super().setUp()
+        (self.source, self.pool), (self.destination, self.other_pool) = (
+            self.host_and_pool() for _ in range(2))
+        self.move = dataclasses.replace(self.move, source=self.source,
+                                        destination=self.destination)
+        self.disk = {'DISK_GB': 20}
+        self.here = {self.source: SMALL, self.pool: self.disk}
+        self.there = {self.destination: SMALL, self.other_pool: self.disk}
+        self.give(self.here)
+
+    def host_and_pool(self):
+        aggregate = uuidutils.generate_uuid()
+        pool = self.provider({'DISK_GB': 100}, aggregates=[aggregate],
+                             traits=['MISC_SHARES_VIA_AGGREGATE'])
+        return self.provider({'VCPU': 8, 'MEMORY_MB': 8192}, aggregates=[aggregate]), pool
+
+    def test_each_pool_belongs_to_its_host(self):
+        moves.start(self.client, self.move, self.there)
+        self.assertHeld(self.there, self.here)
+
+        self.finish()
+
+        self.assertHeld(self.there, {})
+
+    def test_the_destinations_pool_is_given_up_when_it_is_reverted(self):
+        moves.start(self.client, self.move, self.there)
+
+        self.revert()
+
+        self.assertHeld(self.here, {})
+
+    def test_so_it_is_where_nova_split_a_resize_of_a_server_without_disk(self):
+        self.give({self.source: SMALL}, uuid=self.move.migration)
+        self.give(self.there)
+        self.move = dataclasses.replace(self.move, is_live=False)
+
+        self.revert()
+
+        self.assertHeld({self.source: SMALL}, {})
+
+    def test_the_next_destination_may_share_what_the_first_did_not(self):
+        moves.start(self.client, self.move, self.there)
+        neighbour = self.provider({'VCPU': 8, 'MEMORY_MB': 8192},
+                                  aggregates=self.client.aggregates(self.pool))
+        move = dataclasses.replace(self.move, destination=neighbour)
+
+        moves.start(self.client, move, {neighbour: SMALL})
+
+        self.assertHeld({neighbour: SMALL, self.pool: self.disk}, {self.source: SMALL})
+        moves.revert(self.client, move, alive)
+        self.assertHeld(self.here, {})
+
+    def test_an_aggregate_of_a_nested_provider_counts(self):
+        nested = self.provider({'SRIOV_NET_VF': 4}, parent=self.destination,
+                               aggregates=self.client.aggregates(self.pool))
+
+        moves.start(self.client, self.move, {self.destination: SMALL, nested: {'SRIOV_NET_VF': 1}})
+
+        self.assertHeld({self.destination: SMALL, nested: {'SRIOV_NET_VF': 1},
+                         self.pool: self.disk}, {self.source: SMALL})
 
 
 class NestedProvidersTest(MoveTestCase):

@@ -1,0 +1,93 @@
+"""Whose an allocation is when an instance moves from one host to another.
+
+=============================================  =====================================
+held on                                        is
+=============================================  =====================================
+the provider tree of the source                the source's
+a sharing provider that the destination        shared: it stays with the instance
+reaches
+a sharing provider that it does not reach      the source's
+any other provider                             left over from something else
+=============================================  =====================================
+
+Once the source's part is the migration's, what the instance holds is the destination's, and shared
+where the migration holds nothing of that resource class.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+
+from kronos_nova.placement.allocations import Allocations
+from kronos_nova.placement.allocations import off
+from kronos_nova.placement.allocations import on
+from kronos_nova.placement.client import PlacementClient
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What an instance holds before it moves."""
+
+    source: Allocations
+    shared: Allocations
+    left_over: Allocations
+
+
+def parts(client: PlacementClient, held: Allocations, source_tree: Iterable[str],
+          destination: str) -> Parts:
+    """Tell apart what an instance holds on ``source_tree`` and elsewhere.
+
+    Placement is asked about sharing providers only where something is held off the tree.
+
+    :param destination: the root provider of the host that it moves to
+    """
+    elsewhere = off(held, source_tree)
+    sharing = on(elsewhere, client.sharing()) if elsewhere else {}
+    shared = on(sharing, reached(client, sharing, destination))
+    return Parts(source={**on(held, source_tree), **off(sharing, shared)}, shared=shared,
+                 left_over=off(elsewhere, sharing))
+
+
+def reached(client: PlacementClient, sharing: Iterable[str], root: str) -> frozenset[str]:
+    """Those of the providers ``sharing`` that serve the tree of ``root``: they are in an aggregate
+    with one of its providers."""
+    return frozenset(
+        uuid for uuid in sharing if client.in_tree_and_aggregates(root, client.aggregates(uuid)))
+
+
+def before_move(instance: Allocations, on_source: Allocations,
+                sharing: Iterable[str]) -> Allocations:
+    """What an instance held before it began to move.
+
+    :param instance: what it holds now
+    :param on_source: what its migration holds, or it itself on the source
+    :param sharing: the sharing providers
+    """
+    shared = without_classes(on(instance, sharing), classes(on_source))
+    return {**shared, **on_source}
+
+
+def classes(allocations: Allocations) -> frozenset[str]:
+    """The resource classes of ``allocations``."""
+    return frozenset(name for held in allocations.values() for name in held)
+
+
+def totals(allocations: Allocations) -> dict[str, int]:
+    """{resource class: amount} of ``allocations``, over all providers."""
+    amounts = {}
+    for held in allocations.values():
+        for name, amount in held.items():
+            amounts[name] = amounts.get(name, 0) + amount
+    return amounts
+
+
+def without_classes(allocations: Allocations, names: Iterable[str]) -> Allocations:
+    """``allocations`` without the resource classes ``names``."""
+    left = {uuid: {name: amount for name, amount in held.items() if name not in names}
+            for uuid, held in allocations.items()}
+    return {uuid: held for uuid, held in left.items() if held}
+
+
+def merged(allocations: Allocations, others: Allocations) -> Allocations:
+    """Both; ``others`` say what is held of a resource class of a provider that both name."""
+    return {uuid: {**allocations.get(uuid, {}), **others.get(uuid, {})}
+            for uuid in {**allocations, **others}}

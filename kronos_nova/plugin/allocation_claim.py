@@ -1,0 +1,186 @@
+"""What a live migration claims in placement, and how its destination is chosen and claimed."""
+
+from nova import exception as nova_exception
+from nova import objects
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.placement import errors
+from kronos_nova.placement import moves
+from kronos_nova.placement import ownership
+from kronos_nova.placement.allocations import Allocations
+from kronos_nova.placement.allocations import off
+from kronos_nova.placement.allocations import on
+from kronos_nova.placement.client import PlacementClient
+from kronos_nova.plugin import candidate_filters
+from kronos_nova.plugin import candidates
+from kronos_nova.plugin import reverts
+from kronos_nova.plugin.candidates import Candidate
+
+LOG = logging.getLogger(__name__)
+
+# The more providers a host has, the more ways an instance fits on it. One that was free a moment
+# ago and is taken now is rare; more than a few in a row means that the host is full.
+CANDIDATES_TO_TRY = 5
+
+
+class AllocationClaim:
+    """What this migration has claimed so far, and how to claim more or to give it back.
+
+    :param source: the ComputeNode of the source
+    """
+
+    def __init__(self, placement: PlacementClient, instance, migration, source):
+        self._placement = placement
+        self._instance = instance
+        self._migration = migration
+        self._source = source
+        self._source_tree = placement.tree(source.uuid)
+        self._before = placement.consumer(instance.uuid).allocations
+        self._parties = None
+
+    def shared_with(self, destination: str) -> Allocations:
+        """What the instance holds on sharing providers that ``destination`` reaches too."""
+        return ownership.parts(self._placement, self._before, self._source_tree,
+                               destination).shared
+
+    def candidates(self, spec, destination: str) -> list[Candidate]:
+        """How the instance of ``spec`` may lie on ``destination`` beside what it keeps."""
+        return candidates.on_host(self._placement, spec, destination, self.shared_with(destination))
+
+    def spec_for_host(self, spec, destination: str, found: list[Candidate]):
+        """``spec`` without what sharing providers give on ``destination``. Where a host is named,
+        the scheduler asks placement for what its own providers have, and for nothing else."""
+        names = ownership.classes(self.shared_with(destination))
+        return candidates.without_classes(
+            spec, names.union(*(each.shared_classes for each in found)))
+
+    def probe(self) -> None:
+        """:raises PlacementError: placement does not answer"""
+        self._placement.tree(self._source.uuid)
+
+    def take(self, destination: str, allocations: Allocations) -> None:
+        """:raises PlacementError: see :func:`kronos_nova.placement.moves.start`"""
+        parties = moves.Parties(
+            instance=self._instance.uuid, migration=self._migration.uuid, source=self._source.uuid,
+            destination=destination, project_id=self._instance.project_id,
+            user_id=self._instance.user_id,
+            source_overwrites=not reverts.are_atomic_on(self._source))
+        try:
+            moves.start(self._placement, parties, allocations)
+        except errors.InsufficientInventory:
+            raise
+        except exception.PlacementError:
+            self._parties = parties
+            raise
+        self._parties = parties
+
+    def copy_to(self, destination: str) -> None:
+        """Take on ``destination`` what the instance held on the source, as a forced move does.
+
+        :raises NoValidHost: it lies on more than the root provider; the scheduler has to choose
+        """
+        local = off(self._before, self.shared_with(destination))
+        nested = off(on(local, self._source_tree), {self._source.uuid})
+        if nested or not local:
+            raise nova_exception.NoValidHost(
+                reason=f'instance {self._instance.uuid} holds allocations that cannot be copied to '
+                       f'another host; ask again without force')
+        self.take(destination, {destination: ownership.totals(local)})
+
+    def release(self, is_gone) -> None:
+        """Undo :meth:`take`; nothing if it never got as far as changing anything.
+
+        :raises PlacementError: see :func:`kronos_nova.placement.moves.revert`
+        """
+        if self._parties is not None:
+            held_source = bool(on(self._before, self._source_tree))
+            moves.revert(self._placement, self._parties, is_gone,
+                         before=None if held_source else self._before)
+
+
+class ClaimingScheduler:
+    """In the place of the scheduler's client: it chooses by a dry run, then we claim.
+
+    Nova's loop over destinations (skip a host that fails the live checks, try the next) goes on
+    unchanged above it.
+
+    :param task: the live migration task, for its checks
+    """
+
+    def __init__(self, query_client, claim: AllocationClaim, task):
+        self._query_client = query_client
+        self._claim = claim
+        self._task = task
+        self._full = []
+
+    def select_destinations(self, context, spec, instance_uuids, **_kwargs):
+        """:raises NoValidHost: the scheduler refuses, or the host that was asked for has no room
+        :raises MaxRetriesExceeded: more hosts than ``migrate_max_retries`` did not do
+        :raises ComputeServiceUnavailable: the host that was asked for does not report
+        """
+        [uuid] = instance_uuids
+        spec = spec.obj_clone()
+        # The number that was booted together, once.
+        spec.num_instances = 1
+        target = _target_of(spec)
+        attempted = list(spec.ignore_hosts or ())
+        while True:
+            spec.ignore_hosts = [*attempted, *self._full]
+            selection, candidate = (self._select(context, spec) if target is None else
+                                    self._select_target(context, spec, target))
+            if candidate is not None:
+                selection.allocation_request = candidate.to_request()
+                return [[selection]]
+            reason = f'host {selection.service_host} has no room left for instance {uuid}'
+            if target:
+                raise nova_exception.NoValidHost(reason=reason)
+            LOG.info('Live migration: %s; the next one is tried.', reason)
+            self._full.append(selection.service_host)
+            self._task._check_not_over_max_retries([*attempted, *self._full])
+
+    def _select(self, context, spec):
+        selection = self._ask(context, spec)
+        found = self._claim.candidates(spec, selection.compute_node_uuid)
+        return selection, self._take(context, spec, selection, found)
+
+    def _select_target(self, context, spec, target):
+        self._task._check_host_is_up(target)
+        root = objects.ComputeNodeList.get_all_by_host(context, target)[0].uuid
+        found = self._claim.candidates(spec, root)
+        try:
+            selection = self._ask(context, self._claim.spec_for_host(spec, root, found))
+        except nova_exception.NoValidHost:
+            # Also what the scheduler says where the nova-compute of the host is silent.
+            self._task._check_host_is_up(target)
+            raise
+        return selection, self._take(context, spec, selection, found)
+
+    def _ask(self, context, spec):
+        try:
+            return self._query_client.select_destinations(
+                context, spec, None, return_objects=True)[0][0]
+        except nova_exception.NoValidHost:
+            # Also what it says where placement is silent.
+            self._claim.probe()
+            raise
+
+    def _take(self, context, spec, selection, found):
+        """The Candidate that was claimed, None if there is no room."""
+        def node():
+            return objects.ComputeNode.get_by_host_and_nodename(
+                context, selection.service_host, selection.nodename)
+
+        for candidate in candidate_filters.left_over(found, spec, node)[:CANDIDATES_TO_TRY]:
+            try:
+                self._claim.take(selection.compute_node_uuid, candidate.allocations)
+            except errors.InsufficientInventory:
+                continue
+            return candidate
+        return None
+
+
+def _target_of(spec):
+    """The host that was asked for, None where the scheduler is to choose."""
+    target = spec.requested_destination
+    return target.host if target and 'host' in target and target.host else None

@@ -1,0 +1,76 @@
+"""Which of a host's allocation candidates Nova's own scheduler would leave over.
+
+Some of its filters judge not only a host but each of its candidates: a PCI device may lie in a NUMA
+node where the instance does not fit. The scheduler does not tell which it left over where nothing
+is claimed, so they are asked once more, of the one host that it chose.
+"""
+
+import functools
+
+import nova.conf
+from nova.scheduler import filters
+from nova.scheduler import host_manager
+from nova.scheduler.filters import numa_topology_filter
+from nova.scheduler.filters import pci_passthrough_filter
+from oslo_log import log as logging
+
+from kronos_nova.plugin.candidates import Candidate
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+EXPECTED = {
+    'nova.scheduler.filters:CandidateFilterMixin.filter_candidates': (
+        'self', 'host_state', 'filter_func'),
+    'nova.scheduler.host_manager:HostState.__init__': ('self', 'host', 'node', 'cell_uuid'),
+    'nova.scheduler.host_manager:HostState.update': (
+        'self', 'compute', 'service', 'aggregates', 'inst_dict'),
+}
+
+# A conductor's nova.conf need not name the scheduler's filters. These two judge as nova-compute
+# will when it claims.
+ALWAYS = (numa_topology_filter.NUMATopologyFilter, pci_passthrough_filter.PciPassthroughFilter)
+
+
+def left_over(candidates: list[Candidate], spec, node) -> list[Candidate]:
+    """Those of ``candidates`` that the filters let pass, in the same order.
+
+    All of them where the filters let none pass: the scheduler, which chose the host, may run with
+    fewer filters, and nova-compute judges last.
+
+    :param spec: the RequestSpec
+    :param node: callable that returns the ComputeNode of the host
+    """
+    if len(candidates) < 2 or not (spec.numa_topology or _asks_for_devices(spec)):
+        return candidates
+    state = _state(node())
+    state.allocation_candidates = [
+        {'candidate': each, 'mappings': each.mappings} for each in candidates]
+    if not all(each.host_passes(state, spec) for each in _filters()):
+        return candidates
+    return [each['candidate'] for each in state.allocation_candidates]
+
+
+def _asks_for_devices(spec):
+    return bool(spec.pci_requests and spec.pci_requests.requests)
+
+
+def _state(node):
+    state = host_manager.HostState(node.host, node.hypervisor_hostname, None)
+    state.update(compute=node)
+    return state
+
+
+@functools.cache
+def _filters():
+    """One of each class: Nova's filters have no state."""
+    try:
+        known = filters.HostFilterHandler().get_matching_classes(
+            CONF.filter_scheduler.available_filters)
+    except ImportError as error:
+        LOG.warning('Not all of the scheduler\'s filters can be imported here, so allocation '
+                    'candidates are judged by Nova\'s alone: %s', error)
+        known = []
+    enabled = [each for each in known if each.__name__ in CONF.filter_scheduler.enabled_filters
+               and issubclass(each, filters.CandidateFilterMixin)]
+    return [each() for each in dict.fromkeys((*ALWAYS, *enabled))]
