@@ -24,6 +24,8 @@
     ├── PlacementError              placement refused or did not answer
     ├── ClaimError                  the claims of a compute node
     ├── JournalError                the journal of plans and moves says no
+    │   ├── DrainNotFound           no such drain
+    │   ├── DrainPending            the host is being drained or released
     │   ├── IllegalTransition       a move was asked to skip a state
     │   ├── MoveHeld                the move may not be started now
     │   ├── MoveLost                another worker owns the move now
@@ -154,6 +156,17 @@ class ClaimError(KronosException):
 
 class JournalError(KronosException):
     code = 'kronos.journal'
+
+
+class DrainNotFound(JournalError):
+    msg_fmt = 'Host %(host)s was not drained by Kronos.'
+    code = 'kronos.drain_not_found'
+
+
+class DrainPending(JournalError):
+    msg_fmt = ('Host %(host)s is being drained or released already. "kronos-manage host status '
+               '%(host)s" tells how far that is.')
+    code = 'kronos.drain_pending'
 
 
 class IllegalTransition(JournalError):

@@ -23,7 +23,8 @@ class ConcurrencySlots:
     def enter(self, move):
         """Count a move in, if a slot is free for it."""
         fits = (not self.is_full and move.instance_uuid not in self.instances and
-                self.sources[move.source] < self.caps.per_source and
+                self.sources[move.source] < self.caps.sources.get(
+                    move.source, self.caps.per_source) and
                 self.destinations[move.destination] < self.caps.per_destination)
         if fits:
             self._count(move)

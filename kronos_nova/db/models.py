@@ -59,6 +59,7 @@ class Plan(Base):
     fingerprint = sa.Column(sa.String(64))
     last_seen_at = sa.Column(Timestamp)
     times_seen = sa.Column(sa.Integer, nullable=False, default=1, server_default='1')
+    ended_because = sa.Column(Text)
 
     __table_args__ = (sa.Index('plans_aggregate_state_idx', 'aggregate', 'state'),
                       sa.Index('plans_aggregate_created_at_idx', 'aggregate', 'created_at'),
@@ -82,7 +83,8 @@ class Report(Base):
 
 
 class Move(Base):
-    """A move of a plan and where it stands. ``owner`` is the worker that carries it out.
+    """A move of a plan and where it stands. ``owner`` is the worker that carries it out, ``kind``
+    ``live`` or ``cold``.
 
     ``settled_at`` is when what follows from its end was done: a quarantine, or nothing.
     ``forced_at`` is when Nova was asked to complete it by force. ``outage`` tells whether the last
@@ -119,6 +121,7 @@ class Move(Base):
     error_type = sa.Column(sa.String(64))
     error = sa.Column(Text)
     outage = sa.Column(sa.Boolean, nullable=False, default=False, server_default=sa.false())
+    kind = sa.Column(sa.String(8), nullable=False, default='live', server_default='live')
 
     __table_args__ = (sa.Index('moves_plan_uuid_idx', 'plan_uuid'),
                       sa.Index('moves_state_idx', 'state', 'not_before'),
@@ -318,3 +321,32 @@ class Lease(Base):
     holder = sa.Column(sa.String(255))
     expires_at = sa.Column(Timestamp)
     progress_at = sa.Column(Timestamp)
+
+
+class Drain(Base):
+    """The wish to empty a host; see :class:`kronos_nova.objects.drain.Drain`. ``avoid`` and
+    ``blocked`` are JSON."""
+
+    __tablename__ = 'drains'
+
+    uuid = sa.Column(sa.String(36), primary_key=True)
+    host = sa.Column(sa.String(255), nullable=False)
+    aggregate = sa.Column(sa.String(255), nullable=False)
+    state = sa.Column(sa.String(16), nullable=False)
+    requested_by = sa.Column(sa.String(255), nullable=False)
+    requested_at = sa.Column(Timestamp, nullable=False)
+    reason = sa.Column(Text, nullable=False)
+    with_stopped = sa.Column(sa.Boolean, nullable=False)
+    parallel = sa.Column(sa.Integer)
+    deadline = sa.Column(Timestamp)
+    keep_spare = sa.Column(sa.Integer, nullable=False)
+    avoid = sa.Column(Text, nullable=False)
+    is_ours = sa.Column(sa.Boolean, nullable=False)
+    looked_at = sa.Column(Timestamp)
+    servers = sa.Column(sa.Integer)
+    left = sa.Column(sa.Integer)
+    blocked = sa.Column(Text, nullable=False)
+    problem = sa.Column(Text, nullable=False)
+    finished_at = sa.Column(Timestamp)
+
+    __table_args__ = (sa.Index('drains_host_idx', 'host'), sa.Index('drains_state_idx', 'state'))

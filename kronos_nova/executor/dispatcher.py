@@ -1,8 +1,12 @@
 """Decides which moves may go now, and sends them out."""
 
+import dataclasses
 import datetime
 
 from oslo_log import log as logging
+
+from kronos_nova.db import drains
+from kronos_nova.objects.drain import ACTIVE
 
 LOG = logging.getLogger(__name__)
 
@@ -63,8 +67,15 @@ class Dispatcher:
 
     def _send_out(self, going):
         if going:
-            for move in self.ports.journal.dispatch(self.options.caps, self.ports.utcnow, going):
+            for move in self.ports.journal.dispatch(self._caps(), self.ports.utcnow, going):
                 self.courier.cast(move)
+
+    def _caps(self):
+        """The caps, with those that drains have of their own."""
+        return dataclasses.replace(self.options.caps, sources={
+            drain.host: drain.parallel
+            for drain in drains.Drains(self.ports.journal.database).in_states(ACTIVE)
+            if drain.parallel})
 
     def _before(self, seconds):
         return self.ports.utcnow() - datetime.timedelta(seconds=seconds)

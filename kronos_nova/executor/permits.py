@@ -5,6 +5,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 
 from kronos_nova import exception
+from kronos_nova.db import drains
 from kronos_nova.db import switches
 from kronos_nova.objects import automation
 from kronos_nova.objects.automation import Defaults
@@ -35,10 +36,10 @@ class Permits:
         :raises ConfigurationError: nova.conf has a level or a window that there is not
         """
         with self._database.reader() as session:
-            found = switches.read(session)
+            found, draining = switches.read(session), _draining(session)
         going, forbidden = [], {}
         for plan in running:
-            if why := self._refusal(found, plan):
+            if why := self._refusal(found, draining, plan):
                 forbidden[plan.uuid] = why
             elif not self._hold(found, plan, now):
                 going.append(plan.uuid)
@@ -48,11 +49,16 @@ class Permits:
         """Why no move of a plan may be started, as a transaction sees it; None if it may."""
         found = switches.read(session)
         try:
-            return self._refusal(found, plan) or self._hold(found, plan, now)
+            return (self._refusal(found, _draining(session), plan) or
+                    self._hold(found, plan, now))
         except exception.ConfigurationError as error:
             return str(error)
 
-    def _refusal(self, found: Switches, plan):
+    def _refusal(self, found: Switches, draining, plan):
+        if plan.purpose == automation.DRAIN and plan.aggregate not in draining:
+            return 'no host of its aggregate is being drained any more'
+        if plan.purpose != automation.DRAIN and plan.aggregate in draining:
+            return f'{draining[plan.aggregate]} is being drained, which goes first'
         return found.refusal(plan.aggregate, self._defaults(), plan.purpose, plan.is_approved)
 
     def _hold(self, found, plan, now):
@@ -62,3 +68,8 @@ class Permits:
                 plan.aggregate, now):
             return 'outside the maintenance windows of its aggregate'
         return why
+
+
+def _draining(session):
+    """{aggregate: a host of it that is being drained}"""
+    return {drain.aggregate: drain.host for drain in drains.read(session)}

@@ -2,6 +2,8 @@
 
 import dataclasses
 import datetime
+from collections.abc import Mapping
+from dataclasses import field
 
 PLANNED = 'planned'
 DISPATCHED = 'dispatched'
@@ -74,12 +76,17 @@ class MoveRecord:
     outage: bool = False
     memory_total: int | None = None
     memory_remaining: int | None = None
+    kind: str = 'live'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """How many moves may be under way at once: in all, out of one host, into one host."""
+    """How many moves may be under way at once: in all, out of one host, into one host.
+
+    sources : hosts of which another number may leave at once
+    """
 
     total: int
     per_source: int
     per_destination: int
+    sources: Mapping[str, int] = field(default_factory=dict)

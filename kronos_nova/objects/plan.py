@@ -146,6 +146,8 @@ EXECUTING = 'executing'
 DONE = 'done'
 EXPIRED = 'expired'
 REJECTED = 'rejected'
+VOID = 'void'
+"""Nothing of it can be done any more, or something else goes first; the reason is kept."""
 OPEN = (PROPOSED, APPROVED, EXECUTING)
 """A plan in one of these keeps its aggregate from being planned again."""
 
@@ -173,6 +175,7 @@ class PlanRecord:
     approved_at: datetime.datetime | None = None
     approved_by: str | None = None
     purpose: str = 'balance'
+    ended_because: str | None = None
     combined_before: float | None = None
     combined_after: float | None = None
 

@@ -1,5 +1,6 @@
 """Single moves: their steps, their ends, their history."""
 
+import collections
 import dataclasses
 
 import sqlalchemy as sa
@@ -9,6 +10,8 @@ from kronos_nova.cooldown.memory import PastTry
 from kronos_nova.db import models
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
+from kronos_nova.objects import automation
+from kronos_nova.objects import drain as drains
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.snapshot import MoveUnderWay
@@ -128,10 +131,24 @@ class Moves:
         query = sa.select(models.Move.memory_mb, models.Move.requested_at,
                           models.Move.finished_at).where(
             models.Move.state == moves.COMPLETED, models.Move.requested_at.is_not(None),
-            models.Move.memory_mb > 0).order_by(models.Move.finished_at.desc()).limit(limit)
+            models.Move.memory_mb > 0, models.Move.kind == drains.LIVE,
+        ).order_by(models.Move.finished_at.desc()).limit(limit)
         with self.database.reader() as session:
             return [(memory_mb, (end - begin).total_seconds())
                     for memory_mb, begin, end in session.execute(query)]
+
+    @retried
+    def failures_of_drains(self, since):
+        """{instance uuid: [errors]} of the moves of drains that failed for good since then."""
+        query = sa.select(models.Move.instance_uuid, models.Move.error).join(
+            models.Plan, models.Plan.uuid == models.Move.plan_uuid,
+        ).where(models.Plan.purpose == automation.DRAIN, models.Move.state == moves.FAILED,
+                models.Move.finished_at >= since).order_by(models.Move.finished_at)
+        found = collections.defaultdict(list)
+        with self.database.reader() as session:
+            for uuid, error in session.execute(query):
+                found[uuid].append(error or '')
+        return dict(found)
 
     @retried
     def tries(self, since):

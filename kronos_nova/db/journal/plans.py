@@ -13,6 +13,7 @@ from kronos_nova.db import models
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import automation
+from kronos_nova.objects import drain as drains
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 
@@ -24,7 +25,7 @@ class Plans:
 
     @retried
     def record_plan(self, report, state, now, expires_at, stagger=0.0,
-                    purpose=automation.BALANCE):
+                    purpose=automation.BALANCE, cold=()):
         """Write a plan; with ``state`` EXECUTING its moves too, ready to be dispatched.
 
         An observed plan that moves what the aggregate's last one moved is that one, seen again.
@@ -32,6 +33,7 @@ class Plans:
         :param report: AggregateReport
         :param stagger: seconds by which each move is due after the one before it
         :param purpose: BALANCE or DRAIN
+        :param cold: uuids of the instances that are migrated cold
         :returns: the plan's uuid
         :raises PlanPending: the aggregate has an open plan already, whoever made it
         """
@@ -52,8 +54,17 @@ class Plans:
             session.add(models.Report(plan_uuid=plan.uuid, created_at=now,
                                       body=report.to_summary_json()))
             if state == plans.EXECUTING:
-                _add_moves(session, plan, report.moves, now, stagger)
+                _add_moves(session, plan, report.moves, now, stagger, cold)
             return plan.uuid
+
+    @retried
+    def supersede(self, aggregate, why, now):
+        """End a plan of an aggregate that waits for approval or for its start."""
+        with rows.serialized(self.database, PLANNING) as session:
+            session.execute(sa.update(models.Plan).where(
+                models.Plan.aggregate == aggregate,
+                models.Plan.state.in_((plans.PROPOSED, plans.APPROVED)),
+            ).values(state=plans.VOID, finished_at=now, ended_because=why))
 
     @retried
     def approve_plan(self, uuid, chosen, approved_by, now):
@@ -256,13 +267,14 @@ def _saw_again(session, report, fingerprint, now):
     return True
 
 
-def _add_moves(session, plan, chosen, now, stagger):
+def _add_moves(session, plan, chosen, now, stagger, cold=()):
     for position, move in enumerate(sorted(chosen, key=lambda move: move.order)):
         row = models.Move(
             uuid=uuidutils.generate_uuid(), plan_uuid=plan.uuid, aggregate=plan.aggregate,
             ordinal=move.order, depends_on=json.dumps(sorted(move.depends_on)), phase=move.phase,
             instance_uuid=move.instance_uuid, source=move.source, destination=move.destination,
             memory_mb=move.memory_mb, reason=move.reason, state=moves.PLANNED, created_at=now,
+            kind=drains.COLD if move.instance_uuid in cold else drains.LIVE,
             not_before=now + datetime.timedelta(seconds=position * stagger))
         session.add(row)
         session.flush()

@@ -1,0 +1,86 @@
+"""The hosts that operators want empty, in the control database."""
+
+import dataclasses
+import json
+
+import sqlalchemy as sa
+
+from kronos_nova import exception
+from kronos_nova.db import models
+from kronos_nova.db.journal import rows
+from kronos_nova.db.retry import retried
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects.drain import Drain
+
+
+class Drains:
+    """Drains, from the wish to the release of the host."""
+
+    def __init__(self, database):
+        self.database = database
+
+    @retried
+    def request(self, wanted: list[Drain]) -> None:
+        """Write down the wish to empty some hosts, all of them or none.
+
+        :raises DrainPending: one of them is being drained, or waits to be released
+        """
+        with rows.serialized(self.database, rows.DISPATCH) as session:
+            hosts = [drain.host for drain in wanted]
+            busy = session.scalars(sa.select(models.Drain.host).where(
+                models.Drain.host.in_(hosts),
+                models.Drain.state.in_((*drains.ACTIVE, drains.RELEASING)))).first()
+            if busy is not None:
+                raise exception.DrainPending(host=busy)
+            for drain in wanted:
+                session.add(models.Drain(**_columns(dataclasses.asdict(drain))))
+
+    @retried
+    def in_states(self, states) -> list[Drain]:
+        """Those in some states, the oldest wish first."""
+        with self.database.reader() as session:
+            return read(session, states)
+
+    @retried
+    def latest(self, host) -> Drain | None:
+        """The newest drain of a host."""
+        with self.database.reader() as session:
+            row = session.scalars(sa.select(models.Drain).where(
+                models.Drain.host == host).order_by(
+                    models.Drain.requested_at.desc()).limit(1)).first()
+            return row and _drain(row)
+
+    @retried
+    def get(self, uuid) -> Drain:
+        """:raises DrainNotFound: no such drain"""
+        with self.database.reader() as session:
+            return _drain(rows.find(session, models.Drain, uuid,
+                                    exception.DrainNotFound(host=uuid)))
+
+    @retried
+    def change(self, drain: Drain, states, **values) -> bool:
+        """Change a drain, unless it is in none of ``states`` any more.
+
+        :returns: whether it was changed
+        """
+        with rows.serialized(self.database, rows.DISPATCH) as session:
+            done = session.execute(sa.update(models.Drain).where(
+                models.Drain.uuid == drain.uuid, models.Drain.state.in_(states),
+            ).values(**_columns(values)))
+            return bool(done.rowcount)
+
+
+def read(session, states=drains.ACTIVE) -> list[Drain]:
+    """Drains as a transaction sees them."""
+    return [_drain(row) for row in session.scalars(sa.select(models.Drain).where(
+        models.Drain.state.in_(states)).order_by(models.Drain.requested_at, models.Drain.uuid))]
+
+
+def _columns(values):
+    return {name: json.dumps(value) if name in ('avoid', 'blocked') else value
+            for name, value in values.items()}
+
+
+def _drain(row):
+    return rows.record(Drain, row, avoid=tuple(json.loads(row.avoid)),
+                       blocked=json.loads(row.blocked))

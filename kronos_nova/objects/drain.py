@@ -1,0 +1,60 @@
+"""Hosts that an operator wants empty."""
+
+import dataclasses
+import datetime
+from collections.abc import Mapping
+from dataclasses import field
+
+REQUESTED = 'requested'
+"""Nobody has disabled the service yet."""
+DRAINING = 'draining'
+BLOCKED = 'blocked'
+"""What is left has nowhere to go, or may not be moved; looked at again and again."""
+EMPTY = 'empty'
+OVERDUE = 'overdue'
+"""Given up: its deadline has passed."""
+RELEASING = 'releasing'
+"""Nobody has enabled the service yet."""
+RELEASED = 'released'
+
+ACTIVE = (REQUESTED, DRAINING, BLOCKED)
+"""States in which servers are moved off the host."""
+
+LIVE = 'live'
+COLD = 'cold'
+"""Kinds of moves: a live migration, or a cold one that is confirmed at once."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """The wish to empty a host, and how far that is.
+
+    parallel : moves at once off this host, or None for ``max_concurrent_per_source``
+    keep_spare : hosts' worth of room that has to stay free
+    avoid : hosts that are to be emptied later, and take servers only if nobody else can
+    is_ours : whether the drain disabled the service, rather than finding it disabled
+    servers : how many were on the host when it was first looked at
+    left : how many were when it was last, at ``looked_at``
+    blocked : uuid of each server that stays to why
+    Times are UTC without a zone.
+    """
+
+    uuid: str
+    host: str
+    aggregate: str
+    state: str
+    requested_by: str
+    requested_at: datetime.datetime
+    reason: str = ''
+    with_stopped: bool = False
+    parallel: int | None = None
+    deadline: datetime.datetime | None = None
+    keep_spare: int = 0
+    avoid: tuple[str, ...] = ()
+    is_ours: bool = False
+    looked_at: datetime.datetime | None = None
+    servers: int | None = None
+    left: int | None = None
+    blocked: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ''
+    finished_at: datetime.datetime | None = None
