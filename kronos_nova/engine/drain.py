@@ -1,0 +1,247 @@
+"""Plans how hosts are emptied because an operator said so.
+
+The planner is the one of every cycle. What an operator wants goes before what tenants and cooldowns
+want, and before metrics that are missing, so what it is given is changed: locks, metadata and
+memory are left out, and how full hosts are by what is allocated is one more measure, which is never
+missing. Room, groups, zones, isolation and Nova's own filters hold as ever.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from kronos_nova import exception
+from kronos_nova.constraints import eligibility
+from kronos_nova.engine import planner
+from kronos_nova.engine.options import EngineOptions
+from kronos_nova.engine.windows import Windows
+from kronos_nova.objects import metrics
+from kronos_nova.objects.drain import Drain
+from kronos_nova.objects.plan import AggregateReport
+from kronos_nova.objects.snapshot import Service
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies import Policy
+from kronos_nova.policies import PolicySet
+
+ROOM = 'allocated'
+ROOM_WEIGHT = 0.2
+"""Of what is allocated beside the policies of the operator, where there are any: enough to tell two
+hosts apart that are equally loaded, too little to overrule a load that was measured."""
+
+ANY_IMBALANCE = 1e6
+"""A threshold that nothing exceeds: a host that is emptied is not to be balanced."""
+
+WITHOUT_END = 100_000
+"""Moves that may be planned; the time limit ends it sooner."""
+
+FAILURES = 2
+"""How often moving a server may fail for good, after all its retries, before a person has to look:
+the second time may still be bad luck."""
+
+SHUTOFF = 'SHUTOFF'
+
+WORDS = {
+    'not_active': 'it is {status}, and can neither be migrated live nor cold',
+    'busy': 'Nova is at work on it ({task_state})',
+    'excluded': 'its flavor or project may not be moved, or a cell, a zone or an isolated host '
+                'stands in its way',
+    'group': 'its server group permits no other host',
+    'capacity': 'no other host has room for it',
+    'zone': 'no other host of its availability zone takes it',
+    'isolation': 'no other host is open to its project or flavor',
+    'reserve': 'the room that has to stay free would be used',
+    'refused': "Nova's scheduler refuses every other host",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class DrainPlan:
+    """What can be done for the drains of an aggregate now.
+
+    report : the moves, as a report without policies
+    cold : uuids of the servers that are migrated cold
+    left : how many servers are on each of the hosts
+    blocked : host to the servers that stay, with why
+    """
+
+    report: AggregateReport
+    cold: frozenset[str]
+    left: Mapping[str, int]
+    blocked: Mapping[str, Mapping[str, str]]
+
+
+def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
+         ports: planner.PlannerPorts, aggregate: str, drains: Sequence[Drain],
+         failures: Mapping[str, Sequence[str]] | None = None) -> DrainPlan:
+    """Plan the drains of one aggregate.
+
+    Hosts that are to be emptied later are used only when nothing can be moved without them.
+
+    :param policies: what measures the load of destinations; None where they cannot be read
+    :param failures: server uuid to the errors of its moves since the drains began
+    """
+    case = _Case(snapshot, aggregate, drains, failures or {})
+    avoided = {host for drain in drains for host in drain.avoid} - case.hosts
+    found = case.plan(policies, options, ports, avoided)
+    if avoided and found.blocked and not found.report.moves:
+        return case.plan(policies, options, ports, frozenset())
+    return found
+
+
+class _Case:
+    def __init__(self, snapshot, aggregate, drains, failures):
+        self.snapshot, self.aggregate = snapshot, aggregate
+        self.drains = {drain.host: drain for drain in drains}
+        self.hosts = {*self.drains}
+        self.services = {host.name: host.service for host in snapshot.hosts}
+        self.failures = {uuid: errors[-1] for uuid, errors in failures.items()
+                         if len(errors) >= FAILURES}
+        self.servers = {instance.uuid: instance for instance in snapshot.instances
+                        if instance.host in self.hosts}
+
+    def plan(self, policies, options, ports, avoided):
+        report = self._report(policies, options, ports, avoided)
+        leaving = {move.instance_uuid for move in report.moves}
+        left, blocked = collections.Counter(), collections.defaultdict(dict)
+        reasons = {uuid: skip.reason for skip in report.not_moved for uuid in skip.instances}
+        for uuid, server in self.servers.items():
+            left[server.host] += 1
+            if uuid not in leaving:
+                # A planner that has nothing to move says nothing of what stays.
+                reason = reasons.get(uuid) or eligibility.obstacle(
+                    self._instance(server), options.opt_out) or 'capacity'
+                blocked[server.host][uuid] = self._why(server, reason)
+        return DrainPlan(
+            report=dataclasses.replace(report, policies=(), host_scores=(), not_moved=(),
+                                       warnings=(), combined_before=None, combined_after=None),
+            cold=frozenset(uuid for uuid in leaving if self.servers[uuid].status == SHUTOFF),
+            left={host: left[host] for host in self.hosts}, blocked=dict(blocked))
+
+    def _why(self, server, reason):
+        if self.services[server.host].state != 'up':
+            return 'its host is down, and nothing can be migrated off it'
+        if server.uuid in self.failures:
+            return f'moving it failed {FAILURES} times: {self.failures[server.uuid]}'
+        if server.status == SHUTOFF and not self.drains[server.host].with_stopped:
+            return 'it is stopped; "--with-stopped" migrates it cold'
+        return WORDS.get(reason, reason).format(status=server.status,
+                                                task_state=server.task_state)
+
+    def _report(self, policies, options, ports, avoided):
+        wanted = dataclasses.replace(
+            options, evacuate_disabled_hosts=True, enforce_hard_affinity=False,
+            enforce_soft_affinity=False, budget=WITHOUT_END, min_coverage=1.0, windows=Windows(),
+            hold_cycles=1, spread_planner='greedy',
+            reserve_hosts=max(drain.keep_spare for drain in self.drains.values()),
+            include_unassigned_hosts=self.aggregate not in self._aggregates(),
+            aggregates=tuple({self.aggregate} & self._aggregates()))
+        source = _WithRoom(ports.source, self.snapshot, ports.now)
+        [report] = planner.plan_cycle(
+            self._snapshot(avoided), _policies(policies), wanted,
+            dataclasses.replace(ports, source=source)).aggregates
+        return report
+
+    def _aggregates(self):
+        return {aggregate.name for aggregate in self.snapshot.aggregates}
+
+    def _snapshot(self, avoided):
+        return dataclasses.replace(
+            self.snapshot,
+            hosts=tuple(dataclasses.replace(host, service=self._service(host, avoided))
+                        for host in self.snapshot.hosts),
+            instances=tuple(map(self._instance, self.snapshot.instances)))
+
+    def _service(self, host, avoided):
+        """The hosts to be emptied are disabled, and what is disabled for another reason is not
+        touched."""
+        service = host.service
+        if host.name in self.hosts:
+            return dataclasses.replace(service, status='disabled')
+        if service.is_evacuable or host.name in avoided:
+            return Service(state='down', status='enabled')
+        return service
+
+    def _instance(self, server):
+        if server.host not in self.hosts:
+            return server
+        changed = {'locked': False, 'metadata': {name: value for name, value in
+                                                 server.metadata.items()
+                                                 if name != eligibility.KEY}}
+        if server.uuid in self.failures:
+            changed['status'] = 'ERROR'
+        elif server.status == SHUTOFF and self.drains[server.host].with_stopped:
+            changed['status'] = 'ACTIVE'
+        return dataclasses.replace(server, **changed)
+
+
+class _WithRoom:
+    """A metrics source that also knows how much of each host is allocated."""
+
+    def __init__(self, source, snapshot, now):
+        self._source = source
+        self._now = now
+        self._snapshot = snapshot
+        self._capacity = {host.name: {name: inventory.capacity
+                                      for name, inventory in host.inventory.items()}
+                          for host in snapshot.hosts}
+
+    def query(self, query):
+        if query.policy != ROOM:
+            return self._source.query(query)
+        return metrics.Vector(tuple(self._samples(query)))
+
+    def _samples(self, query):
+        shares = {server.uuid: self._share(server) for server in self._snapshot.instances}
+        if query.kind == metrics.VM_PROFILE:
+            for uuid, share in shares.items():
+                yield metrics.Sample({'uuid': uuid}, share, self._now)
+            return
+        totals = collections.Counter()
+        for server in self._snapshot.instances:
+            totals[server.host] += shares[server.uuid]
+        for host in self._snapshot.hosts:
+            yield metrics.Sample({'host': host.name}, min(totals[host.name], 1.0), self._now)
+
+    def _share(self, server):
+        """Of its host, in the resource class of which it takes most."""
+        capacity = self._capacity.get(server.host, {})
+        return max((amount / capacity[name] for name, amount in server.resources.items()
+                    if capacity.get(name)), default=0.0)
+
+
+def _policies(policies):
+    """The operator's policies as measures that nothing exceeds, and that of what is allocated."""
+    room = Policy(name=ROOM, mode='spread', weight=1.0, threshold=1.0, imbalance_query=ROOM,
+                  vm_profile_query=ROOM, vm_profile_label='uuid',
+                  vm_profile_fallback='flavor_vcpu_ratio')
+    own = () if policies is None else policies.active
+    measured = [policy.model_copy(update={
+        'mode': 'spread', 'weight': policy.weight * (1 - ROOM_WEIGHT), 'threshold': ANY_IMBALANCE,
+        'capacity_query': None, 'capacity_threshold': None,
+        'vm_profile_fallback': 'flavor_vcpu_ratio' if policy.vm_profile_fallback == 'skip'
+        else policy.vm_profile_fallback}) for policy in own]
+    room = room.model_copy(update={'weight': ROOM_WEIGHT if own else 1.0,
+                                   'threshold': ANY_IMBALANCE})
+    return PolicySet.model_construct(policies=(*measured, room))
+
+
+def in_scope(snapshot: Snapshot, scopes: Sequence[str], host: str) -> str:
+    """The aggregate in which a host is drained: the first of those in scope that has it.
+
+    :raises ConfigurationError: there is no such host, or none of them has it
+    """
+    if host not in {each.name for each in snapshot.hosts}:
+        raise exception.ConfigurationError(
+            what=f'Host {host}', problem='Nova has no nova-compute with QEMU or KVM of that name',
+            remedy='"openstack compute service list" has the names.')
+    for scope in scopes:
+        try:
+            hosts = snapshot.hosts_of(scope)
+        except KeyError:
+            continue
+        if host in hosts:
+            return scope
+    raise exception.ConfigurationError(
+        what=f'Host {host}', problem='it is in no aggregate that Kronos looks after',
+        remedy=f'[kronos] aggregates and include_unassigned_hosts name {", ".join(scopes)}.')

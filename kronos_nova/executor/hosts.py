@@ -1,0 +1,34 @@
+"""The port through which hosts are closed and opened, and what is on them is seen."""
+
+import dataclasses
+from typing import Protocol
+
+from kronos_nova.objects.snapshot import Service
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOnHost:
+    """A server that Nova has on a host."""
+
+    uuid: str
+    name: str
+    status: str
+    task_state: str | None = None
+
+
+class HostApi(Protocol):
+    """Nova, in-process or by its public API. Every method raises NovaClientError when Nova does not
+    answer."""
+
+    def service(self, host: str) -> Service | None:
+        """The nova-compute service of a host, or None when there is none."""
+
+    def servers_on(self, host: str) -> list[ServerOnHost]:
+        """What is on a host, of all projects; also a server whose cold migration away from it is
+        not confirmed yet."""
+
+    def disable(self, host: str, reason: str) -> None:
+        """Let no server be put on a host any more; harmless when repeated."""
+
+    def enable(self, host: str) -> None:
+        """Let servers be put on a host again; harmless when repeated."""
