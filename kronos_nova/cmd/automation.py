@@ -8,14 +8,14 @@ from kronos_nova import exception
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
 from kronos_nova.db import switches
-from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import levels
+from kronos_nova.engine import scope
 from kronos_nova.objects import automation
 
 
 def check_aggregate(conf, aggregate):
     """:raises ConfigurationError: no aggregate of that name is in scope"""
-    known = cycle_scheduler.scopes(conf)
+    known = scope.scopes(conf)
     if aggregate != automation.EVERY and aggregate not in known:
         raise exception.ConfigurationError(
             what=f'--aggregate {aggregate}', problem='Kronos does not look after such an aggregate',
@@ -47,7 +47,7 @@ class Show(lister.Lister):
         conf = self.app.conf
         found, defaults = control.switches(conf).read(), levels.defaults(conf)
         return ('Aggregate', 'Level', 'Set by', 'Since', 'Reason', 'Paused'), [
-            self._row(name, found, defaults) for name in cycle_scheduler.scopes(conf)]
+            self._row(name, found, defaults) for name in scope.scopes(conf)]
 
     @staticmethod
     def _row(name, found, defaults):
@@ -92,7 +92,7 @@ class Set(command.Command):
     def _said(conf, before, after):
         """What has changed, in words."""
         defaults = levels.defaults(conf)
-        for name in cycle_scheduler.scopes(conf):
+        for name in scope.scopes(conf):
             old, new = before.level(name, defaults), after.level(name, defaults)
             yield f'{name}: {new} (unchanged)' if old == new else f'{name}: {old} -> {new}'
 

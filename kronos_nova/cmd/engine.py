@@ -13,6 +13,7 @@ from kronos_nova.db import switches
 from kronos_nova.db.journal.queue import ENGINE
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
+from kronos_nova.engine import scope
 from kronos_nova.executor import service
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
@@ -26,7 +27,7 @@ class Engine:
     """Planning in child processes, and the dispatch of what they planned."""
 
     def __init__(self, conf, arguments):
-        context = daemon.make_context(conf, cycle_scheduler.scopes(conf))
+        context = daemon.make_context(conf, scope.scopes(conf))
         journal = self._journal = context.ports.journal
         self._planning = cycle_scheduler.CycleScheduler(
             conf, cycle_scheduler.SchedulerPorts(
@@ -54,7 +55,7 @@ class Engine:
 def check(conf):
     """:raises ConfigurationError: an operator has to mend something first"""
     daemon.refuse_unless_wanted(conf)
-    cycle_scheduler.refuse_empty_scope(conf)
+    scope.refuse_empty_scope(conf)
     loader.load(conf.kronos.policies_file)
     connect(conf)
 

@@ -9,8 +9,8 @@ from kronos_nova.db import memory
 from kronos_nova.db import migrate
 from kronos_nova.db import switches as db_switches
 from kronos_nova.db.journal import Journal
-from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import levels
+from kronos_nova.engine import scope
 from kronos_nova.engine import windows
 from kronos_nova.executor import progress
 from kronos_nova.executor.executor import FORGOTTEN_AFTER
@@ -139,7 +139,7 @@ class Observer:
         open_plans = {plan.aggregate: self._open_plan(plan, observed, now)
                       for plan in self.journal.open_plans()}
         return tuple(self._aggregate(name, last.get(name), switches, open_plans.get(name), now)
-                     for name in cycle_scheduler.scopes(self.conf))
+                     for name in scope.scopes(self.conf))
 
     def _aggregate(self, name, last, switches, plan, now):
         defaults = levels.defaults(self.conf)

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 
 from oslo_log import log as logging
 
-from kronos_nova import exception
 from kronos_nova.db.journal import Journal
 from kronos_nova.db.memory import Cycles
 from kronos_nova.db.switches import SwitchBoard
@@ -28,8 +27,8 @@ from kronos_nova.engine import child
 from kronos_nova.engine import levels
 from kronos_nova.engine import shared_hosts
 from kronos_nova.engine.locks import AggregateLocks
+from kronos_nova.engine.scope import scopes
 from kronos_nova.objects import automation
-from kronos_nova.objects import snapshot
 
 LOG = logging.getLogger(__name__)
 
@@ -43,20 +42,6 @@ LEAVE_SECONDS = 5
 """For a child that was asked to end, and again for one that was killed: the conductor waits
 meanwhile. A killed process that is still there waits for a disk or a network file system, and ends
 when that answers."""
-
-
-def scopes(conf):
-    """Names of what ``[kronos]`` puts in scope, the pool of unassigned hosts among them."""
-    pool = [snapshot.UNASSIGNED] if conf.kronos.include_unassigned_hosts else []
-    return [*dict.fromkeys(conf.kronos.aggregates), *pool]
-
-
-def refuse_empty_scope(conf):
-    """:raises ConfigurationError: there is nothing to plan for"""
-    if not scopes(conf):
-        raise exception.ConfigurationError(
-            what='[kronos] aggregates', problem='no aggregate is in scope',
-            remedy='Name the aggregates to balance, or set include_unassigned_hosts.')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

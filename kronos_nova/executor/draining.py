@@ -1,4 +1,4 @@
-"""What drains need beside their moves: the service closed at their beginning, opened at their end."""
+"""What drains need beside their moves: the service disabled first, and enabled at the end."""
 
 from oslo_log import log as logging
 

@@ -30,6 +30,7 @@ from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import guard
 from kronos_nova.engine import levels
 from kronos_nova.engine import locks
+from kronos_nova.engine import scope
 from kronos_nova.engine import windows
 from kronos_nova.executor import broker
 from kronos_nova.executor import permits
@@ -251,7 +252,7 @@ class Kronos:
         Only where nova.conf leaves Kronos off and names no aggregate there is nothing to do.
         """
         group = self.conf.kronos
-        has_work = group.automation != 'off' or cycle_scheduler.scopes(self.conf)
+        has_work = group.automation != 'off' or scope.scopes(self.conf)
         return bool(has_work and self.conf.api_database.connection
                     and group.run_in == 'conductor' and not self._is_stopping)
 
@@ -271,7 +272,7 @@ class Kronos:
                         permits=permits.Permits(
                             database, functools.partial(levels.defaults, self.conf),
                             functools.partial(windows.may_start, self.conf)),
-                        aggregates=tuple(cycle_scheduler.scopes(self.conf))))
+                        aggregates=tuple(scope.scopes(self.conf))))
         self._dispatch = service.DispatchService(context)
         self._execution = service.ExecutionService(context, compute_api.InProcessComputeApi())
 
@@ -311,7 +312,7 @@ class Kronos:
     def _make_planning(self):
         """:raises ConfigurationError: an operator has to mend something first"""
         conf = self.conf
-        cycle_scheduler.refuse_empty_scope(conf)
+        scope.refuse_empty_scope(conf)
         loader.load(conf.kronos.policies_file)
         migrate.check(_database().engine, migrate.CONTROL)
         return cycle_scheduler.CycleScheduler(
