@@ -7,8 +7,10 @@ from oslo_config import cfg
 
 from kronos_nova import exception
 from kronos_nova.cmd import daemon
+from kronos_nova.executor import draining
 from kronos_nova.executor import service
 from kronos_nova.executor.openstack import OpenStackComputeApi
+from kronos_nova.executor.openstack_hosts import OpenStackHostApi
 from kronos_nova.inventory import connection
 from kronos_nova.objects import snapshot
 
@@ -31,10 +33,13 @@ class ExecutorParts:
         self._dispatch = service.DispatchService(context, listens=False)
         self._execution = service.ExecutionService(
             context, OpenStackComputeApi(connection.connect(conf)))
+        self._drains = draining.DrainService(
+            context.ports, OpenStackHostApi(connection.connect(conf)))
 
     def tick(self):
         self._execution.tick()
         self._dispatch.tick()
+        self._drains.tick()
 
     def drain(self):
         """Watch what is under way for a while, then leave it to others."""

@@ -180,7 +180,8 @@ class Observer:
             states=dict(sorted(collections.Counter(move.state for move in done).items())),
             remaining_seconds=progress.remaining_seconds(
                 [move for move in done if move.state not in moves.TERMINAL] or planned,
-                observed, options.caps, now))
+                observed, options.caps, now,
+                between=self.conf.kronos_executor.poll_interval))
 
     def _workers(self, now):
         dead_before = now - _seconds(self.conf.kronos_executor.worker_timeout)

@@ -19,18 +19,23 @@ from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.cooldown.repetition import growing
 from kronos_nova.db import memory as db_memory
+from kronos_nova.db.drains import Drains
 from kronos_nova.db.journal import Journal
+from kronos_nova.db.names import ServerNames
 from kronos_nova.db.switches import SwitchBoard
 from kronos_nova.engine import levels
 from kronos_nova.engine import planner
 from kronos_nova.engine import shared_hosts
+from kronos_nova.engine.emptying import HostEmptier
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import automation
+from kronos_nova.objects import drain as drains
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.automation import Defaults
 from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import not_asked
+from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.scoring import normalised
 
 LOG = logging.getLogger(__name__)
@@ -57,6 +62,8 @@ class CyclePorts:
     cooldowns: db_memory.Cooldowns
     cycles: db_memory.Cycles
     scores: db_memory.Scores
+    drains: Drains
+    names: ServerNames
     history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
     dry_run: DryRun = not_asked
 
@@ -126,6 +133,7 @@ class Cycle:
         surroundings = planner.PlannerPorts(
             source=self.ports.metrics, clock=time.monotonic, dry_run=self.ports.dry_run,
             now=_unix(now))
+        options = self._drain(snapshot, options, surroundings)
         snapshot = self._start_approved(snapshot, options, surroundings)
         report = planner.plan_cycle(snapshot, self.policies, options, surroundings,
                                     self._memory(now, units))
@@ -164,6 +172,22 @@ class Cycle:
                             'planned together when they are next due.', name, ', '.join(others))
         return dataclasses.replace(options, aggregates=names and tuple(
             name for name in names if units[name] <= set(names)))
+
+    def _drain(self, snapshot, options, surroundings):
+        """Plan for the aggregates with hosts to be emptied; the options without these."""
+        found = collections.defaultdict(list)
+        for each in self.ports.drains.in_states(drains.ACTIVE):
+            if each.aggregate in options.scopes(tuple(a.name for a in snapshot.aggregates)):
+                found[each.aggregate].append(each)
+        emptier = HostEmptier(self.ports, self.policies, options, self.utcnow)
+        for aggregate, wanted in sorted(found.items()):
+            outcome = emptier.plan(snapshot, surroundings, aggregate, wanted)
+            self._make_sure_of_our_turn()
+            emptier.write_down(snapshot, aggregate, wanted, outcome)
+        names = options.aggregates and tuple(n for n in options.aggregates if n not in found)
+        return dataclasses.replace(
+            options, aggregates=names, include_unassigned_hosts=(
+                options.include_unassigned_hosts and UNASSIGNED not in found))
 
     def _existing(self, snapshot):
         """The options without the aggregates that do not exist."""

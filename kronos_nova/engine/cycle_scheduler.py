@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from oslo_log import log as logging
 
+from kronos_nova.db.drains import Drains
 from kronos_nova.db.journal import Journal
 from kronos_nova.db.memory import Cycles
 from kronos_nova.db.switches import SwitchBoard
@@ -29,6 +30,7 @@ from kronos_nova.engine import shared_hosts
 from kronos_nova.engine.locks import AggregateLocks
 from kronos_nova.engine.scope import scopes
 from kronos_nova.objects import automation
+from kronos_nova.objects.drain import ACTIVE
 
 LOG = logging.getLogger(__name__)
 
@@ -114,8 +116,13 @@ class CycleScheduler:
         switches, defaults = self.ports.switches.read(), levels.defaults(self.conf)
         approved = {plan.aggregate for plan in self.ports.journal.approved_plans()
                     if not switches.hold(plan.aggregate)}
+        # What an operator ordered does not wait for its time either, nor for a level.
+        draining = {drain.aggregate for drain in Drains(
+            self.ports.journal.database).in_states(ACTIVE)}
+        approved |= draining
         wanted = [scope for scope in scopes(self.conf)
-                  if switches.planning_level(scope, defaults) != automation.OFF]
+                  if switches.planning_level(scope, defaults) != automation.OFF
+                  or scope in draining]
         due = self.ports.cycles.due(wanted, now, group.evaluation_interval)
         failed = self.ports.cycles.failed()
         healthy_first = sorted((scope for scope in wanted if scope in approved or scope in due),

@@ -65,6 +65,12 @@ class ComputeApi(Protocol):
         :raises PreFlightError: Nova said no, and nothing has changed
         """
 
+    def cold_migrate(self, move: MoveRecord) -> None:
+        """Ask for a cold migration of a stopped instance; as :meth:`live_migrate` otherwise."""
+
+    def confirm(self, move: MoveRecord) -> None:
+        """Ask Nova to confirm a cold migration. Harmless when that was done or asked already."""
+
     def migration(self, move: MoveRecord) -> MigrationState | None:
         """The migration that this move asked for: by its uuid where the move has one, else the
         first one of the instance since the request; None when Nova has none (yet).

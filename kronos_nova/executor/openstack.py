@@ -9,6 +9,7 @@ from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.executor import compute
+from kronos_nova.objects import drain as drains
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.nova_facts import COMPUTE_EXECUTION
@@ -56,15 +57,27 @@ class OpenStackComputeApi:
         """Nothing is held."""
 
     def live_migrate(self, move):
+        self._migrate(move, {'os-migrateLive': {'host': move.destination,
+                                                'block_migration': 'auto'}})
+
+    def cold_migrate(self, move):
+        self._migrate(move, {'migrate': {'host': move.destination}})
+
+    def _migrate(self, move, action):
         # Not sent twice: where the first one arrived, Nova would refuse the second.
         answer = self._request(
-            move.instance_uuid, 'POST', f'/servers/{move.instance_uuid}/action',
-            json={'os-migrateLive': {'host': move.destination, 'block_migration': 'auto'}},
+            move.instance_uuid, 'POST', f'/servers/{move.instance_uuid}/action', json=action,
             headers={'X-OpenStack-Request-ID': f'req-{move.uuid}'},
             connect_retries=0, status_code_retries=0)
         if answer.status_code >= 400:
             raise exception.PreFlightError(instance=move.instance_uuid,
                                            reason=f'Nova refused: {_message(answer)}')
+
+    def confirm(self, move):
+        answer = self._request(move.instance_uuid, 'POST', f'/servers/{move.instance_uuid}/action',
+                              json={'confirmResize': None})
+        if answer.status_code >= 400:
+            LOG.debug('Confirm instance %s: %s', move.instance_uuid, _message(answer))
 
     def migration(self, move):
         found = self._migration(move)
@@ -98,9 +111,10 @@ class OpenStackComputeApi:
             LOG.debug('%s migration %s%s: %s', method, found['uuid'], path, _message(answer))
 
     def _migration(self, move):
-        """The oldest live migration of the instance since it was asked for: Nova lets only one run
-        at a time, so a later one cannot be ours."""
-        listed = self._get(move.instance_uuid, '/os-migrations?migration_type=live-migration&'
+        """The oldest migration of the move's kind that the instance has since it was asked for:
+        Nova lets only one run at a time, so a later one cannot be ours."""
+        kind = migration_status.COLD if move.kind == drains.COLD else migration_status.LIVE
+        listed = self._get(move.instance_uuid, f'/os-migrations?migration_type={kind}&'
                                                f'instance_uuid={move.instance_uuid}')['migrations']
         if move.migration_uuid:
             listed = [each for each in listed if each['uuid'] == move.migration_uuid]
@@ -111,7 +125,7 @@ class OpenStackComputeApi:
 
     def _progress(self, move, migration):
         """Bytes of memory, of a migration that is under way."""
-        if migration['status'] in migration_status.ENDED:
+        if migration['status'] in migration_status.ENDED or move.kind == drains.COLD:
             return {}
         answer = self._get(move.instance_uuid,
                            f'/servers/{move.instance_uuid}/migrations/{migration["id"]}')
@@ -121,7 +135,8 @@ class OpenStackComputeApi:
         """What went wrong with the newest live migration, in Nova's words."""
         path = f'/servers/{move.instance_uuid}/os-instance-actions'
         actions = (self._get(move.instance_uuid, path) or {}).get('instanceActions', ())
-        asked = [each for each in actions if each['action'] == 'live-migration']
+        kind = 'migrate' if move.kind == drains.COLD else 'live-migration'
+        asked = [each for each in actions if each['action'] == kind]
         if not asked:
             return ''
         newest = max(asked, key=lambda each: each['start_time'])

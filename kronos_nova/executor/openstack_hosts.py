@@ -26,4 +26,4 @@ class OpenStackHostApi(OpenStackComputeApi):
     def _update(self, host, values):
         listed = self._get(host, f'/os-services?binary=nova-compute&host={host}')['services']
         for service in listed:
-            self._change(host, 'PUT', f'/os-services/{service["id"]}', json=values)
+            self._request(host, 'PUT', f'/os-services/{service["id"]}', json=values)

@@ -33,12 +33,13 @@ def expected_seconds(memory_mb, observed):
         seconds * memory_mb / memory for memory, seconds in nearest) if nearest else None
 
 
-def remaining_seconds(waiting, observed, caps, now):
+def remaining_seconds(waiting, observed, caps, now, between=0.0):
     """How long some moves may take together, as many at a time as the caps let.
 
     :param waiting: moves that have not ended, in the order in which they may start
     :param observed: [(memory in MiB, seconds)] of moves that completed
     :param caps: Caps
+    :param between: seconds that pass until a move is begun once there is room for it
     :returns: None where nothing was observed
     """
     if not observed and waiting:
@@ -48,7 +49,7 @@ def remaining_seconds(waiting, observed, caps, now):
         slots = ConcurrencySlots(caps, (move for _end, move in running))
         starting = [move for move in left if slots.enter(move)]
         left = [move for move in left if move not in starting]
-        running += [(elapsed + _left(move, observed, now), move) for move in starting]
+        running += [(elapsed + between + _left(move, observed, now), move) for move in starting]
         elapsed = min(end for end, _move in running)
         running = [(end, move) for end, move in running if end > elapsed]
     return elapsed

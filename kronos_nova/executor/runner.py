@@ -12,6 +12,7 @@ from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.executor import options
+from kronos_nova.objects import drain as drains
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -19,6 +20,12 @@ from kronos_nova.objects import plan as plans
 LOG = logging.getLogger(__name__)
 
 BACKOFF_CEILING_SECONDS = 600
+
+STATUS = {drains.LIVE: 'ACTIVE', drains.COLD: 'SHUTOFF'}
+"""Of an instance before and after a move of each kind."""
+
+TO_CONFIRM = 'VERIFY_RESIZE'
+"""Status of an instance whose cold migration waits for somebody to confirm it."""
 
 
 class Runner:
@@ -76,14 +83,18 @@ class Runner:
         self._check_services(move)
         if move.state == moves.CHECKING:
             move = self.journal.advance(move, moves.CLAIMING, self.utcnow())
-        self.compute.hold_room(move)
+        if move.kind == drains.LIVE:
+            self.compute.hold_room(move)
         try:
             move = self._begin(move)
         except exception.MoveHeld as e:
             self._give_back(move, str(e))
             return
         try:
-            self.compute.live_migrate(move)
+            if move.kind == drains.COLD:
+                self.compute.cold_migrate(move)
+            else:
+                self.compute.live_migrate(move)
         except exception.NovaClientError as e:
             # Nova may have taken the request before the answer was lost: only watching can tell.
             LOG.warning('No answer to the request to move instance %s: %s', move.instance_uuid, e)
@@ -107,11 +118,12 @@ class Runner:
             self._refuse(move, 'it does not exist any more')
         if instance.host != move.source:
             self._refuse(move, f'it is on {instance.host}, not on {move.source} any more')
-        if instance.status != 'ACTIVE':
-            self._refuse(move, f'it is {instance.status}, not ACTIVE')
+        if instance.status != STATUS[move.kind]:
+            self._refuse(move, f'it is {instance.status}, not {STATUS[move.kind]}')
         if instance.task_state:
             self._refuse(move, f'it is busy: {instance.task_state}')
-        if instance.locked:
+        # A tenant's lock is not in the way of an operator who wants a host empty.
+        if instance.locked and move.phase != plans.EVACUATE:
             self._refuse(move, 'it is locked')
 
     def _check_services(self, move):
@@ -146,11 +158,14 @@ class Runner:
         if migration is None:
             self._wait_for_it(move, lost)
             return
-        if migration.status in migration_status.SUCCEEDED:
+        if _has_succeeded(move, migration):
             self._verify(self.journal.advance(move, moves.VERIFYING, self.utcnow(),
                                               migration_uuid=migration.uuid))
             return
         move = self._keep(move, migration)
+        if move.kind == drains.COLD:
+            self._watch_cold(move, migration)
+            return
         if migration.status in migration_status.FAILED:
             self._tell_failure(move, migration)
         elif self._is_hopeless(move):
@@ -160,6 +175,19 @@ class Runner:
             self._ask(self.compute.abort, move)
         elif self._is_overdue(move):
             self._hurry(move)
+
+    def _watch_cold(self, move, migration):
+        """A cold migration can be neither aborted nor hurried; it ends when it is confirmed."""
+        if migration.status in migration_status.FAILED:
+            fault = f': {migration.fault}' if migration.fault else ''
+            raise exception.MigrationFailed(
+                instance=move.instance_uuid,
+                reason=f'its cold migration ended as {migration.status}{fault}')
+        if migration.status == migration_status.FINISHED:
+            self._ask(self.compute.confirm, move)
+        elif self._is_hopeless(move):
+            self._fail(move.uuid, exception.MigrationTimeout.__name__,
+                       'Nova does not end its cold migration', may_be_tried_again=False)
 
     def _wait_for_it(self, move, lost):
         """Be patient with a Nova that has no migration yet."""
@@ -247,11 +275,13 @@ class Runner:
             self._end(move, moves.COMPLETED, detail='moved, and deleted since')
         elif instance.task_state == 'migrating' and not self._is_overdue(move):
             return
+        elif instance.status == TO_CONFIRM and not self._is_hopeless(move):
+            self._ask(self.compute.confirm, move)
         elif instance.host != move.destination:
             raise exception.MigrationFailed(
                 instance=move.instance_uuid,
                 reason=f'Nova says completed but it is on {instance.host}')
-        elif instance.status != 'ACTIVE':
+        elif instance.status not in ('ACTIVE', STATUS[move.kind]):
             raise exception.MigrationFailed(instance=move.instance_uuid,
                                             reason=f'it arrived but is {instance.status}')
         else:
@@ -294,3 +324,9 @@ class Runner:
 
     def _in(self, seconds):
         return self.utcnow() + datetime.timedelta(seconds=seconds)
+
+
+def _has_succeeded(move, migration):
+    if move.kind == drains.COLD:
+        return migration.status == migration_status.CONFIRMED
+    return migration.status in migration_status.SUCCEEDED

@@ -5,17 +5,22 @@ Nova keeps them as free text, and has no list of them; see ``nova.compute.manage
 """
 
 LIVE = 'live-migration'
+COLD = 'migration'
+"""Types of migrations; a resize is another."""
 
 SUCCEEDED = ('completed', 'done')
 FAILED = ('error', 'failed', 'cancelled')
-SETTLED = ('confirmed', 'reverted')
+FINISHED = 'finished'
+"""Of a cold one: it waits to be confirmed or reverted."""
+CONFIRMED = 'confirmed'
+SETTLED = (CONFIRMED, 'reverted')
 ENDED = frozenset((*SUCCEEDED, *FAILED, *SETTLED))
 
 LEAVING = ('accepted', 'queued', 'preparing', 'running', 'running (post-copy)', 'post-migrating',
            'pre-migrating', 'migrating')
 """The instance is still counted where it was."""
 
-ARRIVED = ('finished', 'confirming', 'reverting')
+ARRIVED = (FINISHED, 'confirming', 'reverting')
 """Resized or migrated cold: the instance is at the destination, the source keeps room for it."""
 
 UNDER_WAY = (*LEAVING, *ARRIVED)

@@ -17,6 +17,8 @@ BALANCED = 'balanced'
 COOLING = 'cooling'
 NO_DATA = 'no_data'
 NO_MOVE = 'no_move'
+DRAINING = 'draining'
+"""Only in the record of the last evaluation: hosts of the aggregate are being emptied."""
 FAILED = 'failed'
 OUTCOMES = (PLANNED, BALANCED, COOLING, NO_DATA, NO_MOVE, FAILED)
 

@@ -16,6 +16,7 @@ from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.executor import compute
+from kronos_nova.objects import drain as drains
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import snapshot
 from kronos_nova.plugin import cells
@@ -36,6 +37,22 @@ def service_of(servicegroup_api, service):
         forced_down=service.forced_down, disabled_reason=service.disabled_reason)
 
 
+def find_service(servicegroup_api, host):
+    """The nova-compute service of a host as our Service, or None when there is none.
+
+    :raises NovaClientError: a database does not answer
+    """
+    with answered(host):
+        context = cells.admin_context()
+        if not cells.target_host(context, host):
+            return None
+        try:
+            found = objects.Service.get_by_compute_host(context, host)
+        except nova_exception.ComputeHostNotFound:
+            return None
+        return service_of(servicegroup_api, found)
+
+
 class InProcessComputeApi:
     """ComputeApi over Nova's own code, in the conductor."""
 
@@ -46,7 +63,7 @@ class InProcessComputeApi:
         self._held = {}     # {uuid of a move: id of its claim at the destination}
 
     def instance(self, uuid):
-        with _answered(uuid):
+        with answered(uuid):
             found = self._instance(cells.admin_context(), uuid)
             if found is None:
                 return None
@@ -55,18 +72,10 @@ class InProcessComputeApi:
                 status=common.status_from_state(found.vm_state, found.task_state))
 
     def service(self, host):
-        with _answered(host):
-            context = cells.admin_context()
-            if not cells.target_host(context, host):
-                return None
-            try:
-                found = objects.Service.get_by_compute_host(context, host)
-            except nova_exception.ComputeHostNotFound:
-                return None
-            return service_of(self.servicegroup_api, found)
+        return find_service(self.servicegroup_api, host)
 
     def hold_room(self, move):
-        with _answered(move.instance_uuid):
+        with answered(move.instance_uuid):
             context = cells.admin_context()
             instance = self._instance(context, move.instance_uuid)
             claim_id = instance and self.claims.prepare(context, move.destination, instance)
@@ -87,22 +96,44 @@ class InProcessComputeApi:
                         move.destination, move.instance_uuid, e)
 
     def live_migrate(self, move):
-        with _answered(move.instance_uuid):
+        self._migrate(move, lambda context, instance: self.api.live_migrate(
+            context, instance, 'auto', False, move.destination, force=False, async_=True))
+
+    def cold_migrate(self, move):
+        self._migrate(move, lambda context, instance: self.api.resize(
+            context, instance, host_name=move.destination))
+
+    def _migrate(self, move, act):
+        """:param act: asks Nova, given context and instance"""
+        with answered(move.instance_uuid):
             context = cells.request_context(None, f'req-{move.uuid}')
             instance = self._instance(context, move.instance_uuid)
             if instance is None:
                 raise _refused(move, 'it does not exist any more')
             context.project_id = instance.project_id
             try:
-                self.api.live_migrate(context, instance, 'auto', False, move.destination,
-                                      force=False, async_=True)
+                act(context, instance)
             except nova_exception.NovaException as e:
                 if outages.is_outage(e):
                     raise
                 raise _refused(move, f'Nova refused: {e}') from e
 
+    def confirm(self, move):
+        with answered(move.instance_uuid):
+            context = cells.request_context(None, f'req-{move.uuid}')
+            instance = self._instance(context, move.instance_uuid)
+            if instance is None:
+                return
+            context.project_id = instance.project_id
+            try:
+                self.api.confirm_resize(context, instance)
+            except nova_exception.NovaException as e:
+                if outages.is_outage(e):
+                    raise
+                LOG.debug('Cannot confirm the migration of instance %s: %s', instance.uuid, e)
+
     def migration(self, move):
-        with _answered(move.instance_uuid):
+        with answered(move.instance_uuid):
             context = cells.admin_context()
             if not cells.target_instance(context, move.instance_uuid):
                 return None
@@ -118,7 +149,7 @@ class InProcessComputeApi:
 
     def set_free(self, move):
         # A conductor, as this one is, writes a migration down as soon as it hears of a request.
-        with _answered(move.instance_uuid):
+        with answered(move.instance_uuid):
             instance = self._instance(cells.admin_context(), move.instance_uuid)
             if instance is None:
                 return True
@@ -141,7 +172,7 @@ class InProcessComputeApi:
 
     def _act_on_migration(self, move, verb, act):
         """:param act: called with context, instance and the migration's number"""
-        with _answered(move.instance_uuid):
+        with answered(move.instance_uuid):
             context = cells.request_context(None, f'req-{move.uuid}')
             instance = self._instance(context, move.instance_uuid)
             migration = instance and self._migration(context, move)
@@ -166,9 +197,9 @@ class InProcessComputeApi:
 
     @staticmethod
     def _migration(context, move):
-        """The oldest live migration of the instance since it was asked for: Nova lets only one run
-        at a time, so a later one cannot be ours."""
-        filters = {'instance_uuid': move.instance_uuid, 'migration_type': 'live-migration'}
+        """The oldest migration of the move's kind that the instance has since it was asked for:
+        Nova lets only one run at a time, so a later one cannot be ours."""
+        filters = {'instance_uuid': move.instance_uuid, 'migration_type': _type(move)}
         if move.migration_uuid:
             filters['uuid'] = move.migration_uuid
         since = move.requested_at - CLOCK_SLACK
@@ -185,12 +216,16 @@ def _fault(context, migration):
     return None if fault is None or fault.created_at < migration.created_at else fault
 
 
+def _type(move):
+    return migration_status.COLD if move.kind == drains.COLD else migration_status.LIVE
+
+
 def _refused(move, reason):
     return exception.PreFlightError(instance=move.instance_uuid, reason=reason)
 
 
 @contextlib.contextmanager
-def _answered(what):
+def answered(what):
     """What Nova needs not answering says nothing about the instance."""
     try:
         yield

@@ -33,12 +33,14 @@ from kronos_nova.engine import locks
 from kronos_nova.engine import scope
 from kronos_nova.engine import windows
 from kronos_nova.executor import broker
+from kronos_nova.executor import draining
 from kronos_nova.executor import permits
 from kronos_nova.executor import service
 from kronos_nova.executor.ports import ExecutorPorts
 from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import cold_migration
 from kronos_nova.plugin import compute_api
+from kronos_nova.plugin import host_api
 from kronos_nova.plugin import inventory
 from kronos_nova.plugin import live_migration
 from kronos_nova.plugin import placement
@@ -220,7 +222,8 @@ class Kronos:
 
     def __init__(self, conf):
         self.conf = conf
-        self._dispatch = self._execution = self._planning = self._reconciling = None
+        self._dispatch = self._execution = self._drains = None
+        self._planning = self._reconciling = None
         self._pruner = None
         self._is_stopping = False
         self._guard = guard.Guard()
@@ -261,6 +264,7 @@ class Kronos:
             self._start_services()
         self._execution.tick()
         self._dispatch.tick()
+        self._drains.tick()
 
     def _start_services(self):
         database = _database()
@@ -273,6 +277,7 @@ class Kronos:
                             database, functools.partial(levels.defaults, self.conf),
                             functools.partial(windows.may_start, self.conf)),
                         aggregates=tuple(scope.scopes(self.conf))))
+        self._drains = draining.DrainService(context.ports, host_api.InProcessHostApi())
         self._dispatch = service.DispatchService(context)
         self._execution = service.ExecutionService(context, compute_api.InProcessComputeApi())
 

@@ -16,8 +16,10 @@ from nova.virt import fake
 from oslo_utils import timeutils
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.db import drains
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
+from kronos_nova.db import names
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
@@ -101,6 +103,7 @@ class BalancingTest(base.NovaTestCase):
         ports = cycle.CyclePorts(
             inventory=self.inventory, metrics=CountingMetrics(self.inventory.read),
             switches=switches.SwitchBoard(self.database), journal=self.journal,
+            drains=drains.Drains(self.database), names=names.ServerNames(self.database),
             cooldowns=memory.Cooldowns(self.database),
             cycles=memory.Cycles(self.database), scores=memory.Scores(self.database), **ports)
         memory.Cycles(self.database).begin(snapshot.UNASSIGNED, 'tester', timeutils.utcnow(), 1)

@@ -8,8 +8,10 @@ import testtools
 
 from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
+from kronos_nova.db import drains
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
+from kronos_nova.db import names
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
@@ -18,7 +20,10 @@ from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
+from kronos_nova.objects.automation import PAUSE
 from kronos_nova.objects.automation import Defaults
+from kronos_nova.objects.automation import Switch
+from kronos_nova.objects.drain import Drain
 from kronos_nova.policies import loader
 from tests.unit.db import fixtures
 
@@ -83,19 +88,20 @@ class CycleTestCase(testtools.TestCase):
         ports = cycle.CyclePorts(
             inventory=self.cloud, metrics=self.cloud,
             switches=switches.SwitchBoard(self.database), journal=self.journal,
+            drains=drains.Drains(self.database), names=names.ServerNames(self.database),
             cooldowns=self.cooldowns, cycles=self.cycles, scores=memory.Scores(self.database),
             history=lambda since: history)
         return cycle.Cycle(ports, loader.parse(POLICIES), engine_options, rules, self.clock,
                            lambda: may_write).run()
 
-
-class CycleTest(CycleTestCase):
     def level(self, **levels):
         return dataclasses.replace(RULES, automation=Defaults(level='observe', levels=levels))
 
     def states(self):
         return [plan.state for plan in self.journal.plans()]
 
+
+class CycleTest(CycleTestCase):
     def test_with_auto_the_plan_runs_and_what_it_touches_cools(self):
         [report] = self.run_cycle().aggregates
         self.assertEqual(plans.PLANNED, report.outcome)
@@ -193,3 +199,68 @@ class CycleTest(CycleTestCase):
         self.assertEqual(['Aggregate gpu, policy cpu: a has 0.300, normalised 1.000',
                           'Aggregate gpu, policy cpu: b has 0.100, normalised 0.000'],
                          list(cycle.describe_scores(report)))
+
+
+class DrainingTest(CycleTestCase):
+    """The same cloud with two servers on each host and one of them to be emptied."""
+
+    def setUp(self):
+        super().setUp()
+        self.board = drains.Drains(self.database)
+        self.cloud.status['a'] = 'disabled'
+
+    def drain(self, **what):
+        self.board.request([Drain(**{
+            'uuid': 'd', 'host': 'a', 'aggregate': 'gpu', 'state': 'draining',
+            'requested_by': 'jane', 'requested_at': self.clock(), **what})])
+
+    def state(self):
+        found = self.board.get('d')
+        return found.state, found.left, len(found.blocked)
+
+    def test_a_drain_is_planned_at_every_level_and_runs_at_once(self):
+        self.drain()
+        self.run_cycle(rules=self.level(gpu='off'))
+        [plan] = self.journal.plans()
+        self.assertEqual((plans.EXECUTING, 'drain'), (plan.state, plan.purpose))
+        self.assertEqual({'a'}, {move.source for move in self.journal.moves()})
+        self.assertEqual(('draining', len(self.journal.moves()), 0), self.state())
+
+    def test_it_is_told_when_the_host_is_empty(self):
+        self.drain()
+        self.cloud.placed = dict.fromkeys(self.cloud.placed, 'b')
+        self.run_cycle()
+        self.assertEqual(('empty', 0, 0), self.state())
+
+    def test_a_host_of_which_nothing_can_leave_is_blocked_and_looked_at_again(self):
+        self.drain()
+        self.cloud.status['b'] = 'disabled'
+        self.run_cycle()
+        state, left, blocked = self.state()
+        self.assertEqual(('blocked', left), (state, blocked))
+        self.cloud.status['b'] = 'enabled'
+        self.run_cycle()
+        self.assertEqual('draining', self.state()[0])
+
+    def test_a_plan_that_waits_for_approval_is_void(self):
+        self.cloud.status['a'] = 'enabled'
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.cloud.status['a'] = 'disabled'
+        self.drain()
+        self.run_cycle(rules=self.level(gpu='approve'))
+        void = [plan for plan in self.journal.plans() if plan.state == plans.VOID]
+        self.assertEqual(['a is being drained, which goes first'],
+                         [plan.ended_because for plan in void])
+
+    def test_while_its_moves_run_it_is_only_counted(self):
+        self.drain()
+        self.run_cycle()
+        self.run_cycle()
+        self.assertEqual(1, len(self.journal.plans()))
+
+    def test_nothing_is_begun_while_kronos_is_paused(self):
+        self.drain()
+        switches.SwitchBoard(self.database).set(Switch(
+            kind=PAUSE, aggregate='*', value='pause', set_at=self.clock(), set_by='jane'))
+        self.run_cycle()
+        self.assertEqual([], self.journal.plans())

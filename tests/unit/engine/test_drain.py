@@ -12,6 +12,7 @@ from kronos_nova.engine.options import EngineOptions
 from kronos_nova.objects import metrics
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.drain import Drain
+from kronos_nova.objects.dry_run import Verdict
 from kronos_nova.policies import loader
 
 NOON = datetime.datetime(2026, 11, 20, 12)
@@ -64,13 +65,14 @@ class DrainTest(testtools.TestCase):
             aggregates=(snapshot.Aggregate(name='gpu', uuid='g', hosts=tuple(self.hosts)),),
             server_groups=tuple(self.groups))
 
-    def plan(self, *hosts, source=None, failures=None, refuses=lambda move: None, **what):
+    def plan(self, *hosts, source=None, failures=None, refused='', **what):
         drains = [Drain(uuid=host, host=host, aggregate='gpu', state='draining',
                         requested_by='jane', requested_at=NOON, **what) for host in hosts or 'a']
         return drain.plan(
             self.cloud(), POLICIES, EngineOptions(aggregates=('gpu',)),
             planner.PlannerPorts(source=source or Silent(), clock=lambda: 0.0, now=0.0,
-                                 refuses=refuses), 'gpu', drains, failures)
+                                 dry_run=lambda *_move: Verdict(refused=refused)),
+            'gpu', drains, failures)
 
     @staticmethod
     def moved(found):
@@ -174,7 +176,7 @@ class DrainTest(testtools.TestCase):
 
     def test_what_the_scheduler_refuses_everywhere_stays(self):
         self.server('vm')
-        found = self.plan(refuses=lambda move: 'NUMATopologyFilter')
+        found = self.plan(refused='NUMATopologyFilter')
         self.assertEqual(({}, ['vm']), (self.moved(found), [*found.blocked['a']]))
 
     def test_a_host_that_is_down_cannot_be_emptied(self):

@@ -6,6 +6,7 @@ import datetime
 import testtools
 
 from kronos_nova import exception
+from kronos_nova.db import drains
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.db import stopping
@@ -16,6 +17,8 @@ from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
+from kronos_nova.objects.drain import ACTIVE
+from kronos_nova.objects.drain import Drain
 from tests.unit.db import fixtures
 from tests.unit.executor import parts
 
@@ -37,6 +40,7 @@ class RecordedNova:
         self.services = {'a': UP, 'b': UP}
         self.migrations = {}
         self.requests, self.aborts, self.forced = [], [], []
+        self.cold, self.confirmed = [], []
         self.silent = self.is_full = False
         self.sets_free = True
         self.on_hold_room = lambda: None
@@ -63,6 +67,12 @@ class RecordedNova:
         self.requests.append(move)
         if self.silent:
             raise exception.NovaClientError(instance=move.instance_uuid, reason='timed out')
+
+    def cold_migrate(self, move):
+        self.cold.append(move.instance_uuid)
+
+    def confirm(self, move):
+        self.confirmed.append(move.instance_uuid)
 
     def migration(self, move):
         return self.migrations.get(move.instance_uuid)
@@ -488,6 +498,64 @@ class ExecutorTest(testtools.TestCase):
         self.assertEqual([moves.COMPLETED, moves.PLANNED],
                          [move.state for move in self.journal.moves()])
         self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def drain(self, status='SHUTOFF', cold=('vm1',), locked=False):
+        """A host is drained, and the plan for it runs."""
+        board = drains.Drains(self.journal.database)
+        board.request([Drain(uuid='d', host='a', aggregate='gpu', state='draining',
+                             requested_by='jane', requested_at=self.clock())])
+        self.nova.services['a'] = DISABLED
+        self.nova.instances['vm1'] = compute.InstanceState(host='a', status=status, locked=locked)
+        report = fixtures.report([('vm1', 'a', 'b')])
+        report = dataclasses.replace(report, moves=tuple(
+            dataclasses.replace(move, phase=plans.EVACUATE) for move in report.moves))
+        self.journal.record_plan(report, plans.EXECUTING, self.clock(),
+                                 self.clock() + datetime.timedelta(hours=1),
+                                 purpose=automation.DRAIN, cold=cold)
+        return board
+
+    def test_a_stopped_server_is_migrated_cold_and_confirmed(self):
+        self.drain()
+        self.switch(automation.LEVEL, automation.OFF)   # an operator's drain asks for no level
+        self.assertEqual(moves.MIGRATING, self.tick())
+        self.assertEqual(([], ['vm1']), (self.nova.requests, self.nova.cold))
+        self.nova.says('finished')
+        self.nova.puts('b', status='VERIFY_RESIZE')
+        self.tick()
+        self.assertEqual(['vm1'], self.nova.confirmed)
+        self.nova.says('confirmed')
+        self.nova.puts('b', status='SHUTOFF')
+        self.assertEqual(moves.COMPLETED, self.tick())
+
+    def test_a_cold_migration_that_nova_gave_up_is_tried_again(self):
+        self.drain()
+        self.tick()
+        self.nova.says('error', fault='No valid host')
+        self.assertEqual(moves.PLANNED, self.tick())
+        self.assertIn('No valid host', self.move().error)
+
+    def test_a_server_that_was_started_meanwhile_is_not_migrated_cold(self):
+        self.drain(status='ACTIVE')
+        self.assertEqual(moves.PLANNED, self.tick())
+        self.assertEqual([], self.nova.cold)
+
+    def test_a_tenants_lock_does_not_keep_a_server_on_a_host_that_is_drained(self):
+        self.drain(status='ACTIVE', cold=(), locked=True)
+        self.assertEqual(moves.MIGRATING, self.tick())
+
+    def test_moves_of_a_drain_that_has_ended_are_given_up(self):
+        board = self.drain()
+        [drain] = board.in_states(ACTIVE)
+        board.change(drain, ACTIVE, state='releasing')
+        self.assertEqual(moves.ABANDONED, self.tick())
+
+    def test_a_drain_goes_before_what_was_planned_to_balance(self):
+        self.plan(('vm2', 'a', 'b'))
+        drains.Drains(self.journal.database).request([Drain(
+            uuid='d', host='a', aggregate='gpu', state='requested', requested_by='jane',
+            requested_at=self.clock())])
+        self.assertEqual(moves.ABANDONED, self.tick())
+        self.assertIn('a is being drained', self.journal.events(self.move().uuid)[-1][-1])
 
     def test_a_result_that_is_lost_is_taken_from_the_journal(self):
         self.plan()

@@ -1,0 +1,45 @@
+"""The cloud, for commands: read in-process or by the public API, as ``[kronos] run_in`` says."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+
+from kronos_nova.engine.planner import PlannerPorts
+from kronos_nova.executor.hosts import HostApi
+from kronos_nova.executor.openstack_hosts import OpenStackHostApi
+from kronos_nova.inventory.connection import connect
+from kronos_nova.inventory.openstack import OpenStackInventory
+from kronos_nova.metrics import prometheus
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.plugin import standalone
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cloud:
+    """
+    read : the cloud as it is now
+    hosts : what is on single hosts
+    """
+
+    read: Callable[[], Snapshot]
+    hosts: HostApi
+
+
+def open_cloud(app) -> Cloud:
+    """
+    :param app: the kronos-manage that runs, with ``conf`` and ``options``
+    :raises ConfigurationError: options are missing that say how to reach it
+    """
+    if app.conf.kronos.run_in == 'daemons':
+        connection = connect(app.conf)
+        return Cloud(OpenStackInventory(connection).read, OpenStackHostApi(connection))
+    standalone.load_nova(app.options.config_file, app.options.config_dir)
+    # Only now: see there.
+    from kronos_nova.plugin import host_api
+    from kronos_nova.plugin import inventory
+    return Cloud(inventory.InProcessInventory().read, host_api.InProcessHostApi())
+
+
+def ports(conf) -> PlannerPorts:
+    """What planning reaches out to from a command: the metrics, and no scheduler."""
+    return PlannerPorts(source=prometheus.for_cycle(conf), clock=time.monotonic, now=time.time())

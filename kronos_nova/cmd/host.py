@@ -1,0 +1,326 @@
+"""``kronos-manage host``: empty hosts, know that they are, and open them again."""
+
+import collections
+import dataclasses
+import datetime
+import json
+import time
+
+from cliff import command
+from oslo_utils import timeutils
+from oslo_utils import uuidutils
+
+from kronos_nova import exception
+from kronos_nova import policies
+from kronos_nova.cmd import cloud
+from kronos_nova.cmd import columns
+from kronos_nova.cmd import control
+from kronos_nova.db.drains import Drains
+from kronos_nova.engine import cycle_scheduler
+from kronos_nova.engine import drain as planning
+from kronos_nova.engine import options as engine_options
+from kronos_nova.engine.scope import scopes
+from kronos_nova.executor import progress
+from kronos_nova.executor.options import Options
+from kronos_nova.objects import drain as drains
+
+# Exit codes, documented in maintenance.rst.
+EMPTY, NOT_YET, BLOCKED, DOWN = 0, 3, 4, 5
+
+LOOK_SECONDS = 2.0
+RELEASE_SECONDS = 60
+"""How long a release is waited for: some looks of a worker that has much to do."""
+
+
+class Checker:
+    """Whether hosts can be emptied, all at once, and where to."""
+
+    def __init__(self, app):
+        self.conf = app.conf
+        self.cloud = cloud.open_cloud(app)
+
+    def check(self, wanted):
+        """[(aggregate, its Drains, DrainPlan)]
+
+        :param wanted: Drains without aggregates
+        :raises ConfigurationError: a host is none that Kronos looks after
+        """
+        snapshot, by_aggregate = self.cloud.read(), collections.defaultdict(list)
+        for each in wanted:
+            name = planning.in_scope(snapshot, scopes(self.conf), each.host)
+            by_aggregate[name].append(dataclasses.replace(each, aggregate=name))
+        options, ports = engine_options.from_conf(self.conf), cloud.ports(self.conf)
+        return snapshot, [
+            (name, found, planning.plan(snapshot, self._policies(), options, ports, name, found))
+            for name, found in sorted(by_aggregate.items())]
+
+    def _policies(self):
+        try:
+            return policies.load(self.conf.kronos.policies_file)
+        except exception.ConfigurationError:
+            return None     # What is allocated tells enough to empty a host.
+
+    def seconds(self, moves, parallel):
+        """How long some moves may take, None where no move of the past tells."""
+        conf = self.conf
+        caps = dataclasses.replace(Options.from_conf(conf).caps, sources={
+            move.source: parallel for move in moves} if parallel else {})
+        found = progress.remaining_seconds(
+            moves, control.journal(conf).durations(), caps, timeutils.utcnow(),
+            between=conf.kronos_executor.poll_interval)
+        return found and found + cycle_scheduler.SOON
+
+
+def lines(snapshot, checked, seconds):
+    """What a check found, for people."""
+    names = {server.uuid: server.display_name for server in snapshot.instances}
+    for _aggregate, found, plan in checked:
+        for each in found:
+            leaving = [move for move in plan.report.moves if move.source == each.host]
+            yield (f'{each.host}: {plan.left[each.host]} servers, {len(leaving)} can leave'
+                   f'{_cold(leaving, plan.cold)}, '
+                   f'{sum(move.memory_mb for move in leaving) / 1024:.1f} GiB')
+            targets = collections.Counter(move.destination for move in leaving)
+            for destination, count in sorted(targets.items()):
+                yield f'    {count} to {destination}'
+            for uuid, why in sorted(plan.blocked.get(each.host, {}).items()):
+                yield f'    blocked: {columns.server(uuid, names)}: {why}'
+    hosts = sum(len(found) for _name, found, _plan in checked)
+    blocked = any(plan.blocked for _name, _found, plan in checked)
+    together = ' together' if hosts > 1 else ''
+    yield (f'Not everything can leave{together}.' if blocked
+           else f'Everything can leave{together}.')
+    if any(plan.report.moves for _name, _found, plan in checked):
+        yield (f'Expected: about {columns.duration(seconds)}.' if seconds
+               else 'How long it takes cannot be told: no move has completed yet.')
+
+
+def _cold(leaving, cold):
+    count = sum(move.instance_uuid in cold for move in leaving)
+    return f' ({count} cold)' if count else ''
+
+
+class Drain(command.Command):
+    """Empty hosts: say whether and where everything fits, disable them, and move what is there.
+
+    What runs is migrated live; with --with-stopped what is stopped is migrated cold and confirmed.
+    It is done at every level of automation and outside maintenance windows, and goes on until
+    "host release", whatever dies meanwhile.
+
+    Exit codes: 0 begun, or with --wait empty, or with --check everything fits; 1 refused; 3 with
+    --wait: not empty by the deadline; 4 something is blocked (--check, --wait); 5 a host is down.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('hosts', nargs='+', metavar='HOST')
+        parser.add_argument('--check', action='store_true', help='Change nothing.')
+        parser.add_argument('--with-stopped', action='store_true',
+                            help='Migrate stopped servers too, cold.')
+        parser.add_argument('--parallel', type=int, metavar='N',
+                            help='Moves at once off each host; default: max_concurrent_per_source.')
+        parser.add_argument('--deadline', metavar='TIME', type=deadline,
+                            help='Give up then: minutes from now, or a local time such as '
+                                 '2026-11-22T18:00.')
+        parser.add_argument('--keep-spare', type=int, default=0, metavar='N',
+                            help="Hosts' worth of room that has to stay free; default: 0.")
+        parser.add_argument('--reason', default='', metavar='TEXT',
+                            help='Kept, and shown by Nova as the reason why the host is disabled.')
+        parser.add_argument('--wait', action='store_true', help='Return when it is over.')
+        return parser
+
+    def take_action(self, parsed_args):
+        checker = Checker(self.app)
+        wanted = [request(host, parsed_args) for host in dict.fromkeys(parsed_args.hosts)]
+        snapshot, checked = checker.check(wanted)
+        moves = [move for _name, _found, plan in checked for move in plan.report.moves]
+        for line in lines(snapshot, checked, checker.seconds(moves, parsed_args.parallel)):
+            self.app.stdout.write(f'{line}\n')
+        down = [host.name for host in snapshot.hosts
+                if host.name in parsed_args.hosts and host.service.state != 'up']
+        if down:
+            self.app.stdout.write(f'{", ".join(down)}: nova-compute is down. Nothing can be '
+                                  'migrated off it; see "nova host-evacuate".\n')
+            return DOWN
+        if parsed_args.check:
+            return BLOCKED if any(plan.blocked for _n, _f, plan in checked) else EMPTY
+        placed = [each for _name, found, _plan in checked for each in found]
+        Drains(control.database(self.app.conf)).request(placed)
+        self.app.stdout.write('Draining; "kronos-manage host status" tells how far it is.\n')
+        return wait(self.app, checker.cloud, placed) if parsed_args.wait else EMPTY
+
+
+def request(host, parsed_args):
+    """The Drain that a command asks for, without its aggregate."""
+    return drains.Drain(
+        uuid=uuidutils.generate_uuid(), host=host, aggregate='', state=drains.REQUESTED,
+        requested_by=control.operator(), requested_at=timeutils.utcnow(),
+        reason=parsed_args.reason, with_stopped=parsed_args.with_stopped,
+        parallel=parsed_args.parallel, deadline=parsed_args.deadline,
+        keep_spare=parsed_args.keep_spare)
+
+
+def deadline(text):
+    """:raises ValueError: it is neither minutes nor a time"""
+    if text.isdigit():
+        return timeutils.utcnow() + datetime.timedelta(minutes=int(text))
+    return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC).replace(tzinfo=None)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostState:
+    """A host as Nova has it, and its drain if there is one."""
+
+    host: str
+    service: object
+    servers: tuple
+    drain: drains.Drain | None
+
+    @property
+    def code(self):
+        """The exit code that tells of it."""
+        if not self.servers:
+            return EMPTY
+        if self.service is None or self.service.state != 'up':
+            return DOWN
+        if self.drain is not None and self.drain.state == drains.BLOCKED:
+            return BLOCKED
+        return NOT_YET
+
+    @property
+    def is_settled(self):
+        """Whether waiting changes nothing any more, as far as can be told."""
+        return (self.code in (EMPTY, DOWN, BLOCKED) or self.drain is None
+                or self.drain.state not in drains.ACTIVE)
+
+
+def state_of(app, host_api, host):
+    """:raises ConfigurationError: Nova knows no such host"""
+    service = host_api.service(host)
+    if service is None:
+        raise exception.ConfigurationError(
+            what=f'Host {host}', problem='Nova has no nova-compute of that name',
+            remedy='"openstack compute service list" has the names.')
+    return HostState(host, service, tuple(host_api.servers_on(host)),
+                     Drains(control.database(app.conf)).latest(host))
+
+
+def wait(app, opened, wanted):
+    """Tell how hosts get empty, until all are or nothing changes any more; the exit code."""
+    said, code = {}, EMPTY
+    while True:
+        states = [state_of(app, opened.hosts, each.host) for each in wanted]
+        for state in states:
+            line = describe(state)
+            if said.get(state.host) != line:
+                app.stdout.write(f'{line}\n')
+                app.stdout.flush()
+                said[state.host] = line
+        code = max(state.code for state in states)
+        if all(state.is_settled for state in states):
+            return code
+        time.sleep(LOOK_SECONDS)
+
+
+def describe(state):
+    """A line for people."""
+    service, drain = state.service, state.drain
+    status = f'{service.status}, {"forced down" if service.forced_down else service.state}'
+    text = f'{state.host}: {"empty" if not state.servers else f"{len(state.servers)} servers"}'
+    text = f'{text} ({status}'
+    if service.disabled_reason:
+        text = f'{text}: {service.disabled_reason}'
+    text = f'{text})'
+    if drain is None or drain.state == drains.RELEASED:
+        return text
+    text = f'{text}; drain of {drain.requested_by}: {drain.state}'
+    return f'{text}, {len(drain.blocked)} blocked' if drain.blocked else text
+
+
+class Status(command.Command):
+    """Show whether hosts are empty, and what stays on them and why.
+
+    Exit codes: 0 empty; 1 it could not be told; 3 not yet; 4 blocked: what is left has nowhere to
+    go; 5 nova-compute is down with servers on the host. Of several hosts, the highest.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('hosts', nargs='+', metavar='HOST')
+        parser.add_argument('--wait', action='store_true',
+                            help='Return when they are empty, or nothing changes any more.')
+        parser.add_argument('-f', '--format', choices=('text', 'json'), default='text',
+                            help='text for people (default) or a JSON list for programs')
+        return parser
+
+    def take_action(self, parsed_args):
+        opened = cloud.open_cloud(self.app)
+        states = [state_of(self.app, opened.hosts, host) for host in parsed_args.hosts]
+        if parsed_args.wait:
+            wait(self.app, opened, states)
+            states = [state_of(self.app, opened.hosts, host) for host in parsed_args.hosts]
+        if parsed_args.format == 'json':
+            self.app.stdout.write(f'{json.dumps([_json(state) for state in states], indent=1)}\n')
+        else:
+            for state in states:
+                self._show(state)
+        return max(state.code for state in states)
+
+    def _show(self, state):
+        self.app.stdout.write(f'{describe(state)}\n')
+        blocked = state.drain.blocked if state.drain else {}
+        for server in sorted(state.servers, key=lambda server: server.name):
+            busy = f', {server.task_state}' if server.task_state else ''
+            why = f': {blocked[server.uuid]}' if server.uuid in blocked else ''
+            self.app.stdout.write(f'    {server.name} ({server.uuid}) {server.status}{busy}'
+                                  f'{why}\n')
+
+
+def _json(state):
+    drain = state.drain
+    return {
+        'host': state.host, 'code': state.code, 'service': dataclasses.asdict(state.service),
+        'servers': [dataclasses.asdict(server) for server in state.servers],
+        'drain': None if drain is None else {
+            'uuid': drain.uuid, 'state': drain.state, 'requested_by': drain.requested_by,
+            'requested_at': columns.as_utc(drain.requested_at).isoformat(timespec='seconds'),
+            'reason': drain.reason, 'servers': drain.servers, 'left': drain.left,
+            'blocked': dict(drain.blocked), 'problem': drain.problem}}
+
+
+class Release(command.Command):
+    """Enable hosts that a drain disabled; a drain that is under way ends.
+
+    A host that was disabled before the drain, or by somebody else since, stays disabled.
+
+    Exit codes: 0 released, 1 refused, 3 no worker has done it yet.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('hosts', nargs='+', metavar='HOST')
+        return parser
+
+    def take_action(self, parsed_args):
+        known = Drains(control.database(self.app.conf))
+        return max(release(self.app, known, host) for host in parsed_args.hosts)
+
+
+def release(app, known, host, timeout=RELEASE_SECONDS):
+    """Let a worker release a host, and wait for that; the exit code.
+
+    :raises DrainNotFound: Kronos has not drained it
+    """
+    drain = known.latest(host)
+    if drain is None or drain.state == drains.RELEASED:
+        raise exception.DrainNotFound(host=host)
+    known.change(drain, (*drains.ACTIVE, drains.EMPTY, drains.OVERDUE), state=drains.RELEASING)
+    deadline_at = time.monotonic() + timeout
+    while known.get(drain.uuid).state != drains.RELEASED:
+        if time.monotonic() > deadline_at:
+            app.stdout.write(f'{host}: no worker has released it yet; it will be by the first one '
+                             'that runs.\n')
+            return NOT_YET
+        time.sleep(LOOK_SECONDS / 4)
+    app.stdout.write(f'{host}: released\n')
+    return EMPTY

@@ -1,0 +1,86 @@
+"""What becomes of the drains of an aggregate in a cycle: moves, and how far they are."""
+
+import datetime
+
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.engine import drain
+from kronos_nova.objects import automation
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import plan as plans
+
+LOG = logging.getLogger(__name__)
+
+
+class HostEmptier:
+    """Plans drains, and writes plans and progress down.
+
+    :param ports: CyclePorts
+    :param policies: PolicySet
+    """
+
+    def __init__(self, ports, policies, options, utcnow):
+        self.ports = ports
+        self.policies = policies
+        self.options = options
+        self.utcnow = utcnow
+
+    def plan(self, snapshot, surroundings, aggregate, wanted):
+        """A DrainPlan for the drains of an aggregate, all taken together."""
+        since = min(each.requested_at for each in wanted)
+        return drain.plan(snapshot, self.policies, self.options, surroundings, aggregate, wanted,
+                          self.ports.journal.failures_of_drains(since))
+
+    def write_down(self, snapshot, aggregate, wanted, outcome):
+        """Let the moves run, unless some of an earlier plan do or Kronos is paused, and note how
+        far each host is."""
+        now = self.utcnow()
+        is_at_work = any(plan.aggregate == aggregate
+                         for plan in self.ports.journal.running_plans())
+        may_start = not (is_at_work or self.ports.switches.read().hold(aggregate)
+                         or any(each.state == drains.REQUESTED for each in wanted))
+        if outcome.report.moves and may_start:
+            self._record(snapshot, aggregate, outcome, now)
+        for each in wanted:
+            self._note(each, outcome, is_at_work or outcome.report.moves, now)
+        self._end(aggregate, wanted, outcome, now)
+
+    def _record(self, snapshot, aggregate, outcome, now):
+        hosts = ', '.join(sorted(outcome.left))
+        self.ports.journal.supersede(aggregate, f'{hosts} is being drained, which goes first', now)
+        moving = {move.instance_uuid for move in outcome.report.moves}
+        self.ports.names.keep({server.uuid: server.display_name for server in snapshot.instances
+                               if server.uuid in moving}, now)
+        try:
+            uuid = self.ports.journal.record_plan(
+                outcome.report, plans.EXECUTING, now, now + datetime.timedelta(days=1),
+                purpose=automation.DRAIN, cold=outcome.cold)
+        except exception.PlanPending as error:
+            LOG.info('%s The drain of %s waits for its end.', error, hosts)
+            return
+        LOG.info('Plan %s empties %s: %d moves, %.1f GiB', uuid, hosts, len(moving), sum(
+            move.memory_mb for move in outcome.report.moves) / 1024)
+
+    def _note(self, each, outcome, is_at_work, now):
+        left, blocked = outcome.left[each.host], outcome.blocked.get(each.host, {})
+        values = {'left': left, 'looked_at': now, 'blocked': dict(blocked),
+                  'servers': left if each.servers is None else each.servers}
+        if not left and each.state != drains.REQUESTED:
+            values |= {'state': drains.EMPTY, 'finished_at': now}
+        elif each.state != drains.REQUESTED:
+            stuck = blocked and not is_at_work
+            values['state'] = drains.BLOCKED if stuck else drains.DRAINING
+        state = values.get('state', each.state)
+        if self.ports.drains.change(each, drains.ACTIVE, **values) and state != each.state:
+            LOG.info('Host %s is %s: %d servers left, %d of them blocked', each.host, state, left,
+                     len(blocked))
+
+    def _end(self, aggregate, wanted, outcome, now):
+        said = tuple(f'{each.host} is being drained: {outcome.left[each.host]} servers left, '
+                     f'{len(outcome.blocked.get(each.host, ()))} of them blocked'
+                     for each in wanted)
+        report = plans.AggregateReport(
+            name=aggregate, outcome=plans.DRAINING, mode=outcome.report.mode, planner='evacuate',
+            warnings=said)
+        self.ports.cycles.end(aggregate, now, report.outcome, False, report.to_json())

@@ -1,0 +1,118 @@
+"""Hosts are disabled when their drain begins, and enabled when they are released."""
+
+import datetime
+import types
+
+import testtools
+
+from kronos_nova import exception
+from kronos_nova.db import drains as db_drains
+from kronos_nova.db import journal as db_journal
+from kronos_nova.executor import draining
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import snapshot
+from tests.unit.db import fixtures
+
+
+class RecordedHosts:
+    """Answers as it is told to, and does what it is asked."""
+
+    def __init__(self):
+        self.services = {'a': snapshot.Service(state='up', status='enabled')}
+        self.is_silent = False
+
+    def service(self, host):
+        if self.is_silent:
+            raise exception.NovaClientError(instance=host, reason='timed out')
+        return self.services.get(host)
+
+    def disable(self, host, reason):
+        self.services[host] = snapshot.Service(state='up', status='disabled',
+                                               disabled_reason=reason)
+
+    def enable(self, host):
+        self.services[host] = snapshot.Service(state='up', status='enabled')
+
+
+class DrainingTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.clock = fixtures.Clock()
+        database = self.useFixture(fixtures.ControlDatabase()).database
+        self.nova = RecordedHosts()
+        self.board = db_drains.Drains(database)
+        self.service = draining.DrainService(types.SimpleNamespace(
+            journal=db_journal.Journal(database, 'one'), utcnow=self.clock, aggregates=['gpu']),
+            self.nova)
+
+    def request(self, **what):
+        self.board.request([drains.Drain(**{
+            'uuid': 'd', 'host': 'a', 'aggregate': 'gpu', 'state': drains.REQUESTED,
+            'requested_by': 'jane', 'requested_at': self.clock(), 'reason': 'new disks', **what})])
+
+    def state(self):
+        return self.board.get('d').state
+
+    def release(self):
+        self.board.change(self.board.get('d'), drains.ACTIVE, state=drains.RELEASING)
+
+    def test_the_host_is_disabled_with_who_and_why_and_enabled_in_the_end(self):
+        self.request()
+        self.service.tick()
+        self.assertEqual('kronos drain by jane: new disks',
+                         self.nova.services['a'].disabled_reason)
+        self.assertEqual(drains.DRAINING, self.state())
+        self.release()
+        self.service.tick()
+        self.assertEqual('enabled', self.nova.services['a'].status)
+        self.assertEqual(drains.RELEASED, self.state())
+
+    def test_a_host_that_was_disabled_before_stays_disabled(self):
+        self.nova.services['a'] = snapshot.Service(state='up', status='disabled',
+                                                   disabled_reason='broken fan')
+        self.request()
+        self.service.tick()
+        self.release()
+        self.service.tick()
+        self.assertEqual('broken fan', self.nova.services['a'].disabled_reason)
+        self.assertEqual(drains.RELEASED, self.state())
+
+    def test_a_host_that_somebody_else_disabled_since_stays_disabled(self):
+        self.request()
+        self.service.tick()
+        self.nova.disable('a', 'broken fan')
+        self.release()
+        self.service.tick()
+        self.assertEqual('broken fan', self.nova.services['a'].disabled_reason)
+
+    def test_a_worker_that_died_between_nova_and_the_row_is_made_up_for(self):
+        self.request()
+        self.nova.disable('a', draining.reason(self.board.get('d')))
+        self.service.tick()
+        self.assertTrue(self.board.get('d').is_ours)
+
+    def test_a_nova_that_does_not_answer_is_asked_again(self):
+        self.request()
+        self.nova.is_silent = True
+        self.service.tick()
+        self.assertEqual(drains.REQUESTED, self.state())
+        self.nova.is_silent = False
+        self.service.tick()
+        self.assertEqual(drains.DRAINING, self.state())
+
+    def test_a_drain_is_given_up_at_its_deadline(self):
+        self.request(deadline=self.clock() + datetime.timedelta(minutes=5))
+        self.service.tick()
+        self.clock.go(301)
+        self.service.tick()
+        self.assertEqual((drains.OVERDUE, 'disabled'),
+                         (self.state(), self.nova.services['a'].status))
+
+    def test_the_drains_of_other_aggregates_are_left_to_others(self):
+        self.request(aggregate='web')
+        self.service.tick()
+        self.assertEqual(drains.REQUESTED, self.state())
+
+    def test_a_host_is_not_drained_twice_at_once(self):
+        self.request()
+        self.assertRaises(exception.DrainPending, self.request, uuid='e')
