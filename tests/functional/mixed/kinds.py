@@ -19,6 +19,8 @@ class LocalDisk:
     extra_specs = {}
     # Nova's scheduler asks placement for the tree of a named host, without what is shared with it.
     may_name_host = True
+    # Whether one cloud may see every operation, one after the other.
+    may_be_used_again = True
 
     def configure(self, test):
         """Before the services start."""
@@ -32,6 +34,10 @@ class LocalDisk:
     def held(self, host, disk):
         """{provider name: {resource class: amount}} of an instance with a disk of ``disk`` GiB."""
         return {host: COMPUTE | {'DISK_GB': disk}}
+
+    def left_by_evacuation(self, host, disk):
+        """What an evacuated instance still holds when its old host is back."""
+        return {}
 
 
 class SharedPool(LocalDisk):
@@ -62,6 +68,10 @@ class SharedPool(LocalDisk):
 class TwoPools(SharedPool):
     """A pool for each host."""
 
+    def left_by_evacuation(self, host, disk):
+        """Nova removes what is held on the tree of the host, and nothing else."""
+        return {self.pool_of(host): {'DISK_GB': disk}}
+
     def pool_of(self, host):
         return f'pool of {host}'
 
@@ -76,6 +86,8 @@ class Vgpu(LocalDisk):
 
 class Pci(LocalDisk):
     driver = 'WithPci'
+    # Where a live migration was, Nova takes a device that placement says is free for one in use.
+    may_be_used_again = False
     extra_specs = {'pci_passthrough:alias': 'card:1'}
 
     def configure(self, test):
@@ -108,7 +120,8 @@ class QosPort(LocalDisk):
                 'name': f'{host}:agent', 'parent_provider_uuid': test.uuid_of(host)}).body['uuid']
             bridge = test.placement.post('/resource_providers', version='1.20', body={
                 'name': f'{host}:bridge', 'parent_provider_uuid': agent}).body['uuid']
-            test._set_provider_inventories(bridge, {
+            test._update_inventory(bridge, {
+                'resource_provider_generation': 0,
                 'inventories': {name: {'total': 10000} for name in self.BANDWIDTH}})
             test._set_provider_traits(bridge, list(self.TRAITS))
 

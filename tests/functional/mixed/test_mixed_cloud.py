@@ -18,13 +18,15 @@ def _matrix():
         where = '_'.join(sorted(kronos)) or 'stock'
         name = f'Matrix_{where}_{kind_name.replace(" ", "_")}_Test'
         yield name, type(name, (base.MixedCloud,), {
-            'kind': kind(), 'kronos': kronos, 'test_every_move': _test_every_move,
-            '__module__': __name__})
+            'kind': kind(), 'kronos': kronos, '__module__': __name__, **_tests(kind)})
 
 
-def _test_every_move(self):
-    named = (base.NAMED,) if self.kind.may_name_host else ()
-    self.go_through(named + base.OPERATIONS)
+def _tests(kind):
+    operations = (base.NAMED,) * kind.may_name_host + base.OPERATIONS
+    if kind.may_be_used_again:
+        return {'test_every_move': lambda self: self.go_through(operations)}
+    return {f'test_{operation}': lambda self, operation=operation: self.go_through([operation])
+            for operation in operations}
 
 
 globals().update(_matrix())
