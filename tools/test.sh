@@ -49,6 +49,10 @@ suite hostile .venv/bin/python ./tests/hostile
 # step of a move and every kind of mixed cloud take long; README.rst has the commands.
 suite functional .venv/bin/python ./tests/functional --concurrency "$(($(nproc) + 1))" \
     --exclude-regex 'FaultInjection|Matrix_'
+# Those of Nova's own tests that migrate or allocate the most in a short time; doc/source/nova-suite.rst
+# has the command for all.
+check 'nova-suite' tools/nova-suite.sh --tests-from tests/nova_suite/gate.txt \
+    --results .nova-suite/gate --afresh --repeat 1
 # Nova 33's conductor and scheduler, and its test fixtures, are at home under eventlet. There a thread
 # cannot be made to die alone, as one of the tests does.
 export OS_NOVA_DISABLE_EVENTLET_PATCHING=false

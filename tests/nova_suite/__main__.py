@@ -33,15 +33,16 @@ ENVIRONMENT = {'33': {'OS_NOVA_DISABLE_EVENTLET_PATCHING': 'false'},
 def main():
     options = _parse()
     release = importlib.metadata.version('nova').split('.')[0]
-    HOME.mkdir(exist_ok=True)
+    options.results.mkdir(parents=True, exist_ok=True)
     place = tree.make(HOME / f'nova-{release}')
-    modules = _modules(place, options.modules or EVERYTHING)
+    names = options.tests_from.read_text().split() if options.tests_from else []
+    modules = _modules(place, options.modules or _modules_of(names) or EVERYTHING)
     if not modules:
         print('No module of Nova\'s functional tests has such a name.', file=sys.stderr)
         return 2
     if any(name.startswith(WITH_SAMPLES) for name in modules):
         tree.add_samples(place)
-    runner = Runner(options, release, place)
+    runner = Runner(options, release, place, names)
     if options.stock:
         runner.run(records.STOCK, modules)
         return 0
@@ -65,6 +66,8 @@ def _parse():
     parser.add_argument('--repeat', type=int, default=2, metavar='N', help=(
         'run a test that failed with Kronos so often again, and without Kronos as often '
         '(default: 2, three runs together)'))
+    parser.add_argument('--results', type=pathlib.Path, metavar='DIRECTORY', default=HOME,
+                        help='where results are kept (default: .nova-suite)')
     parser.add_argument('--afresh', action='store_true',
                         help='forget earlier results; else tests that have one are not run again')
     return parser.parse_args()
@@ -81,6 +84,11 @@ def _modules(place, wanted):
     return found
 
 
+def _modules_of(tests):
+    """The modules of tests that are named below the package."""
+    return sorted({test.rpartition('.')[0].rpartition('.')[0] for test in tests})
+
+
 def _walk(directory, prefix):
     for module in sorted(pkgutil.iter_modules([str(directory)]), key=lambda each: each.name):
         if module.ispkg:
@@ -90,20 +98,17 @@ def _walk(directory, prefix):
 
 
 class Runner:
-    def __init__(self, options, release, place):
+    def __init__(self, options, release, place, names):
         self._options = options
         self._release = release
         self._place = place
-        self._only = options.only or ''
-        if options.tests_from:
-            names = options.tests_from.read_text().split()
-            self._only = '|'.join(f'{re.escape(name)}$' for name in names)
+        self._only = options.only or '|'.join(f'{re.escape(name)}$' for name in names)
         self._records = {}
         self._seen = set()
 
     def records(self, variant):
         if variant not in self._records:
-            path = HOME / f'{self._release}-{variant}.jsonl'
+            path = self._options.results / f'{self._release}-{variant}.jsonl'
             if self._options.afresh:
                 path.unlink(missing_ok=True)
             self._records[variant] = records.Records(path)
@@ -136,7 +141,10 @@ class Runner:
         print(f'{len(steady)} differences that differences.yaml does not explain, '
               f'{len(differences) - len(steady)} known or unsteady, '
               f'{len(failed) - len(differences)} tests that fail without Kronos too')
-        return 1 if steady else 0
+        stock_moves = kronos.live(self._matching())
+        if stock_moves:
+            print(f'Live migrations that were not atomic, with Kronos: {", ".join(stock_moves)}')
+        return 1 if steady or stock_moves else 0
 
     def _again(self, variant, known, tests, times):
         """Run those of ``tests`` that ran less often, each in a process that ran none before."""
@@ -157,7 +165,7 @@ class Runner:
         processes.Pool(
             path=self._place, variant=variant, environment=ENVIRONMENT.get(self._release, {}),
             workers=self._options.workers, time_limit=self._options.time_limit,
-            log=HOME / f'{self._release}-{variant}.log').run(orders, ended)
+            log=self._options.results / f'{self._release}-{variant}.log').run(orders, ended)
 
     def _matching(self):
         return [test for test in sorted(self._seen) if re.search(self._only, test)]

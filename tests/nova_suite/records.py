@@ -42,6 +42,11 @@ class Records:
     def failures(self, test: str) -> int:
         return sum(run['outcome'] in BAD for run in self.runs.get(test, ()))
 
+    def live(self, tests) -> list[str]:
+        """Those in which a live migration was Nova's own."""
+        return [test for test in tests
+                if any(run['counts']['live'] for run in self.runs.get(test, ()))]
+
     def failed(self, tests) -> list[str]:
         return [test for test in tests if self.failures(test)]
 
