@@ -1,5 +1,6 @@
 """One cloud, and what is measured on it."""
 
+import collections
 import dataclasses
 import json
 import os
@@ -22,6 +23,7 @@ from kronos_nova.db import memory
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
+from kronos_nova.engine import planning_process
 from tests.e2e.box import processes
 from tests.e2e.box.services import Services
 from tests.e2e.box.settings import LOOPBACK
@@ -149,9 +151,19 @@ class Trial:
             conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(None, str(self.services.root), 'bench'),
                 switches=switches.SwitchBoard(database), cycles=memory.Cycles(database),
-                journal=journal.Journal(database, 'bench'), aggregate_hosts=dict,
+                journal=journal.Journal(database, 'bench'), aggregate_hosts=self._aggregate_hosts,
                 utcnow=timeutils.utcnow),
-            cycle_scheduler.Command('bench.cloud.child', ['--config-file', str(self.nova_conf)]))
+            planning_process.Command('bench.cloud.child', ['--config-file', str(self.nova_conf)]))
+
+    def _aggregate_hosts(self):
+        """As the conductor reads them."""
+        rows = self.services.database.query(
+            'nova_api', 'SELECT name, host FROM aggregates JOIN aggregate_hosts '
+                        'ON aggregate_hosts.aggregate_id = aggregates.id')
+        found = collections.defaultdict(list)
+        for row in rows:
+            found[row['name']].append(row['host'])
+        return found
 
     def _one(self, scheduler, name, last):
         before, known = self._meters(), len(self._lines())
@@ -161,7 +173,7 @@ class Trial:
                 raise SystemExit('a cycle takes too long')
             scheduler.tick()
             time.sleep(0.05)
-        while scheduler.is_planning:
+        while scheduler.child is not None:
             scheduler.tick()
             time.sleep(0.05)
         after, line = self._meters(), self._lines()[-1]

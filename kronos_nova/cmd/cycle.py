@@ -1,4 +1,4 @@
-"""One cycle in a process of its own, started by kronos-engine; see kronos_nova.engine.child."""
+"""Cycles in a process of its own, started by kronos-engine; see kronos_nova.engine.child."""
 
 import functools
 import sys
@@ -16,7 +16,7 @@ def main(argv=None):
     args = child.parse(__spec__.name, argv)
     may_write = child.become()
     conf = daemon.load_config('kronos-engine', args.arguments)
-    return child.run(conf, lambda: make_sources(conf), args.scopes, may_write)
+    return child.serve(conf, lambda: make_sources(conf), args.answers, may_write)
 
 
 def make_sources(conf):

@@ -13,6 +13,7 @@ from kronos_nova.db import switches
 from kronos_nova.db.journal.queue import ENGINE
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
+from kronos_nova.engine import planning_process
 from kronos_nova.engine import scope
 from kronos_nova.executor import service
 from kronos_nova.inventory.connection import connect
@@ -37,7 +38,7 @@ class Engine:
                 cycles=memory.Cycles(journal.database), journal=journal,
                 utcnow=timeutils.utcnow,
                 aggregate_hosts=lambda: OpenStackInventory(connect(conf)).aggregate_hosts()),
-            cycle_scheduler.Command(CHILD, arguments))
+            planning_process.Command(CHILD, arguments))
         self._dispatch = service.DispatchService(context)
         self._pruner = retention.Pruner(conf, journal.database, journal.worker, timeutils.utcnow)
 

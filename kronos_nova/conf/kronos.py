@@ -67,6 +67,21 @@ longer is killed, the log says so, and each of its aggregates is tried again alo
 that grow to an hour. Raise it where reading the cloud takes minutes; a start value is three times
 what a cycle takes, and more than ``[kronos_prometheus] total_timeout``.
 """),
+    cfg.IntOpt('planner_idle_time', mutable=True, default=900, min=0, help="""
+Seconds for which a planning process stays after a cycle, as the one to plan next: it has loaded
+Nova, which takes seconds of the processor, and remembers what placement said. Longer than
+``evaluation_interval``, or there is nobody left to plan next; 0 ends it after each cycle. While it
+stays it needs no processor, and some 150 MiB and 1 KiB for every instance of memory.
+"""),
+    cfg.IntOpt('planner_max_cycles', mutable=True, default=200, min=1, help="""
+After how many cycles a planning process ends and the next one begins anew. There is no need to
+change it; lower it if the process should ever grow from cycle to cycle.
+"""),
+    cfg.IntOpt('planner_max_memory', mutable=True, default=2048, min=64, help="""
+MiB of memory that a planning process may keep after a cycle; with more it ends, and the next cycle
+begins in a new one. Lower it where controllers are short of memory: a start value is twice what the
+process has after a cycle.
+"""),
     cfg.IntOpt('cooldown', mutable=True, default=600, min=0, help="""
 Seconds during which an aggregate is left alone after a plan for it was carried out, so that the
 next decision sees the load as the moves left it. Make it longer than the window of your PromQL's

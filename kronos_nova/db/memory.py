@@ -100,13 +100,19 @@ class Cycles:
         self.database = database
 
     @retried
-    def due(self, aggregates, now, interval):
+    def due(self, aggregates, now, interval, favour=(None, 0)):
         """Those of the aggregates whose last evaluation began at least ``interval`` seconds ago,
-        and which no failure postponed, in the same order."""
+        and which no failure postponed, in the same order.
+
+        :param favour: (worker, seconds): what another worker evaluated last is due that much later
+        """
+        worker, head_start = favour
         since = now - datetime.timedelta(seconds=interval)
+        others_since = since - datetime.timedelta(seconds=head_start)
         with self.database.reader() as session:
             recent = set(session.scalars(sa.select(models.Cycle.aggregate).where(sa.or_(
-                models.Cycle.started_at > since, models.Cycle.not_before > now))))
+                models.Cycle.started_at > since, models.Cycle.not_before > now,
+                sa.and_(models.Cycle.worker != worker, models.Cycle.started_at > others_since)))))
         return [aggregate for aggregate in aggregates if aggregate not in recent]
 
     @retried

@@ -1,7 +1,9 @@
-"""One cycle in a process of its own, for the service that started it.
+"""Cycles in a process of its own, for the service that started it.
 
-Exit status: 0 the cycle was carried through, whatever it found; 3 it was not, for a reason that has
-to do with no aggregate in particular, and the log says why; another: it ended in the middle of it.
+Each line of the standard input is an order: the names of the aggregates, as JSON. The answer to an
+order is 0, the cycle was carried through, whatever it found; or 3, it was not, for a reason that
+has to do with no aggregate in particular, and the log says why; and beside it whether the process
+takes another order. One that ends without an answer ended in the middle of it.
 """
 
 import argparse
@@ -9,6 +11,9 @@ import contextlib
 import ctypes
 import dataclasses
 import datetime
+import functools
+import gc
+import json
 import os
 import signal
 import socket
@@ -42,8 +47,9 @@ LOG = logging.getLogger(__name__)
 
 PR_SET_PDEATHSIG = 1
 
-# Exit statuses. An error that nobody foresaw, or a signal, gives another one.
+# Answers. An error that nobody foresaw, or a signal, ends the process without one.
 PLANNED, NOT_PLANNED = 0, 3
+STAYS, LEAVES = 'stays', 'leaves'
 
 OOM_SCORE = 500
 """Of 1000: where memory runs out, the kernel takes this process before any that serves requests."""
@@ -59,10 +65,10 @@ class Sources:
 
 
 def parse(prog, argv):
-    """Arguments as :class:`kronos_nova.engine.cycle_scheduler.CycleScheduler` gives them:
-    ``scopes``, and the ``arguments`` that lead to the configuration."""
+    """Arguments as :class:`kronos_nova.engine.planning_process.PlanningProcess` gives them: the
+    descriptor for ``answers``, and the ``arguments`` that lead to the configuration."""
     parser = argparse.ArgumentParser(prog=prog)
-    parser.add_argument('--scopes', nargs='+', required=True)
+    parser.add_argument('--answers', type=int, required=True)
     parser.add_argument('arguments', nargs='*')
     return parser.parse_args(argv)
 
@@ -81,15 +87,48 @@ def become():
     return lambda: os.getppid() == parent
 
 
-def run(conf, make_sources, scopes, may_write):
-    """Evaluate some of the aggregates in scope.
+def serve(conf, make_sources, answers, may_write):
+    """Carry out orders until there are no more, or this process has grown too big or too old.
 
-    :param make_sources: gives the Sources
+    :param make_sources: gives the Sources, which are kept from one order to the next
+    :param answers: file descriptor
     :returns: the exit status
     """
+    keep = functools.cache(lambda: (db_engine.Database(db_engine.control_engine(conf)),
+                                    make_sources()))
+    for number, order in enumerate(sys.stdin, 1):
+        status = run(conf, keep, json.loads(order), may_write)
+        _give_memory_back()
+        leaves = (number >= conf.kronos.planner_max_cycles
+                  or _memory() > conf.kronos.planner_max_memory)
+        os.write(answers, f'{status} {LEAVES if leaves else STAYS}\n'.encode())
+        if leaves:
+            break
+    return 0
+
+
+def _give_memory_back():
+    """What one cycle leaves behind must not add up with the next one's."""
+    gc.collect()
+    with contextlib.suppress(AttributeError):  # of glibc alone
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _memory():
+    """MiB that this process has in memory."""
+    with open('/proc/self/statm') as file:
+        return int(file.read().split()[1]) * os.sysconf('SC_PAGE_SIZE') >> 20
+
+
+def run(conf, keep, scopes, may_write):
+    """Evaluate some of the aggregates in scope.
+
+    :param keep: gives the Database and the Sources
+    :returns: the answer
+    """
     try:
-        database = db_engine.Database(db_engine.control_engine(conf))
-        make_cycle(conf, database, make_sources(), scopes, may_write).run()
+        database, sources = keep()
+        make_cycle(conf, database, sources, scopes, may_write).run()
     except exception.KronosException as e:
         LOG.error('Nothing was planned for %s: %s', ', '.join(scopes), e)
         return NOT_PLANNED

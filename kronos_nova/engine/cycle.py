@@ -149,7 +149,7 @@ class Cycle:
         Plans first: a move that ends meanwhile is told by where its instance then is.
         """
         moves = self.ports.journal.moves_under_way()
-        return self.ports.inventory.read().with_moves_under_way(moves)
+        return self.ports.inventory.read(self._scopes()).with_moves_under_way(moves)
 
     def _units(self, snapshot):
         """{aggregate: those that it shares hosts with} of all that are planned."""
@@ -188,6 +188,13 @@ class Cycle:
         return dataclasses.replace(
             options, aggregates=names, include_unassigned_hosts=(
                 options.include_unassigned_hosts and UNASSIGNED not in found))
+
+    def _scopes(self):
+        """Names of what is evaluated, or None for everything."""
+        if self.options.aggregates is None:
+            return None
+        pool = (UNASSIGNED,) if self.options.include_unassigned_hosts else ()
+        return (*self.options.aggregates, *pool)
 
     def _existing(self, snapshot):
         """The options without the aggregates that do not exist."""

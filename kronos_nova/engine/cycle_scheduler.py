@@ -2,21 +2,19 @@
 
 Reading a large cloud and planning for it are seconds of pure Python, which in this process would
 take turns with every RPC that the conductor serves, whatever its concurrency mode. A child has an
-interpreter of its own, gives its memory back when it ends, and takes nothing down when it dies.
+interpreter of its own, gives its memory back when it ends, and takes nothing down when it dies. One
+that has planned stays for a while, as the next to plan.
 """
 
 import dataclasses
 import datetime
 import functools
 import math
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
-from collections.abc import Sequence
 
 from oslo_log import log as logging
 
@@ -24,8 +22,8 @@ from kronos_nova.db.drains import Drains
 from kronos_nova.db.journal import Journal
 from kronos_nova.db.memory import Cycles
 from kronos_nova.db.switches import SwitchBoard
-from kronos_nova.engine import child
 from kronos_nova.engine import levels
+from kronos_nova.engine import planning_process
 from kronos_nova.engine import shared_hosts
 from kronos_nova.engine.locks import AggregateLocks
 from kronos_nova.engine.scope import scopes
@@ -34,25 +32,17 @@ from kronos_nova.objects.drain import ACTIVE
 
 LOG = logging.getLogger(__name__)
 
-NICENESS = 10
-"""Added to that of the service: a cycle may take its time, the service may not."""
-
 SOON = 10
 """Seconds between two attempts to start an approved plan, should the first one fail."""
+
+HEAD_START = 10
+"""Seconds for which an aggregate that is due is left to the worker that planned it last: its child
+has loaded everything and knows most of what there is to read."""
 
 LEAVE_SECONDS = 5
 """For a child that was asked to end, and again for one that was killed: the conductor waits
 meanwhile. A killed process that is still there waits for a disk or a network file system, and ends
 when that answers."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Command:
-    """How to start a child: its module, and the command line that gave this process its
-    configuration."""
-
-    module: str
-    arguments: Sequence[str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +63,10 @@ class SchedulerPorts:
 class CycleScheduler:
     """One worker's part in planning: at most one child at a time, under the locks of what it plans.
 
+    ``child`` is the child's Popen while it plans.
+
     :param ports: SchedulerPorts
-    :param command: Command of the child
+    :param command: planning_process.Command of the child
     """
 
     def __init__(self, conf, ports, command):
@@ -82,8 +74,9 @@ class CycleScheduler:
         self.ports = ports
         self.command = command
         self.child = None
+        self._process = None
         self._scopes = ()
-        self._started = 0.0
+        self._started = self._ended = 0.0
 
     def tick(self):
         """See whether the child has ended, else whether there is something to start one for."""
@@ -93,17 +86,20 @@ class CycleScheduler:
             ours = self._take_some()
             if ours:
                 self._begin(ours)
+        if self.child is None and self._process is not None:
+            self._mind_the_spare()
 
     def stop(self):
         """End the child, within a bounded time whatever it does, and give its locks back."""
         if self.child is None:
+            self._dismiss()
             return
         self.child.terminate()
         try:
             self.child.wait(LEAVE_SECONDS)
         except subprocess.TimeoutExpired:
             self._kill()
-        self._leave()
+        self._end()
 
     def _take_some(self):
         """Aggregates for which it is time and at which nobody else is, now locked.
@@ -123,7 +119,8 @@ class CycleScheduler:
         wanted = [scope for scope in scopes(self.conf)
                   if switches.planning_level(scope, defaults) != automation.OFF
                   or scope in draining]
-        due = self.ports.cycles.due(wanted, now, group.evaluation_interval)
+        due = self.ports.cycles.due(wanted, now, group.evaluation_interval,
+                                    (self.ports.journal.worker, self._head_start))
         failed = self.ports.cycles.failed()
         healthy_first = sorted((scope for scope in wanted if scope in approved or scope in due),
                                key=lambda scope: scope in failed)
@@ -163,38 +160,60 @@ class CycleScheduler:
 
     def _begin(self, ours):
         try:
-            self.child = self._start(ours)
+            LOG.debug('Planning %s', ', '.join(ours))
+            self.child = self._started_child(ours)
         finally:
             if self.child is None:
                 self.ports.locks.release_all()
         self._scopes, self._started = tuple(ours), self.ports.monotonic()
 
-    def _start(self, due):
-        command = [sys.executable, '-m', self.command.module, '--scopes', *due, '--',
-                   *self.command.arguments]
-        # The child is no server: it needs none of the green threads that this process may have.
-        environment = {**os.environ, 'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1'}
-        LOG.debug('Planning %s', ', '.join(due))
-        child = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)  # noqa: S603
-        # From here, not by the child itself: loading Nova is half of its work.
-        os.setpriority(os.PRIO_PROCESS, child.pid, os.nice(0) + NICENESS)
-        return child
+    def _started_child(self, ours):
+        """The Popen of a child that was told to plan; the one that planned last, if it can."""
+        said = planning_process.configuration(self.conf)
+        if self._process is not None and self._process.configuration != said:
+            self._dismiss()
+        if self._process is None or not self._process.order(ours):
+            self._dismiss()
+            self._process = planning_process.PlanningProcess(self.command, said)
+            self._process.order(ours)
+        return self._process.popen
+
+    def _mind_the_spare(self):
+        """End a child that has had nothing to do for long; one that grew too big ended by itself.
+        """
+        idle = self.ports.monotonic() - self._ended
+        if self._process.popen.poll() is not None or idle >= self.conf.kronos.planner_idle_time:
+            self._dismiss()
+
+    def _dismiss(self):
+        if self._process is not None:
+            self._process.dismiss()
+            self._process = None
+
+    @property
+    def _head_start(self):
+        """Seconds; none where no child outlives its cycle."""
+        group = self.conf.kronos
+        return HEAD_START if group.planner_idle_time > group.evaluation_interval else 0
 
     def _look_after_child(self):
+        status = self._process.answer()
+        if status is not None:
+            if status:
+                LOG.error('A planning process could not plan %s; its own log lines say why. They '
+                          'are tried again when they are due.', ', '.join(self._scopes))
+            if self._process.is_leaving:
+                self._dismiss()
+            self._leave()
+            return
         status = self.child.poll()
         if status is None:
             self._mind_the_time()
             return
-        if status == child.NOT_PLANNED:
-            LOG.error('A planning process ended with status %d; its own log lines say why. The '
-                      'next one starts when its aggregates are due again.', status)
-        elif status:
-            LOG.error('A planning process for %s ended with status %d, in the middle of its work. '
-                      'Each of these aggregates is tried again later, and alone.',
-                      ', '.join(self._scopes), status)
-            self._fail()
-            return
-        self._leave()
+        LOG.error('A planning process for %s ended with status %d, in the middle of its work. '
+                  'Each of these aggregates is tried again later, and alone.',
+                  ', '.join(self._scopes), status)
+        self._fail()
 
     def _mind_the_time(self):
         taken, limit = self.ports.monotonic() - self._started, self.conf.kronos.cycle_timeout
@@ -221,10 +240,15 @@ class CycleScheduler:
             self.ports.cycles.fail(self._scopes, self.ports.utcnow(),
                                    self.conf.kronos.evaluation_interval)
         finally:
-            self._leave()
+            self._end()
+
+    def _end(self):
+        """The child is no more."""
+        self._dismiss()
+        self._leave()
 
     def _leave(self):
-        self.child, self._scopes = None, ()
+        self.child, self._scopes, self._ended = None, (), self.ports.monotonic()
         self.ports.locks.release_all()
 
 

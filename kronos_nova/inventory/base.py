@@ -1,17 +1,22 @@
 """The port through which the cloud is read."""
 
+from collections.abc import Collection
 from typing import Protocol
 
 from kronos_nova.objects.snapshot import Snapshot
 
 
 class InventorySource(Protocol):
-    """Reads hosts, instances, aggregates, server groups and services of the whole cloud, all
-    projects, all cells."""
+    """Reads hosts, instances, aggregates, server groups and services of a cloud, all projects, all
+    cells."""
 
-    def read(self) -> Snapshot:
-        """Everything, at one moment.
+    def read(self, scopes: Collection[str] | None = None) -> Snapshot:
+        """The hosts of some aggregates and what runs there, at one moment, or of the whole cloud.
 
+        Other hosts may be there too, where an instance moves to or from one of these. Aggregates
+        are all there, with those of their hosts that are.
+
+        :param scopes: names of aggregates, and UNASSIGNED for the hosts of none
         :raises InventoryError: Nova or placement could not be read; nothing partial is ever
         returned
         """

@@ -4,9 +4,11 @@ The answers are taken as JSON through openstacksdk's adapters. Its resource clas
 3 ms a server, which is minutes in a cloud of 30,000.
 """
 
+import collections
 import datetime
 import urllib.parse
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
 
 import openstack
@@ -16,6 +18,7 @@ from oslo_log import log as logging
 from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.inventory import providers
+from kronos_nova.inventory import scope
 from kronos_nova.inventory import shape
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import nova_facts
@@ -44,19 +47,24 @@ class OpenStackInventory:
                  clock: Callable[[], datetime.datetime] = _now):
         self._connection = connection
         self._clock = clock
+        self._providers = providers.ProviderCache()
 
-    def read(self) -> Snapshot:
+    def read(self, scopes: Collection[str] | None = None) -> Snapshot:
         """Hosts with QEMU or KVM and what runs there, all projects and cells.
 
         The public API does not tell the cells of hosts, so all seem to be in one; Nova itself
         refuses a live migration to another.
 
+        Placement is asked about the hosts in scope only. Nova lists servers of one host or of all:
+        all are listed, and those that are not wanted dropped.
+
+        :param scopes: names of the aggregates whose hosts are wanted, or None for all hosts
         :raises InventoryError: a part could not be read, or a cell is down; nothing partial is
             ever returned
         """
         taken_at = self._clock().strftime('%Y-%m-%dT%H:%M:%SZ')
         try:
-            return self._read(taken_at)
+            return self._read(taken_at, scopes)
         except (openstack.exceptions.SDKException, exceptions.ClientException) as error:
             raise exception.InventoryError(problem=_cause(error)) from error
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -87,18 +95,24 @@ class OpenStackInventory:
         except (openstack.exceptions.SDKException, exceptions.ClientException) as error:
             raise exception.InventoryError(problem=_cause(error)) from error
 
-    def _read(self, taken_at):
+    def _read(self, taken_at, scopes):
         services = {s['host']: s for s in self._compute('/os-services?binary=nova-compute',
                                                         'services')}
+        aggregates = [shape.aggregate(a) for a in self._compute('/os-aggregates', 'aggregates')]
+        migrations = list(self._migrations_under_way())
+        wanted = scope.HostScope(aggregates, scopes).with_ends_of(migrations)
         hypervisors = [h for h in self._pages('/os-hypervisors/detail', 'hypervisors')
-                       if nova_facts.is_supported(h['hypervisor_type'])]
-        aggregates = self._compute('/os-aggregates', 'aggregates')
+                       if nova_facts.is_supported(h['hypervisor_type'])
+                       and h['service']['host'] in wanted]
         groups = list(self._server_groups())
         servers = list(self._pages('/servers/detail?all_tenants=1', 'servers'))
         shape.refuse_gaps(services.values(), servers)
-        migrations = list(self._migrations_under_way())
-        trees = providers.read_trees(PlacementClient(self._connection.placement),
-                                     {h['id'] for h in hypervisors})
+        on_host = collections.defaultdict(list)
+        for server in servers:
+            on_host[server[shape.HOST]].append(server)
+        trees = self._providers.read(PlacementClient(self._connection.placement), {
+            h['id']: frozenset(server['id'] for server in on_host[h['service']['host']])
+            for h in hypervisors})
         hosts = tuple(shape.host(h, services[h['service']['host']], trees.of[h['id']])
                       for h in hypervisors)
         held = {host.name: shape.held_by_consumer(trees.of[host.uuid]) for host in hosts}
@@ -108,7 +122,7 @@ class OpenStackInventory:
             taken_at=taken_at, hosts=hosts,
             instances=tuple(shape.instance(server, held[server[shape.HOST]], shared)
                             for server in servers if server[shape.HOST] in held),
-            aggregates=tuple(shape.aggregate(a, held) for a in aggregates),
+            aggregates=scope.within(aggregates, held),
             server_groups=tuple(shape.server_group(g) for g in groups),
             shared_providers=tuple(shape.shared_provider(uuid, found, names)
                                    for uuid, found in trees.sharing.items()),

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+from collections.abc import Collection
 from collections.abc import Mapping
 from concurrent import futures
 
@@ -26,43 +27,85 @@ class Trees:
     sharing: Mapping[str, shape.SharingProvider]
 
 
-def read_trees(client: PlacementClient, roots: set[str]) -> Trees:
-    """
-    :param client: asked from several threads
-    :param roots: root provider uuids of the hosts
-    :raises InventoryError: placement cannot be read, or does not know one of them
-    """
-    try:
-        return _read_trees(client, roots)
-    except errors.RequestRefused as error:
-        raise exception.InventoryError(
-            problem=f'{error} (has the user that asks the admin role?)') from error
-    except exception.PlacementError as error:
-        raise exception.InventoryError(problem=str(error)) from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise exception.InventoryError(
-            problem=f'placement\'s answer lacks what its API promises: {error!r}') from error
+READ_ALL_EVERY = 20
+"""Readings after which nothing that was kept is believed any more: ``DELETE /allocations`` leaves a
+provider's generation as it was. What that hides until then is capacity, never a lack of it."""
 
 
-def _read_trees(client, roots):
-    uuids = {uuid: root for uuid, root in client.roots().items() if root in roots}
-    trees = collections.defaultdict(list)
-    with futures.ThreadPoolExecutor(PARALLEL_READS) as pool:
-        providers = pool.map(lambda uuid: _provider(client, uuid), uuids)
-        for root, provider in zip(uuids.values(), providers, strict=True):
-            trees[root].append(provider)
-    missing = sorted(roots - trees.keys())
+class ProviderCache:
+    """What placement said of providers, kept from one reading to the next by their generations.
+
+    A generation changes with a provider's inventories, and when something is allocated there; not
+    when an allocation goes away. So a provider is read again too when a consumer that it was last
+    seen with is no instance of its host: a migration that may have ended, an instance that was
+    deleted or has moved on. And everything is, now and then.
+    """
+
+    def __init__(self, read_all_every: int = READ_ALL_EVERY):
+        self._kept = {}
+        self._every = read_all_every
+        self._readings = 0
+        self._amounts = {}
+
+    def read(self, client: PlacementClient, instances: Mapping[str, Collection[str]]) -> Trees:
+        """
+        :param client: asked from several threads
+        :param instances: root provider uuids of the hosts, each with the uuids of the instances
+            there
+        :raises InventoryError: placement cannot be read, or does not know one of the roots
+        """
+        try:
+            return self._read(client, instances)
+        except errors.RequestRefused as error:
+            raise exception.InventoryError(
+                problem=f'{error} (has the user that asks the admin role?)') from error
+        except exception.PlacementError as error:
+            raise exception.InventoryError(problem=str(error)) from error
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise exception.InventoryError(
+                problem=f'placement\'s answer lacks what its API promises: {error!r}') from error
+
+    def _read(self, client, instances):
+        if self._readings % self._every == 0:
+            self._kept.clear()
+        self._readings += 1
+        known = client.providers()
+        ours = {uuid: each for uuid, each in known.items() if each.root in instances}
+        _refuse_missing(instances.keys() - {each.root for each in ours.values()})
+        self._kept = {uuid: kept for uuid, kept in self._kept.items() if uuid in known}
+        stale = [uuid for uuid, each in ours.items()
+                 if not self._is_current(uuid, each.generation, instances[each.root])]
+        with futures.ThreadPoolExecutor(PARALLEL_READS) as pool:
+            for uuid, provider in zip(stale, pool.map(
+                    lambda uuid: self._provider(client, uuid), stale), strict=True):
+                self._kept[uuid] = ours[uuid].generation, provider
+        trees = collections.defaultdict(list)
+        for uuid, each in ours.items():
+            trees[each.root].append(self._kept[uuid][1])
+        return Trees(of=trees, sharing=self._sharing(client, instances.keys()))
+
+    def _is_current(self, uuid, generation, instances):
+        seen, provider = self._kept.get(uuid, (None, None))
+        return seen == generation and provider.held.keys() <= instances
+
+    def _sharing(self, client, roots):
+        found = {uuid: shape.SharingProvider(
+            provider=self._provider(client, uuid),
+            roots=client.roots_in(client.aggregates(uuid)) & roots - {uuid})
+            for uuid in sorted(client.sharing())}
+        return {uuid: each for uuid, each in found.items() if each.roots}
+
+    def _provider(self, client, uuid):
+        # Thousands of consumers hold what some dozen flavors ask for: it is kept once.
+        held = {consumer: self._amounts.setdefault(tuple(sorted(amounts.items())), amounts)
+                for consumer, amounts in client.held_on(uuid).items()}
+        return shape.Provider(inventories=client.inventories(uuid), held=held)
+
+
+def _refuse_missing(roots):
+    missing = sorted(roots)
     if missing:
         raise exception.InventoryError(
             problem=f'placement knows no resource provider {", ".join(missing[:5])}'
                     f'{" and others" if len(missing) > 5 else ""} that Nova has a hypervisor '
                     'for; has its nova-compute ever reported?')
-    sharing = {uuid: shape.SharingProvider(
-        provider=_provider(client, uuid),
-        roots=client.roots_in(client.aggregates(uuid)) & roots - {uuid})
-        for uuid in sorted(client.sharing())}
-    return Trees(of=trees, sharing={uuid: found for uuid, found in sharing.items() if found.roots})
-
-
-def _provider(client, uuid):
-    return shape.Provider(inventories=client.inventories(uuid), held=client.held_on(uuid))

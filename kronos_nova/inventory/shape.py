@@ -4,12 +4,12 @@ import collections
 import dataclasses
 import datetime
 import math
-from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 
 from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
+from kronos_nova.objects.snapshot import OWN_METADATA
 from kronos_nova.objects.snapshot import Aggregate
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
@@ -137,19 +137,19 @@ def instance(server: dict, held: Mapping[str, dict[str, int]],
         display_name=server['name'], host=server[HOST], project_id=server['tenant_id'],
         status=server['status'], task_state=server['OS-EXT-STS:task_state'],
         locked=server['locked'], vcpus=flavor['vcpus'], memory_mb=flavor['ram'],
-        disk_gb=flavor['disk'] + flavor['ephemeral'], metadata=server['metadata'],
+        disk_gb=flavor['disk'] + flavor['ephemeral'],
+        metadata={key: value for key, value in server['metadata'].items()
+                  if key.startswith(OWN_METADATA)},
         # Left out for a user who may not see them.
         flavor_extra_specs=flavor.get('extra_specs') or {},
         resources=held.get(server['id'], {}), shared_resources=shared.get(server['id'], {}))
 
 
-def aggregate(raw: dict, hosts: Collection[str]) -> Aggregate:
-    """
-    :param hosts: the hosts of the snapshot; an aggregate may have others, of bare metal
-    """
+def aggregate(raw: dict) -> Aggregate:
+    """With all its hosts, those of bare metal among them."""
     return Aggregate(name=raw['name'], uuid=raw['uuid'],
                      availability_zone=raw['availability_zone'], metadata=raw['metadata'],
-                     hosts=tuple(name for name in raw['hosts'] if name in hosts))
+                     hosts=tuple(raw['hosts']))
 
 
 def server_group(raw: dict) -> ServerGroup:

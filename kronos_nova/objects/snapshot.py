@@ -9,6 +9,9 @@ from dataclasses import field
 UNASSIGNED = '_unassigned_'
 """Name of the pool of hosts that are in no aggregate."""
 
+OWN_METADATA = 'kronos:'
+"""How the keys of server metadata begin that concern Kronos; no others are read."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceInventory:

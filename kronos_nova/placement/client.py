@@ -1,5 +1,6 @@
 """Placement's API, as far as moving allocations needs it, over any keystoneauth adapter."""
 
+import dataclasses
 import functools
 import re
 from collections.abc import Callable
@@ -53,6 +54,15 @@ def _understood(method):
                 problem='an answer lacks what its API version promises: '
                         f'{boundary.shown(repr(error))}') from error
     return checked
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProviderState:
+    """The root of a provider's tree, and the generation that changes with what it has and with what
+    is allocated there (but not when an allocation goes away)."""
+
+    root: str
+    generation: int
 
 
 class PlacementClient:
@@ -128,10 +138,15 @@ class PlacementClient:
         providers = self._get(f'/resource_providers?in_tree={root}')['resource_providers']
         return frozenset(provider['uuid'] for provider in providers)
 
-    @_understood
     def roots(self) -> dict[str, str]:
         """{provider uuid: uuid of the root of its tree}, of all providers."""
-        return {provider['uuid']: provider['root_provider_uuid']
+        return {uuid: provider.root for uuid, provider in self.providers().items()}
+
+    @_understood
+    def providers(self) -> dict[str, ProviderState]:
+        """All providers, by uuid."""
+        return {provider['uuid']: ProviderState(root=provider['root_provider_uuid'],
+                                                generation=provider['generation'])
                 for provider in self._get('/resource_providers')['resource_providers']}
 
     def inventories(self, provider: str) -> dict[str, dict]:

@@ -30,6 +30,7 @@ from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import guard
 from kronos_nova.engine import levels
 from kronos_nova.engine import locks
+from kronos_nova.engine import planning_process
 from kronos_nova.engine import scope
 from kronos_nova.engine import windows
 from kronos_nova.executor import broker
@@ -327,4 +328,4 @@ class Kronos:
                 switches=switches.SwitchBoard(_database()), cycles=memory.Cycles(_database()),
                 journal=_journal(), utcnow=timeutils.utcnow,
                 aggregate_hosts=inventory.aggregate_hosts),
-            cycle_scheduler.Command(CHILD, sys.argv[1:]))
+            planning_process.Command(CHILD, sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""One cycle in a process of its own, started by a conductor; see kronos_nova.engine.child."""
+"""Cycles in a process of its own, started by a conductor; see kronos_nova.engine.child."""
 
 from nova import monkey_patch  # isort: skip
 
@@ -30,7 +30,7 @@ def main(argv=None):
     kronos_conf.register_opts(CONF)
     logging.setup(CONF, 'nova')
     objects.register_all()
-    return child.run(CONF, make_sources, args.scopes, may_write)
+    return child.serve(CONF, make_sources, args.answers, may_write)
 
 
 def make_sources():

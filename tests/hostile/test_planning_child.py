@@ -18,6 +18,7 @@ from kronos_nova.db import switches
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import guard
 from kronos_nova.engine import locks
+from kronos_nova.engine import planning_process
 from tests.unit.db import fixtures as db_fixtures
 
 INTERVAL = 300
@@ -38,7 +39,7 @@ class ChildTestCase(testtools.TestCase):
         kronos_conf.register_opts(self.conf)
         self.conf([], default_config_files=[])
         self.set(automation='auto', aggregates=['a', 'b'], evaluation_interval=INTERVAL,
-                 cycle_timeout=TIMEOUT)
+                 cycle_timeout=TIMEOUT, planner_idle_time=0)
 
     def set(self, **options):
         for name, value in options.items():
@@ -55,7 +56,7 @@ class ChildTestCase(testtools.TestCase):
                 switches=switches.SwitchBoard(self.database), cycles=cycles or self.cycles,
                 journal=journal.Journal(self.database, name),
                 aggregate_hosts=dict, utcnow=self.clock, monotonic=lambda: self.seconds),
-            cycle_scheduler.Command(child, []))
+            planning_process.Command(child, []))
         self.addCleanup(made.stop)
         return made
 

@@ -27,7 +27,9 @@ class QemuDriver(fake.MediumFakeDriver):
         return {**super().get_available_resource(nodename), 'hypervisor_type': kind}
 
 
-class TwoWaysTest(base.NovaTestCase):
+class QemuTestCase(base.NovaTestCase):
+    """Four hosts, one of them of bare metal."""
+
     hosts = ('host1', 'host2', 'host3', 'metal')
 
     def setUp(self):
@@ -35,13 +37,13 @@ class TwoWaysTest(base.NovaTestCase):
         self.flags(max_limit=2, group='api')  # lists come in pages
         super().setUp()
 
-    def public(self):
+    def public(self, scopes=None):
         nova = self.api.base_url
         plain = session.Session(token_endpoint.Token(nova, 'admin'), additional_headers=ADMIN)
         region = cloud_region.from_session(
             plain, compute_endpoint_override=nova,
             placement_endpoint_override=self.placement_fixture.endpoint)
-        return OpenStackInventory(openstack.connection.Connection(config=region)).read()
+        return OpenStackInventory(openstack.connection.Connection(config=region)).read(scopes)
 
     def populate(self):
         """A bit of everything that a snapshot has a word for."""
@@ -72,6 +74,8 @@ class TwoWaysTest(base.NovaTestCase):
             dest_compute=destination, cross_cell_move=False,
             project_id='admin', user_id='admin').create()
 
+
+class TwoWaysTest(QemuTestCase):
     def test_both_ways_say_the_same(self):
         self.populate()
         resized = self.boot('host1', name='resized')

@@ -49,7 +49,7 @@ class RecordedCloud:
         self.placed = {'vm1': 'a', 'vm2': 'a', 'vm3': 'a', 'vm4': 'b'}
         self.status = dict.fromkeys('ab', 'enabled')
 
-    def read(self):
+    def read(self, scopes=None):
         return snapshot.Snapshot(
             taken_at='2026-11-20T12:00:00Z',
             hosts=tuple(snapshot.Host(

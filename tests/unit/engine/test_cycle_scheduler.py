@@ -15,6 +15,7 @@ from kronos_nova.db import models
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
+from kronos_nova.engine import planning_process
 from kronos_nova.objects import plan as plans
 from tests.unit.db import fixtures as db_fixtures
 
@@ -33,7 +34,7 @@ class PlanningTest(testtools.TestCase):
         kronos_conf.register_opts(self.conf)
         self.conf([], default_config_files=[])
         self.set(automation='auto', aggregates=['a', 'b'], evaluation_interval=INTERVAL,
-                 aggregates_per_cycle=1)
+                 aggregates_per_cycle=1, planner_idle_time=0)
 
     def set(self, **options):
         for name, value in options.items():
@@ -46,7 +47,7 @@ class PlanningTest(testtools.TestCase):
                 switches=switches.SwitchBoard(self.database),
                 journal=journal.Journal(self.database, name), utcnow=self.clock,
                 aggregate_hosts=lambda: self.hosts),
-            cycle_scheduler.Command('tests.unit.engine.sleeper', []))
+            planning_process.Command('tests.unit.engine.sleeper', []))
         self.addCleanup(made.stop)
         return made
 
@@ -110,7 +111,7 @@ class PlanningTest(testtools.TestCase):
     def test_a_child_lets_the_service_go_first(self):
         worker = self.worker('one')
         worker.tick()
-        self.assertEqual(min(os.nice(0) + cycle_scheduler.NICENESS, 19),
+        self.assertEqual(min(os.nice(0) + planning_process.NICENESS, 19),
                          os.getpriority(os.PRIO_PROCESS, worker.child.pid))
 
     def test_an_approved_plan_is_started_before_its_aggregate_is_due_again(self):

@@ -70,9 +70,10 @@ class Cloud:
                         server(3, 'cmp2', **{'OS-EXT-STS:task_state': 'migrating'}),
                         server(4, 'metal'), server(5, None, status='ERROR')]
         roots = [h['id'] for h in self.hypervisors]
-        self.providers = [{'uuid': uuid, 'root_provider_uuid': uuid, 'name': uuid}
+        self.providers = [{'uuid': uuid, 'root_provider_uuid': uuid, 'name': uuid, 'generation': 1}
                           for uuid in [*roots, SHARED_DISK]]
-        self.providers.append({'uuid': 'numa0', 'root_provider_uuid': roots[0], 'name': 'numa0'})
+        self.providers.append({'uuid': 'numa0', 'root_provider_uuid': roots[0], 'name': 'numa0',
+                               'generation': 1})
         self.inventories = {uuid: {'VCPU': inventory(16, 2, 4.0),
                                    'MEMORY_MB': inventory(32768, 512, 1.0)} for uuid in roots}
         self.inventories['numa0'] = {'VCPU': inventory(4, 0, 1.0), 'VGPU': inventory(2)}

@@ -1,0 +1,110 @@
+"""The process that plans: it is started once and given one order after another.
+
+Loading Nova and everything else takes seconds of the processor, and what it has read of placement
+can be kept: a process that planned lately is the one to plan next. Orders go to its standard input,
+a line of JSON each; answers, a status each, come back by a pipe of their own.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from kronos_nova.engine import child
+
+NICENESS = 10
+"""Added to that of the service: a cycle may take its time, the service may not."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Command:
+    """How to start a child: its module, and the command line that gave this process its
+    configuration."""
+
+    module: str
+    arguments: Sequence[str]
+
+
+class PlanningProcess:
+    """A running child. ``popen`` is the process itself; once it ``is_leaving`` it takes no orders.
+
+    :param command: Command
+    :param configuration: what :func:`configuration` said when it was started
+    :raises OSError: there is no process to spare
+    """
+
+    def __init__(self, command, configuration):
+        self.configuration = configuration
+        self.is_leaving = False
+        self._answers, theirs = os.pipe()
+        os.set_blocking(self._answers, False)
+        argv = [sys.executable, '-m', command.module, '--answers', str(theirs), '--',
+                *command.arguments]
+        # The child is no server: it needs none of the green threads that this process may have.
+        environment = {**os.environ, 'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1'}
+        try:
+            self.popen = subprocess.Popen(  # noqa: S603
+                argv, env=environment, stdin=subprocess.PIPE, pass_fds=(theirs,))
+        except OSError:
+            os.close(self._answers)
+            raise
+        finally:
+            os.close(theirs)
+        # From here, not by the child itself: loading Nova is half of its work.
+        os.setpriority(os.PRIO_PROCESS, self.popen.pid, os.nice(0) + NICENESS)
+
+    def order(self, scopes):
+        """Let it plan some aggregates.
+
+        :returns: whether it could be told; not when it has ended meanwhile
+        """
+        try:
+            self.popen.stdin.write(json.dumps(list(scopes)).encode() + b'\n')
+            self.popen.stdin.flush()
+        except OSError:
+            return False
+        return self.popen.poll() is None
+
+    def answer(self):
+        """The status of what it was told to do, or None while it is at it or if it ended without
+        an answer."""
+        with contextlib.suppress(BlockingIOError):
+            said = os.read(self._answers, 64)
+            if said.endswith(b'\n'):
+                status, next_step = said.decode().split()
+                self.is_leaving = next_step == child.LEAVES
+                return int(status)
+        return None
+
+    def dismiss(self):
+        """End it; it has nothing under way."""
+        self.popen.kill()
+        self.forget()
+
+    def forget(self):
+        """It has ended, or will."""
+        with contextlib.suppress(OSError):
+            self.popen.stdin.close()
+        if self._answers is not None:
+            os.close(self._answers)
+            self._answers = None
+
+
+def configuration(conf):
+    """What the files of an oslo.config object look like now: another where one has changed."""
+    files = [pathlib.Path(path) for path in conf.config_file or ()]
+    for directory in conf.config_dir or ():
+        files += sorted(pathlib.Path(directory).glob('*.conf'))
+    return tuple((str(path), *_state(path)) for path in files)
+
+
+def _state(path):
+    try:
+        found = path.stat()
+    except OSError:
+        return (None,)
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,52 @@
+"""Which hosts a cycle needs to know."""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+
+from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.objects.snapshot import Aggregate
+from kronos_nova.objects.snapshot import MoveUnderWay
+
+
+class HostScope:
+    """Names of hosts, asked by ``in``.
+
+    :param aggregates: all there are
+    :param scopes: names of the aggregates whose hosts are wanted, UNASSIGNED for the hosts of none,
+        or None for every host
+    """
+
+    def __init__(self, aggregates: Iterable[Aggregate], scopes: Collection[str] | None,
+                 also: frozenset[str] = frozenset()):
+        self._aggregates, self._scopes, self._also = tuple(aggregates), scopes, also
+        self._assigned = {host for each in self._aggregates for host in each.hosts}
+        self._chosen = also.union(*(each.hosts for each in self._aggregates
+                                    if scopes is not None and each.name in scopes))
+
+    def __contains__(self, host: str) -> bool:
+        if self._scopes is None:
+            return True
+        return host in self._chosen or (UNASSIGNED in self._scopes and host not in self._assigned)
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        """The hosts, or None where it takes a list of all hosts to know them."""
+        if self._scopes is None or UNASSIGNED in self._scopes:
+            return None
+        return self._chosen
+
+    def with_ends_of(self, moves: Iterable[MoveUnderWay]) -> 'HostScope':
+        """The same with the hosts that moves leave for it, or leave it for."""
+        if self._scopes is None:
+            return self
+        ends = frozenset(end for move in moves if move.source in self or move.destination in self
+                         for end in (move.source, move.destination))
+        return HostScope(self._aggregates, self._scopes, self._also | ends)
+
+
+def within(aggregates: Iterable[Aggregate], hosts: Collection[str]) -> tuple[Aggregate, ...]:
+    """The aggregates with those of their hosts that are in ``hosts``."""
+    return tuple(Aggregate(
+        name=each.name, uuid=each.uuid, availability_zone=each.availability_zone,
+        metadata=each.metadata, hosts=tuple(host for host in each.hosts if host in hosts))
+        for each in aggregates)

@@ -1,0 +1,175 @@
+"""What is read of the cloud, and what is not: Nova's tables by columns, placement by generation."""
+
+import dataclasses
+
+import sqlalchemy as sa
+from nova import context as nova_context
+from nova import objects
+from nova import servicegroup
+from nova.api.openstack import common
+from nova.db.main import api as main_db
+
+from kronos_nova.inventory import providers
+from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.plugin import cells
+from kronos_nova.plugin.compute_api import service_of
+from kronos_nova.plugin.inventory import InProcessInventory
+from tests.functional.inventory import test_two_ways
+
+
+class ColumnsTest(test_two_ways.QemuTestCase):
+    def snapshots_of(self, *scopes):
+        """The same part of the cloud, read both ways."""
+        return InProcessInventory().read(scopes), self.public(scopes)
+
+    def test_only_the_hosts_of_the_aggregates_in_scope_are_read(self):
+        self.populate()
+        self.placement_fixture.requests.clear()
+        for snapshot in self.snapshots_of('gpu'):
+            self.assertEqual(['host3'], [host.name for host in snapshot.hosts])
+            self.assertEqual((), snapshot.instances)
+        asked = {path.split('/')[2] for _method, path, _body, _status
+                 in self.placement_fixture.requests if path.startswith('/resource_providers/')}
+        self.assertEqual({self.uuid_of('host3')}, asked)
+        for snapshot in self.snapshots_of(UNASSIGNED):
+            self.assertEqual(['host1', 'host2'], sorted(host.name for host in snapshot.hosts))
+            self.assertEqual(5, len(snapshot.instances))
+            self.assertEqual(['db'], [group.name for group in snapshot.server_groups])
+            self.assertEqual([('gpu', ())], [(a.name, a.hosts) for a in snapshot.aggregates])
+
+    def test_columns_say_what_novas_own_objects_say(self):
+        self.populate()
+        snapshot = InProcessInventory().read()
+        context = cells.admin_context()
+        with nova_context.target_cell(context, cells.mappings(context)[0]) as cell:
+            found = objects.InstanceList.get_by_filters(
+                cell, {'deleted': False}, expected_attrs=['flavor', 'metadata'])
+            nodes = {node.host: node.uuid for node in objects.ComputeNodeList.get_all(cell)}
+            services = objects.ServiceList.get_by_binary(cell, 'nova-compute',
+                                                         include_disabled=True)
+        self.assertEqual(
+            {each.uuid: (each.name, each.display_name, each.host, each.project_id,
+                         common.status_from_state(each.vm_state, each.task_state),
+                         each.task_state, each.locked, each.flavor.vcpus, each.flavor.memory_mb,
+                         each.flavor.root_gb + each.flavor.ephemeral_gb, each.flavor.extra_specs,
+                         {key: value for key, value in each.metadata.items()
+                          if key.startswith('kronos:')})
+             for each in found if each.host != 'metal'},
+            {each.uuid: (each.name, each.display_name, each.host, each.project_id, each.status,
+                         each.task_state, each.locked, each.vcpus, each.memory_mb, each.disk_gb,
+                         each.flavor_extra_specs, each.metadata) for each in snapshot.instances})
+        self.assertEqual({host.name: (nodes[host.name], host.service) for host in snapshot.hosts},
+                         {service.host: (nodes[service.host],
+                                         service_of(servicegroup.API(), service))
+                          for service in services if service.host != 'metal'})
+        self.assertEqual(
+            {each.uuid: (each.name, each.availability_zone, each.metadata)
+             for each in objects.AggregateList.get_all(context)},
+            {each.uuid: (each.name, each.availability_zone, each.metadata)
+             for each in snapshot.aggregates})
+        self.assertEqual(
+            {each.uuid: (each.name, each.policy, tuple(each.members),
+                         {name: int(value) for name, value in each.rules.items()})
+             for each in objects.InstanceGroupList.get_all(context)},
+            {each.uuid: (each.name, each.policy, each.members, each.rules)
+             for each in snapshot.server_groups})
+
+    def test_names_are_made_by_the_template_that_operators_chose(self):
+        server = self.boot('host1', name='web')
+        for template, expected in (('vm-%(uuid)s', f'vm-{server["id"]}'), ('%(hostname)s', 'web'),
+                                   ('%(nothing)s', server['id'])):
+            self.flags(instance_name_template=template)
+            [instance] = InProcessInventory().read().instances
+            self.assertEqual(expected, instance.name)
+
+    def test_no_user_data_is_asked_for(self):
+        statements = []
+        server = self.api.post_server({'server': {
+            **self._build_server(networks='none', host='host1'), 'user_data': 'c2VjcmV0'}})
+        self._wait_for_state_change(server, 'ACTIVE')
+        engine = main_db.get_engine(context=self.cell_context())
+        sa.event.listen(engine, 'before_cursor_execute',
+                        lambda *args: statements.append(args[2]))
+        [instance] = InProcessInventory().read().instances
+        self.assertLess(3, len(statements))
+        for column in ('user_data', 'key_data', 'launched_on'):
+            self.assertEqual([], [each for each in statements if column in each])
+
+    def cell_context(self):
+        context = cells.admin_context()
+        nova_context.set_target_cell(context, cells.mappings(context)[0])
+        return context
+
+    def test_metadata_is_heeded_by_the_next_reading(self):
+        server = self.boot('host1')
+        inventory = InProcessInventory()
+        inventory.read()
+        self.api.api_post(f'/servers/{server["id"]}/metadata', {
+            'metadata': {'kronos:move': 'never', 'owner': 'me'}})
+        [instance] = inventory.read().instances
+        self.assertEqual({'kronos:move': 'never'}, instance.metadata)
+
+
+class ProviderCacheTest(test_two_ways.QemuTestCase):
+    """What is kept of placement, against a real placement."""
+
+    hosts = ('host1', 'host2')
+
+    def setUp(self):
+        super().setUp()
+        self.inventory = InProcessInventory()
+        self.servers = [self.boot(host) for host in self.hosts]
+
+    def read(self, asked):
+        """The snapshot, having asked placement for ``asked`` single providers: the same as what
+        somebody says who has kept nothing."""
+        self.placement_fixture.requests.clear()
+        found = self.inventory.read()
+        single = {path.split('/')[2] for _method, path, _body, _status
+                  in self.placement_fixture.requests if path.startswith('/resource_providers/')}
+        self.assertEqual(asked, len(single), single)
+        fresh = InProcessInventory().read()
+        self.assertEqual(dataclasses.replace(fresh, taken_at=found.taken_at), found)
+        return found
+
+    def test_what_has_not_changed_is_not_asked_for_again(self):
+        self.read(2)
+        self.read(0)
+
+    def test_a_new_instance_changes_its_host_alone(self):
+        self.read(2)
+        self.boot('host1')
+        self.read(1)
+
+    def test_a_deleted_instance_is_seen_although_its_provider_keeps_its_generation(self):
+        self.read(2)
+        before = self.placement_client.providers()
+        self._delete_server(self.servers[0])
+        self.assertEqual(before, self.placement_client.providers())
+        found = self.read(1)
+        self.assertEqual([0, 1], sorted(host.used.get('VCPU', 0) for host in found.hosts))
+
+    def test_a_live_migration_is_seen_at_both_ends(self):
+        self.read(2)
+        self.migrate(self.servers[0], 'host2')
+        self.server_on(self.servers[0], 'host2')
+        [migration] = self.api.api_get(
+            f'/os-migrations?instance_uuid={self.servers[0]["id"]}').body['migrations']
+        self.assert_holds(migration['uuid'], {})
+        self.read(2)
+
+    def test_all_is_read_again_now_and_then(self):
+        self.inventory._providers = providers.ProviderCache(read_all_every=3)
+        for asked in (2, 0, 0, 2, 0):
+            self.read(asked)
+
+    def test_an_allocation_that_somebody_took_away_hides_room_until_then_and_never_makes_any(self):
+        self.inventory._providers = providers.ProviderCache(read_all_every=2)
+        self.read(2)
+        # An operator's mistake: the instance runs on without an allocation.
+        self.placement.delete(f'/allocations/{self.servers[0]["id"]}')
+        stale = {host.name: host.used for host in self.inventory.read().hosts}
+        true = {host.name: host.used for host in InProcessInventory().read().hosts}
+        self.assertEqual({}, true['host1'])
+        self.assertLess(0, stale['host1']['VCPU'])
+        self.assertEqual(true, {host.name: host.used for host in self.inventory.read().hosts})

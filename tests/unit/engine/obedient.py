@@ -1,0 +1,41 @@
+"""A planning process that serves orders as ever, in a cloud that cannot be read.
+
+    python -m tests.unit.engine.obedient --answers FD -- CONFIG_FILE
+
+Each reading adds a line to ``readings`` beside the configuration: its process and the scopes.
+"""
+
+import pathlib
+import sys
+
+from oslo_config import cfg
+
+from kronos_nova import conf as kronos_conf
+from kronos_nova import exception
+from kronos_nova.engine import child
+
+
+class UnreadableCloud:
+    def __init__(self, path):
+        self.path = path
+
+    def read(self, scopes=None):
+        with self.path.open('a') as file:
+            file.write(f'{pathlib.Path("/proc/self").readlink()} {",".join(scopes)}\n')
+        raise exception.InventoryError(problem='it cannot be read')
+
+
+def main():
+    args = child.parse('obedient', None)
+    may_write = child.become()
+    [config] = args.arguments
+    conf = cfg.ConfigOpts()
+    kronos_conf.register_opts(conf)
+    conf([f'--config-file={config}'])
+    readings = pathlib.Path(config).with_name('readings')
+    return child.serve(conf, lambda: child.Sources(inventory=UnreadableCloud(readings)),
+                       args.answers, may_write)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

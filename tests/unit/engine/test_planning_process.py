@@ -1,0 +1,171 @@
+"""A planning process that stays: real processes that serve real orders."""
+
+import os
+import pathlib
+import time
+
+import fixtures
+import testtools
+from oslo_config import cfg
+
+from kronos_nova import conf as kronos_conf
+from kronos_nova.db import journal
+from kronos_nova.db import memory
+from kronos_nova.db import switches
+from kronos_nova.engine import cycle_scheduler
+from kronos_nova.engine import locks
+from kronos_nova.engine import planning_process
+from tests.unit.db import fixtures as db_fixtures
+
+INTERVAL = 300
+PATIENCE = 120
+POLICIES = """policies:
+- {name: cpu, mode: spread, weight: 1.0, threshold: 0.1, imbalance_query: up,
+   vm_profile_query: up, max_migrations_per_cycle: 1}
+"""
+CONFIG = """[DEFAULT]
+state_path = {path}
+[kronos]
+policies_file = {path}/policies.yaml
+planner_max_cycles = {cycles}
+[kronos_database]
+connection = {url}
+[kronos_prometheus]
+url = http://127.0.0.1:1
+"""
+
+
+class WarmTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.log = self.useFixture(fixtures.FakeLogger())
+        self.clock, self.seconds = db_fixtures.Clock(), 0.0
+        self.database = self.useFixture(db_fixtures.ControlDatabase()).database
+        self.path = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        (self.path / 'policies.yaml').write_text(POLICIES)
+        self.configure()
+
+    def configure(self, cycles=100):
+        config = self.path / 'nova.conf'
+        config.write_text(CONFIG.format(path=self.path, cycles=cycles,
+                                        url=self.database.engine.url))
+        self.conf = cfg.ConfigOpts()
+        kronos_conf.register_opts(self.conf)
+        self.conf([f'--config-file={config}'])
+        self.conf.set_override('aggregates', ['a', 'b'], 'kronos')
+
+    def worker(self, name='one'):
+        made = cycle_scheduler.CycleScheduler(
+            self.conf, cycle_scheduler.SchedulerPorts(
+                locks=locks.AggregateLocks(None, str(self.path), name),
+                cycles=memory.Cycles(self.database), switches=switches.SwitchBoard(self.database),
+                journal=journal.Journal(self.database, name), utcnow=self.clock,
+                aggregate_hosts=dict,
+                monotonic=lambda: self.seconds),
+            planning_process.Command('tests.unit.engine.obedient',
+                                     [str(self.path / 'nova.conf')]))
+        self.addCleanup(made.stop)
+        return made
+
+    def go(self, seconds):
+        self.clock.go(seconds)
+        self.seconds += seconds
+
+    def cycle(self, worker):
+        """Let the worker start what is due and see it end."""
+        worker.tick()
+        self.assertIsNotNone(worker.child)
+        deadline = time.monotonic() + PATIENCE
+        while worker.child is not None:
+            self.assertLess(time.monotonic(), deadline)
+            worker.tick()
+            time.sleep(0.02)
+
+    def readings(self):
+        """[(process, scopes)]"""
+        return [tuple(line.split()) for line in
+                (self.path / 'readings').read_text().splitlines()]
+
+    def processes(self):
+        return [process for process, _scopes in self.readings()]
+
+    def test_one_process_plans_again_and_again(self):
+        worker = self.worker()
+        for _cycle in range(3):
+            self.cycle(worker)
+            self.go(INTERVAL)
+        self.assertEqual(1, len(set(self.processes())))
+        self.assertEqual(['a,b'] * 3, [scopes for _process, scopes in self.readings()])
+        self.assertIn('could not plan a, b', self.log.output)
+        self.assertEqual(0, len(worker.ports.cycles.failed()))
+
+    def test_it_gives_the_locks_back_between_two_cycles(self):
+        worker = self.worker()
+        self.cycle(worker)
+        self.assertTrue(locks.AggregateLocks(None, str(self.path), 'other').acquire('a'))
+
+    def test_one_that_has_had_nothing_to_do_for_long_ends(self):
+        worker = self.worker()
+        self.cycle(worker)
+        process = worker._process.popen
+        self.go(INTERVAL - 1)
+        worker.tick()
+        self.assertIsNone(process.poll())
+        self.conf.set_override('aggregates', ['c'], 'kronos')
+        self.conf.set_override('automation', 'off', 'kronos')
+        self.go(1000)
+        worker.tick()
+        process.wait(PATIENCE)
+        self.assertIsNone(worker._process)
+
+    def test_one_that_is_too_old_makes_way_for_another(self):
+        self.configure(cycles=2)
+        worker = self.worker()
+        for _cycle in range(3):
+            self.cycle(worker)
+            self.go(INTERVAL)
+        one, two, three = self.processes()
+        self.assertEqual(one, two)
+        self.assertNotEqual(two, three)
+
+    def test_a_changed_configuration_is_read_by_a_new_process(self):
+        worker = self.worker()
+        self.cycle(worker)
+        with (self.path / 'nova.conf').open('a') as file:
+            file.write('timeout = 3\n')
+        self.go(INTERVAL)
+        self.cycle(worker)
+        self.assertEqual(2, len(set(self.processes())))
+
+    def test_one_that_was_killed_while_it_had_nothing_to_do_is_replaced(self):
+        worker = self.worker()
+        self.cycle(worker)
+        worker._process.popen.kill()
+        worker._process.popen.wait()
+        self.go(INTERVAL)
+        self.cycle(worker)
+        self.assertEqual(2, len(set(self.processes())))
+
+    def test_it_ends_with_the_worker(self):
+        worker = self.worker()
+        self.cycle(worker)
+        process = worker._process.popen
+        worker.stop()
+        process.wait(PATIENCE)
+
+    def test_the_worker_that_planned_last_has_a_head_start(self):
+        one, two = self.worker('one'), self.worker('two')
+        self.cycle(one)
+        self.go(INTERVAL)
+        two.tick()
+        self.assertIsNone(two.child)
+        self.go(cycle_scheduler.HEAD_START)
+        two.tick()
+        self.assertIsNotNone(two.child)
+
+    def test_nothing_of_the_pipes_is_left_open(self):
+        before = set(os.listdir('/proc/self/fd'))
+        worker = self.worker()
+        self.cycle(worker)
+        worker.stop()
+        self.assertEqual(before, set(os.listdir('/proc/self/fd')) & before)
