@@ -27,6 +27,8 @@
     │   ├── DrainNotFound           no such drain
     │   ├── DrainPending            the host is being drained or released
     │   ├── IllegalTransition       a move was asked to skip a state
+    │   ├── MaintenanceNotFound     none is under way
+    │   ├── MaintenancePending      another is not done
     │   ├── MoveHeld                the move may not be started now
     │   ├── MoveLost                another worker owns the move now
     │   ├── MoveNotFound            no such move, or it has ended
@@ -172,6 +174,19 @@ class DrainPending(JournalError):
 class IllegalTransition(JournalError):
     msg_fmt = 'Move %(move)s may not go from %(old)s to %(new)s.'
     code = 'kronos.illegal_transition'
+
+
+class MaintenanceNotFound(JournalError):
+    code = 'kronos.maintenance_not_found'
+
+    def __init__(self):
+        super().__init__('No maintenance is under way.')
+
+
+class MaintenancePending(JournalError):
+    msg_fmt = ('Maintenance %(maintenance)s is %(state)s. "kronos-manage maintenance show" tells '
+               'how far it is, "maintenance resume" goes on with it.')
+    code = 'kronos.maintenance_pending'
 
 
 class MoveHeld(JournalError):

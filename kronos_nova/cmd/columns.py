@@ -47,12 +47,14 @@ def local(time):
 
 
 def duration(seconds):
-    """Such as ``2 h 05 min``, ``3 min`` or ``40 s``."""
+    """Such as ``2 h 05 min``, ``3 min 20 s`` or ``40 s``."""
     seconds = round(seconds)
     if seconds < 60:
         return f'{seconds} s'
-    minutes = round(seconds / 60)
-    return f'{minutes} min' if minutes < 60 else f'{minutes // 60} h {minutes % 60:02} min'
+    minutes, rest = divmod(seconds, 60)
+    if minutes < 60:
+        return f'{minutes} min {rest:02} s'
+    return f'{minutes // 60} h {minutes % 60:02} min'
 
 
 def server(uuid, names):

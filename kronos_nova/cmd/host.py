@@ -160,6 +160,11 @@ def request(host, parsed_args):
         keep_spare=parsed_args.keep_spare)
 
 
+def avoiding(drain, hosts):
+    """The Drain with hosts that take servers only if nothing else can be done."""
+    return dataclasses.replace(drain, avoid=tuple(hosts))
+
+
 def deadline(text):
     """:raises ValueError: it is neither minutes nor a time"""
     if text.isdigit():

@@ -1,0 +1,230 @@
+"""``kronos-manage maintenance``: service hosts one after the other."""
+
+import argparse
+import datetime
+import os
+import time
+
+from cliff import command
+from cliff import lister
+from oslo_utils import timeutils
+from oslo_utils import uuidutils
+
+from kronos_nova import exception
+from kronos_nova.cmd import columns
+from kronos_nova.cmd import control
+from kronos_nova.cmd import host as host_commands
+from kronos_nova.cmd import servicing
+from kronos_nova.db.drains import Drains
+from kronos_nova.db.maintenances import Maintenances
+from kronos_nova.objects import maintenance as m
+
+# Exit codes, documented in maintenance.rst.
+DONE, STOPPED, FAILED = 0, 3, 4
+
+LOOK_SECONDS = 2.0
+SILENT = datetime.timedelta(seconds=30)
+"""How long a run may be silent before another may take it over: many looks."""
+
+
+class _Running(command.Command):
+    """What beginning and resuming have in common."""
+
+    def carry_on(self, uuid, checker):
+        """Run a maintenance until it is done, stopped, or a hook failed; the exit code."""
+        conf = self.app.conf
+        maintenances = Maintenances(control.database(conf))
+        runner = f'{control.operator()}:{os.getpid()}'
+        work = servicing.Servicing(self._ports(checker, maintenances), uuid)
+        try:
+            while True:
+                now = timeutils.utcnow()
+                if not maintenances.take(uuid, runner, now, now - SILENT):
+                    raise exception.MaintenancePending(
+                        maintenance=uuid, state='being run by another process')
+                found = work.look()
+                if found.in_state(m.FAILED) and not found.in_state(*m.AT_WORK):
+                    return FAILED
+                if not found.in_state(m.WAITING, *m.AT_WORK):
+                    maintenances.set_state(uuid, m.DONE)
+                    self._say('All hosts are serviced.')
+                    return DONE
+                if found.state == m.STOPPED and not found.in_state(*m.AT_WORK):
+                    self._say('Stopped; "kronos-manage maintenance resume" goes on.')
+                    return STOPPED
+                time.sleep(LOOK_SECONDS)
+        finally:
+            work.end()
+
+    def _ports(self, checker, maintenances):
+        options = maintenances.current().options
+        return servicing.ServicingPorts(
+            maintenances=maintenances, drains=Drains(maintenances.database),
+            hosts=checker.cloud.hosts, say=self._say, run_hook=servicing.start_hook,
+            fits=lambda wanted, later: fitting(checker, options, wanted, later),
+            drain=lambda host, later: self._drain(checker, options, host, later))
+
+    @staticmethod
+    def _drain(checker, options, host, later):
+        [[_name, [drain], _plan]] = checker.check([_request(options, host, later)])[1]
+        return drain
+
+    def _say(self, line):
+        self.app.stdout.write(f'{columns.local(timeutils.utcnow())} {line}\n')
+        self.app.stdout.flush()
+
+
+def fitting(checker, options, wanted, later):
+    """As many of the hosts as can be empty at once, from the first on; at least the first.
+
+    What blocks that one is told by its drain.
+    """
+    for count in range(len(wanted), 1, -1):
+        _snapshot, checked = checker.check(
+            [_request(options, host, later) for host in wanted[:count]])
+        if not any(plan.blocked for _name, _drains, plan in checked):
+            return list(wanted[:count])
+    return list(wanted[:1])
+
+
+def _request(options, host, avoid):
+    drain = host_commands.request(host, argparse.Namespace(
+        reason=options.reason or 'maintenance', with_stopped=options.with_stopped,
+        parallel=options.parallel, deadline=None, keep_spare=options.keep_spare))
+    return host_commands.avoiding(drain, avoid)
+
+
+class Run(_Running):
+    """Service hosts: empty each, run a hook for it, wait until it reports, release it, go on.
+
+    Hosts that are yet to be emptied take servers only if nothing else fits. The host with the
+    fewest servers goes first, so that the fewest have to move twice. May be ended at any time and
+    resumed; what is under way goes on meanwhile.
+
+    Exit codes: 0 all are serviced; 1 refused; 3 stopped; 4 a hook failed.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('hosts', nargs='+', metavar='HOST')
+        parser.add_argument('--batch', type=int, default=1, metavar='N',
+                            help='Hosts at a time, if they can be empty at once; default: 1.')
+        parser.add_argument('--hook', metavar='CMD',
+                            help='Command that services the empty host $KRONOS_HOST; without one, '
+                                 '"maintenance done HOST" says that it is done.')
+        parser.add_argument('--keep-spare', type=int, default=0, metavar='N',
+                            help="Hosts' worth of room that stays free; default: 0.")
+        parser.add_argument('--with-stopped', action='store_true',
+                            help='Migrate stopped servers too, cold.')
+        parser.add_argument('--parallel', type=int, metavar='N',
+                            help='Moves at once off each host.')
+        parser.add_argument('--reason', default='', metavar='TEXT', help='Kept and shown.')
+        return parser
+
+    def take_action(self, parsed_args):
+        checker = host_commands.Checker(self.app)
+        options = m.Options(**{name: getattr(parsed_args, name) for name in (
+            'batch', 'hook', 'keep_spare', 'with_stopped', 'parallel', 'reason')})
+        hosts = self._in_order(checker, options, list(dict.fromkeys(parsed_args.hosts)))
+        uuid = uuidutils.generate_uuid()
+        Maintenances(control.database(self.app.conf)).begin(m.Maintenance(
+            uuid=uuid, state=m.RUNNING, requested_by=control.operator(),
+            requested_at=timeutils.utcnow(), options=options,
+            hosts=dict.fromkeys(hosts, m.WAITING)))
+        return self.carry_on(uuid, checker)
+
+    def _in_order(self, checker, options, hosts):
+        """Fewest servers first; says what is to be expected.
+
+        :raises ConfigurationError: one is no host that Kronos looks after
+        """
+        snapshot = checker.cloud.read()
+        sizes = {host: sum(server.host == host for server in snapshot.instances)
+                 for host in hosts}
+        moving, seconds = 0, 0.0
+        for host in hosts:
+            for _name, _drains, plan in checker.check([_request(options, host, ())])[1]:
+                moving += len(plan.report.moves)
+                taken = checker.seconds(plan.report.moves, options.parallel)
+                seconds = None if seconds is None or taken is None else seconds + taken
+        expected = f', about {columns.duration(seconds)} without the hooks' if seconds else ''
+        self._say(f'{len(hosts)} hosts, {moving} servers to move at least once{expected}')
+        return sorted(hosts, key=lambda host: (sizes[host], host))
+
+
+class Resume(_Running):
+    """Go on with a maintenance that was stopped, whose run died, or in which a hook failed.
+
+    A host whose hook failed is taken for serviced with --serviced, else its hook runs again. Exit
+    codes as of "maintenance run".
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--serviced', action='store_true',
+                            help='Hosts whose hook failed were serviced by hand.')
+        return parser
+
+    def take_action(self, parsed_args):
+        maintenances = Maintenances(control.database(self.app.conf))
+        found = current(maintenances)
+        for host in found.in_state(m.FAILED):
+            maintenances.set_host(found.uuid, host,
+                                  m.RETURNING if parsed_args.serviced else m.HOOK)
+        maintenances.set_state(found.uuid, m.RUNNING)
+        return self.carry_on(found.uuid, host_commands.Checker(self.app))
+
+
+class Stop(command.Command):
+    """Begin with no further host; those that are at work are carried to their end."""
+
+    def take_action(self, parsed_args):
+        maintenances = Maintenances(control.database(self.app.conf))
+        found = current(maintenances)
+        maintenances.set_state(found.uuid, m.STOPPED)
+        left = ', '.join(found.in_state(*m.AT_WORK)) or 'none'
+        self.app.stdout.write(f'Stopped; hosts still at work: {left}.\n')
+
+
+class Done(command.Command):
+    """Say that a host of a maintenance without a hook was serviced."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('host', metavar='HOST')
+        return parser
+
+    def take_action(self, parsed_args):
+        maintenances = Maintenances(control.database(self.app.conf))
+        found, host = current(maintenances), parsed_args.host
+        if not maintenances.set_host(found.uuid, host, m.RETURNING, (m.HOOK, m.FAILED)):
+            raise exception.ConfigurationError(
+                what=f'Host {host}',
+                problem=f'is {found.hosts.get(host, "no host of this maintenance")}, and not empty '
+                        'and waiting to be serviced',
+                remedy='"kronos-manage maintenance show" has the hosts and their states.')
+
+
+class Show(lister.Lister):
+    """Show the hosts of the maintenance that runs, in order, and how far each is."""
+
+    def take_action(self, parsed_args):
+        database = control.database(self.app.conf)
+        found, known = current(Maintenances(database)), Drains(database)
+        return ('Host', 'State', 'Servers left', 'Blocked'), [
+            (host, state, *self._drain(known.latest(host), state))
+            for host, state in found.hosts.items()]
+
+    @staticmethod
+    def _drain(drain, state):
+        if drain is None or state == m.WAITING:
+            return columns.Optional(None), columns.Optional(None)
+        return columns.Optional(drain.left), len(drain.blocked)
+
+
+def current(maintenances):
+    """:raises MaintenanceNotFound: none is under way"""
+    found = maintenances.current()
+    if found is None:
+        raise exception.MaintenanceNotFound
+    return found

@@ -1,0 +1,134 @@
+"""Runs a maintenance: which hosts are emptied next, and what follows when they are.
+
+Nothing is remembered but what the control database has: a run that died is resumed where it was.
+"""
+
+import dataclasses
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from collections.abc import Sequence
+
+from kronos_nova.executor.hosts import HostApi
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import maintenance as m
+from kronos_nova.objects.drain import Drain
+
+HOST_VARIABLE = 'KRONOS_HOST'
+"""In the environment of a hook: the host that is empty and may be serviced."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ServicingPorts:
+    """What a run works on.
+
+    maintenances, drains : the control database's
+    hosts : HostApi
+    fits : which of some hosts, taken in order, can be empty at once with the rest avoided
+    drain : makes the Drain of a host; called with host and the hosts to avoid
+    say : tells a line to whoever watches
+    run_hook : starts a hook for a host; gives a process to be polled
+    """
+
+    maintenances: object
+    drains: object
+    hosts: HostApi
+    fits: Callable[[Sequence[str], Sequence[str]], list[str]]
+    drain: Callable[[str, tuple[str, ...]], Drain]
+    say: Callable[[str], None]
+    run_hook: Callable[[str, str], subprocess.Popen]
+
+
+def start_hook(command, host):
+    """Start a hook, a command of the shell, in a session of its own."""
+    return subprocess.Popen(  # noqa: S602 - the operator's own command line
+        command, shell=True, env={**os.environ, HOST_VARIABLE: host}, start_new_session=True,
+        stdin=subprocess.DEVNULL)
+
+
+class Servicing:
+    """One maintenance, taken a step further with every look."""
+
+    def __init__(self, ports: ServicingPorts, uuid):
+        self.ports = ports
+        self.uuid = uuid
+        self._hooks = {}
+        self._said = {}
+
+    def look(self) -> m.Maintenance:
+        """Do what can be done now; the Maintenance as it is then."""
+        found = self.ports.maintenances.current()
+        for host in found.in_state(*m.AT_WORK):
+            self._steps[found.hosts[host]](self, found, host)
+        found = self.ports.maintenances.current()
+        if found.state == m.RUNNING and not found.in_state(m.FAILED):
+            self._begin_next(found)
+        return self.ports.maintenances.current()
+
+    def end(self):
+        """End the hooks that run: whoever runs them ends."""
+        for process in self._hooks.values():
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+
+    def _begin_next(self, found):
+        waiting = found.in_state(m.WAITING)
+        free = found.options.batch - len(found.in_state(*m.AT_WORK))
+        if not waiting or free < 1:
+            return
+        for host in self.ports.fits(waiting[:free], waiting[free:]):
+            later = tuple(other for other in waiting if other != host)
+            known = self.ports.drains.latest(host)
+            if known is None or known.state not in (*drains.ACTIVE, drains.EMPTY):
+                self.ports.drains.request([self.ports.drain(host, later)])
+            self._to(host, m.DRAINING)
+
+    def _drained(self, found, host):
+        drain = self.ports.drains.latest(host)
+        if drain.state == drains.EMPTY:
+            self._to(host, m.HOOK)
+            if not found.options.hook:
+                self._tell(host, f'empty; service it, then "kronos-manage maintenance done {host}"')
+        elif drain.state == drains.BLOCKED:
+            self._tell(host, f'blocked by {len(drain.blocked)} of {drain.left} servers; see '
+                             f'"kronos-manage host status {host}"')
+        elif drain.left is not None:
+            self._tell(host, f'{drain.left} servers left')
+
+    def _hooked(self, found, host):
+        if not found.options.hook:
+            return
+        process = self._hooks.get(host)
+        if process is None:
+            self._hooks[host] = self.ports.run_hook(found.options.hook, host)
+            self._tell(host, 'the hook runs')
+        elif process.poll() == 0:
+            self._to(host, m.RETURNING)
+        elif process.poll() is not None:
+            self._to(host, m.FAILED)
+            self._tell(host, f'the hook ended with {process.poll()}. The host stays disabled, and '
+                             'nothing goes on. Mend it, then "kronos-manage maintenance resume".')
+
+    def _returned(self, _found, host):
+        service = self.ports.hosts.service(host)
+        if service is None or service.state != 'up':
+            self._tell(host, 'waits until nova-compute reports')
+            return
+        drain = self.ports.drains.latest(host)
+        if drain.state == drains.RELEASED:
+            self._to(host, m.FINISHED)
+        else:
+            self.ports.drains.change(drain, (*drains.ACTIVE, drains.EMPTY, drains.OVERDUE),
+                                     state=drains.RELEASING)
+
+    _steps = {m.DRAINING: _drained, m.HOOK: _hooked, m.RETURNING: _returned}
+
+    def _to(self, host, state):
+        self.ports.maintenances.set_host(self.uuid, host, state)
+        self._tell(host, state)
+
+    def _tell(self, host, text):
+        if self._said.get(host) != text:
+            self._said[host] = text
+            self.ports.say(f'{host}: {text}')

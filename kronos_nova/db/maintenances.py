@@ -1,0 +1,85 @@
+"""Rolling maintenances in the control database."""
+
+import dataclasses
+import json
+
+import sqlalchemy as sa
+
+from kronos_nova import exception
+from kronos_nova.db import models
+from kronos_nova.db.journal import rows
+from kronos_nova.db.retry import retried
+from kronos_nova.objects import maintenance
+from kronos_nova.objects.maintenance import Maintenance
+
+
+class Maintenances:
+    """At most one is not done at a time: two would empty each other's hosts into their own."""
+
+    def __init__(self, database):
+        self.database = database
+
+    @retried
+    def begin(self, wanted: Maintenance) -> None:
+        """:raises MaintenancePending: another is not done"""
+        with rows.serialized(self.database, rows.DISPATCH) as session:
+            other = _open(session)
+            if other is not None:
+                raise exception.MaintenancePending(maintenance=other.uuid, state=other.state)
+            session.add(models.Maintenance(
+                uuid=wanted.uuid, state=wanted.state, requested_by=wanted.requested_by,
+                requested_at=wanted.requested_at, hosts=json.dumps([*wanted.hosts.items()]),
+                options=json.dumps(dataclasses.asdict(wanted.options))))
+
+    @retried
+    def current(self) -> Maintenance | None:
+        """The one that is not done."""
+        with self.database.reader() as session:
+            row = _open(session)
+            return row and _maintenance(row)
+
+    @retried
+    def take(self, uuid, runner, now, silent_before) -> bool:
+        """Run a maintenance, unless another process that lives does.
+
+        :param silent_before: a process that was last heard of before then is dead
+        """
+        with rows.serialized(self.database, rows.DISPATCH) as session:
+            free = sa.or_(models.Maintenance.runner.is_(None),
+                          models.Maintenance.runner == runner,
+                          models.Maintenance.runner_at < silent_before)
+            return bool(session.execute(sa.update(models.Maintenance).where(
+                models.Maintenance.uuid == uuid, free,
+            ).values(runner=runner, runner_at=now)).rowcount)
+
+    @retried
+    def set_state(self, uuid, state) -> None:
+        with rows.serialized(self.database, rows.DISPATCH) as session:
+            session.execute(sa.update(models.Maintenance).where(
+                models.Maintenance.uuid == uuid).values(state=state))
+
+    @retried
+    def set_host(self, uuid, host, state, only_from=None) -> bool:
+        """Bring a host to a state.
+
+        :param only_from: unless it is in one of these, nothing is done
+        :returns: whether it was done
+        """
+        with rows.serialized(self.database, rows.DISPATCH) as session:
+            row = session.get_one(models.Maintenance, uuid)
+            hosts = dict(json.loads(row.hosts))
+            if only_from is not None and hosts.get(host) not in only_from:
+                return False
+            hosts[host] = state
+            row.hosts = json.dumps([*hosts.items()])
+            return True
+
+
+def _open(session):
+    return session.scalars(sa.select(models.Maintenance).where(
+        models.Maintenance.state != maintenance.DONE)).first()
+
+
+def _maintenance(row):
+    return rows.record(Maintenance, row, hosts=dict(json.loads(row.hosts)),
+                       options=maintenance.Options(**json.loads(row.options)))

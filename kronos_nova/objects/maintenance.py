@@ -1,0 +1,64 @@
+"""Hosts that are serviced one after the other."""
+
+import dataclasses
+import datetime
+from collections.abc import Mapping
+
+# States of a maintenance.
+RUNNING = 'running'
+STOPPED = 'stopped'
+"""Nothing new is begun; it can be resumed."""
+DONE = 'done'
+
+# States of a host in it, in order.
+WAITING = 'waiting'
+DRAINING = 'draining'
+HOOK = 'hook'
+"""It is empty, and the hook runs; or whoever services it has not said that it is done."""
+RETURNING = 'returning'
+"""Serviced; its nova-compute has to report before it is released."""
+FINISHED = 'finished'
+FAILED = 'failed'
+"""Its hook failed. It stays disabled, and nothing goes on before an operator resumes."""
+
+AT_WORK = (DRAINING, HOOK, RETURNING)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How hosts are serviced.
+
+    batch : hosts at a time, where as many can be empty at once
+    hook : a command that services the host named in its environment, or None to wait for
+        ``maintenance done``
+    keep_spare : hosts' worth of room that stays free
+    """
+
+    batch: int = 1
+    hook: str | None = None
+    keep_spare: int = 0
+    with_stopped: bool = False
+    parallel: int | None = None
+    reason: str = ''
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Maintenance:
+    """A maintenance and how far it is.
+
+    hosts : host to its state, in the order in which they are serviced
+    runner : the process that runs it, heard of last at ``runner_at``
+    Times are UTC without a zone.
+    """
+
+    uuid: str
+    state: str
+    requested_by: str
+    requested_at: datetime.datetime
+    options: Options
+    hosts: Mapping[str, str]
+    runner: str | None = None
+    runner_at: datetime.datetime | None = None
+
+    def in_state(self, *states: str) -> list[str]:
+        return [host for host, state in self.hosts.items() if state in states]

@@ -1,0 +1,155 @@
+"""Hosts are emptied at an operator's word, whatever is on them and whatever dies."""
+
+import re
+import subprocess
+import time
+
+from testtools import content
+
+from kronos_nova.objects import move as moves
+from tests.e2e.box.processes import wait_for
+from tests.e2e.box.settings import command
+from tests.e2e.executor import base
+from tests.e2e.executor.test_daemons import POLICIES
+
+EMPTY, NOT_YET, BLOCKED = 0, 3, 4
+MOVE_SECONDS = 10
+
+
+class DrainTestCase(base.ExecutorTestCase):
+    computes, conductors, workers = 4, 2, 2
+    nova_conf = {'kronos': {'automation': 'observe', 'evaluation_interval': 3600}}
+
+    @classmethod
+    def prepare(cls, conf):
+        policies = cls.cloud.root / 'policies.yaml'
+        policies.write_text(POLICIES)
+        conf['kronos'].update(policies_file=policies, coordination_url=cls.cloud.database.url(
+            'kronos').replace('mysql+pymysql', 'mysql').partition('?')[0])
+        cls.cloud.configure(nova_conf=conf)
+
+    def run_manage(self, *words):
+        """(exit code, what it said)"""
+        done = subprocess.run(
+            [*command('kronos-nova', 'kronos-manage'), '--config-file',
+             str(self.cloud.nova.conf), *words], capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def act(self, uuid, action):
+        self.cloud.client.compute('POST', f'/servers/{uuid}/action', json={action: None})
+
+    def stop_server(self, uuid):
+        self.act(uuid, 'os-stop')
+        wait_for(lambda: self.cloud.client.server(uuid)['status'] == 'SHUTOFF', 60,
+                 'it does not stop')
+
+    def on(self, host):
+        return {server['id'] for server in self.cloud.client.servers()
+                if server['OS-EXT-SRV-ATTR:host'] == host}
+
+    def audit(self):
+        self.assert_allocations_exact()
+        self.cloud.manage('allocations', 'audit', '--grace', '0')  # fails where it finds anything
+
+
+class DrainTest(DrainTestCase):
+    def server_like(self, host='compute1', **what):
+        uuid = self.cloud.client.create(self.cloud.image, host=host, **what)
+        self.cloud.client.wait_active([uuid], 60)
+        self.addCleanup(self._delete, [uuid])
+        return uuid
+
+    def observe_some_moves(self):
+        """Have the journal know how long moves take here."""
+        servers = self.boot(4)
+        self.cloud.manage('automation', 'set', 'auto')
+        self.addCleanup(self.cloud.manage, 'automation', 'set', 'observe')
+        self.carry_out(self.round_robin(servers))
+        self._delete([uuid for uuid, _host in servers])
+
+    def test_everything_leaves_but_what_cannot_and_that_is_named(self):
+        self.orders(default={'seconds': MOVE_SECONDS})
+        self.observe_some_moves()
+        self.cloud.client.create_flavor('pinned', vcpus=1, ram=64,
+                                        extra_specs={'kronos:move': 'never'})
+        group = self.cloud.client.create_server_group('apart', 'anti-affinity')
+        running = [uuid for uuid, _host in self.boot(6, 'compute1')]
+        [(stopped, _host)] = self.boot(1, 'compute1')
+        self.stop_server(stopped)
+        [(locked, _host)] = self.boot(1, 'compute1')
+        self.act(locked, 'lock')
+        twins = [self.server_like(host, group=group) for host in self.hosts]
+        pinned = self.server_like(flavor='pinned')
+
+        code, said = self.run_manage('host', 'drain', 'compute1', '--check')
+        self.assertEqual(BLOCKED, code, said)
+        self.assertEqual({stopped, twins[0], pinned},
+                         {*re.findall(r'blocked: .*\((.{36})\)', said)}, said)
+        code, said = self.run_manage('host', 'drain', 'compute1', '--check', '--with-stopped')
+        self.assertEqual({twins[0], pinned}, {*re.findall(r'blocked: .*\((.{36})\)', said)}, said)
+        self.assertEqual('enabled', self.cloud.client.services()['compute1']['status'])
+
+        began = time.monotonic()
+        code, said = self.run_manage('host', 'drain', 'compute1', '--with-stopped', '--wait',
+                                     '--reason', 'new disks')
+        took = time.monotonic() - began
+        self.assertEqual(BLOCKED, code, said)
+        self.addDetail('said', content.text_content(f'{said}\ntook {took:.0f} s'))
+        self.assertEqual({twins[0], pinned}, self.on('compute1'))
+        self.assertIn('new disks', self.cloud.client.services()['compute1']['disabled_reason'])
+        self.assertEqual('SHUTOFF', self.cloud.client.server(stopped)['status'])
+        self.assertEqual({'ACTIVE'}, {self.cloud.client.server(uuid)['status']
+                                      for uuid in [*running, locked]})
+        code, said = self.run_manage('host', 'status', 'compute1')
+        self.assertEqual(BLOCKED, code)
+        self.assertIn('server group', said)
+        self._delete([twins[0], pinned])
+        self.assertEqual(EMPTY, self.run_manage('host', 'status', 'compute1', '--wait')[0])
+        wait_for(lambda: 'empty' in self.run_manage('host', 'status', 'compute1')[1], 60,
+                 'it is not told')
+        self.assertEqual(EMPTY, self.run_manage('host', 'release', 'compute1')[0])
+        self.assertEqual('enabled', self.cloud.client.services()['compute1']['status'])
+        self.audit()
+
+    def test_it_goes_on_when_everything_is_killed_in_the_middle(self):
+        self.orders(default={'seconds': 4})
+        servers = [uuid for uuid, _host in self.boot(8, 'compute1')]
+        self.assertEqual(0, self.run_manage('host', 'drain', 'compute1')[0])
+        wait_for(lambda: any(move.state == moves.COMPLETED for move in self.journal.moves()
+                             if move.instance_uuid in servers), 180, 'nothing moves')
+        for conductor in self.cloud.nova.conductors:
+            conductor.process.kill()
+        time.sleep(3)
+        for conductor in self.cloud.nova.conductors:
+            conductor.start()
+        wait_for(lambda: not self.on('compute1'), 300,
+                 lambda: f'left: {len(self.on("compute1"))}', interval=1)
+        for uuid in servers:
+            done = [each['status'] for each in self.cloud.client.migrations(instance_uuid=uuid)]
+            self.assertEqual(1, done.count('completed'), done)
+        wait_for(lambda: self.run_manage('host', 'status', 'compute1')[0] == EMPTY, 60,
+                 'it is not empty')
+        self.assertEqual(EMPTY, self.run_manage('host', 'release', 'compute1')[0])
+        self.audit()
+
+
+class MaintenanceTest(DrainTestCase):
+    computes = 8
+
+    def test_every_host_is_emptied_once_and_no_server_moves_more_than_it_must(self):
+        self.orders(default={'seconds': 1})
+        servers = [uuid for uuid, _host in self.boot(24)]
+        done = self.cloud.root / 'serviced'
+        hook = (f'echo "$KRONOS_HOST" >> {done}')
+        code, said = self.run_manage('maintenance', 'run', *self.hosts, '--hook', hook)
+        self.assertEqual(0, code, said)
+        self.assertEqual(sorted(self.hosts), sorted(done.read_text().split()))
+        self.assertEqual({'enabled'}, {each['status']
+                                       for each in self.cloud.client.services().values()})
+        ended = [move for move in self.journal.moves(limit=1000)
+                 if move.instance_uuid in servers]
+        self.assertEqual({moves.COMPLETED}, {move.state for move in ended}, said)
+        # Every server once, and those of the first host, which has nowhere final to go, twice.
+        lowest = len(servers) + len(servers) // len(self.hosts)
+        self.assertLessEqual(len(ended), 1.2 * lowest)
+        self.audit()

@@ -1,0 +1,168 @@
+"""A rolling maintenance, look by look, with a control database and hosts that do as told."""
+
+import testtools
+
+from kronos_nova import exception
+from kronos_nova.cmd import servicing
+from kronos_nova.db import drains as db_drains
+from kronos_nova.db import maintenances
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import maintenance as m
+from kronos_nova.objects import snapshot
+from tests.unit.db import fixtures
+
+UP = snapshot.Service(state='up', status='disabled')
+DOWN = snapshot.Service(state='down', status='disabled')
+
+
+class Hook:
+    """A process that ends when it is told to."""
+
+    def __init__(self):
+        self.status = None
+
+    def poll(self):
+        return self.status
+
+
+class ServicingTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.clock = fixtures.Clock()
+        database = self.useFixture(fixtures.ControlDatabase()).database
+        self.known = maintenances.Maintenances(database)
+        self.drains = db_drains.Drains(database)
+        self.service_of, self.hooks, self.said, self.fit = {}, {}, [], 9
+
+    def begin(self, *hosts, **options):
+        self.known.begin(m.Maintenance(
+            uuid='m', state=m.RUNNING, requested_by='jane', requested_at=self.clock(),
+            options=m.Options(**{'hook': 'reboot', **options}),
+            hosts=dict.fromkeys(hosts or 'abc', m.WAITING)))
+        return self.run_anew()
+
+    def run_anew(self):
+        return servicing.Servicing(servicing.ServicingPorts(
+            maintenances=self.known, drains=self.drains, hosts=self, drain=self.drain,
+            fits=lambda wanted, _later: list(wanted[:self.fit]), say=self.said.append,
+            run_hook=lambda _command, host: self.hooks.setdefault(host, Hook())), 'm')
+
+    def service(self, host):
+        return self.service_of.get(host, UP)
+
+    def drain(self, host, avoid):
+        self.clock.go(1)
+        return drains.Drain(uuid=f'drain of {host}', host=host, aggregate='gpu',
+                            state=drains.REQUESTED, requested_by='jane', avoid=avoid,
+                            requested_at=self.clock())
+
+    def empty(self, host):
+        self.drains.change(self.drains.latest(host), drains.ACTIVE, state=drains.EMPTY, left=0)
+
+    def released(self, host):
+        self.drains.change(self.drains.latest(host), (drains.RELEASING,), state=drains.RELEASED)
+
+    def states(self):
+        return [*self.known.current().hosts.values()]
+
+    def test_host_after_host_is_emptied_serviced_and_released(self):
+        work = self.begin()
+        for position, host in enumerate('abc'):
+            work.look()
+            self.assertEqual([m.FINISHED] * position + [m.DRAINING] + [m.WAITING] * (2 - position),
+                             self.states())
+            self.assertEqual(tuple('abc'[position + 1:]), self.drains.latest(host).avoid)
+            self.empty(host)
+            work.look()
+            work.look()
+            self.hooks[host].status = 0
+            work.look()
+            work.look()
+            self.assertEqual(drains.RELEASING, self.drains.latest(host).state)
+            self.released(host)
+        work.look()
+        self.assertEqual([m.FINISHED] * 3, self.states())
+
+    def test_as_many_as_fit_are_serviced_together(self):
+        work = self.begin(batch=2)
+        work.look()
+        self.assertEqual([m.DRAINING, m.DRAINING, m.WAITING], self.states())
+
+    def test_fewer_where_not_as_many_can_be_empty_at_once(self):
+        self.fit = 1
+        work = self.begin(batch=2)
+        work.look()
+        self.assertEqual([m.DRAINING, m.WAITING, m.WAITING], self.states())
+
+    def test_a_host_is_not_released_before_its_compute_reports(self):
+        work = self.begin('a')
+        work.look()
+        self.empty('a')
+        work.look()
+        work.look()
+        self.service_of['a'] = DOWN
+        self.hooks['a'].status = 0
+        work.look()
+        work.look()
+        self.assertEqual(drains.EMPTY, self.drains.latest('a').state)
+        self.service_of['a'] = UP
+        work.look()
+        self.assertEqual(drains.RELEASING, self.drains.latest('a').state)
+
+    def test_a_hook_that_fails_stops_the_maintenance_and_leaves_the_host_disabled(self):
+        work = self.begin()
+        work.look()
+        self.empty('a')
+        work.look()
+        work.look()
+        self.hooks['a'].status = 7
+        work.look()
+        work.look()
+        self.assertEqual([m.FAILED, m.WAITING, m.WAITING], self.states())
+        self.assertEqual(drains.EMPTY, self.drains.latest('a').state)
+        self.assertIn('the hook ended with 7', self.said[-1])
+
+    def test_without_a_hook_somebody_says_that_it_is_done(self):
+        work = self.begin('a', hook=None)
+        work.look()
+        self.empty('a')
+        work.look()
+        work.look()
+        self.assertEqual([m.HOOK], self.states())
+        self.assertIn('maintenance done a', self.said[-1])
+        self.assertFalse(self.known.set_host('m', 'a', m.RETURNING, (m.FAILED,)))
+        self.known.set_host('m', 'a', m.RETURNING, (m.HOOK,))
+        work.look()
+        self.assertEqual(drains.RELEASING, self.drains.latest('a').state)
+
+    def test_a_run_that_died_goes_on_where_it_was(self):
+        self.begin().look()
+        self.empty('a')
+        work = self.run_anew()
+        work.look()
+        work.look()
+        self.assertEqual([m.HOOK, m.WAITING, m.WAITING], self.states())
+        self.assertEqual(1, len(self.drains.in_states((drains.EMPTY,))))
+
+    def test_one_that_is_stopped_begins_with_no_further_host(self):
+        work = self.begin()
+        work.look()
+        self.known.set_state('m', m.STOPPED)
+        self.empty('a')
+        for _ in range(2):
+            work.look()
+        self.hooks['a'].status = 0
+        for _ in range(2):
+            work.look()
+        self.released('a')
+        work.look()
+        self.assertEqual([m.FINISHED, m.WAITING, m.WAITING], self.states())
+
+    def test_two_maintenances_are_not_run_at_once_nor_one_by_two(self):
+        self.begin()
+        self.assertRaises(exception.MaintenancePending, self.begin)
+        now = self.clock()
+        self.assertTrue(self.known.take('m', 'one', now, now))
+        self.assertFalse(self.known.take('m', 'two', now, now))
+        self.clock.go(60)
+        self.assertTrue(self.known.take('m', 'two', self.clock(), self.clock()))
