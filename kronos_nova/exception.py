@@ -31,8 +31,10 @@
     │   ├── MaintenancePending      another is not done
     │   ├── MoveHeld                the move may not be started now
     │   ├── MoveLost                another worker owns the move now
-    │   ├── MoveNotFound            no such move, or it has ended
-    │   ├── PlanNotFound            no such plan, or it is not waiting any more
+    │   ├── MoveNotFound            no such move
+    │   │   └── MoveEnded           it has ended
+    │   ├── PlanNotFound            no such plan
+    │   │   └── PlanNotWaiting      it has been decided on, or is over
     │   ├── PlanPending             the aggregate has an open plan
     │   ├── QuarantineNotFound      the instance is in no quarantine
     │   └── TaskLost                another worker has given up the migration that this one prepares
@@ -200,13 +202,23 @@ class MoveLost(JournalError):
 
 
 class MoveNotFound(JournalError):
-    msg_fmt = 'There is no move %(move)s, or it has ended.'
+    msg_fmt = 'There is no move %(move)s. "kronos-manage move list --all" has those that there are.'
     code = 'kronos.move_not_found'
 
 
+class MoveEnded(MoveNotFound):
+    msg_fmt = 'Move %(move)s has ended: it is %(state)s.'
+    code = 'kronos.move_ended'
+
+
 class PlanNotFound(JournalError):
-    msg_fmt = 'There is no plan %(plan)s, or it has been decided on or has expired.'
+    msg_fmt = 'There is no plan %(plan)s. "kronos-manage plan list" has those that there are.'
     code = 'kronos.plan_not_found'
+
+
+class PlanNotWaiting(PlanNotFound):
+    msg_fmt = 'Plan %(plan)s is %(state)s, and does not wait for that any more%(since)s.'
+    code = 'kronos.plan_not_waiting'
 
 
 class PlanPending(JournalError):

@@ -3,14 +3,18 @@
 import contextlib
 import time
 
+from cliff import columns as formattable
 from cliff import command
 from cliff import lister
 from cliff import show
+from oslo_utils import timeutils
 from rich import console
 from rich import live
 from rich import table
+from rich import text
 
 from kronos_nova import exception
+from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
 from kronos_nova.executor import progress
 from kronos_nova.objects import move as moves
@@ -18,10 +22,10 @@ from kronos_nova.objects import move as moves
 LIVE = tuple(set(moves.TRANSITIONS) - moves.TERMINAL)
 
 
-COLUMNS = ('UUID', 'Plan', 'Order', 'Instance', 'Source', 'Destination', 'Phase', 'State',
+COLUMNS = ('UUID', 'Plan', 'Order', 'Name', 'Instance', 'Source', 'Destination', 'Phase', 'State',
            'Retries', 'Migration', 'Progress', 'Estimated end', 'Error')
-WATCHED = ('Instance', 'Source', 'Destination', 'State', 'Retries', 'Progress', 'Estimated end',
-           'Error')
+WATCHED = ('Name', 'Instance', 'Source', 'Destination', 'State', 'Retries', 'Progress',
+           'Estimated end', 'Error')
 
 
 class List(lister.Lister):
@@ -46,41 +50,51 @@ class List(lister.Lister):
         journal = control.journal(self.app.conf)
         if parsed_args.watch:
             self._watch(journal, parsed_args)
-        return COLUMNS, [_row(*each) for each in self._seen(journal, parsed_args)]
+        return COLUMNS, self._seen(journal, parsed_args)[1]
 
-    @staticmethod
-    def _seen(journal, parsed_args):
-        """[(MoveRecord, durations of others)]"""
+    def _seen(self, journal, parsed_args):
+        """(MoveRecords, a row for each)"""
         states = None if parsed_args.all or parsed_args.plan else LIVE
-        observed = journal.durations()
-        return [(move, observed)
-                for move in journal.moves(parsed_args.plan, states, parsed_args.limit)]
+        observed, now = journal.durations(), timeutils.utcnow()
+        found = journal.moves(parsed_args.plan, states, parsed_args.limit)
+        names = control.names(self.app.conf).of(move.instance_uuid for move in found)
+        return found, [_row(move, observed, names, now) for move in found]
 
     def _watch(self, journal, parsed_args):
         screen = console.Console(file=self.app.stdout)
         with contextlib.suppress(KeyboardInterrupt), live.Live(console=screen) as display:
             while True:
-                seen = self._seen(journal, parsed_args)
-                display.update(_screen(seen), refresh=True)
-                if not any(move.state in LIVE for move, _observed in seen):
+                found, rows = self._seen(journal, parsed_args)
+                display.update(_screen(rows), refresh=True)
+                if not any(move.state in LIVE for move in found):
                     return
                 time.sleep(parsed_args.interval)
 
 
-def _screen(seen):
+def _screen(rows):
     shown = table.Table(*WATCHED)
-    for each in seen:
-        cells = dict(zip(COLUMNS, _row(*each), strict=True))
-        shown.add_row(*('' if cells[name] is None else str(cells[name]) for name in WATCHED))
+    for row in rows:
+        cells = dict(zip(COLUMNS, row, strict=True))
+        shown.add_row(*map(_cell, (cells[name] for name in WATCHED)))
     return shown
 
 
-def _row(move, observed):
+def _cell(value):
+    if isinstance(value, formattable.FormattableColumn):
+        return text.Text(value.human_readable())
+    return text.Text('' if value is None else str(value))
+
+
+def _row(move, observed, names, now):
     share, end = progress.percent(move), progress.estimated_end(move, observed)
-    return (move.uuid, move.plan_uuid, move.ordinal, move.instance_uuid, move.source,
-            move.destination, move.phase, move.state, move.retry_count, move.migration_uuid,
-            None if share is None else round(share), end and end.isoformat(' ', 'seconds'),
-            move.error_type)
+    # One that takes longer than expected may end at any time; a time in the past tells nothing.
+    end = end if end is None or end > now else None
+    return (move.uuid, move.plan_uuid, move.ordinal,
+            columns.Optional(names.get(move.instance_uuid)), move.instance_uuid, move.source,
+            move.destination, move.phase, move.state, move.retry_count,
+            columns.Optional(move.migration_uuid),
+            columns.Optional(None if share is None else round(share)), columns.Time(end),
+            columns.Optional(move.error_type))
 
 
 class Show(show.ShowOne):
@@ -96,14 +110,18 @@ class Show(show.ShowOne):
         found = journal.move(parsed_args.move)
         return zip(*{
             'uuid': found.uuid, 'plan': found.plan_uuid, 'aggregate': found.aggregate,
-            'instance': found.instance_uuid, 'source': found.source,
+            'instance': found.instance_uuid, 'name': columns.Optional(control.names(
+                self.app.conf).of([found.instance_uuid]).get(found.instance_uuid)),
+            'kind': found.kind, 'source': found.source,
             'destination': found.destination, 'memory_mb': found.memory_mb, 'phase': found.phase,
-            'reason': found.reason, 'state': found.state, 'worker': found.owner,
-            'retries': found.retry_count, 'migration': found.migration_uuid,
-            'error_type': found.error_type, 'error': found.error,
-            'requested_at': _text(found.requested_at), 'finished_at': _text(found.finished_at),
+            'reason': found.reason, 'state': found.state, 'worker': columns.Optional(found.owner),
+            'retries': found.retry_count, 'migration': columns.Optional(found.migration_uuid),
+            'error_type': columns.Optional(found.error_type),
+            'error': columns.Optional(found.error),
+            'requested_at': columns.Time(found.requested_at),
+            'finished_at': columns.Time(found.finished_at),
             'events': '\n'.join(
-                f'{at.isoformat(" ")} {old or "-"} -> {new}{f" by {worker}" if worker else ""}'
+                f'{columns.local(at)} {old or "-"} -> {new}{f" by {worker}" if worker else ""}'
                 f'{f": {detail}" if detail else ""}'
                 for at, old, new, worker, detail in journal.events(found.uuid)),
         }.items(), strict=True)
@@ -127,13 +145,15 @@ class Abort(command.Command):
         journal = control.journal(self.app.conf)
         if not parsed_args.plan:
             journal.request_abort(parsed_args.move)
+            self.app.stdout.write('Asked to end; "kronos-manage move show" tells what came of '
+                                  'it.\n')
             return
+        journal.plan(parsed_args.plan)  # There has to be one.
+        asked, ended = 0, 0
         for found in journal.moves(parsed_args.plan):
             try:
                 journal.request_abort(found.uuid)
-            except exception.MoveNotFound:
-                self.app.LOG.debug('Move %s has ended.', found.uuid)
-
-
-def _text(time):
-    return time and time.isoformat(' ')
+                asked += 1
+            except exception.MoveEnded:
+                ended += 1
+        self.app.stdout.write(f'{asked} moves asked to end, {ended} had ended.\n')

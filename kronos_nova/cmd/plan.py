@@ -1,6 +1,5 @@
 """``kronos-manage plan``: what was planned, why, and whether it may run."""
 
-import getpass
 import json
 
 from cliff import command
@@ -9,6 +8,7 @@ from cliff import show
 from oslo_utils import timeutils
 
 from kronos_nova import exception
+from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
 from kronos_nova.objects import plan as plans
 
@@ -31,8 +31,9 @@ class List(lister.Lister):
         return ('UUID', 'Aggregate', 'State', 'Planner', 'Moves', 'Imbalance before',
                 'Imbalance after', 'Created at', 'Times made', 'Last made at'), [
             (p.uuid, p.aggregate, p.state, p.planner, p.move_count,
-             _rounded(p.combined_before), _rounded(p.combined_after), p.created_at.isoformat(' '),
-             p.times_seen, (p.last_seen_at or p.created_at).isoformat(' '))
+             _rounded(p.combined_before), _rounded(p.combined_after),
+             columns.Time(p.created_at), p.times_seen,
+             columns.Time(p.last_seen_at or p.created_at))
             for p in found]
 
 
@@ -47,15 +48,23 @@ class Show(show.ShowOne):
     def take_action(self, parsed_args):
         plan = control.journal(self.app.conf).plan(parsed_args.plan)
         report = json.loads(plan.report) if plan.report else NOT_KEPT
+        names = control.names(self.app.conf).of(
+            move['instance_uuid'] for move in report['moves'])
         return zip(*{
             'uuid': plan.uuid, 'aggregate': plan.aggregate, 'state': plan.state,
             'mode': plan.mode, 'planner': plan.planner,
-            'created_at': plan.created_at.isoformat(' '),
-            'expires_at': plan.expires_at.isoformat(' '),
-            'approved_by': plan.approved_by,
+            'purpose': plan.purpose,
+            'created_at': columns.Time(plan.created_at),
+            'expires_at': columns.Time(plan.expires_at),
+            'approved_by': columns.Optional(plan.approved_by),
+            'approved_at': columns.Time(plan.approved_at),
+            'finished_at': columns.Time(plan.finished_at),
+            'left_out': columns.Optional(plan.ended_because),
             'times_made': plan.times_seen,
             'policies': self._lines(report['policies'], _policy_line),
-            'moves': self._lines(report['moves'], _move_line),
+            'moves': self._lines(
+                [{**move, 'instance_name': names.get(move['instance_uuid'])}
+                 for move in report['moves']], _move_line),
             'not_moved': self._lines(report['not_moved'], _skip_line),
             'warnings': self._lines(report['warnings'], str),
         }.items(), strict=True)
@@ -81,16 +90,23 @@ class Approve(command.Command):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('plan', metavar='UUID')
-        parser.add_argument('--skip', type=int, action='append', default=[], metavar='N',
-                            help='Leave out move N, as "plan show" numbers them; may be repeated.')
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument('--skip', type=int, action='append', default=[], metavar='N',
+                           help='Leave out move N, as "plan show" numbers them; may be repeated.')
+        which.add_argument('--only', type=int, action='append', default=[], metavar='N',
+                           help='Make move N and those that it depends on; may be repeated.')
         return parser
 
     def take_action(self, parsed_args):
         journal = control.journal(self.app.conf)
         report = json.loads(journal.plan(parsed_args.plan).report)
-        chosen = without(plans.moves_from_json(report), parsed_args.skip)
-        journal.approve_plan(parsed_args.plan, chosen, getpass.getuser(), timeutils.utcnow())
-        self.app.stdout.write(f'{len(chosen)} of {len(report["moves"])} moves may run.\n')
+        moves = plans.moves_from_json(report)
+        chosen = (only(moves, parsed_args.only) if parsed_args.only
+                  else without(moves, parsed_args.skip))
+        journal.approve_plan(parsed_args.plan, chosen, control.operator(), timeutils.utcnow())
+        self.app.stdout.write(
+            f'{len(chosen)} of {len(report["moves"])} moves may run. They are checked against the '
+            'cloud once more; "plan show" tells which were left out then, and why.\n')
 
 
 class Reject(command.Command):
@@ -110,16 +126,36 @@ def without(moves, skipped):
 
     :raises ConfigurationError: there is no move of such a number
     """
-    unknown = sorted(set(skipped) - {move.order for move in moves})
-    if unknown:
-        raise exception.ConfigurationError(
-            what=f'--skip {unknown[0]}', problem='the plan has no such move',
-            remedy='"kronos-manage plan show" numbers its moves.')
+    _refuse_unknown('--skip', skipped, moves)
     left_out = set(skipped)
     for move in sorted(moves, key=lambda move: move.order):
         if left_out.intersection(move.depends_on):
             left_out.add(move.order)
     return [move for move in moves if move.order not in left_out]
+
+
+def only(moves, wanted):
+    """The moves that are wanted, and those that they depend on.
+
+    :raises ConfigurationError: there is no move of such a number
+    """
+    _refuse_unknown('--only', wanted, moves)
+    kept, by_order = set(), {move.order: move for move in moves}
+    left = list(wanted)
+    while left:
+        order = left.pop()
+        if order not in kept:
+            kept.add(order)
+            left.extend(by_order[order].depends_on)
+    return [move for move in moves if move.order in kept]
+
+
+def _refuse_unknown(option, numbers, moves):
+    unknown = sorted(set(numbers) - {move.order for move in moves})
+    if unknown:
+        raise exception.ConfigurationError(
+            what=f'{option} {unknown[0]}', problem='the plan has no such move',
+            remedy='"kronos-manage plan show" numbers its moves.')
 
 
 def _rounded(value):
@@ -134,8 +170,12 @@ def _policy_line(policy):
 
 
 def _move_line(move):
-    return (f'{move["order"]}. {move["instance_uuid"]} {move["source"]} -> '
-            f'{move["destination"]}: {move["reason"]}')
+    server = columns.server(move['instance_uuid'], {
+        move['instance_uuid']: move['instance_name']})
+    waits = ', '.join(map(str, move['depends_on']))
+    after = f'; waits for {waits}' if waits else ''
+    return (f'{move["order"]}. {server} {move["source"]} -> {move["destination"]}: '
+            f'{move["reason"]}{after}')
 
 
 def _skip_line(skip):

@@ -4,6 +4,7 @@ from cliff import command
 from cliff import lister
 from oslo_utils import timeutils
 
+from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
 
 
@@ -12,9 +13,11 @@ class List(lister.Lister):
 
     def take_action(self, parsed_args):
         rows = control.cooldowns(self.app.conf).quarantines(timeutils.utcnow())
-        return ('Instance', 'Since', 'Until', 'Reason'), [
-            (uuid, since.isoformat(' '), until.isoformat(' ') if until else 'released by hand',
-             reason) for uuid, until, reason, since in rows]
+        names = control.names(self.app.conf).of(row[0] for row in rows)
+        return ('Instance', 'Name', 'Since', 'Until', 'Reason'), [
+            (uuid, columns.Optional(names.get(uuid)), columns.Time(since),
+             columns.Time(until) if until else 'released by hand', reason)
+            for uuid, until, reason, since in rows]
 
 
 class Remove(command.Command):

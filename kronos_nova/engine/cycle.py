@@ -117,6 +117,7 @@ class Cycle:
         self.rules = rules
         self.utcnow = utcnow
         self.may_write = may_write
+        self._names = {}
 
     def run(self):
         """Evaluate every aggregate of the options, and start what was approved for them.
@@ -128,6 +129,7 @@ class Cycle:
         """
         now = self.utcnow()
         snapshot = self._read()
+        self._names = {server.uuid: server.display_name for server in snapshot.instances}
         units = self._units(snapshot)
         options = self._whole_units(self._existing(snapshot), units)
         surroundings = planner.PlannerPorts(
@@ -243,7 +245,8 @@ class Cycle:
             LOG.warning('Plan %s: move %d is left out: %s', record.uuid, order, why)
         chosen = [move for move in moves if move.order not in wrong]
         self._make_sure_of_our_turn()
-        self.ports.journal.start_plan(record.uuid, chosen, self.utcnow(), self.rules.stagger)
+        self.ports.journal.start_plan(record.uuid, chosen, self.utcnow(), self.rules.stagger,
+                                      wrong)
         self._cool(record.aggregate, chosen, self.utcnow())
 
     def _may_run(self, record):
@@ -292,13 +295,18 @@ class Cycle:
         # Read now, not when the cycle began: planning may have taken long.
         state = STATE_OF[self.ports.switches.read().planning_level(
             report.name, self.rules.automation)]
+        self.ports.names.keep({move.instance_uuid: self._names[move.instance_uuid]
+                               for move in report.moves}, now)
         try:
-            self.ports.journal.record_plan(report, state, now,
-                                           now + _seconds(self.rules.stale_plan_age),
-                                           self.rules.stagger)
+            uuid = self.ports.journal.record_plan(
+                report, state, now, now + _seconds(self.rules.stale_plan_age), self.rules.stagger)
         except exception.PlanPending as e:
             LOG.info('%s Nothing new is planned before that one has ended.', e)
             return
+        LOG.info('Plan %s for aggregate %s is %s: %d moves, %.1f GiB, combined imbalance %.3f to '
+                 '%.3f', uuid, report.name, state, len(report.moves),
+                 sum(move.memory_mb for move in report.moves) / 1024, report.combined_before,
+                 report.combined_after)
         if state == plans.EXECUTING:
             self._cool(report.name, report.moves, now)
 

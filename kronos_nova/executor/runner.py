@@ -90,6 +90,9 @@ class Runner:
         except exception.MoveHeld as e:
             self._give_back(move, str(e))
             return
+        LOG.info('Move %s is begun: instance %s from %s to %s (%s, %s, %d MiB)', move.uuid,
+                 move.instance_uuid, move.source, move.destination, move.phase, move.kind,
+                 move.memory_mb)
         try:
             if move.kind == drains.COLD:
                 self.compute.cold_migrate(move)
@@ -306,8 +309,11 @@ class Runner:
     def _end(self, move, state, detail='', **values):
         self.compute.release_room(move, has_moved=state == moves.COMPLETED)
         now = self.utcnow()
-        self.announce(self.journal.advance(move, state, now, detail=detail, finished_at=now,
-                                           **values))
+        ended = self.journal.advance(move, state, now, detail=detail, finished_at=now, **values)
+        took = f' after {self._since(move.requested_at):.0f} s' if move.requested_at else ''
+        LOG.info('Move %s of instance %s from %s to %s is %s%s, with %d retries', move.uuid,
+                 move.instance_uuid, move.source, move.destination, state, took, move.retry_count)
+        self.announce(ended)
 
     def _is_overdue(self, move):
         return self._since(move.requested_at) > self.options.migration_timeout

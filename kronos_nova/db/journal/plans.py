@@ -71,7 +71,8 @@ class Plans:
         """Let a proposed plan run, once it was checked against the cloud as it is by then.
 
         :param chosen: the Moves that may run; the others of the plan are left out
-        :raises PlanNotFound: no such plan, or it is not proposed any more
+        :raises PlanNotFound: no such plan
+        :raises PlanNotWaiting: it is not proposed any more
         """
         with rows.serialized(self.database, PLANNING) as session:
             plan = _still(session, uuid, plans.PROPOSED, now)
@@ -79,17 +80,20 @@ class Plans:
             _keep_moves(session, plan, chosen)
 
     @retried
-    def start_plan(self, uuid, chosen, now, stagger=0.0):
-        """Let an approved plan run, or end it where nothing of it is left.
+    def start_plan(self, uuid, chosen, now, stagger=0.0, left_out=None):
+        """Let an approved plan run, or end it as void where nothing of it is left.
 
         :param chosen: the Moves that still hold; the others of the plan are left out
+        :param left_out: {order of a move: why it does not hold any more}
         :param stagger: seconds by which each move is due after the one before it
-        :raises PlanNotFound: no such plan, or it is not approved
+        :raises PlanNotFound: no such plan
+        :raises PlanNotWaiting: it is not approved
         """
         with rows.serialized(self.database, PLANNING) as session:
             plan = _still(session, uuid, plans.APPROVED, now)
+            plan.ended_because = _left_out(left_out or {})
             if not chosen:
-                plan.state, plan.finished_at = plans.EXPIRED, now
+                plan.state, plan.finished_at = plans.VOID, now
                 return
             plan.state = plans.EXECUTING
             _keep_moves(session, plan, chosen)
@@ -127,14 +131,12 @@ class Plans:
     def reject_plan(self, uuid, now):
         """Put a proposed plan aside.
 
-        :raises PlanNotFound: no such plan, or it is not proposed any more
+        :raises PlanNotFound: no such plan
+        :raises PlanNotWaiting: it is not proposed any more
         """
-        with self.database.writer() as session:
-            done = session.execute(sa.update(models.Plan).where(
-                models.Plan.uuid == uuid, models.Plan.state == plans.PROPOSED,
-            ).values(state=plans.REJECTED, finished_at=now))
-            if not done.rowcount:
-                raise exception.PlanNotFound(plan=uuid)
+        with rows.serialized(self.database, PLANNING) as session:
+            plan = _still(session, uuid, plans.PROPOSED, now)
+            plan.state, plan.finished_at = plans.REJECTED, now
 
     @retried
     def aggregates_with_open_plans(self):
@@ -199,11 +201,17 @@ def _refuse_second_plan(session, aggregate):
 
 
 def _still(session, uuid, state, now):
-    """:raises PlanNotFound: no such plan, or it is not in that state any more, or too old"""
-    missing = exception.PlanNotFound(plan=uuid)
-    plan = rows.find(session, models.Plan, uuid, missing)
-    if plan.state != state or plan.expires_at < now:
-        raise missing
+    """
+    :raises PlanNotFound: no such plan
+    :raises PlanNotWaiting: it is not in that state any more, or too old
+    """
+    plan = rows.find(session, models.Plan, uuid, exception.PlanNotFound(plan=uuid))
+    if plan.state != state:
+        since = f', since {plan.finished_at:%Y-%m-%d %H:%M:%S} UTC' if plan.finished_at else ''
+        raise exception.PlanNotWaiting(plan=uuid, state=plan.state, since=since)
+    if plan.expires_at < now:
+        since = f', since {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC'
+        raise exception.PlanNotWaiting(plan=uuid, state=plans.EXPIRED, since=since)
     return plan
 
 
@@ -279,3 +287,8 @@ def _add_moves(session, plan, chosen, now, stagger, cold=()):
         session.add(row)
         session.flush()
         rows.note(session, [row.uuid], (None, row.state), now, None, 'planned')
+
+
+def _left_out(reasons):
+    """Text that tells which moves were left out, and why; None if none was."""
+    return '\n'.join(f'move {order}: {why}' for order, why in sorted(reasons.items())) or None

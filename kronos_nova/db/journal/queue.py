@@ -112,14 +112,16 @@ class Queue:
     def request_abort(self, uuid):
         """Ask whoever has a move to end it.
 
-        :raises MoveNotFound: no such move, or it has ended
+        :raises MoveNotFound: no such move
+        :raises MoveEnded: it has ended
         """
         with self.database.writer() as session:
             done = session.execute(sa.update(models.Move).where(
                 models.Move.uuid == uuid, models.Move.state.not_in(moves.TERMINAL),
             ).values(abort_requested=True))
             if not done.rowcount:
-                raise exception.MoveNotFound(move=uuid)
+                row = rows.find(session, models.Move, uuid, exception.MoveNotFound(move=uuid))
+                raise exception.MoveEnded(move=uuid, state=row.state)
 
     @retried
     def mine(self):

@@ -169,7 +169,9 @@ class CycleTest(CycleTestCase):
         uuid = self.propose_and_approve()
         self.cloud.status['b'] = 'disabled'
         self.run_cycle(rules=self.level(gpu='approve'))
-        self.assertEqual(plans.EXPIRED, self.journal.plan(uuid).state)
+        void = self.journal.plan(uuid)
+        self.assertEqual(plans.VOID, void.state)
+        self.assertIn('move 1: ', void.ended_because)
         self.assertEqual([], self.journal.moves())
 
     def test_an_aggregate_that_does_not_exist_keeps_no_other_from_being_planned(self):
