@@ -10,12 +10,14 @@ runs. "kronos-manage allocations" does the same for everything else that may be 
 
 OPTS = [
     cfg.IntOpt('reconcile_interval', default=60, min=0, help="""
-Seconds between two looks at recent migrations; 0 to never look. Nothing is done either where
+Seconds between two looks at recent migrations; 0 to never look. One conductor worker of all looks,
+and another takes over when it dies. Nothing is done either where
 ``[kronos] atomic_moves`` is ``off``.
 """),
     cfg.IntOpt('reconcile_window', default=86400, min=60, help="""
-How many seconds a conductor looks back when it starts. Longer than any outage of your control plane
-after which moves should be put right without an operator.
+How many seconds a conductor looks back at most when it starts: as a rule to where the last look
+began, whichever worker made it. Longer than any outage of your control plane after which moves
+should be put right without an operator.
 """),
     cfg.FloatOpt('grace', default=60.0, min=0.0, help="""
 Seconds that a migration and its instance must not have changed for before anything is concluded

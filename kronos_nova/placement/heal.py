@@ -1,6 +1,7 @@
 """Mends what an audit found: looked at again, guarded by generations, journaled, undoable."""
 
 import dataclasses
+from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -59,9 +60,14 @@ class Healer:
         self._limits = limits
         self._journal = journal
 
-    def look(self, uuid: str) -> audit.Finding | None:
-        """What is wrong with an instance and its migrations now."""
-        return self._judge_case(self._case(uuid))
+    def look(self, uuid: str, migrations: Iterable[str] = ()) -> tuple[audit.Finding | None, bool]:
+        """What is wrong with an instance and its migrations now, and whether nothing is under way
+        that may change it.
+
+        :param migrations: uuids of those that are to be looked at however old they are
+        """
+        case = self._case(uuid, migrations)
+        return self._judge_case(case), not audit.is_in_flight(case, self._limits)
 
     def heal(self, finding: audit.Finding) -> Outcome:
         """Look again, and if it is still so, write it down, mend it, write down how it went.
@@ -75,7 +81,7 @@ class Healer:
             return Outcome(finding=finding, state=repairs.FAILED, detail=str(error))
 
     def _heal(self, finding):
-        case = self._case(finding.instance)
+        case = self._case(finding.instance, finding.wanted or ())
         again = self._judge(finding, case)
         if again is None or not again.can_be_healed:
             return Outcome(finding=finding, state=repairs.SKIPPED,
@@ -92,12 +98,17 @@ class Healer:
     def _judge_case(self, case):
         return audit.judge_exactly(case, self._nova, self._holdings, self._limits)
 
-    def _case(self, uuid):
+    def _case(self, uuid, holders):
+        """
+        :param holders: uuids of consumers that may hold something: of an instance's old migrations
+            there may be hundreds, and placement is asked about these alone
+        """
+        found = self._nova.migrations_of(uuid, frozenset(holders))
         case = audit.AuditCase(
             uuid=uuid, instance=self._nova.instance(uuid),
             held=self._client.consumer(uuid).allocations,
             migrations=tuple((migration, self._client.consumer(migration.uuid).allocations)
-                             for migration in self._nova.migrations_of(uuid)))
+                             for migration in found))
         if not all(map(self._holdings.knows, (case.held, *(held for _, held in case.migrations)))):
             # A host made a provider meanwhile: a VGPU, a PCI device.
             self._holdings = holdings.read_providers(self._client)

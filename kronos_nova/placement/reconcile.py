@@ -1,8 +1,9 @@
 """Puts right what moves left behind, soon after and without being asked.
 
-Only instances of migrations that have not ended or changed lately are looked at; the rest is for an
-audit. Any number of processes may do this at once: whatever
-one changes carries generations, and a task is taken from its dead worker once.
+Only instances of migrations that have not ended or changed lately are looked at, and what was found
+in order only when its migrations change again; the rest is for an audit. One process does it at a
+time, but nothing goes wrong where two do: whatever one changes carries generations, and a task is
+taken from its dead worker once.
 """
 
 import dataclasses
@@ -55,6 +56,10 @@ class TaskRegister(Protocol):
 class Reconciler:
     """:param task_timeout: seconds without a sign of life after which a worker counts as dead
     :param clock: gives the time, UTC without a zone
+    :param in_order: instances that need no further look until their migrations change, with what
+        these were like
+    :param unsettled: instances about which nothing could be concluded yet, and cells that did not
+        answer
     """
 
     client: PlacementClient
@@ -64,6 +69,8 @@ class Reconciler:
     limits: audit.AuditLimits
     task_timeout: float
     clock: Callable[[], datetime.datetime]
+    in_order: dict[str, object] = dataclasses.field(default_factory=dict)
+    unsettled: set[str] = dataclasses.field(default_factory=set)
 
     def run(self, window: float) -> Iterator[heal.Outcome | None]:
         """Look at what changed within ``window`` seconds and mend it, an instance a step.
@@ -75,13 +82,34 @@ class Reconciler:
         :raises PlacementUnavailable, InventoryError: one of the two could not be read at all
         """
         self._end_dead_tasks()
-        instances = self.nova.recent(window)
+        recent, unread = self.nova.recent(window)
+        for uuid in self.in_order.keys() - recent.keys():
+            del self.in_order[uuid]
+        self.unsettled.clear()
+        self.unsettled.update(unread)
+        instances = [uuid for uuid, state in recent.items() if self.in_order.get(uuid) != state]
         if not instances:
             return
         providers = holdings.read_providers(self.client)
         healer = heal.Healer(self.client, self.nova, providers, self.limits, self.journal)
         for uuid in sorted(instances):
-            yield _look(healer, uuid)
+            yield self._look(healer, uuid, recent[uuid])
+
+    def _look(self, healer, uuid, migrations):
+        self.unsettled.add(uuid)
+        try:
+            finding, is_settled = healer.look(uuid, migrations.keys())
+            if is_settled:
+                self.unsettled.discard(uuid)
+            if is_settled and finding is None:
+                self.in_order[uuid] = migrations
+            is_due = finding and finding.can_be_healed and finding.kind != audit.MISMATCHED
+            return _told(healer.heal(finding)) if is_due else None
+        except errors.PlacementUnavailable:
+            raise  # it answers none of the others either
+        except exception.KronosException as error:
+            LOG.warning('Instance %s is looked at again later: %s', uuid, error)
+        return None
 
     def _end_dead_tasks(self):
         self._find_forgotten_tasks()
@@ -125,18 +153,6 @@ class Reconciler:
         for uuid in left:
             if self.nova.give_up(uuid):
                 self.tasks.end(uuid)
-
-
-def _look(healer, uuid):
-    try:
-        finding = healer.look(uuid)
-        is_due = finding and finding.can_be_healed and finding.kind != audit.MISMATCHED
-        return _told(healer.heal(finding)) if is_due else None
-    except errors.PlacementUnavailable:
-        raise  # it answers none of the others either
-    except exception.KronosException as error:
-        LOG.warning('Instance %s is looked at again later: %s', uuid, error)
-    return None
 
 
 def _told(outcome: heal.Outcome) -> heal.Outcome:

@@ -8,6 +8,8 @@ import dataclasses
 import datetime
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
+from collections.abc import Set
 from typing import Protocol
 
 from kronos_nova.objects import migration_status
@@ -83,11 +85,14 @@ class NovaRecords(Protocol):
     def instance(self, uuid: str) -> Instance | None:
         """The instance as it is now, None if there is none any more."""
 
-    def migrations_of(self, instance_uuid: str) -> list[Migration]:
-        """All migrations of an instance, ended or not."""
+    def migrations_of(self, instance_uuid: str, also: Set[str] = frozenset()) -> list[Migration]:
+        """The migrations of an instance that have not ended or changed within a day, and of the
+        older ones those among ``also`` (uuids)."""
 
-    def recent(self, seconds: float) -> frozenset[str]:
-        """The instances of migrations that have not ended, or that changed within ``seconds``."""
+    def recent(self, seconds: float) -> tuple[Mapping[str, Mapping[str, object]], Sequence[str]]:
+        """The instances of migrations that have not ended, or that changed within ``seconds``: each
+        with these migrations by their uuids, and something that is another when one changes. And
+        the names of the cells that could not be read."""
 
     def accepted(self) -> list[Migration]:
         """Live migrations of which no nova-compute has been told yet."""

@@ -19,6 +19,7 @@ from kronos_nova import exception
 from kronos_nova.claims import central
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
+from kronos_nova.db import leases
 from kronos_nova.db import memory
 from kronos_nova.db import migrate
 from kronos_nova.db import repairs
@@ -300,7 +301,8 @@ class Kronos:
             migrate.check(_database().engine, migrate.CONTROL)
             self._reconciling = reconciling.Reconciling(
                 self.conf, placement.client(), repairs.Repairs(_database(), timeutils.utcnow),
-                _tasks())
+                _tasks(), leases.Leases(_database(), worker.name(self.conf.host),
+                                        timeutils.utcnow))
         self._reconciling.tick()
 
     def _prune(self):

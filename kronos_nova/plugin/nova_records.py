@@ -1,7 +1,9 @@
 """Nova's records of instances and migrations, out of the databases of all cells."""
 
+import collections
 import contextlib
 import datetime
+import itertools
 
 from nova import context as nova_context
 from nova import exception as nova_exception
@@ -19,6 +21,7 @@ from kronos_nova.placement.client import PlacementClient
 from kronos_nova.plugin import asked
 from kronos_nova.plugin import candidates
 from kronos_nova.plugin import cells
+from kronos_nova.plugin import nova_tables
 
 LOG = logging.getLogger(__name__)
 
@@ -28,6 +31,9 @@ CHUNK = 500
 # For all cells together. The worker that waits says every few seconds that it lives, or its tasks
 # are taken from it; see kronos_nova.plugin.reconciling.
 CELL_SECONDS = 5
+
+RECENT = datetime.timedelta(days=1)
+"""Migrations that ended longer ago hold nothing any more, or an audit finds what they hold."""
 
 UNFINISHED = list(migration_status.UNDER_WAY)
 
@@ -88,30 +94,35 @@ class CellRecords:
     def instance(self, uuid):
         for context, cell in _cells(instance=uuid):
             for each in _instances(context, uuid=[uuid], expected=asked.ATTRIBUTES):
-                return _instance(each, _nodes(context), cell, asked.Counter())
+                return _instance(each, _node_of(context, each), cell, asked.Counter())
         return None
 
     @_answered()
-    def migrations_of(self, instance_uuid):
-        found = []
+    def migrations_of(self, instance_uuid, also=frozenset()):
+        since = timeutils.utcnow(with_timezone=True) - RECENT
+        found = {}
         for context, _cell in _cells(instance=instance_uuid, read_deleted='yes'):
-            up = self._hosts_up(context)
-            found += [_migration(each, up) for each in objects.MigrationList.get_by_filters(
-                context, {'instance_uuid': instance_uuid})]
-        return found
+            up = _HostsUp(context, self._services)
+            filters = [{'status': UNFINISHED}, {'changes-since': since}]
+            if also:
+                filters.append({'uuid': sorted(also)})
+            for each in filters:
+                rows = objects.MigrationList.get_by_filters(
+                    context, {'instance_uuid': instance_uuid, **each})
+                found.update({row.uuid: _migration(row, up) for row in rows})
+        return list(found.values())
 
     @_answered()
     def recent(self, seconds):
         """Of the cells that answer."""
-        since = timeutils.utcnow(with_timezone=True) - datetime.timedelta(seconds=seconds)
-
-        def read(context):
-            return {each.instance_uuid
-                    for filters in ({'status': UNFINISHED}, {'changes-since': since})
-                    for each in objects.MigrationList.get_by_filters(context, filters)}
-
-        found, _silent = _of_each_cell(read, read_deleted='yes')
-        return frozenset().union(*found)
+        since = timeutils.utcnow() - datetime.timedelta(seconds=seconds)
+        read, silent = _of_each_cell(
+            lambda context: nova_tables.recent_migrations(context, UNFINISHED, since),
+            read_deleted='yes')
+        found = collections.defaultdict(dict)
+        for instance, migration, *state in itertools.chain(*read):
+            found[instance][migration] = state
+        return dict(found), silent
 
     @_answered()
     def accepted(self):
@@ -155,7 +166,7 @@ class CellRecords:
         found = objects.MigrationList.get_by_filters(
             context, {'uuid': migration_uuid, 'status': ['accepted', 'error']})
         for migration in found:
-            if migration.source_compute not in self._hosts_up(context):
+            if migration.source_compute not in _HostsUp(context, self._services):
                 return False
             if migration.status == 'accepted':
                 _end(migration)
@@ -181,6 +192,7 @@ class CellRecords:
         return []
 
     def _hosts_up(self, context):
+        """Of all hosts, for those that ask about many."""
         return {service.host for service in objects.ServiceList.get_by_binary(
             context, 'nova-compute', include_disabled=True)
             if self._services.service_is_up(service)}
@@ -266,6 +278,15 @@ def _nodes(context):
             for node in objects.ComputeNodeList.get_all(context)}
 
 
+def _node_of(context, instance):
+    """The same for the node of one instance."""
+    try:
+        nodes = objects.ComputeNodeList.get_all_by_host(context, instance.host)
+    except nova_exception.ComputeHostNotFound:
+        return {}
+    return {(node.host, node.hypervisor_hostname): node for node in nodes}
+
+
 def _instance_and_context(uuid):
     for context, _cell in _cells(instance=uuid):
         with contextlib.suppress(nova_exception.InstanceNotFound):
@@ -288,11 +309,28 @@ def _instance(instance, nodes, cell, count):
         task_state=instance.task_state, settled_for=_age(instance), asks_for=count(instance))
 
 
+class _HostsUp:
+    """Whether nova-compute answers on a host, asked about one at a time."""
+
+    def __init__(self, context, services):
+        self._context, self._services = context, services
+
+    def __contains__(self, host):
+        try:
+            service = objects.Service.get_by_compute_host(self._context, host)
+        except nova_exception.NotFound:
+            return False
+        return self._services.service_is_up(service)
+
+
 def _migration(migration, up):
+    """Of one that has ended nobody asks whether its source is up."""
+    has_ended = migration.status in migration_status.ENDED
     return records.Migration(
         uuid=migration.uuid, instance_uuid=migration.instance_uuid, kind=migration.migration_type,
         status=migration.status, source=migration.source_compute,
-        destination=migration.dest_compute, is_source_up=migration.source_compute in up,
+        destination=migration.dest_compute,
+        is_source_up=has_ended or migration.source_compute in up,
         settled_for=_age(migration))
 
 

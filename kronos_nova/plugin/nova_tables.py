@@ -244,3 +244,14 @@ def server_groups(context, instances=None):
 
 def _among(query, column, values):
     return query if values is None else query.filter(column.in_(values))
+
+
+def recent_migrations(context, unfinished, since):
+    """[(instance uuid, migration uuid, status, time of its last change)] of those in a status of
+    ``unfinished`` and those that changed since then (UTC without a zone)."""
+    row = models.Migration
+    columns = row.instance_uuid, row.uuid, row.status, row.updated_at
+    with _main(context) as session:
+        # Two statements, an index each.
+        found = set(map(tuple, session.query(*columns).filter(row.status.in_(unfinished))))
+        return found.union(map(tuple, session.query(*columns).filter(row.updated_at >= since)))

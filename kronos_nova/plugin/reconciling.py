@@ -1,7 +1,11 @@
-"""The reconciler in a conductor worker, a little at a time."""
+"""The reconciler in conductor workers: one of all of them looks, a little at a time."""
+
+import datetime
+import time
 
 from oslo_utils import timeutils
 
+from kronos_nova.db import leases as db_leases
 from kronos_nova.placement import audit
 from kronos_nova.placement import reconcile
 from kronos_nova.plugin import nova_records
@@ -9,31 +13,37 @@ from kronos_nova.plugin import nova_records
 BEAT_SECONDS = 5
 # Longer than a tick may be late.
 SILENCE_SECONDS = 20
-# A tick leaves room for the next beat: a worker that does not beat counts as dead.
-BUDGET_SECONDS = 3
-# After its first look, how much further back than its last one a worker looks.
+# For how long the others leave the looking to a worker that says nothing.
+LEASE_SECONDS = 60
+# A tenth of the time between two ticks: the rest is for RPC, and a worker that does not beat in
+# time counts as dead.
+BUDGET_SECONDS = 0.5
+# Between two instances, in which whoever waits for the interpreter gets it.
+PAUSE_SECONDS = 0.005
+# How much further back than the last look began the next one goes.
 OVERLAP_SECONDS = 300
 
 
 class Reconciling:
     """:meth:`tick` is called every BEAT_SECONDS."""
 
-    def __init__(self, conf, client, journal, tasks):
+    def __init__(self, conf, client, journal, tasks, leases):
         """:raises PlacementError: it cannot be reached, or is too old"""
         client.negotiate()
         self._options = conf.kronos_allocations
         self._tasks = tasks
+        self._leases = leases
         self._reconciler = reconcile.Reconciler(
             client=client, nova=nova_records.CellRecords(client), journal=journal, tasks=tasks,
             limits=audit.AuditLimits(grace=self._options.grace),
             task_timeout=self._options.task_timeout, clock=timeutils.utcnow)
-        self._window = self._options.reconcile_window
         self._next = 0.0
-        self._work = None
+        self._work = self._begun_at = None
         self._beaten = timeutils.now()
 
     def tick(self):
-        """Say that this worker lives, and look at recent migrations where that is due.
+        """Say that this worker lives, and look at recent migrations where that is due and no other
+        worker does.
 
         Where this worker could not say so for a while, neither could the others: none of them is
         taken for dead before it had the time to say it again.
@@ -45,14 +55,35 @@ class Reconciling:
         if now - self._beaten > SILENCE_SECONDS:
             self._next = max(self._next, now + self._options.task_timeout)
         self._beaten = now
+        if self._work is None and (not self._options.reconcile_interval or now < self._next):
+            return
+        if not self._leases.hold(db_leases.RECONCILER, LEASE_SECONDS):
+            self._work = None
+            self._next = now + BEAT_SECONDS
+            return
         if self._work is None:
-            if not self._options.reconcile_interval or now < self._next:
-                return
             self._next = now + self._options.reconcile_interval
-            self._work = self._reconciler.run(self._window)
+            self._begun_at = timeutils.utcnow()
+            self._work = self._reconciler.run(self._window())
+        self._go_on(now)
+
+    def _go_on(self, now):
+        """Look at some instances. When all were looked at, whoever looks next begins here, unless
+        there is one that has to be looked at again."""
         work, self._work = self._work, None
         for _outcome in work:
             if timeutils.now() - now > BUDGET_SECONDS:
                 self._work = work
                 return
-        self._window = (self._options.reconcile_interval + self._options.grace + OVERLAP_SECONDS)
+            time.sleep(PAUSE_SECONDS)
+        if not self._reconciler.unsettled:
+            self._leases.advance(db_leases.RECONCILER, self._begun_at)
+
+    def _window(self):
+        """Seconds to look back: to where the last look began, whoever made it."""
+        last = self._leases.progress(db_leases.RECONCILER)
+        if last is None:
+            return self._options.reconcile_window
+        since = timeutils.utcnow() - last + datetime.timedelta(
+            seconds=self._options.grace + OVERLAP_SECONDS)
+        return min(since.total_seconds(), self._options.reconcile_window)

@@ -22,7 +22,7 @@ class RecordedNova:
         self.gives_up = lambda uuid: True
 
     def recent(self, seconds):
-        return frozenset()
+        return {}, []
 
     def accepted(self):
         return [records.Migration(
