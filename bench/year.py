@@ -1,0 +1,202 @@
+"""What a year leaves in the control database, and whether it is as fast as on the first day.
+
+A day of ``observe`` over twenty aggregates, every evaluation with a plan that differs from the
+last, and a thousand moves, written as the services write them; then what the services drop in a
+day. And again, day after day, in a real MariaDB.
+"""
+
+import contextlib
+import dataclasses
+import datetime
+import pathlib
+import shutil
+import statistics
+import tempfile
+import time
+
+import sqlalchemy as sa
+from oslo_config import cfg
+from oslo_utils import uuidutils
+
+from bench import report
+
+AGGREGATES = 20
+INTERVAL = 300
+MOVES = 10
+STEPS = (('planned', 'dispatched'), ('dispatched', 'checking'), ('checking', 'migrating'),
+         ('migrating', 'verifying'), ('verifying', 'completed'))
+REPEAT = 30
+LIMIT_MIB = 2048
+SLOWER = 2.0
+
+
+def register(subparsers):
+    parser = subparsers.add_parser(
+        'year', help='size and speed of the control database after a year in observe')
+    parser.add_argument('--days', type=int, default=365)
+    parser.add_argument('--moves', type=int, default=1000, help='moves a day (1000)')
+    parser.set_defaults(run=run)
+
+
+def run(args) -> report.Report:
+    rows, failures = [], []
+    with _server() as server:
+        year = Year(server, args.moves)
+        first = None
+        for day in range(1, args.days + 1):
+            begun = time.monotonic()
+            year.live_a_day()
+            written = time.monotonic() - begun
+            dropped = year.prune()
+            if day in (1, args.days) or day % 30 == 0:
+                ticks = year.ticks()
+                first = first or ticks
+                rows.append((day, year.size_mib(), *year.counts(), written,
+                             time.monotonic() - begun - written, dropped, *ticks))
+    if rows[-1][1] > LIMIT_MIB:
+        failures.append(f'{rows[-1][1]:.0f} MiB, target {LIMIT_MIB}')
+    slow = max(now / then for now, then in zip(ticks, first, strict=True))
+    if slow > SLOWER:
+        failures.append(f'a tick takes {slow:.1f} times as long as on the first day')
+    columns = ('day', 'MiB', 'plans', 'reports', 'moves', 'events', 'written in s', 'dropped in s',
+               'rows dropped', *(f'{name} ms' for name in year.TICKS))
+    return report.Report(
+        tables=(report.Table('control database', columns, rows),), failures=tuple(failures),
+        notes=('The size is that of tables and indexes as MariaDB tells it. Of each tick the '
+               f'median of {REPEAT}.',))
+
+
+@contextlib.contextmanager
+def _server():
+    from tests.e2e.box import mariadb
+    from tests.e2e.box import settings
+    root = pathlib.Path(tempfile.mkdtemp(prefix='kronos-year-'))
+    server = mariadb.MariaDB(root, settings.Ports())
+    try:
+        server.install()
+        server.start(60)
+        yield server
+    finally:
+        if server.process.alive():
+            server.process.kill()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+class Year:
+    TICKS = ('dispatch', 'close', 'approved', 'experience')
+
+    def __init__(self, server, moves):
+        from kronos_nova.conf import database as database_conf
+        from kronos_nova.db import engine as db_engine
+        from kronos_nova.db import journal
+        from kronos_nova.db import migrate
+        from kronos_nova.db import retention
+        self._server, self._moves = server, moves
+        engine = db_engine.create_engine(server.url('kronos'))
+        migrate.sync(engine, migrate.CONTROL)
+        self._database = db_engine.Database(engine)
+        self._journal = journal.Journal(self._database, 'bench')
+        conf = cfg.ConfigOpts()
+        database_conf.register_opts(conf)
+        conf([], default_config_files=[])
+        self._retention = retention.Retention(self._database, retention.Days.from_conf(conf))
+        self._now = datetime.datetime(2026, 1, 1)
+
+    def live_a_day(self):
+        evaluations = [(f'aggregate{number}', self._now + datetime.timedelta(seconds=second))
+                       for second in range(0, 86400, INTERVAL) for number in range(AGGREGATES)]
+        carried_out = self._moves // MOVES
+        with self._database.writer() as session:
+            for start in range(0, len(evaluations), 500):
+                self._write(session, [self._plan(*each, number < carried_out) for number, each in
+                                      enumerate(evaluations[start:start + 500], start)])
+        self._now += datetime.timedelta(days=1)
+
+    def _plan(self, aggregate, at, is_carried_out):
+        from kronos_nova.objects import plan as plans
+        moves = tuple(plans.Move(
+            order=order, phase=plans.SPREAD, instance_uuid=uuidutils.generate_uuid(),
+            source=f'compute{order}', destination=f'compute{order + 20}', memory_mb=4096,
+            combined_after=0.3, reason='evens the load: imbalance cpu 0.780 to 0.712, memory '
+            '0.083 to 0.083; 4096 MiB to copy') for order in range(1, MOVES + 1))
+        made = plans.AggregateReport(
+            name=aggregate, outcome=plans.PLANNED, mode='spread', planner='spread', moves=moves,
+            combined_before=0.5, combined_after=0.3, not_moved=tuple(
+                plans.Skip(reason=reason, instances=()) for reason in plans.SKIP_REASONS),
+            policies=tuple(plans.PolicyReport(
+                name=name, state='ok', weight=0.5, threshold=0.1, imbalance_before=0.78,
+                imbalance_after=0.4) for name in ('cpu', 'memory')))
+        return made, at, is_carried_out
+
+    def _write(self, session, made):
+        from kronos_nova.db import models
+        from kronos_nova.objects import plan as plans
+        rows = [({
+            'uuid': uuidutils.generate_uuid(), 'aggregate': each.name, 'mode': each.mode,
+            'planner': each.planner, 'state': plans.DONE if done else plans.OBSERVED,
+            'created_at': at, 'expires_at': at, 'finished_at': at if done else None,
+            'combined_before': 0.5, 'combined_after': 0.3, 'move_count': MOVES,
+            'fingerprint': 64 * 'f', 'last_seen_at': at}, each) for each, at, done in made]
+        session.execute(sa.insert(models.Plan), [row for row, _each in rows])
+        session.execute(sa.insert(models.Report), [
+            {'plan_uuid': row['uuid'], 'created_at': row['created_at'],
+             'body': each.to_summary_json()} for row, each in rows])
+        moves = [self._move(row, move) for row, each in rows if row['state'] == plans.DONE
+                 for move in each.moves]
+        if moves:
+            session.execute(sa.insert(models.Move), moves)
+            session.execute(sa.insert(models.MoveEvent), [
+                {'move_uuid': move['uuid'], 'at': move['finished_at'], 'old_state': old,
+                 'new_state': new, 'worker': 'controller1:4711:ab12', 'detail': ''}
+                for move in moves for old, new in ((None, 'planned'), *STEPS)])
+
+    @staticmethod
+    def _move(plan, move):
+        at = plan['created_at']
+        return {**{field: value for field, value in dataclasses.asdict(move).items()
+                   if field in ('phase', 'instance_uuid', 'source', 'destination', 'memory_mb',
+                                'reason')},
+                'uuid': uuidutils.generate_uuid(), 'plan_uuid': plan['uuid'],
+                'aggregate': plan['aggregate'], 'ordinal': move.order, 'depends_on': '[]',
+                'state': 'completed', 'owner': 'controller1:4711:ab12', 'not_before': at,
+                'created_at': at, 'dispatched_at': at, 'requested_at': at,
+                'finished_at': at + datetime.timedelta(seconds=60), 'settled_at': at,
+                'migration_uuid': uuidutils.generate_uuid(), 'retry_count': 0,
+                'abort_requested': False, 'outage': False}
+
+    def prune(self):
+        """Drop what the services drop in a day; how many rows."""
+        dropped = 0
+        while step := sum(self._retention.step(self._now).values()):
+            dropped += step
+        return dropped
+
+    def ticks(self):
+        """Milliseconds of what workers ask again and again."""
+        from kronos_nova.objects import move as moves
+        journal, caps = self._journal, moves.Caps(total=4, per_source=1, per_destination=2)
+        asked = (lambda: journal.dispatch(caps, lambda: self._now),
+                 lambda: (journal.unsettled(self._now), journal.close_plans(self._now)),
+                 lambda: (journal.approved_plans(), journal.aggregates_with_open_plans()),
+                 journal.durations)
+        return tuple(_median_ms(each) for each in asked)
+
+    def counts(self):
+        return tuple(self._server.query('kronos', f'SELECT COUNT(*) AS n FROM {table}')[0]['n']
+                     for table in ('plans', 'reports', 'moves', 'move_events'))
+
+    def size_mib(self):
+        self._server.query('kronos', 'ANALYZE TABLE plans, reports, moves, move_events')
+        [row] = self._server.query(
+            None, 'SELECT SUM(data_length + index_length + data_free) / 1048576 AS size FROM '
+                  "information_schema.tables WHERE table_schema = 'kronos'")
+        return float(row['size'])
+
+
+def _median_ms(work):
+    spent = []
+    for _time in range(REPEAT):
+        begun = time.perf_counter()
+        work()
+        spent.append(1000 * (time.perf_counter() - begun))
+    return statistics.median(spent)
