@@ -50,9 +50,9 @@ def _before_after(cluster: str, budget: int):
     figure, axes = pyplot.subplots(1, 3, figsize=(9, 2.6), sharey=True)
     for title, planner, axis in zip(('before', 'greedy', 'spread'), (None, Greedy, Spread), axes,
                                     strict=True):
-        state, moves = State(problem), 0
+        state, moves = State(trial.model_of(problem)), 0
         if planner:
-            moves = len(planner().plan(state, trial.constraints_of(problem), Limits(budget=budget)))
+            moves = len(planner().plan(state, Limits(budget=budget)))
         for policy, marker, scores in zip(problem.policies, 'o^', state.scores.T, strict=True):
             axis.plot(np.arange(len(scores)), scores, marker, markersize=3, label=policy)
         axis.set_title(f'{title}, {moves} moves, combined {state.combined():.3f}', fontsize=9)

@@ -93,10 +93,11 @@ def _large(name: str, budget: int) -> tuple:
     from bench import trial
     from kronos_nova.planners.greedy import Greedy
     from kronos_nova.planners.spread import Spread
+    from kronos_nova.simulation import Model
     from kronos_nova.simulation import State
 
     problem = inputs.cluster(name)
     spread, greedy = (trial.plan(kind(), problem, budget) for kind in (Spread, Greedy))
-    return (name, budget, State(problem).combined(), reference.spread_bound(problem, budget),
+    return (name, budget, State(Model(problem)).combined(), reference.spread_bound(problem, budget),
             greedy.combined, spread.combined, greedy.moves, spread.moves, greedy.seconds,
             spread.seconds)

@@ -55,10 +55,10 @@ def measure(planner: str, hosts: int, budget: int, time_limit: float) -> tuple:
     from kronos_nova.simulation import State
 
     chosen, problem = registry.load(planner), _cluster(inputs, planner, hosts)
-    constraints, state = trial.constraints_of(problem), State(problem)
+    state = State(trial.model_of(problem))
     size = sum(value.nbytes for value in vars(problem).values() if isinstance(value, np.ndarray))
     before, start, begin = _peak(), time.process_time(), time.monotonic()
-    steps = chosen.plan(state, constraints, Limits(
+    steps = chosen.plan(state, Limits(
         budget=budget, clock=time.monotonic, deadline=begin + time_limit))
     seconds, grown = time.process_time() - start, _peak() - before
     return (planner, hosts, len(problem.vms), len(steps), seconds, size / 2**20, grown / 2**20,

@@ -1,15 +1,16 @@
 """One planner on one problem: how long, how many moves, how it ends; and every step is checked."""
 
 import dataclasses
+import itertools
 import time
 
 import numpy as np
 
 from kronos_nova.constraints.base import ConstraintRules
-from kronos_nova.constraints.base import Constraints
 from kronos_nova.constraints.capacity import Capacity
 from kronos_nova.constraints.headroom import Headroom
 from kronos_nova.planners.base import Limits
+from kronos_nova.simulation import Model
 from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
 
@@ -28,10 +29,11 @@ class Trial:
     overfull: int
 
 
-def constraints_of(problem: Problem) -> Constraints:
-    """The constraints that need no more than the problem says."""
-    made = (kind(problem, None, ConstraintRules()) for kind in (Capacity, Headroom))
-    return Constraints(tuple(constraint for constraint in made if not constraint.idle))
+def model_of(problem: Problem, *kinds) -> Model:
+    """The model with the constraints that need no more than the problem says."""
+    rules = (kind.compile(problem, None, ConstraintRules()) for kind in kinds or (Capacity,
+                                                                                Headroom))
+    return Model(problem, tuple(itertools.chain.from_iterable(rules)))
 
 
 def plan(planner, problem: Problem, budget: int, seconds: float = float('inf')) -> Trial:
@@ -39,9 +41,9 @@ def plan(planner, problem: Problem, budget: int, seconds: float = float('inf')) 
 
     :param seconds: of the processor, after which it shall stop with the best plan so far
     """
-    state, constraints = State(problem), constraints_of(problem)
+    state = State(model_of(problem))
     start = time.process_time()
-    steps = planner.plan(state, constraints, Limits(
+    steps = planner.plan(state, Limits(
         budget=budget, clock=time.process_time, deadline=start + seconds))
     used = time.process_time() - start
     return judge(problem, [(step.vm, step.destination) for step in steps], used)
@@ -53,9 +55,9 @@ def judge(problem: Problem, moves: list[tuple[int, int]], seconds: float) -> Tri
     ``refused`` are moves for which placement would have no room at that point; they are made all
     the same. ``overfull`` are hosts that end above 100 % in some policy.
     """
-    state, capacity, refused = State(problem), Capacity(problem, None, ConstraintRules()), 0
+    state, refused = State(model_of(problem, Capacity)), 0
     for vm, host in moves:
-        refused += not capacity.permits(state, vm, host)
+        refused += not state.delta((vm, host)).feasible
         state.move(vm, host)
     memory = sum(int(problem.memory_mb[vm]) for vm, _ in moves)
     return Trial(

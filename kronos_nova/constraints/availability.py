@@ -2,26 +2,22 @@
 
 import numpy as np
 
+from kronos_nova.simulation.rules import Sets
+
 
 class Availability:
-    reason = 'capacity'
-    idle = False
+    @staticmethod
+    def compile(problem, snapshot, rules):
+        services = {host.name: host.service for host in snapshot.hosts}
 
-    def __init__(self, problem, snapshot, rules):
-        self._available = problem.available
-        self._services = {host.name: host.service for host in snapshot.hosts}
+        def why(state, vm, host):
+            name = state.problem.hosts[host]
+            service = services[name]
+            words = [service.state, service.status]
+            words += ['forced down'] if service.forced_down else []
+            return f'nova-compute of {name} is {", ".join(words)}'
 
-    def mask(self, state, vm):
-        return self._available
-
-    def column(self, state, host):
-        return np.full(len(state.problem.vms), self._available[host])
-
-    def permits(self, state, vm, host):
-        return bool(self._available[host])
-
-    def why(self, state, vm, host):
-        name = state.problem.hosts[host]
-        service = self._services[name]
-        words = [service.state, service.status, *(['forced down'] if service.forced_down else [])]
-        return f'nova-compute of {name} is {", ".join(words)}'
+        if problem.available.all():
+            return ()
+        return (Sets(reason='capacity', why=why, kind=np.zeros(len(problem.vms), dtype=np.intp),
+                     allowed=problem.available[None, :]),)

@@ -1,42 +1,45 @@
-"""A destination must have room in placement's terms, in every resource class."""
+"""A destination must have room in placement's terms, in every resource class, and give one consumer
+as much as the instance needs."""
 
 import numpy as np
 
-from kronos_nova.simulation import TOLERANCE
+from kronos_nova.simulation.rules import Room
+from kronos_nova.simulation.rules import Sets
+from kronos_nova.simulation.sizes import equal_rows
 
 
 class Capacity:
-    reason = 'capacity'
-    idle = False
+    @staticmethod
+    def compile(problem, snapshot, rules):
+        room = Room('capacity', None)
 
-    def __init__(self, problem, snapshot, rules):
-        pass
+        def why(state, vm, host):
+            short = room.first_short(state, vm, host)
+            return (f'{problem.hosts[host]} has no room for '
+                    f'{problem.demands[vm, short]:g} {problem.resource_classes[short]}')
 
-    def mask(self, state, vm):
-        demand = state.problem.demands[vm]
-        wanted = np.flatnonzero(demand)
-        room = state.problem.limits[:, wanted] - state.used[:, wanted]
-        return (demand[wanted] <= room + TOLERANCE).all(axis=1)
+        room.why = why
+        return (*_units(problem), room)
 
-    def column(self, state, host):
-        demands = state.problem.demands
-        room = state.problem.limits[host] - state.used[host]
-        permitted = np.ones(len(demands), dtype=bool)
-        # A class at a time: much faster than all() over so short an axis.
-        for demand, left in zip(demands.T, room + TOLERANCE, strict=True):
-            permitted &= (demand <= left) | (demand == 0)
-        return permitted
 
-    def permits(self, state, vm, host):
-        return not len(self._short(state, vm, host))
+def _units(problem):
+    """Placement judges ``min_unit``, ``max_unit`` and ``step_size`` for each consumer."""
+    if problem.min_unit is None:
+        return ()
+    kind = equal_rows(problem.demands)
+    sizes = problem.demands[np.unique(kind, return_index=True)[1]][:, None, :]
+    row = np.arange(len(problem.hosts))[:, None] if problem.provider is None else problem.provider
+    every = np.arange(len(problem.resource_classes))
+    least, most, step = (units[row, every] for units in (
+        problem.min_unit, problem.max_unit, problem.step_size))
+    wrong = (sizes != 0) & ((sizes < least) | (sizes > most) | (sizes % step != 0))
 
-    def why(self, state, vm, host):
-        lacking = self._short(state, vm, host)[0]
-        problem = state.problem
-        return (f'{problem.hosts[host]} has no room for '
-                f'{problem.demands[vm, lacking]:g} {problem.resource_classes[lacking]}')
+    def why(state, vm, host):
+        c = int(wrong[kind[vm], host].argmax())
+        return (f'{problem.hosts[host]} does not give {problem.demands[vm, c]:g} '
+                f'{problem.resource_classes[c]} to one instance: from {least[host, c]:g} to '
+                f'{most[host, c]:g} in steps of {step[host, c]:g}')
 
-    def _short(self, state, vm, host):
-        demand = state.problem.demands[vm]
-        room = state.problem.limits[host] - state.used[host]
-        return np.flatnonzero((demand > room + TOLERANCE) & (demand > 0))
+    if not wrong.any():
+        return ()
+    return (Sets(reason='capacity', why=why, kind=kind, allowed=~wrong.any(axis=2)),)

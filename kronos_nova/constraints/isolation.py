@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from kronos_nova.simulation.rules import Sets
+
 TENANT_KEY = 'filter_tenant_id'
 SPEC_PREFIX = 'aggregate_instance_extra_specs:'
 
@@ -14,70 +16,91 @@ class Isolation:
     (or keys that begin so), others stay out. AggregateInstanceExtraSpecsFilter: every extra spec
     ``aggregate_instance_extra_specs:KEY`` must be among the values of KEY of the host's aggregates.
     Each is only applied where some aggregate or flavor asks for it.
+
+    Projects that no host names are all alike, as are flavors that ask for the same and hosts that
+    offer the same, so that the cost does not grow with projects times hosts.
     """
 
-    reason = 'excluded'
-
-    def __init__(self, problem, snapshot, rules):
-        tenants = [set() for _host in problem.hosts]
-        properties = [{} for _host in problem.hosts]
-        index = {name: number for number, name in enumerate(problem.hosts)}
-        for aggregate in snapshot.aggregates:
-            for number in (index[name] for name in aggregate.hosts if name in index):
-                for key, value in aggregate.metadata.items():
-                    words = {word.strip() for word in value.split(',')}
-                    properties[number].setdefault(key, set()).update(words)
-                    if key.startswith(TENANT_KEY):
-                        tenants[number] |= words
-        wants = [_wanted(instance) for instance in _in_order(problem, snapshot)]
-        # Instances that want the same share a row, of which a cloud has few.
-        kinds = {want: number for number, want in enumerate(dict.fromkeys(wants))}
-        self._kind = np.array([kinds[want] for want in wants], dtype=np.intp)
-        self._allowed = np.array([
-            [(not tenants[host] or project in tenants[host]) and _offers(properties[host], specs)
-             for host in range(len(problem.hosts))] for project, specs in kinds], dtype=bool)
-        self._wants = wants
-
-    @property
-    def idle(self):
-        return bool(self._allowed.all())
-
-    def mask(self, state, vm):
-        return self._allowed[self._kind[vm]]
-
-    def column(self, state, host):
-        return self._allowed[self._kind, host]
-
-    def permits(self, state, vm, host):
-        return bool(self._allowed[self._kind[vm], host])
-
-    def why(self, state, vm, host):
-        project, specs = self._wants[vm]
-        asked = ', '.join(f'{key}={value}' for key, value in specs)
-        return (f'the aggregates of {state.problem.hosts[host]} do not admit project {project}'
-                + (f' with {asked}' if asked else ''))
+    @staticmethod
+    def compile(problem, snapshot, rules):
+        tenants, offers = _offers(problem, snapshot)
+        position = {uuid: index for index, uuid in enumerate(problem.vms)}
+        instances = [None] * len(problem.vms)
+        for instance in snapshot.instances:
+            if instance.uuid in position:
+                instances[position[instance.uuid]] = instance
+        return (*_by_project(tenants, instances), *_by_flavor(offers, instances))
 
 
-def _in_order(problem, snapshot):
-    """The problem's instances, in its order."""
-    instances = {instance.uuid: instance for instance in snapshot.instances}
-    return (instances[uuid] for uuid in problem.vms)
+def _by_project(tenants, instances):
+    """:param tenants: for each host the projects that it is kept for; none means all"""
+    if not any(tenants):
+        return ()
+    number = {name: n for n, name in enumerate(sorted(set().union(*tenants)))}
+    # The last row is of all projects that no host names.
+    allowed = np.tile([not kept for kept in tenants], (len(number) + 1, 1))
+    for host, kept in enumerate(tenants):
+        allowed[[number[name] for name in kept], host] = True
+    kind = np.array([number.get(i.project_id, len(number)) for i in instances], dtype=np.intp)
+
+    def why(state, vm, host):
+        return (f'the aggregates of {state.problem.hosts[host]} do not admit project '
+                f'{instances[vm].project_id}')
+
+    return (Sets(reason='isolation', why=why, kind=kind, allowed=allowed),)
 
 
-def _wanted(instance):
-    """(project, extra specs that aggregates must offer); hashable."""
-    return instance.project_id, tuple(sorted(
-        (key.removeprefix(SPEC_PREFIX), value)
-        for key, value in instance.flavor_extra_specs.items() if key.startswith(SPEC_PREFIX)))
+def _by_flavor(offers, instances):
+    """:param offers: for each host the values that its aggregates have for each key"""
+    asked = [_asked(instance) for instance in instances]
+    kinds = {specs: number for number, specs in enumerate(dict.fromkeys(asked))}
+    sorts = {offer: number for number, offer in enumerate(dict.fromkeys(offers))}
+    admits = np.array([[_admits(dict(offer), specs) for offer in sorts] for specs in kinds],
+                      dtype=bool)
+    if admits.all():
+        return ()
+
+    def why(state, vm, host):
+        wanted = ', '.join(f'{key}={value}' for key, value in asked[vm])
+        return f'the aggregates of {state.problem.hosts[host]} do not offer {wanted}'
+
+    return (Sets(reason='isolation', why=why,
+                 kind=np.array([kinds[specs] for specs in asked], dtype=np.intp),
+                 allowed=admits[:, [sorts[offer] for offer in offers]]),)
 
 
-def _offers(properties, specs):
+def _offers(problem, snapshot):
+    """For each host the projects it is kept for, and its aggregates' metadata, hashable."""
+    tenants = [set() for _host in problem.hosts]
+    properties = [{} for _host in problem.hosts]
+    index = {name: number for number, name in enumerate(problem.hosts)}
+    for aggregate in snapshot.aggregates:
+        words = {key: {word.strip() for word in value.split(',')}
+                 for key, value in aggregate.metadata.items()}
+        for number in (index[name] for name in aggregate.hosts if name in index):
+            for key, values in words.items():
+                if key.startswith(TENANT_KEY):
+                    tenants[number] |= values
+                else:
+                    properties[number].setdefault(key, set()).update(values)
+    return tenants, [frozenset((key, frozenset(values)) for key, values in has.items())
+                     for has in properties]
+
+
+def _asked(instance):
+    """The extra specs that aggregates must offer, hashable."""
+    return tuple(sorted((key.removeprefix(SPEC_PREFIX), value)
+                        for key, value in instance.flavor_extra_specs.items()
+                        if key.startswith(SPEC_PREFIX)))
+
+
+def _admits(properties, specs):
     """Whether a host's aggregates have every wanted value.
 
     Of Nova's operators only ``<or>`` is understood; with any other the answer is no: better no
     move than one that Nova refuses.
     """
-    return all(properties.get(key, set()) & _values(value) for key, value in specs)
+    return all(properties.get(key, frozenset()) & _values(value) for key, value in specs)
 
 
 def _values(wanted):

@@ -1,11 +1,13 @@
-"""Finds the installed constraints."""
+"""Finds the installed constraints and compiles a model with them."""
 
 from stevedore import extension
 
 from kronos_nova.constraints.base import ConstraintRules
-from kronos_nova.constraints.base import Constraints
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.simulation import Model
+from kronos_nova.simulation import Prices
 from kronos_nova.simulation import Problem
+from kronos_nova.simulation.model import FREE
 
 NAMESPACE = 'kronos_nova.constraints'
 
@@ -14,8 +16,9 @@ ORDER = ('availability', 'cell', 'zone', 'isolation', 'group', 'capacity', 'head
          'returning', 'veto')
 
 
-def load(problem: Problem, snapshot: Snapshot, rules: ConstraintRules) -> Constraints:
-    """Every installed constraint that can forbid something here.
+def compile_model(problem: Problem, snapshot: Snapshot, rules: ConstraintRules,
+                  prices: Prices = FREE) -> Model:
+    """The model of an aggregate, with the rules of every installed constraint.
 
     :raises Exception: whatever a constraint that cannot be imported raises: to plan without it
         would not be safe
@@ -23,8 +26,9 @@ def load(problem: Problem, snapshot: Snapshot, rules: ConstraintRules) -> Constr
     found = extension.ExtensionManager(NAMESPACE, on_load_failure_callback=_refuse)
     names = sorted(found.names(), key=lambda name: (
         ORDER.index(name) if name in ORDER else len(ORDER), name))
-    made = (found[name].plugin(problem, snapshot, rules) for name in names)
-    return Constraints(tuple(constraint for constraint in made if not constraint.idle))
+    return Model(problem, tuple(rule for name in names
+                                for rule in found[name].plugin.compile(problem, snapshot, rules)),
+                 prices)
 
 
 def _refuse(_manager, _entry_point, error):

@@ -65,34 +65,72 @@ def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, carried: Mov
     policies, vm_host = load.policies, scope.vm_host
     scale = np.where(np.isnan(load.host_scale), 1.0, load.host_scale)
     weights, warnings = _weights(scope, load, feed, scale, vm_host)
-    held = _held(scope, weights, carried, memory, options)
+    leaving = _leaving(scope, snapshot)
+    held = _held(scope, weights, leaving, carried, memory, options)
     free = np.ones(len(scope.instances), dtype=bool)
     free[list(held)] = False
     settled = np.array([eligibility.wish(instance, options.opt_out) == eligibility.ONLY_EVACUATE
                         for instance in scope.instances], dtype=bool)
     available = scope.available & load.measured
     vms = tuple(instance.uuid for instance in scope.instances)
-    placement = simulation.resources(scope.hosts, scope.instances, vm_host)
+    weights = np.nan_to_num(weights)
+    shift = carried.shift(scope.host_names, policies)
+    for vm, host in leaving.items():
+        shift[vm_host[vm]] -= weights[vm] * scale[vm_host[vm]]
+        if host is not None:
+            shift[host] += weights[vm] * scale[host]
     problem = Problem(
         hosts=scope.host_names, vms=vms, policies=tuple(p.name for p in policies),
-        resource_classes=placement.classes,
         policy_weights=np.array([policy.weight for policy in policies]),
         thresholds=np.array([_threshold(policy) for policy in policies]),
-        scores=np.nan_to_num(load.scores) + carried.shift(scope.host_names, policies),
-        weights=np.nan_to_num(weights), host_scale=scale,
-        capacity_scores=load.capacity + carried.shift(scope.host_names, policies),
+        scores=np.nan_to_num(load.scores) + shift, weights=weights, host_scale=scale,
+        capacity_scores=load.capacity + shift,
         capacity_thresholds=np.array([
             np.inf if policy.capacity_threshold is None else policy.capacity_threshold
             for policy in policies]),
         vm_host=vm_host, memory_mb=np.array([i.memory_mb for i in scope.instances], dtype=np.int64),
         movable=free & ~settled & available[vm_host], available=available,
-        used=placement.used + carried.held_back(scope.host_names, placement.classes),
-        limits=placement.limits, demands=placement.demands,
-        groups=simulation.groups(snapshot.server_groups, vms),
-        evacuable=free, draining=np.array([host.service.is_evacuable for host in scope.hosts]))
+        groups=simulation.groups(snapshot, vms, scope.host_names),
+        arriving=_arriving(scope, snapshot), evacuable=free,
+        draining=np.array([host.service.is_evacuable for host in scope.hosts]),
+        **_room(scope, snapshot, vm_host, carried))
     for vm in np.flatnonzero(free & settled & available[vm_host]):
         held[int(vm)] = 'excluded'
     return PlanningCase(problem=problem, held=held, warnings=warnings)
+
+
+def _room(scope, snapshot, vm_host, carried):
+    """The fields of a problem that placement decides. What moves planned earlier in this cycle will
+    need is added, and what they will leave is not free yet."""
+    placement = simulation.resources(scope.hosts, scope.instances, vm_host, snapshot)
+    fields = {field.name: getattr(placement, field.name)
+              for field in dataclasses.fields(placement) if field.name != 'known'}
+    known, hosts = placement.known, len(scope.hosts)
+    arrived = np.zeros((hosts, len(placement.resource_classes)))
+    for vm, instance in enumerate(scope.instances):
+        if instance.uuid in carried.moved:
+            arrived[vm_host[vm]] += placement.demands[vm]
+    held_back = carried.held_back(scope.host_names, placement.resource_classes)
+    fields['used'][:hosts] += np.where(known[:, None], arrived, held_back)
+    return fields
+
+
+def _leaving(scope, snapshot):
+    """Index of each instance here that is under way, to the index of the host it goes to, or None
+    if that is not here."""
+    if not snapshot.moves_under_way:
+        return {}
+    hosts = {name: index for index, name in enumerate(scope.host_names)}
+    destinations = {move.instance_uuid: move.destination for move in snapshot.moves_under_way}
+    return {vm: hosts.get(destinations[instance.uuid])
+            for vm, instance in enumerate(scope.instances) if instance.uuid in destinations}
+
+
+def _arriving(scope, snapshot):
+    """intp (n,): hosts to which an instance is under way."""
+    hosts = {name: index for index, name in enumerate(scope.host_names)}
+    return np.array([hosts[move.destination] for move in snapshot.moves_under_way
+                     if move.destination in hosts], dtype=np.intp)
 
 
 def _threshold(policy: Policy) -> float:
@@ -112,7 +150,7 @@ def _weights(scope, load, feed, scale, vm_host):
     return np.column_stack(columns), tuple(warnings)
 
 
-def _held(scope, weights, carried, memory, options):
+def _held(scope, weights, leaving, carried, memory, options):
     unknown = np.isnan(weights).any(axis=1)
     hosts = {host.name: host.service for host in scope.hosts}
     held = {}
@@ -122,6 +160,8 @@ def _held(scope, weights, carried, memory, options):
             held[position] = ''
             continue
         reason = eligibility.obstacle(instance, options.opt_out) or memory.hold_on(instance.uuid)
+        if reason is None and position in leaving:
+            reason = 'busy'
         if reason is None and instance.uuid in carried.moved:
             reason = 'cooldown'
         if reason is None and unknown[position]:

@@ -4,12 +4,10 @@ import collections
 
 import numpy as np
 
-from kronos_nova.constraints.base import Constraints
 from kronos_nova.objects.plan import SKIP_REASONS
 from kronos_nova.objects.plan import Skip
 from kronos_nova.planners.evacuate import obstacle
 from kronos_nova.planners.evacuate import waiting
-from kronos_nova.planners.outcome import Outlook
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
 
@@ -32,28 +30,27 @@ def skips(reasons: dict[int, str], vms: tuple[str, ...]) -> tuple[Skip, ...]:
                  for word in SKIP_REASONS if word in grouped)
 
 
-def stayed(state: State, constraints: Constraints, budget_left: int, packs: bool) -> dict[int, str]:
+def stayed(state: State, budget_left: int, packs: bool) -> dict[int, str]:
     """Instance index to why no planner moved it, given where the plan ended."""
     problem = state.problem
     candidates = np.flatnonzero(problem.movable & (state.vm_host == problem.vm_host))
     reasons = dict.fromkeys(candidates.tolist(), 'no_gain')
     look = _packing if packs else _spreading
     for vms, hosts, gains, accepted in look(state, candidates):
-        words = _words(state, constraints, (vms, hosts), gains, accepted)
+        words = _words(state, (vms, hosts), gains, accepted)
         words[words == ''] = 'budget' if budget_left <= 0 else 'no_gain'
         reasons |= zip(vms.tolist(), words.tolist(), strict=True)
     return reasons
 
 
-def not_evacuated(state: State, constraints: Constraints, budget_left: int) -> dict[int, str]:
+def not_evacuated(state: State, budget_left: int) -> dict[int, str]:
     """The same for instances that are left on hosts which were to be emptied."""
-    outlook = Outlook(state)
-    found = {int(vm): obstacle(outlook, constraints, int(vm)) for vm in waiting(state)}
+    found = {int(vm): obstacle(state, int(vm)) for vm in waiting(state)}
     otherwise = 'budget' if budget_left <= 0 else 'no_gain'
     return {vm: held[0] if held else otherwise for vm, held in found.items()}
 
 
-def _words(state, constraints, pairs, gains, accepted):
+def _words(state, pairs, gains, accepted):
     """The word of :data:`SKIP_REASONS` for each instance; '' if nothing held it.
 
     :param pairs: instances (n,) and hosts (m,)
@@ -61,41 +58,37 @@ def _words(state, constraints, pairs, gains, accepted):
     :param accepted: bool (n, m), where that spoils no policy
     """
     vms, hosts = pairs
-    if len(vms) > len(hosts):
-        permitted = np.column_stack([constraints.column(state, int(h))[vms] for h in hosts])
-    else:
-        permitted = np.array([constraints.mask(state, int(vm))[hosts] for vm in vms])
+    permitted = state.delta((vms[:, None], hosts[None, :])).feasible
     words = np.full(len(vms), 'no_gain', dtype=object)
     words[gains.any(axis=1)] = 'threshold'
     words[(gains & accepted & permitted).any(axis=1)] = ''
     for row in np.flatnonzero((gains & accepted).any(axis=1) & (words != '')):
-        words[row] = _veto(state, constraints, vms[row], hosts[gains[row] & accepted[row]])
+        words[row] = _veto(state, vms[row], hosts[gains[row] & accepted[row]])
     return words
 
 
-def _veto(state, constraints, vm, hosts):
+def _veto(state, vm, hosts):
     """What stands most often between an instance and some hosts, none of which it may go to."""
-    against = (constraints.first_against(state, int(vm), int(host)) for host in hosts[:NEAREST])
-    return collections.Counter(found.reason for found in against).most_common(1)[0][0]
+    against = state.delta((vm, hosts[:NEAREST])).against
+    return collections.Counter(state.model.rules[n].reason for n in against).most_common(1)[0][0]
 
 
 def _spreading(state, candidates):
     """Instances that could lower the combined imbalance by leaving a top host or entering a bottom
     host: (instances, hosts, gains, accepted)."""
-    outlook = Outlook(state)
-    if outlook.is_balanced:
+    extremes = state.extremes()
+    if extremes.is_balanced:
         return
-    tops = [int(hosts[0]) for hosts in outlook.tops if len(hosts)]
-    bottoms = np.array(sorted({int(hosts[0]) for hosts in outlook.bottoms if len(hosts)}))
+    tops = [int(hosts[0]) for hosts in extremes.tops if len(hosts)]
+    bottoms = np.array(sorted({int(hosts[0]) for hosts in extremes.bottoms if len(hosts)}))
     on_top = np.isin(state.vm_host[candidates], tops)
     everywhere = np.flatnonzero(state.problem.available)
     for vms, hosts in ((candidates[on_top], everywhere), (candidates[~on_top], bottoms)):
         for part in np.array_split(vms, max(1, vms.size * hosts.size // PAIRS_AT_ONCE)):
             if part.size:
-                after = outlook.after(part[:, None], hosts[None, :])
+                delta = state.delta((part[:, None], hosts[None, :]))
                 elsewhere = state.vm_host[part][:, None] != hosts
-                gains = (outlook.decrease(after) > TOLERANCE) & elsewhere
-                yield part, hosts, gains, outlook.accepts(after)
+                yield part, hosts, (delta.decrease > TOLERANCE) & elsewhere, delta.accepted
 
 
 def _packing(state, candidates):
@@ -103,8 +96,7 @@ def _packing(state, candidates):
     to be taken in is what they would need."""
     problem = state.problem
     load = state.scores @ problem.policy_weights
-    count = np.bincount(state.vm_host, minlength=len(problem.hosts))
-    used = np.flatnonzero(problem.available & (count > 0))
+    used = np.flatnonzero(problem.available & (state.guests > 0))
     coldest = candidates[np.argsort(load[state.vm_host[candidates]], kind='stable')][:LOOKED_AT]
     fullest = used[np.argsort(-load[used], kind='stable')][:NEAREST]
     if coldest.size:

@@ -2,21 +2,17 @@
 
 import dataclasses
 
-from kronos_nova.constraints.base import Constraints
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.worth import spoils_nothing
 from kronos_nova.engine.worth import worthwhile
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import Move
 from kronos_nova.planners import registry as planners
-from kronos_nova.planners.affinity import violations
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
 from kronos_nova.planners.order import dependencies
-from kronos_nova.planners.outcome import Outlook
-from kronos_nova.simulation import Group
-from kronos_nova.simulation import Problem
+from kronos_nova.simulation import Model
 from kronos_nova.simulation import State
 
 
@@ -63,38 +59,35 @@ class Chosen:
             for order, (phase, step) in enumerate(self.steps, start=1))
 
 
-def needed(problem: Problem, mode: str, options: EngineOptions, cycles: int) -> Passes:
+def needed(model: Model, mode: str, options: EngineOptions, cycles: int) -> Passes:
     """Look at an aggregate before any move.
 
     :param cycles: how many in a row found it imbalanced before this one
     """
-    state = State(problem)
+    state = State(model)
     return Passes(
         evacuate=options.evacuate_disabled_hosts and len(waiting(state)) > 0,
-        repair=any(enforces(options, group) and violations(state, group)
-                   for group in problem.groups),
-        balance=mode == 'pack' or not Outlook(state).is_balanced,
+        repair=bool(model.broken(state, options.enforce_hard_affinity,
+                                 options.enforce_soft_affinity).any()),
+        balance=mode == 'pack' or not state.is_balanced,
         may_balance=mode == 'pack' or cycles + 1 >= options.hold_cycles)
 
 
-def enforces(options: EngineOptions, group: Group) -> bool:
-    """Whether violations of the group are to be repaired."""
-    return options.enforce_hard_affinity if group.hard else options.enforce_soft_affinity
-
-
-def run(problem: Problem, constraints: Constraints, passes: Passes, planner: str,
-        options: EngineOptions, limits: Limits) -> Chosen:
+def run(model: Model, passes: Passes, planner: str, options: EngineOptions,
+        limits: Limits) -> Chosen:
     """Evacuate, repair, balance: each from where the one before ended."""
-    state, steps = State(problem), []
+    state, steps = State(model), []
     for runner in _runners(passes, planner, options):
         left = dataclasses.replace(limits, budget=limits.budget - len(steps))
+        state.settle()
         before = state.copy()
-        chosen = runner.plan(state, constraints, left)
+        chosen = runner.plan(state, left)
         if runner.phase == SPREAD:
-            chosen = worthwhile(before, state, chosen, limits.prices,
-                                options.price.per_violation)
+            chosen = worthwhile(before, state, chosen)
         steps += [(runner.phase, step) for step in chosen]
-    needed = dependencies([step for _, step in steps], State(problem), limits.overload_ceiling)
+    start = State(model)
+    needed = dependencies([step for _, step in steps],
+                          start.under(model.with_ceiling(start, limits.overload_ceiling)))
     steps = [(phase, dataclasses.replace(step, depends_on=earlier))
              for (phase, step), earlier in zip(steps, needed, strict=True)]
     return Chosen(state=state, steps=tuple(steps), budget_left=limits.budget - len(steps))
@@ -102,11 +95,10 @@ def run(problem: Problem, constraints: Constraints, passes: Passes, planner: str
 
 def beginning(chosen: Chosen, count: int) -> Chosen:
     """The first ``count`` steps of a plan, or fewer if those alone would spoil a policy."""
-    problem = chosen.state.problem
-    state = State(problem)
+    state = State(chosen.state.model)
     for _phase, step in chosen.steps[:count]:
         state.move(step.vm, step.destination)
-    while count and not spoils_nothing(State(problem), state):
+    while count and not spoils_nothing(State(state.model), state):
         count -= 1
         _phase, step = chosen.steps[count]
         state.move(step.vm, step.source)

@@ -13,6 +13,7 @@ from kronos_nova import exception
 from kronos_nova import scoring
 from kronos_nova.constraints import registry
 from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.constraints.veto import SchedulerVeto
 from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown import left
 from kronos_nova.engine import explain
@@ -40,7 +41,6 @@ from kronos_nova.objects.plan import Move
 from kronos_nova.objects.plan import PolicyReport
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
-from kronos_nova.planners.affinity import violations
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.evacuate import preflight
 from kronos_nova.policies import PolicySet
@@ -109,7 +109,7 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     scope = cycle.scope(name)
     load = cycle.measure(scope)
     case = build(scope, load, cycle.feed, snapshot, cycle.carried, cycle.memory, options)
-    return check_again(case, registry.load(case.problem, snapshot, cycle.rules), moves)
+    return check_again(case, registry.compile_model(case.problem, snapshot, cycle.rules), moves)
 
 
 class _Cycle:
@@ -147,9 +147,12 @@ class _Cycle:
         if not load.policies:
             return self.report(scope, load, plan.NO_DATA)
         case = build(scope, load, self.feed, self.snapshot, self.carried, self.memory, self.options)
-        needed = phases.needed(case.problem, self.policies.mode, self.options,
+        model = registry.compile_model(
+            case.problem, self.snapshot, self.rules,
+            prices(case.problem, self.options.price, self.memory.tries))
+        needed = phases.needed(model, self.policies.mode, self.options,
                                self.memory.imbalanced.get(scope.name, 0))
-        before, notes = State(case.problem), (*case.warnings, *self.blocked(case))
+        before, notes = State(model), (*case.warnings, *self.blocked(case, model))
         if self.policies.mode == 'pack' and load.no_data:  # how full hosts are is not known
             return self.report(scope, load, plan.NO_DATA, before, before, notes)
         if needed.is_idle:  # what is not known is not balanced
@@ -158,14 +161,14 @@ class _Cycle:
         waiting = self.waiting(scope, needed)
         if waiting:
             return self.report(scope, load, plan.COOLING, before, before, (waiting, *notes))
-        limits = self.limits(prices(case.problem, self.options.price, self.memory.tries))
+        limits = self.limits()
         vetting = Vetting(self.surroundings.dry_run, self.snapshot, lambda: limits.is_over)
-        chosen, constraints = self.choose(case, needed, limits, vetting)
+        chosen = self.choose(model, needed, limits, vetting)
         self.carried.add(chosen.state, [step for _phase, step in chosen.steps])
-        reasons = case.held | explain.stayed(chosen.state, constraints, chosen.budget_left,
+        reasons = case.held | explain.stayed(chosen.state, chosen.budget_left,
                                              self.policies.mode == 'pack')
         if needed.evacuate:
-            reasons |= explain.not_evacuated(chosen.state, constraints, chosen.budget_left)
+            reasons |= explain.not_evacuated(chosen.state, chosen.budget_left)
         refused = {refusal.instance_uuid for refusal in vetting.refusals()}
         reasons |= {vm: 'refused' for vm, uuid in enumerate(case.problem.vms)
                     if uuid in refused and chosen.state.vm_host[vm] == case.problem.vm_host[vm]}
@@ -197,39 +200,37 @@ class _Cycle:
         load = measure(self.feed, self.policies.active, scope.host_names, scope.available, rules)
         return without_misfits(load, self.feed, scope.instances, scope.vm_host)
 
-    def choose(self, case, needed, limits, vetting):
+    def choose(self, model, needed, limits, vetting):
         """Plan until nothing is refused; what is refused is masked. One deadline holds for all
         rounds and all questions; when it is over, what comes before the first refusal is kept."""
         while True:
-            constraints = registry.load(case.problem, self.snapshot, dataclasses.replace(
-                self.rules, vetoes=vetting.vetoes(case.problem.hosts)))
-            chosen = phases.run(case.problem, constraints, needed, self.planner, self.options,
-                                limits)
+            rules = dataclasses.replace(self.rules, vetoes=vetting.vetoes(model.problem.hosts))
+            masked = model.with_rules(*SchedulerVeto.compile(model.problem, self.snapshot, rules))
+            chosen = phases.run(masked, needed, self.planner, self.options, limits)
             refused = vetting.refused(chosen.moves())
             if not refused:
-                return chosen, constraints
+                return chosen
             if limits.is_over:
-                return phases.beginning(chosen, min(refused) - 1), constraints
+                return phases.beginning(chosen, min(refused) - 1)
 
     @property
     def planner(self):
         return (self.options.pack_planner if self.policies.mode == 'pack'
                 else self.options.spread_planner)
 
-    def limits(self, of_moves) -> Limits:
+    def limits(self) -> Limits:
         clock = self.surroundings.clock
         return Limits(
             budget=self.policies.budget if self.options.budget is None else self.options.budget,
             clock=clock, deadline=clock() + self.options.planning_time_limit,
-            overload_ceiling=self.options.overload_ceiling, prices=of_moves)
+            overload_ceiling=self.options.overload_ceiling)
 
-    def blocked(self, case):
+    def blocked(self, case, model):
         """What an operator must know of hosts that cannot be emptied."""
         if not self.options.evacuate_disabled_hosts:
             return
-        constraints = registry.load(case.problem, self.snapshot, self.rules)
         held = {vm: f'it is left alone ({reason})' for vm, reason in case.held.items()}
-        for found in preflight(State(case.problem), constraints, held):
+        for found in preflight(State(model), held):
             if found.blocked:
                 first = min(found.blocked)
                 yield (f'{found.host} cannot be emptied: {len(found.blocked)} of '
@@ -238,11 +239,11 @@ class _Cycle:
 
     def broken(self, state):
         """What an operator must know of server groups that could not be repaired."""
-        for group in state.problem.groups:
-            left_over = violations(state, group)
-            if left_over and phases.enforces(self.options, group):
-                yield (f'server group {group.name} stays broken: {left_over} of its members would '
-                       'have to move')
+        broken = state.model.broken(state, self.options.enforce_hard_affinity,
+                                    self.options.enforce_soft_affinity)
+        for number in np.flatnonzero(broken):
+            yield (f'server group {state.problem.groups[number].name} stays broken: '
+                   f'{state.groups.misplaced[number]} of its members would have to move')
 
     def report(self, scope, load, outcome, before=None, after=None, notes=()) -> AggregateReport:
         rows = {name: PolicyReport(name=name, state='no_data', detail=detail, weight=policy.weight,

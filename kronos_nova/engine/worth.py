@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from kronos_nova.cooldown.memory import PastTry
-from kronos_nova.planners.affinity import violations
-from kronos_nova.planners.base import Prices
 from kronos_nova.planners.base import Step
 from kronos_nova.simulation import TOLERANCE
+from kronos_nova.simulation import Prices
 from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
 
@@ -55,7 +54,8 @@ def prices(problem: Problem, price: Price, tries: Sequence[PastTry]) -> Prices:
              price.per_minute * past.delay(source, destination) / 60
              + price.per_failure * past.failures[source, destination]
              for source, destination in past.pairs if source in host and destination in host}
-    return Prices(vms=vms, pairs={pair: amount for pair, amount in pairs.items() if amount})
+    pairs = {pair: amount for pair, amount in pairs.items() if amount}
+    return Prices(vms=vms if vms.any() else None, pairs=pairs, misplaced=price.per_violation)
 
 
 class _Past:
@@ -86,34 +86,20 @@ def _means(pairs):
     return {key: sum(values) / len(values) for key, values in found.items()}
 
 
-def worthwhile(before: State, after: State, steps: list[Step], prices: Prices,
-               per_violation: float) -> list[Step]:
+def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
     """The longest beginning of a plan that gains its price, and spoils no policy.
 
     Later steps are taken back in ``after``. A planner orders its moves by what they gain, so what
     is cut off is what gains least.
+
+    :param before: settled, so that the price counts from there
     """
-    if not steps:
-        return steps
-    costs = np.cumsum([prices.of(step.vm, step.source, step.destination) for step in steps])
-    costs += per_violation * _violations_added(before, steps)
     start, keep = before.combined(), len(steps)
-    while keep and not (start - after.combined() >= costs[keep - 1] - TOLERANCE
+    while keep and not (after.objective() <= start + TOLERANCE
                         and (keep == len(steps) or spoils_nothing(before, after))):
         keep -= 1
         after.move(steps[keep].vm, steps[keep].source)
     return steps[:keep]
-
-
-def _violations_added(before, steps):
-    """intp (n,): by how much more the soft groups are violated after each step than before all."""
-    soft = [group for group in before.problem.groups if not group.hard]
-    state, counts = before.copy(), []
-    for step in steps if soft else ():
-        state.move(step.vm, step.destination)
-        counts.append(sum(violations(state, group) for group in soft))
-    start = sum(violations(before, group) for group in soft)
-    return np.maximum(np.array(counts) - start, 0) if soft else np.zeros(len(steps))
 
 
 def spoils_nothing(before: State, after: State) -> bool:

@@ -9,15 +9,15 @@ import dataclasses
 
 import numpy as np
 
-from kronos_nova.planners.arena import Arena
 from kronos_nova.planners.base import Limits
-from kronos_nova.planners.finish import MOST_PLANS
-from kronos_nova.planners.finish import finish
+from kronos_nova.planners.generation import Expander
 from kronos_nova.planners.generation import Generation
-from kronos_nova.planners.generation import Maker
 from kronos_nova.planners.generation import Plan
-from kronos_nova.planners.smooth import Smooth
+from kronos_nova.planners.last_moves import MOST_PLANS
+from kronos_nova.planners.last_moves import last_moves
+from kronos_nova.planners.softened_max import SoftenedMax
 from kronos_nova.simulation import TOLERANCE
+from kronos_nova.simulation.space import SearchSpace
 
 CANDIDATES = 6
 FEWEST_CANDIDATES = 30
@@ -42,16 +42,16 @@ class Width:
     hosts: int
     per_root: int = 1 << 30
 
-    def cost(self, arena: Arena) -> float:
+    def cost(self, space: SearchSpace) -> float:
         """Of lengthening one plan by one move, in units of effort."""
-        count = len(arena.scores)
+        count = len(space.scores)
         hosts = min(count, self.hosts)
-        pairs = hosts * len(arena.vms) * hosts / count
-        return pair_cost(arena) * pairs + CHILD * CANDIDATES * count
+        pairs = hosts * len(space.vms) * hosts / count
+        return pair_cost(space) * pairs + CHILD * CANDIDATES * count
 
 
-def pair_cost(arena: Arena) -> float:
-    return PAIR * (1 + arena.free.shape[1])
+def pair_cost(space: SearchSpace) -> float:
+    return PAIR * (1 + space.free.shape[1])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,24 +63,24 @@ class End:
 
 
 class Beam:
-    """Searches an arena and remembers the best end states it met.
+    """Searches an space and remembers the best end states it met.
 
     best : the best legal one
     kept : some of the best, best first
     effort : what the search has cost so far, in about nanoseconds
     """
 
-    def __init__(self, arena: Arena, limits: Limits):
-        self.arena, self.limits = arena, limits
-        self.make = Maker(arena)
-        self.best = End(arena.start, [])
+    def __init__(self, space: SearchSpace, limits: Limits):
+        self.space, self.limits = space, limits
+        self.make = Expander(space)
+        self.best = End(space.start, [])
         self.kept = [self.best]
         self.effort = 0.0
         self._known = {frozenset()}
         self._by_root: list[End | None] = []
-        self._doors: np.ndarray | None = None
+        self._prices: np.ndarray | None = None
 
-    def run(self, smooth: Smooth, plans: list[Plan], depth: int, width: Width,
+    def run(self, smooth: SoftenedMax, plans: list[Plan], depth: int, width: Width,
             roots=None) -> list[End | None]:
         """Lengthen ``plans`` by up to ``depth`` moves.
 
@@ -90,7 +90,7 @@ class Beam:
         roots = np.zeros(len(plans), dtype=np.intp) if roots is None else np.array(roots)
         self._by_root = [None] * (int(roots.max()) + 1)
         generation = self.make.first(plans, roots)
-        self._finish(generation)
+        self._try_last_moves(generation)
         rated = smooth.rate(generation)
         for _level in range(depth):
             if self.limits.is_over or not len(generation):
@@ -102,31 +102,31 @@ class Beam:
         """The next generation, and how it is rated."""
         values, shares = rated
         hosts, vms = self._of_interest(shares, width.hosts)
-        doors = self._doors_of(hosts, vms)
-        changes = smooth.best_changes(shares, old.free, hosts, vms, doors)
+        prices = self._prices_of(hosts, vms)
+        changes = smooth.best_changes(shares, old.free, hosts, vms, prices)
         changes += values[:, None].astype(np.float32)
         self._forbid(changes, old, vms)
         wanted = max(FEWEST_CANDIDATES, CANDIDATES * width.plans)
         row, column = _least_of_each(changes, wanted)
         each = smooth.to_each(shares[:, :, row], old.free[:, :, row], hosts, vms[column],
-                              doors[:, column])
+                              prices[:, column])
         place, pair = _least_hosts(each, wanted)
         new = self.make.next(old, row[pair], vms[column[pair]], hosts[place])
-        self.effort += (LEVEL + pair_cost(self.arena) * changes.size * len(hosts)
-                        + CHILD * len(new) * len(self.arena.scores))
+        self.effort += (LEVEL + pair_cost(self.space) * changes.size * len(hosts)
+                        + CHILD * len(new) * len(self.space.scores))
         costs = self._costs(new)
         self._remember(new, costs)
         if new.moves.shape[1] > self.limits.budget - LAST_MOVES:
-            self._finish(new)
+            self._try_last_moves(new)
         values, shares = smooth.rate(new)
         chosen = _mixed(values, costs, new.root, width)
         return new[chosen], (values[chosen], shares[:, :, chosen])
 
     def _costs(self, ends: Generation) -> np.ndarray:
         """float64 (n,): inf where an end is not legal."""
-        arena = self.arena
-        costs = arena.policy_weights @ (ends.top - ends.bottom) + ends.price
-        costs[~arena.is_legal(ends.top, ends.bottom, ends.free)] = np.inf
+        space = self.space
+        costs = space.policy_weights @ (ends.top - ends.bottom) + ends.price
+        costs[~space.is_legal(ends.top, ends.bottom, ends.free)] = np.inf
         return costs
 
     def _of_interest(self, shares: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -134,39 +134,39 @@ class Beam:
         and to the tops; all, if there are few hosts."""
         count = len(shares)
         if count <= most:
-            return np.arange(count), self.arena.by_home
-        policies = len(self.arena.policy_weights)
+            return np.arange(count), self.space.by_home
+        policies = len(self.space.policy_weights)
         peak = shares.max(axis=2)
         hot, cold = peak[:, :policies].sum(axis=1), peak[:, policies:].sum(axis=1)
         hottest = np.argsort(-hot, kind='stable')[:most]
-        vms = np.concatenate([self.arena.residents[n] for n in hottest])
+        vms = np.concatenate([self.space.residents[n] for n in hottest])
         return np.argsort(-cold, kind='stable')[:most], vms
 
-    def _doors_of(self, hosts: np.ndarray, vms: np.ndarray) -> np.ndarray:
+    def _prices_of(self, hosts: np.ndarray, vms: np.ndarray) -> np.ndarray:
         """float32 (len(hosts), len(vms)): the price of a move, inf where an instance may not go."""
-        is_whole = len(hosts) == len(self.arena.scores)
-        if is_whole and self._doors is not None:
-            return self._doors
-        doors = np.array([self.arena.door(int(host))[vms] for host in hosts], dtype=np.float32)
+        is_whole = len(hosts) == len(self.space.scores)
+        if is_whole and self._prices is not None:
+            return self._prices
+        prices = np.array([self.space.column(int(host))[vms] for host in hosts], dtype=np.float32)
         if is_whole:
-            self._doors = doors
-        return doors
+            self._prices = prices
+        return prices
 
     def _forbid(self, changes, old: Generation, vms) -> None:
         """No instance is moved twice by one plan, and no plan is longer than the budget."""
-        where = np.full(len(self.arena.vms) + 1, -1)
+        where = np.full(len(self.space.vms) + 1, -1)
         where[vms] = np.arange(len(vms))
         column = where[old.moves[:, :, 0]]
         row, place = np.nonzero(column >= 0)
         changes[row, column[row, place]] = np.inf
         changes[old.lengths >= self.limits.budget] = np.inf
 
-    def _finish(self, ends: Generation) -> None:
+    def _try_last_moves(self, ends: Generation) -> None:
         """Look for moves that make the best plans so far out of these."""
         short = ends.lengths < self.limits.budget
-        self.effort += ENDS * min(len(ends), MOST_PLANS) * len(self.arena.scores) ** 2
+        self.effort += ENDS * min(len(ends), MOST_PLANS) * len(self.space.scores) ** 2
         below = self.kept[min(len(self.kept), FINISHED_AT_ONCE) - 1].cost - TOLERANCE
-        for row, move, cost in finish(self.arena, ends, short, below, FINISHED_AT_ONCE):
+        for row, move, cost in last_moves(self.space, ends, short, below, FINISHED_AT_ONCE):
             end = End(cost, [*ends.plan(row), move])
             self.keep(end)
             self._note(int(ends.root[row]), end)

@@ -103,7 +103,7 @@ class Exchanges:
 
     def _make(self, out: Bundles, vm: int | None, least: float) -> bool:
         """Rate every pair of what leaves one host and what comes back from another, and make the
-        best that the constraints allow."""
+        best that is allowed."""
         packing = self.packing
         back = self._with_nothing(self._bundles(MOST_BACK))
         if not len(out):
@@ -164,15 +164,11 @@ class Exchanges:
         same &= packing.moved == packing.moved[first]
         found = []
         for vm in np.flatnonzero(same):
-            if packing.lets_in(vm)[destination] and not self._is_fellow(vm, found):
+            if packing.lets_in(vm)[destination] and not packing.space.are_related(vm, found):
                 found.append(int(vm))
             if len(found) == bundles.count[n]:
                 return found
         return None
-
-    def _is_fellow(self, vm: int, others: list[int]) -> bool:
-        group = self.packing.arena.group
-        return group[vm] >= 0 and any(group[other] == group[vm] for other in others)
 
 
 def _largest(values: np.ndarray, count: int) -> np.ndarray:

@@ -1,12 +1,11 @@
-"""``ffd``: first fit decreasing, the simple way to free hosts."""
+"""``ffd``: first fit decreasing (Johnson 1973), the simple way to free hosts."""
 
 import numpy as np
 
-from kronos_nova.constraints.base import Constraints
 from kronos_nova.objects.plan import PACK
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.outcome import Teller
+from kronos_nova.planners.steps import StepRecorder
 from kronos_nova.simulation import State
 
 
@@ -17,11 +16,12 @@ class FirstFitDecreasing:
 
     phase = PACK
 
-    def plan(self, state: State, constraints: Constraints, limits: Limits) -> list[Step]:
-        problem, teller, steps = state.problem, Teller(state), []
+    def plan(self, state: State, limits: Limits) -> list[Step]:
+        problem, recorder, steps = state.problem, StepRecorder(state), []
         weights = problem.policy_weights
         drained, took = np.zeros((2, len(problem.hosts)), dtype=bool)
-        empty = np.bincount(state.vm_host, minlength=len(problem.hosts)) == 0
+        empty = state.guests == 0
+        every = np.arange(len(problem.hosts))
         for host in np.argsort(state.scores @ weights, kind='stable'):
             if took[host] or empty[host] or not problem.available[host]:
                 continue
@@ -29,12 +29,12 @@ class FirstFitDecreasing:
             for vm in self._heaviest_first(state, host):
                 if len(steps) >= limits.budget or limits.is_over:
                     return steps
-                permitted = constraints.mask(state, int(vm)) & ~drained & ~empty
+                permitted = state.delta((vm, every)).feasible & ~drained & ~empty
                 if permitted.any():
                     load = np.where(permitted, state.scores @ weights, -np.inf)
                     target = int(load.argmax())
                     took[target] = True
-                    steps.append(teller.take(int(vm), target, f'empties {problem.hosts[host]}'))
+                    steps.append(recorder.take(int(vm), target, f'empties {problem.hosts[host]}'))
         return steps
 
     @staticmethod

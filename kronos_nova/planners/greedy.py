@@ -1,4 +1,4 @@
-"""``greedy``: the best single move, again and again.
+"""``greedy``: the best single move, again and again; the steepest descent of the textbooks.
 
 Gives exactly the plan that trying every pair gives, without trying them. A move lowers an imbalance
 only if it leaves the one host at a policy's top or enters the one at its bottom, and then by no
@@ -9,51 +9,44 @@ beat the best move found so far is looked at closely.
 
 import numpy as np
 
-from kronos_nova.constraints.base import Constraints
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.outcome import Outlook
-from kronos_nova.planners.outcome import Teller
-from kronos_nova.planners.search import ROUNDING
-from kronos_nova.planners.search import BestMove
-from kronos_nova.planners.search import Ties
+from kronos_nova.planners.best_move import ROUNDING
+from kronos_nova.planners.best_move import BestMove
+from kronos_nova.planners.best_move import Ties
+from kronos_nova.planners.steps import StepRecorder
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
 
 FIRST_LOOK = 2048
-"""How many instances are tried at a bottom host before more are, four times as many."""
-
-FEW = 64
-"""So many pairs are checked one by one; more are worth a whole column."""
+"""How many instances are tried at a bottom host before more are, four times as many. Most often the
+first of them gains all there is to gain; so few cost less than numpy's overhead for more arrays."""
 
 
 class Greedy:
     phase = SPREAD
 
-    def plan(self, state: State, constraints: Constraints, limits: Limits) -> list[Step]:
-        steps, teller, ties = [], Teller(state), Ties(state.problem)
+    def plan(self, state: State, limits: Limits) -> list[Step]:
+        steps, recorder, ties = [], StepRecorder(state), Ties(state.problem)
         while len(steps) < limits.budget and not limits.is_over:
-            outlook = Outlook(state)
-            if outlook.is_balanced:
+            if state.extremes().is_balanced:
                 break
-            pair = _Round(outlook, constraints, ties).best_move()
+            pair = _Round(state, ties).best_move()
             if pair is None:
                 break
-            steps.append(teller.take(*pair, 'evens the load'))
+            steps.append(recorder.take(*pair, 'evens the load'))
         return steps
 
 
 class _Round:
     """The search for one move, from one class of moves to the next."""
 
-    def __init__(self, outlook: Outlook, constraints: Constraints, ties: Ties):
-        self.outlook, self.constraints, self.ties = outlook, constraints, ties
-        self.state, self.problem = outlook.state, outlook.problem
-        self.tops = self._gaps(outlook.tops)
-        self.bottoms = self._gaps(outlook.bottoms)
-        self.search = BestMove(outlook, lambda vm: constraints.mask(self.state, vm), ties,
-                               floor=TOLERANCE)
+    def __init__(self, state: State, ties: Ties):
+        self.state, self.problem, self.ties = state, state.problem, ties
+        self.tops = self._gaps(state.extremes().tops)
+        self.bottoms = self._gaps(state.extremes().bottoms)
+        self.search = BestMove(state, ties, floor=TOLERANCE)
 
     def best_move(self) -> tuple[int, int] | None:
         """The (instance, destination) that lowers the combined imbalance most, or None."""
@@ -91,16 +84,14 @@ class _Round:
         In the order in which ties are decided: once one gains all that there is to gain, no later
         one can be chosen.
         """
-        start, size, column = 0, FIRST_LOOK, None
+        start, size = 0, FIRST_LOOK
         while start < len(self.ties.order):
             vms = self.ties.order[start:start + size]
             on = self.state.vm_host[vms]
             inside = self.problem.movable[vms] & (on != host)
             for top in self.tops:
                 inside &= on != top
-            if column is None:
-                column = self.constraints.column(self.state, host)
-            self.search.to_host(vms[inside], host, column)
+            self.search.to_host(vms[inside], host)
             if self.search.best >= self.bottoms[host] - ROUNDING:
                 return
             start, size = start + size, size * 4

@@ -12,9 +12,9 @@ from kronos_nova.planners.beam import LEVEL
 from kronos_nova.planners.beam import Beam
 from kronos_nova.planners.beam import End
 from kronos_nova.planners.beam import Width
-from kronos_nova.planners.descent import Descent
 from kronos_nova.planners.generation import Plan
-from kronos_nova.planners.smooth import Smooth
+from kronos_nova.planners.local_search import LocalSearch
+from kronos_nova.planners.softened_max import SoftenedMax
 from kronos_nova.simulation import TOLERANCE
 
 EFFORT = 1e8
@@ -67,13 +67,13 @@ class Search:
     """
 
     def __init__(self, beam: Beam, limits: Limits):
-        self.beam, self.arena, self.limits = beam, beam.arena, limits
-        pairs = len(self.arena.hosts) * len(self.arena.vms)
-        per_host = limits.budget / len(self.arena.hosts)
+        self.beam, self.space, self.limits = beam, beam.space, limits
+        pairs = len(self.space.hosts) * len(self.space.vms)
+        per_host = limits.budget / len(self.space.hosts)
         self.effort = EFFORT * max(1.0, pairs / FEW_PAIRS) ** GROWTH * min(
             max(1.0, per_host / MOVES_PER_HOST), MOST_TIMES)
         plans = self._plans_for(FIRST_SHARE)
-        self.is_long = plans < NARROW and limits.budget >= len(self.arena.hosts)
+        self.is_long = plans < NARROW and limits.budget >= len(self.space.hosts)
         self.effort *= LONG_TIMES if self.is_long else 1
         self.width = Width(int(np.clip(plans, 1, MOST_PLANS)), MOST_HOSTS)
         self.chance = np.random.default_rng(0)
@@ -82,14 +82,14 @@ class Search:
         """Find a plan quickly, so that there is one if time is short."""
         width, levels = Width(1, MOST_HOSTS), self.limits.budget
         if self.is_long:
-            each = LEVEL + width.cost(self.arena)
+            each = LEVEL + width.cost(self.space)
             levels = min(levels, int(DIVE_SHARE * self.effort / each))
-        self.beam.run(self._smooth(self._temperatures[0] * self.arena.start), [[]], levels, width)
+        self.beam.run(self._smooth(self._temperatures[0] * self.space.start), [[]], levels, width)
 
     def run(self) -> None:
         if self.is_long:
             left = self.effort - self.beam.effort
-            Descent(self.beam, self.limits).run(self.beam.best.plan, left)
+            LocalSearch(self.beam, self.limits).run(self.beam.best.plan, left)
         elif self.width.plans == 1:
             self._repair_all([self.beam.best])
         else:
@@ -99,7 +99,7 @@ class Search:
 
     @property
     def _temperatures(self) -> tuple[float, ...]:
-        return TEMPERATURES_OF_MANY if len(self.arena.hosts) > MANY_HOSTS else TEMPERATURES
+        return TEMPERATURES_OF_MANY if len(self.space.hosts) > MANY_HOSTS else TEMPERATURES
 
     @property
     def _is_over(self) -> bool:
@@ -109,15 +109,15 @@ class Search:
         """How many plans side by side a part of the effort is enough for."""
         levels = max(1, self.limits.budget)
         each = self.effort * share / levels - LEVEL
-        return int(each / Width(1, MOST_HOSTS).cost(self.arena))
+        return int(each / Width(1, MOST_HOSTS).cost(self.space))
 
-    def _smooth(self, temperature: float) -> Smooth:
-        return Smooth(self.arena, max(temperature, COLDEST))
+    def _smooth(self, temperature: float) -> SoftenedMax:
+        return SoftenedMax(self.space, max(temperature, COLDEST))
 
     def _from_nothing(self) -> list[End]:
         for part in self._temperatures:
             if not self._is_over:
-                self.beam.run(self._smooth(part * self.arena.start), [[]], self.limits.budget,
+                self.beam.run(self._smooth(part * self.space.start), [[]], self.limits.budget,
                               self.width)
         return [self.beam.best]
 
@@ -127,17 +127,17 @@ class Search:
         if not plans or self.limits.budget <= 2:
             return []
         width = Width(len(plans) * PER_ROOT, MOST_HOSTS, PER_ROOT)
-        found = self.beam.run(self._smooth(TEMPERATURES[0] * self.arena.start), plans,
+        found = self.beam.run(self._smooth(TEMPERATURES[0] * self.space.start), plans,
                               self.limits.budget - 1, width, range(len(plans)))
         return [end for end in found if end is not None]
 
     def _big_moves(self, count: int) -> list[Plan]:
-        arena = self.arena
-        weight = arena.weights @ arena.policy_weights
-        load = arena.scores @ arena.policy_weights
+        space = self.space
+        weight = space.weights @ space.policy_weights
+        load = space.scores @ space.policy_weights
         plans = []
         for vm in np.argsort(-weight, kind='stable')[:-(-count // PER_INSTANCE)]:
-            hosts = np.flatnonzero(arena.permitted(int(vm)))
+            hosts = np.flatnonzero(space.permitted(int(vm)))
             hosts = hosts[np.argsort(load[hosts], kind='stable')[:PER_INSTANCE]]
             plans += [[(int(vm), int(host))] for host in hosts]
         return plans[:count]

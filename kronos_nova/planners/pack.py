@@ -5,17 +5,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kronos_nova.constraints.base import Constraints
 from kronos_nova.objects.plan import PACK
 from kronos_nova.planners import order
-from kronos_nova.planners.arena import Arena
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.exchange import Exchanges
 from kronos_nova.planners.ffd import FirstFitDecreasing
+from kronos_nova.planners.order import OrderedMove
 from kronos_nova.planners.packing import Packing
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
+from kronos_nova.simulation.space import SearchSpace
 
 BALANCED = 30
 """Exchanges that only make room usable, before an instance is given up."""
@@ -49,30 +49,31 @@ class Pack:
 
     phase = PACK
 
-    def plan(self, state: State, constraints: Constraints, limits: Limits) -> list[Step]:
+    def plan(self, state: State, limits: Limits) -> list[Step]:
         if limits.budget < 1:
             return []
-        arena = Arena(state, constraints, limits)
-        simple = FirstFitDecreasing().plan(state.copy(), constraints, limits)
-        best = [order.Hop(step.vm, step.source, step.destination) for step in simple]
+        space = SearchSpace(state, limits.budget)
+        simple = FirstFitDecreasing().plan(state.copy(), limits)
+        best = [OrderedMove(step.vm, step.source, step.destination) for step in simple]
         freed = _freed(state, _pairs(best))
-        needed = [pair for hop, pair in zip(best, _pairs(best), strict=True) if hop.source in freed]
+        needed = [pair for move, pair in zip(best, _pairs(best), strict=True)
+                  if move.source in freed]
         best = best if freed else []
-        for moves in sorted([needed, *search(arena, limits)], key=lambda m: _worth(state, m)):
+        for moves in sorted([needed, *search(space, limits)], key=lambda m: _worth(state, m)):
             least = _worth(state, _pairs(best))
             if _worth(state, moves) >= least or (limits.is_over and best):
                 break
-            run = order.Run(state, constraints, limits)
-            is_whole, hops = run.do_all(moves), list(run.hops)
-            run.undo()
-            if is_whole and _worth(state, _pairs(hops)) < least:
-                best = hops
+            ordering = order.Ordering(state, limits)
+            is_whole, done = ordering.do_all(moves), list(ordering.done)
+            ordering.undo()
+            if is_whole and _worth(state, _pairs(done)) < least:
+                best = done
         freed = _freed(state, _pairs(best))
-        return order.carry_out(best, state, lambda hop: _why(state, hop, freed))
+        return order.carry_out(best, state, lambda move: _why(state, move, freed))
 
 
-def _pairs(hops: list[order.Hop]) -> list[tuple[int, int]]:
-    return [(hop.vm, hop.destination) for hop in hops]
+def _pairs(moves: list[OrderedMove]) -> list[tuple[int, int]]:
+    return [(move.vm, move.destination) for move in moves]
 
 
 def _worth(state: State, moves: list[tuple[int, int]]) -> tuple[int, int]:
@@ -82,28 +83,28 @@ def _worth(state: State, moves: list[tuple[int, int]]) -> tuple[int, int]:
 
 
 def _freed(state: State, moves: list[tuple[int, int]]) -> set[int]:
-    after = state.vm_host.copy()
-    for vm, host in moves:
-        after[vm] = host
-    before, now = (np.bincount(hosts, minlength=len(state.problem.hosts))
-                   for hosts in (state.vm_host, after))
-    return set(np.flatnonzero((before > 0) & (now == 0)).tolist())
+    guests = state.guests.copy()
+    after = {vm: host for vm, host in moves}
+    vms = np.array(list(after), dtype=np.intp)
+    np.add.at(guests, state.vm_host[vms], -1)
+    np.add.at(guests, np.array(list(after.values()), dtype=np.intp), 1)
+    return set(np.flatnonzero((state.guests > 0) & (guests == 0)).tolist())
 
 
-def _why(state: State, hop: order.Hop, freed: set[int]) -> str:
-    source = state.problem.hosts[hop.source]
-    return f'empties {source}' if hop.source in freed else f'makes room on {source}'
+def _why(state: State, move: OrderedMove, freed: set[int]) -> str:
+    source = state.problem.hosts[move.source]
+    return f'empties {source}' if move.source in freed else f'makes room on {source}'
 
 
-def search(arena: Arena, limits: Limits) -> list[list[tuple[int, int]]]:
+def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
     """End states that fit the budget, as moves in an order that is likely to be possible."""
-    if not len(arena.vms):
+    if not len(space.vms):
         return []
     found, rated = [], 0
-    is_tight = limits.budget < len(arena.vms) // 2
+    is_tight = limits.budget < len(space.vms) // 2
     for strategy in (FEWEST_MOVES, BOTH, LEAST_MEMORY)[::1 if is_tight else -1]:
         if rated < EFFORT and not limits.is_over:
-            emptying = Emptying(arena, limits, strategy, EFFORT - rated)
+            emptying = Emptying(space, limits, strategy, EFFORT - rated)
             found += emptying.run()
             rated += emptying.rated
             if emptying.has_freed_all_it_can and not is_tight:
@@ -114,12 +115,12 @@ def search(arena: Arena, limits: Limits) -> list[list[tuple[int, int]]]:
 class Emptying:
     """One search: empties hosts until no more can be. ``rated`` counts the pairs looked at."""
 
-    def __init__(self, arena: Arena, limits: Limits, strategy: Strategy, effort: float):
-        self.arena, self.limits, self.effort = arena, limits, effort
-        self.packing = Packing(arena)
+    def __init__(self, space: SearchSpace, limits: Limits, strategy: Strategy, effort: float):
+        self.space, self.limits, self.effort = space, limits, effort
+        self.packing = Packing(space)
         self.rated = 0
         self.keeps_balance = False
-        memory = arena.memory / max(arena.memory.mean(), 1)
+        memory = space.memory / max(space.memory.mean(), 1)
         self.cost = strategy.moves + strategy.memory * memory
 
     def run(self) -> list[list[tuple[int, int]]]:
@@ -127,7 +128,7 @@ class Emptying:
         found = []
         for price, failures in ROUNDS:
             found += self._run_at(price * self.cost, failures)
-            self.keeps_balance = self.limits.budget >= len(self.arena.vms)
+            self.keeps_balance = self.limits.budget >= len(self.space.vms)
         return found
 
     def _run_at(self, price: np.ndarray, failures: int) -> Iterator[list[tuple[int, int]]]:
@@ -144,9 +145,9 @@ class Emptying:
     @property
     def has_freed_all_it_can(self) -> bool:
         """Whether what the open hosts hold would not fit on fewer, however it were divided up."""
-        arena, packing = self.arena, self.packing
-        held = (arena.room - arena.free).sum(axis=0)
-        biggest = np.cumsum(-np.sort(-arena.room, axis=0), axis=0)
+        space, packing = self.space, self.packing
+        held = (space.room - space.free).sum(axis=0)
+        biggest = np.cumsum(-np.sort(-space.room, axis=0), axis=0)
         needed = (biggest < held - TOLERANCE).sum(axis=0).max(initial=0) + 1
         return packing.is_open.sum() <= needed
 
@@ -156,7 +157,7 @@ class Emptying:
 
     def _next(self, given_up: set[int]) -> int | None:
         """The host that costs least to empty, of those that budget and room allow."""
-        packing, count = self.packing, len(self.arena.hosts)
+        packing, count = self.packing, len(self.space.hosts)
         on = packing.place
         stays = ~packing.moved
         moves = np.bincount(on, weights=stays, minlength=count)
@@ -223,7 +224,7 @@ class Emptying:
         hosts = np.flatnonzero(packing.has_room(vm))
         if not len(hosts):
             return False
-        home = self.arena.home[vm]
+        home = self.space.home[vm]
         if home not in hosts:
             free = packing.free[hosts]
             lost = exchanges.usable(free) - exchanges.usable(free - packing.size[vm])
@@ -233,8 +234,8 @@ class Emptying:
 
     def _moves(self) -> list[tuple[int, int]]:
         """Exchanges first, while there is most room; then what empties hosts; the biggest first."""
-        packing, arena = self.packing, self.arena
+        packing, space = self.packing, self.space
         moved = np.flatnonzero(packing.moved)
         size = packing.size[moved].max(axis=1, initial=0)
-        moved = moved[np.lexsort((moved, -size, ~packing.is_open[arena.home[moved]]))]
-        return [(int(arena.vms[vm]), int(arena.hosts[packing.place[vm]])) for vm in moved]
+        moved = moved[np.lexsort((moved, -size, ~packing.is_open[space.home[moved]]))]
+        return [(int(space.vms[vm]), int(space.hosts[packing.place[vm]])) for vm in moved]

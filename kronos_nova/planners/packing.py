@@ -4,8 +4,9 @@ import dataclasses
 
 import numpy as np
 
-from kronos_nova.planners.arena import Arena
 from kronos_nova.simulation import TOLERANCE
+from kronos_nova.simulation.sizes import equal_rows
+from kronos_nova.simulation.space import SearchSpace
 
 NOWHERE = -1
 
@@ -20,7 +21,7 @@ class Mark:
 
 
 class Packing:
-    """Where every instance of an arena ends; the way there is found later.
+    """Where every instance of an space ends; the way there is found later.
 
     place : intp (v,), host of each instance, or NOWHERE
     free : float64 (h, c), room left, in parts of the biggest host
@@ -30,16 +31,15 @@ class Packing:
     alike : intp (v,), equal for instances of the same size
     """
 
-    def __init__(self, arena: Arena):
-        self.arena = arena
-        self.free, self.size = _distinct(arena.free / arena.unit, arena.demands / arena.unit)
-        self.place = arena.home.copy()
-        everything = np.bincount(arena.state.vm_host, minlength=len(arena.problem.hosts))
-        self.is_open = everything[arena.hosts] > 0
-        movable = np.bincount(arena.home, minlength=len(arena.hosts))
-        self.may_empty = self.is_open & (everything[arena.hosts] == movable)
+    def __init__(self, space: SearchSpace):
+        self.space = space
+        self.free, self.size = _distinct(space.free / space.unit, space.sizes / space.unit)
+        self.place = space.home.copy()
+        everything = space.state.guests
+        self.is_open = everything[space.hosts] > 0
+        movable = np.bincount(space.home, minlength=len(space.hosts))
+        self.may_empty = self.is_open & (everything[space.hosts] == movable)
         self.alike = equal_rows(np.round(self.size, 9))
-        self._group_place = _group_places(arena)
 
     def mark(self) -> Mark:
         return Mark(self.place.copy(), self.free.copy(), self.is_open.copy())
@@ -50,7 +50,7 @@ class Packing:
     @property
     def moved(self) -> np.ndarray:
         """bool (v,): instances that are not where they were."""
-        return self.place != self.arena.home
+        return self.place != self.space.home
 
     def on(self, host: int) -> np.ndarray:
         return np.flatnonzero(self.place == host)
@@ -69,23 +69,15 @@ class Packing:
         return room & self.lets_in(vm)
 
     def lets_in(self, vm: int) -> np.ndarray:
-        """bool (h,): hosts that the constraints let an instance go to, and its home; room aside."""
-        arena = self.arena
-        allowed = arena.permitted(vm).copy()
-        allowed[arena.home[vm]] = True
-        group = arena.group[vm]
-        if group >= 0 and arena.problem.groups[group].anti:
-            fellows = self.place[self._group_place[group]]
-            count = np.bincount(fellows[fellows >= 0], minlength=len(allowed))
-            allowed &= count < arena.problem.groups[group].max_per_host
-        return allowed
+        """bool (h,): hosts that an instance may go to, and its home; room aside."""
+        return self.space.lets_in(vm, self.place)
 
     def go_home(self) -> None:
         """Put instances back where they were if there is room; the biggest memory first."""
-        arena = self.arena
-        away = np.flatnonzero(self.moved & self.is_open[arena.home])
-        for vm in away[np.argsort(-arena.memory[away], kind='stable')]:
-            home = arena.home[vm]
+        space = self.space
+        away = np.flatnonzero(self.moved & self.is_open[space.home])
+        for vm in away[np.argsort(-space.memory[away], kind='stable')]:
+            home = space.home[vm]
             if (self.free[home] + TOLERANCE >= self.size[vm]).all():
                 self.take(vm)
                 self.put(vm, home)
@@ -98,20 +90,3 @@ def _distinct(free: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarra
         if not any(np.array_equal(column, columns[other]) for other in first):
             first.append(c)
     return free[:, first], size[:, first]
-
-
-def equal_rows(rows: np.ndarray) -> np.ndarray:
-    """intp (n,), equal for equal rows, in the order of the rows; without the copies that
-    ``np.unique`` makes of them."""
-    sequence = np.lexsort((np.arange(len(rows)), *rows.T[::-1]))
-    is_new = np.zeros(len(rows), dtype=bool)
-    for column in rows.T:
-        is_new[1:] |= np.diff(column[sequence]) != 0
-    number = np.empty(len(rows), dtype=np.intp)
-    number[sequence] = np.cumsum(is_new)
-    return number
-
-
-def _group_places(arena: Arena) -> dict[int, np.ndarray]:
-    return {int(group): np.flatnonzero(arena.group == group)
-            for group in np.unique(arena.group) if group >= 0}

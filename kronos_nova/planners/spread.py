@@ -2,19 +2,18 @@
 
 import numpy as np
 
-from kronos_nova.constraints.base import Constraints
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners import order
-from kronos_nova.planners.arena import Arena
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.beam import Beam
 from kronos_nova.planners.beam import End
 from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.improve import Search
-from kronos_nova.planners.outcome import Outlook
+from kronos_nova.planners.order import OrderedMove
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
+from kronos_nova.simulation.space import SearchSpace
 
 ENDS = 50
 TRIED_WHEN_LATE = 8
@@ -23,36 +22,36 @@ TRIED_WHEN_LATE = 8
 
 class Spread:
     """Begins with what ``greedy`` would do, searches for better end states, and makes the best one
-    to which there is an order of moves that the constraints permit."""
+    to which there is an order of moves that every rule permits."""
 
     phase = SPREAD
 
-    def plan(self, state: State, constraints: Constraints, limits: Limits) -> list[Step]:
-        if Outlook(state).is_balanced or limits.budget < 1:
+    def plan(self, state: State, limits: Limits) -> list[Step]:
+        if state.is_balanced or limits.budget < 1:
             return []
-        constraints = order.below_ceiling(constraints, state, limits)
-        arena = Arena(state, constraints, limits, hosts_that_matter(state, limits.budget))
-        if len(arena.hosts) < 2 or not len(arena.vms):
+        capped = state.under(state.model.with_ceiling(state, limits.overload_ceiling))
+        capped.settle()
+        space = SearchSpace(capped, limits.budget, hosts_that_matter(state, limits.budget))
+        if len(space.hosts) < 2 or not len(space.vms):
             return []
-        beam = Beam(arena, limits)
+        beam = Beam(space, limits)
         search = Search(beam, limits)
         search.begin()
-        first = as_greedy(beam, state, constraints, limits)
+        first = as_greedy(beam, limits)
         search.run()
-        hops = best_possible(beam, state, constraints, limits, first)
-        return order.carry_out(hops, state, lambda hop: 'evens the load')
+        moves = best_possible(beam, limits, first)
+        return order.carry_out(moves, state, lambda move: 'evens the load')
 
 
-def as_greedy(beam: Beam, state: State, constraints: Constraints,
-              limits: Limits) -> list[order.Hop]:
+def as_greedy(beam: Beam, limits: Limits) -> list[OrderedMove]:
     """What ``greedy`` would do: a plan to beat, and if nothing it touches is left out of the search
     one to begin with."""
-    trial, arena = state.copy(), beam.arena
-    steps = Greedy().plan(trial, constraints, limits)
-    if np.isin([(step.source, step.destination) for step in steps], arena.hosts).all():
-        plan = arena.plan_of(trial)
-        beam.keep(End(trial.combined() + arena.price_of(plan), plan))
-    return [order.Hop(step.vm, step.source, step.destination) for step in steps]
+    space = beam.space
+    trial = space.state.copy()
+    steps = Greedy().plan(trial, limits)
+    if np.isin([(step.source, step.destination) for step in steps], space.hosts).all():
+        beam.keep(End(trial.objective(), space.plan_of(trial)))
+    return [OrderedMove(step.vm, step.source, step.destination) for step in steps]
 
 
 def hosts_that_matter(state: State, budget: int) -> np.ndarray:
@@ -69,33 +68,31 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
     return np.array(sorted(matter))
 
 
-def best_possible(beam: Beam, state: State, constraints: Constraints, limits: Limits,
-                  first: list[order.Hop]) -> list[order.Hop]:
+def best_possible(beam: Beam, limits: Limits, first: list[OrderedMove]) -> list[OrderedMove]:
     """Of the plans found, the best for which there is an order, or the part of one that ends best;
     ``first`` if none is better."""
-    arena = beam.arena
-    best = min(([], first), key=lambda hops: _worth(state, hops, limits))
-    worth, is_improved = _worth(state, best, limits), False
+    space, state = beam.space, beam.space.state
+    best = min(([], first), key=lambda moves: _worth(state, moves))
+    worth, is_improved = _worth(state, best), False
     for number, end in enumerate(beam.kept):
         if end.cost > (worth[0] + 1) * TOLERANCE or (
                 (is_improved or number >= TRIED_WHEN_LATE) and limits.is_over):
             break
-        run = order.Run(state, constraints, limits)
-        run.do_all([(int(arena.vms[vm]), int(arena.hosts[host])) for vm, host in end.plan])
-        hops, is_legal = list(run.hops), (state.imbalances() <= arena.worst).all()
-        run.undo()
-        reached = _worth(state, hops, limits)
+        ordering = order.Ordering(state, limits)
+        ordering.do_all([(int(space.vms[vm]), int(space.hosts[host])) for vm, host in end.plan])
+        moves, is_legal = list(ordering.done), (state.imbalances() <= space.worst).all()
+        ordering.undo()
+        reached = _worth(state, moves)
         if is_legal and reached < worth:
-            best, worth, is_improved = hops, reached, True
+            best, worth, is_improved = moves, reached, True
     return best
 
 
-def _worth(state: State, hops: list[order.Hop], limits: Limits) -> tuple[int, int, int]:
-    """What is left of the combined imbalance plus the price of the moves, in units of the
-    tolerance; then how many moves; then their memory. The smaller, the better."""
-    trial, price = state.copy(), 0.0
-    for hop in hops:
-        trial.move(hop.vm, hop.destination)
-        price += limits.prices.of(hop.vm, hop.source, hop.destination)
-    memory = sum(int(state.problem.memory_mb[hop.vm]) for hop in hops)
-    return round((trial.combined() + price) / TOLERANCE), len(hops), memory
+def _worth(state: State, moves: list[OrderedMove]) -> tuple[int, int, int]:
+    """The objective after the moves, in units of the tolerance; then how many moves; then their
+    memory. The smaller, the better."""
+    trial = state.copy()
+    for move in moves:
+        trial.move(move.vm, move.destination)
+    memory = sum(int(state.problem.memory_mb[move.vm]) for move in moves)
+    return round(trial.objective() / TOLERANCE), len(moves), memory

@@ -1,11 +1,20 @@
-"""The arrays a planner works on: :class:`Problem` never changes, :class:`State` is moved about and
-back."""
+"""The one model of a cluster, and what planning changes of it.
 
+A :class:`Problem` is one aggregate as arrays; a :class:`Model` is that and the rules into which the
+constraints compile; a :class:`State` is a model with some moves done. What moves would do, and
+which of them may be made, is asked of :meth:`State.delta` alone.
+"""
+
+from kronos_nova.simulation.delta import Delta
+from kronos_nova.simulation.model import Model
+from kronos_nova.simulation.prices import Prices
 from kronos_nova.simulation.problem import TOLERANCE
 from kronos_nova.simulation.problem import Group
 from kronos_nova.simulation.problem import Problem
 from kronos_nova.simulation.resources import groups
 from kronos_nova.simulation.resources import resources
+from kronos_nova.simulation.rules import Rule
 from kronos_nova.simulation.state import State
 
-__all__ = ('TOLERANCE', 'Group', 'Problem', 'State', 'groups', 'resources')
+__all__ = ('TOLERANCE', 'Delta', 'Group', 'Model', 'Prices', 'Problem', 'Rule', 'State', 'groups',
+           'resources')

@@ -16,6 +16,7 @@ class Group:
     anti : members shall be apart (else together)
     hard : of the two soft policies this is False
     max_per_host : how many members of an ``anti`` group may share a host
+    arriving : intp (n_arriving,), hosts to which a member is under way, once for each
     """
 
     uuid: str
@@ -24,12 +25,13 @@ class Group:
     anti: bool
     hard: bool
     max_per_host: int = 1
+    arriving: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Problem:
     """One aggregate's hosts, instances and policies; H hosts, V instances, P policies, C resource
-    classes.
+    classes, and S providers that hosts share.
 
     Rows are sorted by name (hosts) and uuid (instances), so the same cloud gives the same arrays
     whatever the order it was read in. Inputs are checked where they are read; nothing is checked
@@ -48,13 +50,18 @@ class Problem:
     memory_mb : int64 (V,)
     movable : bool (V,), may be moved by spread and pack
     available : bool (H,), up, enabled, not forced down: counts in imbalances, may be a destination
-    used, limits : float64 (H, C), allocated and allocatable ((total - reserved) * ratio); limits 0
-        where a host has none
+    used, limits : float64 (H + S, C), allocated and allocatable ((total - reserved) * ratio) on
+        each provider, the hosts' own first; limits 0 where a provider has none
     demands : float64 (V, C)
     groups : server groups with a member here
     evacuable : bool (V,), may be moved by the evacuator; None means as
         ``movable``
     draining : bool (H,), disabled but up: the evacuator empties them; None means no host
+    min_unit, max_unit, step_size : float64 (H + S, C), what one consumer may be allocated; None
+        means anything
+    provider : intp (H, C), the row of ``limits`` from which instances of a host are allocated each
+        class; None means that every host has all of its own
+    arriving : intp (n,), hosts to which an instance is under way, once for each
     """
 
     hosts: tuple[str, ...]
@@ -78,3 +85,8 @@ class Problem:
     groups: tuple[Group, ...] = ()
     evacuable: np.ndarray | None = None
     draining: np.ndarray | None = None
+    min_unit: np.ndarray | None = None
+    max_unit: np.ndarray | None = None
+    step_size: np.ndarray | None = None
+    provider: np.ndarray | None = None
+    arriving: np.ndarray | None = None

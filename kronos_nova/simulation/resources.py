@@ -6,45 +6,121 @@ import numpy as np
 
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
-from kronos_nova.objects.snapshot import ServerGroup
+from kronos_nova.objects.snapshot import ResourceInventory
+from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.simulation.problem import Group
 
+NOTHING = ResourceInventory(total=0)
 
-@dataclasses.dataclass(frozen=True, slots=True)
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """Placement's view: classes (C), demands (V, C), used and limits (H, C) as in
-    :class:`~kronos_nova.simulation.Problem`."""
+    """Placement's view: classes (C), and the others as in
+    :class:`~kronos_nova.simulation.Problem`.
 
-    classes: tuple[str, ...]
+    known : bool (H,), hosts that say themselves what is used
+    """
+
+    resource_classes: tuple[str, ...]
     demands: np.ndarray
     used: np.ndarray
     limits: np.ndarray
+    min_unit: np.ndarray | None
+    max_unit: np.ndarray | None
+    step_size: np.ndarray | None
+    provider: np.ndarray | None
+    known: np.ndarray
 
 
-def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...],
-              vm_host: np.ndarray) -> Resources:
-    """What the instances are allocated, and what the hosts can allocate."""
-    classes = tuple(sorted({name for instance in instances for name in instance.resources}))
-    demands = np.array([[instance.resources.get(name, 0) for name in classes]
-                        for instance in instances], dtype=float)
-    demands = demands.reshape(len(instances), len(classes))
-    used = np.zeros((len(hosts), len(classes)))
-    np.add.at(used, vm_host, demands)
-    limits = np.array([[host.inventory[name].capacity if name in host.inventory else 0.0
-                        for name in classes] for host in hosts]).reshape(len(hosts), len(classes))
-    return Resources(classes, demands, used, limits)
+def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host: np.ndarray,
+              snapshot: Snapshot) -> Resources:
+    """What the instances are allocated, and what the providers can allocate.
+
+    Where a host does not say what is used, it is the sum of what its instances are allocated, and
+    what those need that are under way to it.
+    """
+    classes = tuple(sorted({name for instance in instances for name in (
+        *instance.resources, *instance.shared_resources)}))
+    shared = _shared(hosts, snapshot)
+    inventories = [row.inventory for row in (*hosts, *shared)]
+    limits, least, most, step = (_table(inventories, classes, NOTHING, of) for of in (
+        lambda one: one.capacity, lambda one: one.min_unit or 0,
+        lambda one: np.inf if one.max_unit is None else one.max_unit,
+        lambda one: one.step_size or 1))
+    has_units = (least > 1).any() or np.isfinite(most).any() or (step > 1).any()
+    own = _table([instance.resources for instance in instances], classes, 0, float)
+    demands, used = own, np.zeros(limits.shape)
+    if shared:
+        demands = own + _table([i.shared_resources for i in instances], classes, 0, float)
+    np.add.at(used, vm_host, own)
+    _add_arriving(used, hosts, classes, snapshot)
+    known = np.array([host.used is not None for host in hosts], dtype=bool)
+    said = _table([row.used or {} for row in (*hosts, *shared)], classes, 0, float)
+    used = np.where(np.append(known, np.ones(len(shared), dtype=bool))[:, None], said, used)
+    return Resources(
+        resource_classes=classes, demands=demands, used=used, limits=limits, known=known,
+        min_unit=least if has_units else None, max_unit=most if has_units else None,
+        step_size=step if has_units else None,
+        provider=_provider(hosts, shared, classes) if shared else None)
 
 
-def groups(server_groups: tuple[ServerGroup, ...], vms: tuple[str, ...]) -> tuple[Group, ...]:
-    """The server groups that can matter here: those with two members or more among ``vms``."""
+def _shared(hosts, snapshot):
+    """The shared providers of these hosts, in an order that does not depend on how they were read.
+    """
+    names = {host.name for host in hosts}
+    return sorted((pool for pool in snapshot.shared_providers if not names.isdisjoint(pool.hosts)),
+                  key=lambda pool: pool.uuid)
+
+
+def _table(rows, classes, missing, of):
+    """float64 (n, C): a figure of each class from each of n mappings."""
+    return np.array([[of(row.get(name, missing)) for name in classes] for row in rows],
+                    dtype=float).reshape(len(rows), len(classes))
+
+
+def _add_arriving(used, hosts, classes, snapshot):
+    destinations = {move.instance_uuid: move.destination for move in snapshot.moves_under_way}
+    index = {host.name: number for number, host in enumerate(hosts)}
+    for instance in snapshot.instances if destinations else ():
+        if destinations.get(instance.uuid) in index:
+            used[index[destinations[instance.uuid]]] += [
+                instance.resources.get(name, 0) for name in classes]
+
+
+def _provider(hosts, shared, classes):
+    """intp (H, C): a host's own row for what it has itself, else that of a provider it shares."""
+    provider = np.repeat(np.arange(len(hosts))[:, None], len(classes), axis=1)
+    index = {host.name: number for number, host in enumerate(hosts)}
+    for number, pool in enumerate(shared, start=len(hosts)):
+        for host in (index[name] for name in pool.hosts if name in index):
+            for c, name in enumerate(classes):
+                if name in pool.inventory and name not in hosts[host].inventory:
+                    provider[host, c] = number
+    return provider
+
+
+def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> tuple[Group, ...]:
+    """The server groups that can matter here: those with two members or more among ``vms`` and the
+    instances that are under way to ``hosts``."""
     index = {uuid: position for position, uuid in enumerate(vms)}
+    arriving = _arriving_members(snapshot, hosts)
     found = []
-    for group in sorted(server_groups, key=lambda group: group.uuid):
+    for group in sorted(snapshot.server_groups, key=lambda group: group.uuid):
         members = sorted({index[uuid] for uuid in group.members if uuid in index})
-        if len(members) > 1:
+        hosts_of = [arriving[uuid] for uuid in sorted(set(group.members) & arriving.keys())]
+        size = len(members) + len(hosts_of)
+        if members and size > 1:
             found.append(Group(
                 uuid=group.uuid, name=group.name, members=np.array(members, dtype=np.intp),
                 anti='anti' in group.policy, hard=not group.policy.startswith('soft-'),
                 # Nova has no upper bound for it; more than there are members says nothing.
-                max_per_host=min(max(1, group.rules.get('max_server_per_host', 1)), len(members))))
+                max_per_host=min(max(1, group.rules.get('max_server_per_host', 1)), size),
+                arriving=np.array(hosts_of, dtype=np.intp)))
     return tuple(found)
+
+
+def _arriving_members(snapshot, hosts):
+    """Uuid of each instance that is under way to one of the hosts, to the host's index."""
+    index = {name: number for number, name in enumerate(hosts)}
+    return {move.instance_uuid: index[move.destination] for move in snapshot.moves_under_way
+            if move.destination in index}

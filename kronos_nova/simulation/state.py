@@ -2,44 +2,82 @@
 
 import numpy as np
 
-from kronos_nova.simulation.problem import Problem
+from kronos_nova.simulation.delta import Delta
+from kronos_nova.simulation.extremes import Extremes
+from kronos_nova.simulation.groups import GroupCounts
+from kronos_nova.simulation.model import Model
+from kronos_nova.simulation.problem import TOLERANCE
 
 
 class State:
-    """A :class:`Problem` with some moves done. Mutated by :meth:`move` only; moving back undoes.
+    """A :class:`Model` with some moves done. Mutated by :meth:`move` only; moving back undoes.
 
     scores, capacity_scores : float64 (H, P)
-    used : float64 (H, C)
+    used : float64 (H + S, C)
     vm_host : intp (V,)
+    guests : intp (H,), instances on each host, and those under way to it
+    groups : members of the server groups on each host
+    origin : intp (V,), the host from which moving each instance is paid for
     """
 
-    def __init__(self, problem: Problem):
-        self.problem = problem
+    def __init__(self, model: Model):
+        self.model, self.problem = model, model.problem
+        problem = model.problem
         self.scores = problem.scores.copy()
         self.capacity_scores = problem.capacity_scores.copy()
         self.used = problem.used.copy()
         self.vm_host = problem.vm_host.copy()
+        self.guests = model.guests.copy()
+        self.groups = GroupCounts(model.memberships, problem.vm_host)
+        self._extremes: dict[int, Extremes] = {}
+        self.settle()
 
     def copy(self) -> 'State':
-        """Another state of the same problem, which is moved about on its own."""
-        other = State(self.problem)
-        other.scores[:], other.capacity_scores[:] = self.scores, self.capacity_scores
-        other.used[:], other.vm_host[:] = self.used, self.vm_host
+        """Another state of the same model, which is moved about on its own."""
+        other = object.__new__(State)
+        other.model, other.problem = self.model, self.problem
+        other.scores, other.capacity_scores = self.scores.copy(), self.capacity_scores.copy()
+        other.used, other.vm_host = self.used.copy(), self.vm_host.copy()
+        other.guests, other.groups = self.guests.copy(), self.groups.copy()
+        other.origin, other.allowed = self.origin, self.allowed
+        other._extremes = {}
         return other
+
+    def under(self, model: Model) -> 'State':
+        """The same state, of a model that has the same problem and other rules."""
+        other = self.copy()
+        other.model = model
+        return other
+
+    def settle(self) -> None:
+        """Begin a new account: what was moved or misplaced so far costs nothing any more."""
+        self.origin, self.allowed = self.vm_host.copy(), self.groups.misplaced.copy()
 
     def move(self, vm: int, destination: int) -> int:
         """Put an instance on another host. Returns the host it left, so that ``move(vm, that)``
         undoes it."""
-        problem = self.problem
         source = int(self.vm_host[vm])
-        weight, demand = problem.weights[vm], problem.demands[vm]
-        for values in (self.scores, self.capacity_scores):
-            values[source] -= weight * problem.host_scale[source]
-            values[destination] += weight * problem.host_scale[destination]
-        self.used[source] -= demand
-        self.used[destination] += demand
+        self._shift(vm, source, -1)
+        self._shift(vm, destination, 1)
         self.vm_host[vm] = destination
         return source
+
+    def arrive(self, vm: int, destination: int) -> None:
+        """The same as seen by the destination, while the source has not been left yet."""
+        self._shift(vm, destination, 1)
+        self.vm_host[vm] = destination
+
+    def _shift(self, vm, host, sign):
+        problem = self.problem
+        weight, demand = sign * problem.weights[vm] * problem.host_scale[host], problem.demands[vm]
+        self.scores[host] += weight
+        self.capacity_scores[host] += weight
+        rows = host if problem.provider is None else problem.provider[host]
+        columns = slice(None) if problem.provider is None else np.arange(len(demand))
+        self.used[rows, columns] += sign * demand
+        self.guests[host] += sign
+        self.groups.add(vm, host, sign)
+        self._extremes = {}
 
     def imbalances(self) -> np.ndarray:
         """float64 (P,): max − min of every policy's scores over the available hosts; 0 where there
@@ -53,3 +91,43 @@ class State:
     def combined(self) -> float:
         """The imbalances summed by the policies' weights."""
         return float(self.imbalances() @ self.problem.policy_weights)
+
+    def price(self) -> float:
+        """What the moves since :meth:`settle` cost."""
+        moved = np.flatnonzero(self.vm_host != self.origin)
+        prices = self.model.prices
+        misplaced = np.maximum(self.groups.misplaced - self.allowed, 0) @ self.model.costs
+        return float(prices.of(moved, self.origin[moved], self.vm_host[moved]).sum()
+                     + prices.misplaced * misplaced)
+
+    def objective(self) -> float:
+        """What planners make small: the combined imbalance and the price together."""
+        return self.combined() + self.price()
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether every policy is at or below its threshold."""
+        return bool((self.imbalances() <= self.problem.thresholds + TOLERANCE).all())
+
+    @property
+    def fill(self) -> np.ndarray:
+        """float64 (H,): how full each host is, in the resource class in which it is fullest."""
+        hosts = len(self.guests)
+        limits = np.maximum(self.problem.limits[:hosts], TOLERANCE)
+        return (self.used[:hosts] / limits).max(axis=1, initial=0.0)
+
+    def extremes(self, count: int = 3) -> Extremes:
+        """The hosts at both ends of each policy; known until the next move."""
+        if count not in self._extremes:
+            self._extremes[count] = Extremes(self.problem, self.scores, self.vm_host, count)
+        return self._extremes[count]
+
+    def delta(self, *moves: tuple) -> Delta:
+        """What moves would do; the one question that planners ask.
+
+        :param moves: each a pair of instances and destinations, intp arrays that broadcast to one
+            shape, the same for all of them. One pair asks for single moves, several for moves that
+            are made together: two for exchanges, more for chains. An instance may be in each chain
+            once
+        """
+        return Delta(self, moves)

@@ -1,36 +1,20 @@
-"""Every constraint says the same by row, column and pair, and why."""
+"""What single constraints compile into; that all together say what each rule means is tested with
+the model."""
 
 import dataclasses
 
 import numpy as np
 import testtools
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
 
-from kronos_nova.constraints import registry
 from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.constraints.capacity import Capacity
 from kronos_nova.constraints.isolation import Isolation
 from kronos_nova.constraints.reserve import Reserve
 from kronos_nova.objects import snapshot as objects
+from kronos_nova.simulation import Model
 from kronos_nova.simulation import State
 from tests.unit.planners import clouds
-
-UP = objects.Service(state='up', status='enabled')
-
-
-def snapshot_of(problem, aggregates=(), specs=(), cells=()):
-    """A snapshot with the problem's hosts and instances."""
-    return objects.Snapshot(
-        taken_at='2026-11-20T12:00:00+00:00', aggregates=tuple(aggregates),
-        hosts=tuple(objects.Host(name=name, uuid=name, service=UP, inventory={},
-                                 cell=cells[n] if cells else 'cell1')
-                    for n, name in enumerate(problem.hosts)),
-        instances=tuple(objects.Instance(
-            uuid=uuid, name=uuid, display_name=uuid, host=problem.hosts[problem.vm_host[n]],
-            project_id=f'p{n % 2}', status='ACTIVE', vcpus=1, memory_mb=512, disk_gb=0,
-            flavor_extra_specs=specs[n] if specs else {})
-            for n, uuid in enumerate(problem.vms)))
+from tests.unit.planners.clouds import snapshot_of
 
 
 def aggregate(name, hosts, zone=None, **metadata):
@@ -38,41 +22,14 @@ def aggregate(name, hosts, zone=None, **metadata):
                              metadata=metadata)
 
 
-class AgreementTest(testtools.TestCase):
-    @settings(max_examples=80, deadline=None)
-    @given(clouds.problems(), st.integers(0, 2), st.data())
-    def test_rows_columns_and_pairs_agree_and_refusals_have_a_reason(self, problem, reserve, data):
-        half = problem.hosts[:len(problem.hosts) // 2]
-        snapshot = snapshot_of(
-            problem, [aggregate('a', half, zone='z1', filter_tenant_id='p0', ssd='true'),
-                      aggregate('b', problem.hosts[1:], ssd='false, maybe')],
-            specs=[{'aggregate_instance_extra_specs:ssd': word} if word else {} for word in
-                   data.draw(st.lists(st.sampled_from(('', 'true', '<or> true <or> maybe')),
-                                      min_size=len(problem.vms), max_size=len(problem.vms)))],
-            cells=['c1', *['c2'] * (len(problem.hosts) - 1)])
-        pairs = st.tuples(st.sampled_from(problem.vms), st.sampled_from(problem.hosts))
-        rules = ConstraintRules(restrict_to_az=data.draw(st.booleans()), reserve_hosts=reserve,
-                      vetoes=data.draw(st.dictionaries(pairs, st.just('no'))),
-                      returns=data.draw(st.frozensets(pairs)))
-        state, constraints = State(problem), registry.load(problem, snapshot, rules)
-        for constraint in constraints.constraints:
-            columns = np.array([constraint.column(state, h) for h in range(len(problem.hosts))])
-            for vm in range(len(problem.vms)):
-                mask = constraint.mask(state, vm)
-                for host in range(len(problem.hosts)):
-                    if host == problem.vm_host[vm]:
-                        continue
-                    permitted = constraint.permits(state, vm, host)
-                    self.assertEqual([permitted] * 2, [mask[host], columns[host, vm]], constraint)
-                    if not permitted:
-                        self.assertTrue(constraint.why(state, vm, host).strip())
-
-
 class IsolationTest(testtools.TestCase):
     def allowed(self, *aggregates, specs=()):
         problem = clouds.idle([0, 1], hosts=3)
-        constraint = Isolation(problem, snapshot_of(problem, aggregates, specs), ConstraintRules())
-        return [constraint.mask(State(problem), vm).tolist() for vm in range(2)]
+        rules = Isolation.compile(problem, snapshot_of(problem, aggregates, specs),
+                                  ConstraintRules())
+        allowed = np.logical_and.reduce([np.ones((2, 3), dtype=bool), *(
+            rule.permits(None, *np.indices((2, 3))) for rule in rules)])
+        return allowed.tolist()
 
     def test_a_host_kept_for_a_project_keeps_others_out(self):
         self.assertEqual([[True, True, True], [True, True, False]],
@@ -94,7 +51,7 @@ class IsolationTest(testtools.TestCase):
 
     def test_where_nobody_asks_it_is_idle(self):
         problem = clouds.idle([0, 1])
-        self.assertTrue(Isolation(problem, snapshot_of(problem), ConstraintRules()).idle)
+        self.assertEqual((), Isolation.compile(problem, snapshot_of(problem), ConstraintRules()))
 
 
 class ReserveTest(testtools.TestCase):
@@ -106,8 +63,8 @@ class ReserveTest(testtools.TestCase):
         problem = dataclasses.replace(problem, used=used, limits=np.full((3, 1), 4.0))
         if available is not None:
             problem = dataclasses.replace(problem, available=np.array(available))
-        constraint = Reserve(problem, None, ConstraintRules(reserve_hosts=reserve))
-        return constraint.permits(State(problem), vm, host)
+        rules = Reserve.compile(problem, None, ConstraintRules(reserve_hosts=reserve))
+        return bool(State(Model(problem, rules)).delta((vm, host)).feasible)
 
     def test_the_last_instance_may_leave_while_enough_stays_free(self):
         self.assertTrue(self.permits([0, 1, 2], 0, 1, reserve=1))
@@ -125,3 +82,17 @@ class ReserveTest(testtools.TestCase):
 
     def test_an_empty_host_brings_its_room_along(self):
         self.assertTrue(self.permits([0, 0, 0, 1], 0, 2, reserve=2, available=[False, True, True]))
+
+
+class CapacityTest(testtools.TestCase):
+    def test_an_instance_bigger_than_one_consumer_may_be_fits_nowhere(self):
+        problem = dataclasses.replace(
+            clouds.idle([0, 1], hosts=3), demands=np.array([[32.0], [4.0]]),
+            min_unit=np.ones((3, 1)), max_unit=np.array([[64.0], [16.0], [32.0]]),
+            step_size=np.ones((3, 1)))
+        state = State(Model(problem, Capacity.compile(problem, None, ConstraintRules())))
+        delta = state.delta((0, np.arange(3)))
+        self.assertEqual([False, False, True], delta.feasible.tolist())
+        why = state.model.rules[delta.against[1]].why(state, 0, 1)
+        self.assertEqual('h1 does not give 32 VCPU to one instance: from 1 to 16 in steps of 1',
+                         why)

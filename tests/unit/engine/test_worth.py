@@ -11,7 +11,6 @@ from kronos_nova.engine.worth import prices
 from kronos_nova.engine.worth import worthwhile
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.greedy import Greedy
-from kronos_nova.simulation import State
 from tests.unit.planners import clouds
 
 
@@ -27,10 +26,11 @@ class WorthTest(testtools.TestCase):
             problem, scores=scores, weights=sizes[:, None], thresholds=np.zeros(1))
 
     def plan(self, **price):
-        before, after = State(self.problem), State(self.problem)
-        steps = Greedy().plan(after, clouds.constraints(self.problem), Limits(budget=10))
-        kept = worthwhile(before, after, steps, prices(self.problem, Price(**price), ()), 0.0)
-        replayed = State(self.problem)
+        cost = prices(self.problem, Price(**price), ())
+        before, after = (clouds.start(self.problem, prices=cost) for _ in range(2))
+        steps = Greedy().plan(after, Limits(budget=10))
+        kept = worthwhile(before, after, steps)
+        replayed = clouds.start(self.problem)
         for step in kept:
             replayed.move(step.vm, step.destination)
         self.assertTrue(np.allclose(replayed.scores, after.scores))
@@ -60,9 +60,10 @@ class WorthTest(testtools.TestCase):
             thresholds=np.zeros(2), weights=np.array([[0.4, 0.2], [0.1, 0.0], [0.0, 0.3]]),
             scores=np.array([[0.6, 0.3], [0.1, 0.3]]), host_scale=np.ones((2, 2)),
             capacity_scores=np.full((2, 2), np.nan), capacity_thresholds=np.full(2, np.inf))
-        before, after = State(problem), State(problem)
+        cost = prices(problem, Price(per_move=0.12), ())
+        before, after = (clouds.start(problem, prices=cost) for _ in range(2))
         steps = [clouds.step(after, vm, host) for vm, host in ((0, 1), (2, 0))]
-        kept = worthwhile(before, after, steps, prices(problem, Price(per_move=0.12), ()), 0.0)
+        kept = worthwhile(before, after, steps)
         self.assertEqual([], kept)  # one move alone gains its price, but spoils policy b
         self.assertTrue(np.allclose(before.scores, after.scores))
 
@@ -76,7 +77,7 @@ class ExperienceTest(testtools.TestCase):
 
     def prices(self, *tries, **price):
         found = prices(self.problem, Price(**price), tries)
-        return lambda vm, source, destination: round(found.of(vm, source, destination), 6)
+        return lambda vm, source, destination: round(float(found.of(vm, source, destination)), 6)
 
     def test_nothing_is_known_and_nothing_is_added(self):
         of = self.prices(per_move=0.1, per_minute=1.0, per_failure=1.0)

@@ -1,23 +1,27 @@
-"""Small random clouds as problems, for hypothesis."""
+"""Small random clouds as problems, for hypothesis, and their models."""
 
 import numpy as np
 from hypothesis import strategies as st
 
+from kronos_nova.constraints import registry
 from kronos_nova.constraints.base import ConstraintRules
-from kronos_nova.constraints.base import Constraints
-from kronos_nova.constraints.capacity import Capacity
-from kronos_nova.constraints.group import GroupRule
-from kronos_nova.constraints.headroom import Headroom
+from kronos_nova.objects import snapshot as objects
 from kronos_nova.planners.base import Step
 from kronos_nova.simulation import Group
+from kronos_nova.simulation import Prices
 from kronos_nova.simulation import Problem
+from kronos_nova.simulation import State
 
 # Few different figures, so that ties are common.
 FIGURES = st.sampled_from([0.0, 0.05, 0.1, 0.1, 0.15, 0.2, 0.25, 0.3])
+UP = objects.Service(state='up', status='enabled')
+DOWN = objects.Service(state='down', status='enabled')
 
 
 @st.composite
 def problems(draw, max_hosts=6, max_vms=14, max_policies=3):
+    """Every kind of thing a problem can have: server groups of the four kinds, units, a provider
+    that hosts share, what others hold, and instances that are under way."""
     hosts = draw(st.integers(2, max_hosts))
     vms = draw(st.integers(1, max_vms))
     policies = draw(st.integers(1, max_policies))
@@ -30,54 +34,76 @@ def problems(draw, max_hosts=6, max_vms=14, max_policies=3):
     np.add.at(scores, vm_host, weights * scale[vm_host])
     available = rng.random(hosts) < 0.85
     share = rng.random(policies) + 0.1
-    demands = rng.integers(1, 4, (vms, 1)).astype(float)
-    used = np.zeros((hosts, 1))
-    np.add.at(used, vm_host, demands)
     packs = draw(st.booleans())
+    arriving = rng.integers(0, hosts, rng.integers(0, 2))
     return Problem(
         hosts=tuple(f'h{n}' for n in range(hosts)), vms=tuple(f'v{n:02}' for n in range(vms)),
-        policies=tuple(f'p{n}' for n in range(policies)), resource_classes=('VCPU',),
+        policies=tuple(f'p{n}' for n in range(policies)),
         policy_weights=share / share.sum(), thresholds=rng.choice([0.0, 0.1, 0.2], policies),
         scores=scores, weights=weights, host_scale=scale, capacity_scores=scores.copy(),
         capacity_thresholds=np.full(policies, 0.9 if packs else np.inf),
         vm_host=vm_host, memory_mb=rng.choice([512, 1024], vms),
         movable=(rng.random(vms) < 0.9) & available[vm_host], available=available,
-        used=used, limits=used.max() + rng.integers(0, 3, (hosts, 1)).astype(float),
-        demands=demands, groups=tuple(_groups(rng, vms)))
+        groups=tuple(_groups(rng, vms, arriving)), arriving=arriving, **_room(rng, vm_host, hosts))
 
 
-def _groups(rng, vms):
-    for number in range(rng.integers(0, 3)):
+def _room(rng, vm_host, hosts):
+    """VCPU on every host, and now and then DISK_GB on a provider that some hosts share."""
+    classes = 1 + int(rng.random() < 0.4)
+    demands = rng.integers(1, 4, (len(vm_host), classes)).astype(float)
+    provider = np.repeat(np.arange(hosts)[:, None], classes, axis=1)
+    shared = classes - 1
+    if shared:
+        provider[rng.random(hosts) < 0.5, 1] = hosts
+    used = np.zeros((hosts + shared, classes))
+    np.add.at(used, (provider[vm_host], np.arange(classes)), demands)
+    limits = used.max() + rng.integers(0, 3, used.shape).astype(float)
+    used += rng.choice([0.0, 0.0, 1.0], used.shape)  # what others hold
+    if shared:
+        elsewhere = provider[:, 1] == hosts
+        used[:hosts, 1][elsewhere] = limits[:hosts, 1][elsewhere] = 0.0
+    units = {}
+    if rng.random() < 0.4:
+        units = {'min_unit': np.full(used.shape, rng.integers(1, 3)),
+                 'max_unit': rng.choice([2.0, 3.0, 9.0], used.shape),
+                 'step_size': rng.choice([1.0, 1.0, 2.0], used.shape)}
+    return {'resource_classes': ('VCPU', 'DISK_GB')[:classes], 'demands': demands, 'used': used,
+            'limits': limits, 'provider': provider if shared else None, **units}
+
+
+def _groups(rng, vms, arriving):
+    for number in range(rng.integers(0, 4)):
         members = np.flatnonzero(rng.random(vms) < 0.3)
         if len(members) > 1:
             yield Group(uuid=f'g{number}', name=f'g{number}', members=members,
                         anti=bool(rng.random() < 0.6), hard=bool(rng.random() < 0.5),
-                        max_per_host=int(rng.integers(1, 3)))
+                        max_per_host=int(rng.integers(1, 3)),
+                        arriving=arriving[rng.random(len(arriving)) < 0.5])
 
 
-def constraints(problem):
-    """The constraints that need nothing but the problem."""
-    rules = ConstraintRules()
-    return Constraints(tuple(made for made in (
-        constraint(problem, None, rules) for constraint in (Capacity, GroupRule, Headroom))
-        if not made.idle) + (_Available(problem),))
+def snapshot_of(problem, aggregates=(), specs=(), cells=()):
+    """A snapshot with the problem's hosts and instances; projects p0 and p1 take turns."""
+    return objects.Snapshot(
+        taken_at='2026-11-20T12:00:00+00:00', aggregates=tuple(aggregates),
+        hosts=tuple(objects.Host(
+            name=name, uuid=name, service=UP if problem.available[n] else DOWN, inventory={},
+            cell=cells[n] if cells else 'cell1') for n, name in enumerate(problem.hosts)),
+        instances=tuple(objects.Instance(
+            uuid=uuid, name=uuid, display_name=uuid, host=problem.hosts[problem.vm_host[n]],
+            project_id=f'p{n % 2}', status='ACTIVE', vcpus=1, memory_mb=512, disk_gb=0,
+            flavor_extra_specs=specs[n] if specs else {})
+            for n, uuid in enumerate(problem.vms)))
 
 
-class _Available:
-    reason = 'capacity'
-    idle = False
+def model(problem, rules=None, prices=None, snapshot=None):
+    """The problem's model, compiled with every installed constraint."""
+    return registry.compile_model(problem, snapshot or snapshot_of(problem),
+                                  rules or ConstraintRules(), prices or Prices())
 
-    def __init__(self, problem):
-        self.available = problem.available
 
-    def mask(self, state, vm):
-        return self.available
-
-    def column(self, state, host):
-        return np.full(len(state.problem.vms), self.available[host])
-
-    def permits(self, state, vm, host):
-        return bool(self.available[host])
+def start(problem, **compiled):
+    """The state before any move."""
+    return State(model(problem, **compiled))
 
 
 def idle(vm_host, hosts=None, groups=()):

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import settings
 
 from kronos_nova.planners.affinity import AffinityEnforcer
-from kronos_nova.planners.affinity import violations
 from kronos_nova.planners.base import Limits
 from kronos_nova.simulation import Group
-from kronos_nova.simulation import State
 from tests.unit.planners import clouds
+from tests.unit.simulation.referee import Referee
 
 
 def group(members, **kwargs):
@@ -21,15 +20,14 @@ def group(members, **kwargs):
 
 class AffinityEnforcerTest(testtools.TestCase):
     def plan(self, problem, limits=None, **switches):
-        state = State(problem)
-        steps = AffinityEnforcer(**switches).plan(state, clouds.constraints(problem),
-                                                  limits or Limits(budget=10))
+        state = clouds.start(problem)
+        steps = AffinityEnforcer(**switches).plan(state, limits or Limits(budget=10))
         return state, steps
 
     def test_two_that_shall_be_apart_are_parted_by_one_move(self):
         problem = clouds.idle([0, 0, 1], groups=(group([0, 1], anti=True, hard=True),))
         state, steps = self.plan(problem)
-        self.assertEqual((1, 0), (len(steps), violations(state, problem.groups[0])))
+        self.assertEqual((1, 0), (len(steps), state.groups.misplaced[0]))
 
     def test_a_group_that_is_kept_is_left_alone(self):
         problem = clouds.idle([0, 0, 1, 2], groups=(
@@ -40,12 +38,12 @@ class AffinityEnforcerTest(testtools.TestCase):
     def test_three_that_shall_be_together_are_gathered(self):
         problem = clouds.idle([0, 1, 2], groups=(group([0, 1, 2], anti=False, hard=True),))
         state, steps = self.plan(problem)
-        self.assertEqual((2, 0), (len(steps), violations(state, problem.groups[0])))
+        self.assertEqual((2, 0), (len(steps), state.groups.misplaced[0]))
 
     def test_two_pairs_are_gathered(self):
         problem = clouds.idle([0, 0, 1, 1], groups=(group([0, 1, 2, 3], anti=False, hard=False),))
         state, steps = self.plan(problem)
-        self.assertEqual((2, 0), (len(steps), violations(state, problem.groups[0])))
+        self.assertEqual((2, 0), (len(steps), state.groups.misplaced[0]))
 
     def test_hard_and_soft_are_switched_separately(self):
         groups = (group([0, 1], anti=True, hard=True), group([2, 3], anti=True, hard=False))
@@ -53,13 +51,13 @@ class AffinityEnforcerTest(testtools.TestCase):
         for hard, soft in ((True, False), (False, True)):
             state, _steps = self.plan(problem, hard=hard, soft=soft)
             self.assertEqual([0 if hard else 1, 0 if soft else 1],
-                             [violations(state, found) for found in groups])
+                             state.groups.misplaced.tolist())
 
     def test_more_members_than_hosts_is_mended_as_far_as_it_goes(self):
         problem = clouds.idle([0, 0, 0, 0], hosts=3,
                               groups=(group([0, 1, 2, 3], anti=True, hard=True),))
         state, steps = self.plan(problem)
-        self.assertEqual((2, 1), (len(steps), violations(state, problem.groups[0])))
+        self.assertEqual((2, 1), (len(steps), state.groups.misplaced[0]))
 
     @settings(max_examples=100, deadline=None)
     @given(clouds.problems())
@@ -67,11 +65,11 @@ class AffinityEnforcerTest(testtools.TestCase):
         problem = dataclasses.replace(problem, groups=tuple(
             dataclasses.replace(found, hard=True) for found in problem.groups))
         state, steps = self.plan(problem)
-        replayed = State(problem)
-        left = [sum(violations(replayed, found) for found in problem.groups)]
+        replayed = clouds.start(problem)
+        left = [replayed.groups.misplaced.sum()]
         for step in steps:
-            self.assertTrue(clouds.constraints(problem).permits(
-                replayed, step.vm, step.destination))
+            self.assertTrue(Referee(problem).permits(
+                replayed.vm_host, step.vm, step.destination))
             replayed.move(step.vm, step.destination)
-            left.append(sum(violations(replayed, found) for found in problem.groups))
+            left.append(replayed.groups.misplaced.sum())
         self.assertEqual(sorted(left, reverse=True), left)

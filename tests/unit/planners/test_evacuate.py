@@ -12,18 +12,18 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.evacuate import Evacuator
 from kronos_nova.planners.evacuate import preflight
 from kronos_nova.planners.evacuate import waiting
-from kronos_nova.simulation import State
 from tests.unit.planners import clouds
+from tests.unit.simulation.referee import Referee
 
 
-def try_everything(problem, constraints, budget):
+def try_everything(problem, budget):
     """What the evacuator is to do, word for word and slow."""
-    state, moves = State(problem), []
+    state, moves, referee = clouds.start(problem), [], Referee(problem)
     while len(moves) < budget:
         before, candidates = state.imbalances(), []
         for vm in waiting(state):
             for host in range(len(problem.hosts)):
-                if constraints.permits(state, int(vm), host):
+                if referee.permits(state.vm_host, vm, host):
                     trial = state.copy()
                     trial.move(vm, host)
                     after = trial.imbalances()
@@ -55,26 +55,24 @@ class EvacuatorTest(testtools.TestCase):
     @settings(max_examples=150, deadline=None)
     @given(disabled())
     def test_the_plan_is_that_of_trying_every_pair(self, problem):
-        constraints = clouds.constraints(problem)
-        steps = Evacuator().plan(State(problem), constraints, Limits(budget=6))
-        self.assertEqual(try_everything(problem, constraints, 6),
+        steps = Evacuator().plan(clouds.start(problem), Limits(budget=6))
+        self.assertEqual(try_everything(problem, 6),
                          [(step.vm, step.destination) for step in steps])
 
     @settings(max_examples=60, deadline=None)
     @given(disabled())
     def test_what_the_preflight_does_not_call_blocked_has_a_first_move(self, problem):
-        state, constraints = State(problem), clouds.constraints(problem)
+        state = clouds.start(problem)
         held = {vm: 'held' for vm in range(len(problem.vms)) if not problem.evacuable[vm]}
-        for found in preflight(state, constraints, held):
+        for found in preflight(state, held):
             free = found.instances - len(found.blocked)
             mine = [vm for vm in waiting(state)
                     if problem.hosts[problem.vm_host[vm]] == found.host]
             alone = [vm for vm in mine if Evacuator().plan(
-                State(dataclasses.replace(problem, evacuable=np.arange(len(problem.vms)) == vm)),
-                constraints, Limits(budget=1))]
+                clouds.start(dataclasses.replace(
+                    problem, evacuable=np.arange(len(problem.vms)) == vm)), Limits(budget=1))]
             self.assertEqual(free, len(alone))
 
     def test_nothing_is_disabled(self):
         problem = clouds.idle([0, 0, 1])
-        self.assertEqual([], Evacuator().plan(State(problem), clouds.constraints(problem),
-                                              Limits(budget=5)))
+        self.assertEqual([], Evacuator().plan(clouds.start(problem), Limits(budget=5)))

@@ -9,20 +9,22 @@ from hypothesis import strategies as st
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.pack import Pack
-from kronos_nova.planners.packing import equal_rows
 from kronos_nova.simulation import Problem
-from kronos_nova.simulation import State
+from kronos_nova.simulation.sizes import equal_rows
 from tests.unit.planners import clouds
+from tests.unit.simulation.referee import Referee
 
 
 def plan(planner, problem, limits):
     """(steps, state after them)"""
-    state = State(problem)
-    return planner.plan(state, clouds.constraints(problem), limits), state
+    state = clouds.start(problem)
+    return planner.plan(state, limits), state
 
 
 def freed(problem, state):
-    return len(set(problem.vm_host)) - len(set(state.vm_host))
+    """A host to which an instance is under way is not empty."""
+    arriving = set() if problem.arriving is None else set(problem.arriving)
+    return len(set(problem.vm_host) | arriving) - len(set(state.vm_host) | arriving)
 
 
 def cloud(hosts, vms, limit):
@@ -46,12 +48,12 @@ class PackTest(testtools.TestCase):
     @settings(max_examples=40, deadline=None)
     @given(clouds.problems())
     def test_every_constraint_holds_after_every_step(self, problem):
-        constraints, state = clouds.constraints(problem), State(problem)
+        referee, state = Referee(problem), clouds.start(problem)
         steps, _ = plan(Pack(), problem, Limits(budget=6))
         self.assertLessEqual(len(steps), 6)
         for step in steps:
             self.assertTrue(problem.movable[step.vm])
-            self.assertTrue(constraints.permits(state, step.vm, step.destination))
+            self.assertTrue(referee.permits(state.vm_host, step.vm, step.destination))
             self.assertEqual(step.source, state.move(step.vm, step.destination))
             self.assertAlmostEqual(step.combined_after, state.combined(), places=9)
 

@@ -10,15 +10,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from kronos_nova.planners.affinity import AffinityEnforcer
-from kronos_nova.planners.affinity import violations
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.evacuate import Evacuator
 from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.pack import Pack
 from kronos_nova.planners.spread import Spread
-from kronos_nova.simulation import State
 from tests.unit.planners import clouds
+from tests.unit.simulation.referee import Referee
 
 PLANNERS = (Greedy, Spread, FirstFitDecreasing, Pack, Evacuator, AffinityEnforcer)
 
@@ -30,7 +29,8 @@ def strained(draw):
     rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
     draining = ~problem.available & (rng.random(len(problem.hosts)) < 0.7)
     full = rng.random(len(problem.hosts)) < 0.4
-    limits = np.where(full[:, None], problem.used, problem.limits)
+    limits = problem.limits.copy()
+    limits[:len(full)][full] = problem.used[:len(full)][full]
     return dataclasses.replace(problem, draining=draining, limits=limits,
                                evacuable=rng.random(len(problem.vms)) < 0.9)
 
@@ -47,22 +47,22 @@ class Ticks:
 
 class EveryPlannerTest(testtools.TestCase):
     def replay(self, problem, steps):
-        constraints, state = clouds.constraints(problem), State(problem)
+        referee, state = Referee(problem), clouds.start(problem)
         for step in steps:
             may = problem.evacuable if problem.draining[step.source] else problem.movable
             self.assertTrue(may[step.vm])
             self.assertTrue(problem.available[step.destination])
-            self.assertTrue(constraints.permits(state, step.vm, step.destination))
-            broken = [violations(state, group) for group in problem.groups]
+            self.assertTrue(referee.permits(state.vm_host, step.vm, step.destination))
+            broken = referee.misplaced(state.vm_host)
             self.assertEqual(step.source, state.move(step.vm, step.destination))
             self.assertTrue((state.used <= np.maximum(problem.limits, problem.used) + 1e-9).all())
-            for group, before in zip(problem.groups, broken, strict=True):
-                self.assertLessEqual(violations(state, group), before)
+            for now, before in zip(referee.misplaced(state.vm_host), broken, strict=True):
+                self.assertLessEqual(now, before)
 
     @settings(max_examples=25, deadline=None)
     @given(strained(), st.sampled_from(PLANNERS))
     def test_it_keeps_every_rule_after_every_step(self, problem, planner):
-        steps = planner().plan(State(problem), clouds.constraints(problem), Limits(budget=5))
+        steps = planner().plan(clouds.start(problem), Limits(budget=5))
         self.assertLessEqual(len(steps), 5)
         self.replay(problem, steps)
 
@@ -71,6 +71,6 @@ class EveryPlannerTest(testtools.TestCase):
     def test_it_ends_in_time_with_a_plan_that_keeps_them(self, problem, planner, seconds):
         clock = Ticks()
         limits = Limits(budget=5, clock=clock, deadline=float(seconds))
-        steps = planner().plan(State(problem), clouds.constraints(problem), limits)
+        steps = planner().plan(clouds.start(problem), limits)
         self.assertLess(clock(), seconds + 40)
         self.replay(problem, steps)

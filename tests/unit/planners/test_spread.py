@@ -9,24 +9,24 @@ from hypothesis import given
 from hypothesis import settings
 
 from kronos_nova.planners.base import Limits
-from kronos_nova.planners.base import Prices
 from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.order import dependencies
 from kronos_nova.planners.spread import Spread
+from kronos_nova.simulation import Prices
 from kronos_nova.simulation import Problem
-from kronos_nova.simulation import State
 from tests.unit.planners import clouds
+from tests.unit.simulation.referee import Referee
 
 
-def plan(planner, problem, limits):
+def plan(planner, problem, limits, prices=None):
     """(steps, state after them)"""
-    state = State(problem)
-    return planner.plan(state, clouds.constraints(problem), limits), state
+    state = clouds.start(problem, prices=prices)
+    return planner.plan(state, limits), state
 
 
-def best_of_all(problem, constraints, budget):
+def best_of_all(problem, budget):
     """The least combined imbalance of any sequence of moves that ends legally."""
-    start = State(problem)
+    start, referee = clouds.start(problem), Referee(problem)
     worst = np.maximum(start.imbalances(), problem.thresholds) + 1e-9
     best, seen = start.combined(), set()
 
@@ -40,7 +40,9 @@ def best_of_all(problem, constraints, budget):
             best = min(best, state.combined())
         if left:
             for vm in np.flatnonzero(problem.movable & problem.available[state.vm_host]):
-                for host in np.flatnonzero(constraints.mask(state, vm)):
+                for host in range(len(problem.hosts)):
+                    if not referee.permits(state.vm_host, vm, host):
+                        continue
                     source = state.move(vm, host)
                     go(state, left - 1)
                     state.move(vm, source)
@@ -53,13 +55,13 @@ class SpreadTest(testtools.TestCase):
     @settings(max_examples=20, deadline=None)
     @given(clouds.problems())
     def test_every_constraint_holds_after_every_step(self, problem):
-        constraints, state = clouds.constraints(problem), State(problem)
+        referee, state = Referee(problem, ceiling=0.5), clouds.start(problem)
         ceiling = np.maximum(0.5, problem.scores) + 1e-9
         steps, _ = plan(Spread(), problem, Limits(budget=5, overload_ceiling=0.5))
         self.assertLessEqual(len(steps), 5)
         for step in steps:
             self.assertTrue(problem.movable[step.vm])
-            self.assertTrue(constraints.permits(state, step.vm, step.destination))
+            self.assertTrue(referee.permits(state.vm_host, step.vm, step.destination))
             self.assertEqual(step.source, state.move(step.vm, step.destination))
             self.assertTrue((state.scores[step.destination] <= ceiling[step.destination]).all())
             self.assertAlmostEqual(step.combined_after, state.combined(), places=9)
@@ -71,7 +73,7 @@ class SpreadTest(testtools.TestCase):
         _, greedy = plan(Greedy(), problem, limits)
         steps, state = plan(Spread(), problem, limits)
         self.assertLessEqual(state.combined(), greedy.combined() + 1e-9)
-        allowed = np.maximum(State(problem).imbalances(), problem.thresholds) + 1e-9
+        allowed = np.maximum(clouds.start(problem).imbalances(), problem.thresholds) + 1e-9
         self.assertTrue((state.imbalances() <= allowed).all())
 
     @settings(max_examples=12, deadline=None)
@@ -81,11 +83,11 @@ class SpreadTest(testtools.TestCase):
             problem, limits=problem.limits + 99, groups=(),
             capacity_thresholds=np.full(len(problem.policies), np.inf))
         limits = Limits(budget=2, overload_ceiling=9.0)
-        state = State(problem)
+        state = clouds.start(problem)
         if (state.imbalances() <= problem.thresholds + 1e-9).all():
             return
         _, state = plan(Spread(), problem, limits)
-        best = best_of_all(problem, clouds.constraints(problem), 2)
+        best = best_of_all(problem, 2)
         self.assertLessEqual(state.combined(), best + 1e-9)
 
     @settings(max_examples=6, deadline=None)
@@ -97,15 +99,15 @@ class SpreadTest(testtools.TestCase):
     @settings(max_examples=12, deadline=None)
     @given(clouds.problems())
     def test_any_order_that_honours_the_dependencies_is_possible(self, problem):
-        constraints = clouds.constraints(problem)
+        referee = Referee(problem)
         steps, _ = plan(Spread(), problem, Limits(budget=4, overload_ceiling=9.0))
-        needed = dependencies(steps, State(problem), ceiling=9.0)
+        needed = dependencies(steps, clouds.start(problem))
         for order in itertools.permutations(range(len(steps))):
-            done, state = set(), State(problem)
+            done, state = set(), clouds.start(problem)
             for n in order:
                 if not done.issuperset(needed[n]):
                     break
-                self.assertTrue(constraints.permits(state, steps[n].vm, steps[n].destination))
+                self.assertTrue(referee.permits(state.vm_host, steps[n].vm, steps[n].destination))
                 state.move(steps[n].vm, steps[n].destination)
                 done.add(n)
 
@@ -122,7 +124,7 @@ class PriceTest(testtools.TestCase):
             thresholds=np.zeros(1))
 
     def moves(self, **prices):
-        steps, _ = plan(Spread(), self.problem, Limits(budget=5, prices=Prices(**prices)))
+        steps, _ = plan(Spread(), self.problem, Limits(budget=5), Prices(**prices))
         return {(step.vm, step.destination) for step in steps}
 
     def test_a_move_that_gains_less_than_it_costs_is_not_made(self):
@@ -135,18 +137,16 @@ class PriceTest(testtools.TestCase):
 
     def test_a_pair_of_hosts_that_costs_more_is_avoided(self):
         dear = dataclasses.replace(self.problem, weights=self.problem.weights * [[3], [0], [0]])
-        state = State(dear)
-        limits = Limits(budget=5, prices=Prices(pairs={(0, 1): 0.1}))
-        Spread().plan(state, clouds.constraints(dear), limits)
+        _, state = plan(Spread(), dear, Limits(budget=5), Prices(pairs={(0, 1): 0.1}))
         self.assertNotIn(1, state.vm_host)
 
     @settings(max_examples=12, deadline=None)
     @given(clouds.problems())
     def test_every_move_of_a_plan_is_worth_its_price(self, problem):
         prices = Prices(vms=np.linspace(0.01, 0.05, len(problem.vms)))
-        steps, state = plan(Spread(), problem, Limits(budget=5, prices=prices))
+        steps, state = plan(Spread(), problem, Limits(budget=5), prices)
         spent = sum(prices.of(step.vm, step.source, step.destination) for step in steps)
-        self.assertLessEqual(state.combined() + spent, State(problem).combined() + 1e-9)
+        self.assertLessEqual(state.combined() + spent, clouds.start(problem).combined() + 1e-9)
 
 
 class FullHostsTest(testtools.TestCase):
@@ -164,7 +164,7 @@ class FullHostsTest(testtools.TestCase):
             used=np.full((4, 1), 3.0), limits=np.array([[4.0], [4.0], [3.0], [5.0]]),
             demands=np.array([[3.0], [3.0], [1.0], [2.0], [3.0]]))
         _, state = plan(Spread(), problem, Limits(budget=2))
-        best = best_of_all(problem, clouds.constraints(problem), 2)
+        best = best_of_all(problem, 2)
         self.assertAlmostEqual(best, state.combined(), places=9)
 
 
@@ -200,4 +200,4 @@ class DeadlineTest(testtools.TestCase):
             limits = Limits(budget=5, clock=clock, deadline=seconds)
             steps, state = plan(Spread(), problem, limits)
             self.assertLess(clock.now, seconds + 30.0)
-            self.assertLessEqual(state.combined(), State(problem).combined() + 1e-9)
+            self.assertLessEqual(state.combined(), clouds.start(problem).combined() + 1e-9)

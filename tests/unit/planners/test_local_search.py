@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import settings
 
 from kronos_nova.planners import order
-from kronos_nova.planners.arena import Arena
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.beam import Beam
-from kronos_nova.planners.descent import Descent
 from kronos_nova.planners.improve import Search
+from kronos_nova.planners.local_search import LocalSearch
 from kronos_nova.planners.spread import Spread
-from kronos_nova.simulation import State
+from kronos_nova.simulation.space import SearchSpace
 from tests.unit.planners import clouds
 
 EFFORT = 5e6
@@ -35,32 +34,32 @@ def uneven(hosts=24, per_host=10):
         capacity_thresholds=np.full(2, np.inf), weights=weights, host_scale=scale, scores=scores)
 
 
-class DescentTest(testtools.TestCase):
+class LocalSearchTest(testtools.TestCase):
     @settings(max_examples=60, deadline=None)
     @given(clouds.problems())
     def test_what_it_finds_can_be_done_and_ends_as_it_says(self, problem):
-        state, constraints = State(problem), clouds.constraints(problem)
+        state = clouds.start(problem)
         limits = Limits(budget=6)
-        arena = Arena(state, constraints, limits)
-        if len(arena.hosts) < 2 or not len(arena.vms):
+        space = SearchSpace(state, limits.budget)
+        if len(space.hosts) < 2 or not len(space.vms):
             return
-        beam = Beam(arena, limits)
-        Descent(beam, limits).run([], EFFORT)
+        beam = Beam(space, limits)
+        LocalSearch(beam, limits).run([], EFFORT)
         for end in beam.kept:
-            run = order.Run(state, constraints, limits)
-            is_whole = run.do_all([(int(arena.vms[vm]), int(arena.hosts[host]))
+            ordering = order.Ordering(state, limits)
+            is_whole = ordering.do_all([(int(space.vms[vm]), int(space.hosts[host]))
                                    for vm, host in end.plan])
             if is_whole:
                 self.assertAlmostEqual(end.cost, state.combined(), 9)
-                self.assertTrue((state.imbalances() <= arena.worst).all())
-            self.assertLessEqual(len(run.hops), limits.budget)
-            run.undo()
+                self.assertTrue((state.imbalances() <= space.worst).all())
+            self.assertLessEqual(len(ordering.done), limits.budget)
+            ordering.undo()
 
     def test_it_stops_at_the_deadline(self):
         problem, ticks = uneven(), iter(range(1000))
         limits = Limits(budget=100, clock=lambda: next(ticks), deadline=20)
-        arena = Arena(State(problem), clouds.constraints(problem), limits)
-        Descent(Beam(arena, limits), limits).run([], 1e12)
+        space = SearchSpace(clouds.start(problem), limits.budget)
+        LocalSearch(Beam(space, limits), limits).run([], 1e12)
         self.assertLess(next(ticks), 30)
 
 
@@ -69,15 +68,15 @@ class ManyMovesTest(testtools.TestCase):
 
     def combined(self, budget):
         problem = uneven()
-        state = State(problem)
-        steps = Spread().plan(state, clouds.constraints(problem), Limits(budget=budget))
+        state = clouds.start(problem)
+        steps = Spread().plan(state, Limits(budget=budget))
         self.assertLessEqual(len(steps), budget)
         return state.combined()
 
     def test_a_local_search_takes_over(self):
         problem, limits = uneven(), Limits(budget=150)
-        arena = Arena(State(problem), clouds.constraints(problem), limits)
-        self.assertTrue(Search(Beam(arena, limits), limits).is_long)
+        space = SearchSpace(clouds.start(problem), limits.budget)
+        self.assertTrue(Search(Beam(space, limits), limits).is_long)
 
     def test_more_moves_make_it_better(self):
         few, more, many = (self.combined(budget) for budget in (20, 60, 150))

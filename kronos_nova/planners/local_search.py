@@ -16,7 +16,7 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.beam import Beam
 from kronos_nova.planners.beam import End
 from kronos_nova.planners.generation import Plan
-from kronos_nova.planners.smooth import Smooth
+from kronos_nova.planners.softened_max import SoftenedMax
 from kronos_nova.simulation import TOLERANCE
 
 STEP, PAIR, MOVE = 2e5, 6.0, 5e4
@@ -49,7 +49,7 @@ class _Change:
         return (self.first, self.there), (self.second, self.here)
 
 
-class Descent:
+class LocalSearch:
     """Improves on a plan, and tells a beam what it found.
 
     Beside the instances there is one *nothing* on every host: to exchange an instance with it is a
@@ -57,15 +57,14 @@ class Descent:
     """
 
     def __init__(self, beam: Beam, limits: Limits):
-        self.beam, self.arena, self.limits = beam, beam.arena, limits
-        arena, hosts = self.arena, len(self.arena.scores)
-        self.state = arena.state.copy()
+        self.beam, self.space, self.limits = beam, beam.space, limits
+        space, hosts = self.space, len(self.space.scores)
+        self.state = space.state.copy()
         self.chance = np.random.default_rng(0)
-        self.vms = len(arena.vms)
-        self.home = np.concatenate([arena.home, np.arange(hosts)])
-        self.weights, self.demands = (np.pad(rows, ((0, hosts), (0, 0)))
-                                      for rows in (arena.weights, arena.demands))
-        self.group = np.pad(arena.group, (0, hosts), constant_values=-1)
+        self.vms = len(space.vms)
+        self.home = np.concatenate([space.home, np.arange(hosts)])
+        self.weights, self.sizes = (np.pad(rows, ((0, hosts), (0, 0)))
+                                    for rows in (space.weights, space.sizes))
         self._rows: dict[int, np.ndarray] = {}
 
     def run(self, plan: Plan, effort: float) -> None:
@@ -89,16 +88,16 @@ class Descent:
         for _again in range(AGAIN):
             self._descend(part, end)
             plan = self._end().plan
-            run = order.Run(self.state, self.arena.constraints, self.limits)
-            is_whole = run.do_all([(int(self.arena.vms[vm]), int(self.arena.hosts[host]))
+            ordering = order.Ordering(self.state, self.limits)
+            is_whole = ordering.do_all([(int(self.space.vms[vm]), int(self.space.hosts[host]))
                                    for vm, host in plan])
-            done, hops = self.arena.plan_of(self.state), len(run.hops)
-            run.undo()
+            done, moves = self.space.plan_of(self.state), len(ordering.done)
+            ordering.undo()
             self.beam.effort += MOVE * len(plan)
             if is_whole:
                 return
             self._begin(done)
-            self.left = self.limits.budget - hops - (len(plan) - len(done)) // 2
+            self.left = self.limits.budget - moves - (len(plan) - len(done)) // 2
 
     def _shortened(self, plan: Plan, turn: int) -> Plan:
         """A plan without some moves: any, or of two thirds of them those that help least."""
@@ -123,19 +122,19 @@ class Descent:
         return (leaves + comes).sum(axis=1)
 
     def _begin(self, plan: Plan) -> None:
-        scores, free = self.arena.after([plan])
+        scores, free = self.space.after([plan])
         self.scores, self.free = scores[:, :, 0].copy(), free[:, :, 0].copy()
         self.place, self.paid = self.home.copy(), np.zeros(len(self.home))
         vms, hosts = np.array(plan, dtype=np.intp).reshape(-1, 2).T
-        self.place[vms], self.paid[vms] = hosts, self.arena.prices(vms, hosts)
+        self.place[vms], self.paid[vms] = hosts, self.space.prices(vms, hosts)
         self.left = self.limits.budget - len(plan)
 
     def _end(self) -> End:
-        arena = self.arena
+        space = self.space
         plan = [(int(vm), int(self.place[vm])) for vm in np.flatnonzero(self.place != self.home)]
         top, bottom = self.scores.max(axis=0), self.scores.min(axis=0)
-        is_legal = arena.is_legal(top[:, None], bottom[:, None], self.free[:, :, None])[0]
-        cost = float(arena.policy_weights @ (top - bottom)) + arena.price_of(plan)
+        is_legal = space.is_legal(top[:, None], bottom[:, None], self.free[:, :, None])[0]
+        cost = float(space.policy_weights @ (top - bottom)) + space.price_of(plan)
         return End(cost if is_legal else np.inf, plan)
 
     def _descend(self, part: float, end: float) -> None:
@@ -153,10 +152,10 @@ class Descent:
                 self._make(change)
 
     def _temperature(self, part: float) -> float:
-        return max(part * float(self.arena.policy_weights @ np.ptp(self.scores, axis=0)), COLDEST)
+        return max(part * float(self.space.policy_weights @ np.ptp(self.scores, axis=0)), COLDEST)
 
     def _rates(self, part: float) -> '_Rates':
-        return _Rates(Smooth(self.arena, self._temperature(part)), len(self.home))
+        return _Rates(SoftenedMax(self.space, self._temperature(part)), len(self.home))
 
     def _best(self, rates, value: float, shares: np.ndarray, here: int) -> _Change | None:
         """The exchange between a host and any other that lowers the smooth value most."""
@@ -183,7 +182,7 @@ class Descent:
 
     def _prices_at(self, host: int) -> np.ndarray:
         """float64 (v + h,): what it costs to have something on a host; inf if it may not be."""
-        prices = np.pad(self.arena.door(host), (0, len(self.home) - self.vms))
+        prices = np.pad(self.space.column(host), (0, len(self.home) - self.vms))
         prices[self.home == host] = 0.0
         return prices
 
@@ -193,11 +192,9 @@ class Descent:
 
     def _prices_of_one(self, vm: int) -> np.ndarray:
         if vm not in self._rows:
-            every = np.arange(len(self.scores))
-            prices = np.zeros(len(every))
+            prices = np.zeros(len(self.scores))
             if vm < self.vms:
-                prices = np.where(self.arena.permitted(vm), self.arena.prices(
-                    np.full(len(every), vm), every), np.inf)
+                prices = self.space.row(vm).copy()
                 prices[self.home[vm]] = 0.0
             self._rows[vm] = prices
         return self._rows[vm]
@@ -210,41 +207,33 @@ class Descent:
         more += (self.home[second] != here).astype(int) - away[second]
         bad = more > self.left
         for c in range(self.free.shape[1]):
-            extra = self.demands[first, c][:, None] - self.demands[second, c]
-            room = self.free[:, c] - self.arena.floor[:, c]
+            extra = self.sizes[first, c][:, None] - self.sizes[second, c]
+            room = self.free[:, c] - self.space.floor[:, c]
             bad |= (extra > room[there]) & (extra > 0)
             bad |= (-extra > room[here]) & (extra < 0)
         changes[bad] = np.inf
         changes /= np.maximum(more, 1)
 
     def _is_good(self, rates, change: _Change, value: float) -> bool:
-        if self._meets_fellow(change.first, change.there, change.second) or self._meets_fellow(
-                change.second, change.here, change.first):
+        if (self.space.is_met(change.first, change.there, self.place, (change.second,))
+                or self.space.is_met(change.second, change.here, self.place, (change.first,))):
             return False
         scores = self.scores.copy()
         self._shift(scores, change)
         spread = np.ptp(scores, axis=0)
-        if ((spread > self.arena.worst) & (spread > np.ptp(self.scores, axis=0))).any():
+        if ((spread > self.space.worst) & (spread > np.ptp(self.scores, axis=0))).any():
             return False
         price = sum(self._prices_at(host)[vm] - self.paid[vm] for vm, host in change.moves)
         return rates.of(scores)[0] + price < value - TOLERANCE
 
-    def _meets_fellow(self, vm: int, host: int, other: int) -> bool:
-        """Whether another of the server group was moved to the host."""
-        if self.group[vm] < 0 or self.home[vm] == host:
-            return False
-        fellows = (self.group == self.group[vm]) & (self.place == host) & (self.home != host)
-        fellows[[vm, other]] = False
-        return bool(fellows.any())
-
     def _shift(self, scores: np.ndarray, change: _Change) -> None:
         swing = self.weights[change.second] - self.weights[change.first]
-        scores[change.here] += swing * self.arena.scale[change.here]
-        scores[change.there] -= swing * self.arena.scale[change.there]
+        scores[change.here] += swing * self.space.scale[change.here]
+        scores[change.there] -= swing * self.space.scale[change.there]
 
     def _make(self, change: _Change) -> None:
         self._shift(self.scores, change)
-        room = self.demands[change.first] - self.demands[change.second]
+        room = self.sizes[change.first] - self.sizes[change.second]
         self.free[change.here] += room
         self.free[change.there] -= room
         for vm, host in change.moves:
@@ -257,7 +246,7 @@ class Descent:
 class _Rates:
     """Rates exchanges at one temperature."""
 
-    def __init__(self, smooth: Smooth, count: int):
+    def __init__(self, smooth: SoftenedMax, count: int):
         self.smooth = smooth
         wide = ((0, 0), (0, 0), (0, count - smooth.arriving.shape[2]))
         self.arriving, self.leaving = (np.pad(table, wide) + np.float32(1)
@@ -269,7 +258,7 @@ class _Rates:
         smooth, top, bottom = self.smooth, scores.max(axis=0), scores.min(axis=0)
         terms = np.exp(np.hstack([scores - top, bottom - scores]) / smooth.temperature)
         sums = terms.sum(axis=0)
-        value = smooth.price @ np.log(sums) + smooth.arena.policy_weights @ (top - bottom)
+        value = smooth.price @ np.log(sums) + smooth.space.policy_weights @ (top - bottom)
         shares = np.maximum(terms * (smooth.price / sums), FAINTEST)
         return float(value), shares.astype(np.float32)
 

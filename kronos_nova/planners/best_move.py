@@ -1,16 +1,19 @@
-"""The best of many moves, looking closely only at those that may still be it."""
+"""The best of many moves, looking closely only at those that may still be it: branch and bound over
+a neighbourhood of single moves."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
 
 import numpy as np
 
-from kronos_nova.planners.outcome import Outlook
 from kronos_nova.simulation import TOLERANCE
+from kronos_nova.simulation import Delta
 from kronos_nova.simulation import Problem
+from kronos_nova.simulation import State
 
 ROUNDING = 1e-13
-"""Two ways to compute the same gain may differ by this much."""
+"""Two ways to compute the same gain may differ by this much: some units in the last place of
+figures around 1."""
 
 EVERYWHERE = -1
 
@@ -29,23 +32,24 @@ class Ties:
 
 
 class BestMove:
-    """The permitted move that lowers the combined imbalance most, among those it is shown; those
+    """The feasible move that lowers the combined imbalance most, among those it is shown; those
     within the tolerance of the best are tied.
 
     Candidates are (bound, instance, host). With :data:`EVERYWHERE` for the host, the bound is what
     the instance could gain at best, and where is found out when it matters. Otherwise it is the
-    gain, accepted by every policy, and the pair is permitted.
+    gain, accepted by every policy, and the pair is feasible.
 
-    outlook : what moves would do
-    mask_of : instance to bool (H,), where it may go
+    state : what moves start from
     ties : decides between moves that gain the same
     floor : a move must gain more than this; -inf takes the best move however bad
-    best : the largest gain of a permitted move so far, or the floor
+    wanted : Delta to bool (...), which moves are looked for at all; None for all
+    best : the largest gain of a feasible move so far, or the floor
     """
 
-    def __init__(self, outlook: Outlook, mask_of: Callable[[int], np.ndarray], ties: Ties,
-                 floor: float):
-        self.outlook, self.mask_of, self.ties = outlook, mask_of, ties
+    def __init__(self, state: State, ties: Ties, floor: float,
+                 wanted: Callable[[Delta], np.ndarray] | None = None):
+        self.state, self.ties, self.wanted = state, ties, wanted
+        self.extremes = state.extremes()
         self.floor = self.best = floor
         self._candidates = []
         self._rows = {}
@@ -61,8 +65,8 @@ class BestMove:
 
     def to_anywhere(self, vms: np.ndarray) -> None:
         """Show the moves of these instances to every host."""
-        bounds = self.outlook.decrease(self.outlook.at_best(vms))
-        gains = self._accepted_gains(vms[:, None], self.outlook.low_ends[None, :])
+        bounds = self.extremes.decrease(self.extremes.at_best(vms))
+        gains = self._accepted_gains(vms[:, None], self.extremes.low_ends[None, :])
         bounds = np.maximum(bounds, gains.max(axis=1, initial=-np.inf))
         bounds, vms = self._near(bounds, vms)
         for bound, vm in zip(bounds, vms, strict=True):
@@ -71,14 +75,11 @@ class BestMove:
             self.best = max(self.best, float(self._row(int(vm)).max(initial=-np.inf)))
         self._candidates.append((bounds, vms, np.full(len(vms), EVERYWHERE)))
 
-    def to_host(self, vms: np.ndarray, host: int,
-                column: np.ndarray) -> None:
-        """Show the moves of these instances to ``host``.
-
-        :param column: bool (V,), the instances that may go there
-        """
-        vms = vms[column[vms]]
+    def to_host(self, vms: np.ndarray, host: int) -> None:
+        """Show the moves of these instances to ``host``."""
         gains, vms = self._near(self._accepted_gains(vms, np.full(len(vms), host)), vms)
+        feasible = self.state.delta((vms, host)).feasible
+        gains, vms = gains[feasible], vms[feasible]
         self.best = max(self.best, float(gains.max(initial=-np.inf)))
         self._candidates.append((gains, vms, np.full(len(vms), host)))
 
@@ -100,8 +101,8 @@ class BestMove:
         raise AssertionError('the best move is one of the candidates')
 
     def _accepted_gains(self, vms, hosts):
-        after = self.outlook.after(vms, hosts)
-        return np.where(self.outlook.accepts(after), self.outlook.decrease(after), -np.inf)
+        after = self.extremes.after((vms, hosts))
+        return np.where(self.extremes.accepts(after), self.extremes.decrease(after), -np.inf)
 
     def _near(self, bounds, vms):
         """Those that may matter, the most promising first."""
@@ -112,22 +113,25 @@ class BestMove:
     def _row(self, vm):
         """float64 (H,): what the instance gains at each host, -inf where it may not go."""
         if vm not in self._rows:
-            after = self.outlook.row(vm)
-            permitted = self.mask_of(vm) & self.outlook.accepts(after)
-            self._rows[vm] = np.where(permitted, self.outlook.decrease(after), -np.inf)
+            after = self.extremes.row(vm)
+            delta = self.state.delta((vm, np.arange(len(after))))
+            permitted = delta.feasible & self.extremes.accepts(after)
+            if self.wanted is not None:
+                permitted &= self.wanted(delta)
+            self._rows[vm] = np.where(permitted, self.extremes.decrease(after), -np.inf)
         return self._rows[vm]
 
 
-def gentlest(outlook: Outlook, vms: Iterable[int], mask_of: Callable[[int], np.ndarray],
-             ties: Ties) -> tuple[int, int] | None:
+def least_harmful(state: State, vms: Iterable[int], ties: Ties,
+                  wanted: Callable[[Delta], np.ndarray] | None = None) -> tuple[int, int] | None:
     """Of the accepted moves of some instances the one after which the combined imbalance is lowest,
     even if it is higher than before, as (instance, destination). None if there is none.
 
-    :param mask_of: instance to bool (H,), where it may go
+    :param wanted: as in :class:`BestMove`
     """
-    if not outlook.problem.available.any():
+    if not state.problem.available.any():
         return None
     vms = np.array(vms, dtype=np.intp)
-    search = BestMove(outlook, mask_of, ties, floor=-np.inf)
+    search = BestMove(state, ties, floor=-np.inf, wanted=wanted)
     search.to_anywhere(vms)
     return search.found()

@@ -1,0 +1,176 @@
+"""The one question: what would these moves do, and may they be made?"""
+
+import functools
+
+import numpy as np
+
+from kronos_nova.simulation.rules import Opaque
+
+ITSELF = -2
+"""Stands for the rule that an instance does not move to where it is."""
+NONE = -1
+
+
+class Delta:
+    """The answer of one state for n chains of k moves made together. Only what is asked for is
+    worked out; it holds until the state changes.
+
+    Every move of a chain is judged with the others already made. A chain in which two moves have a
+    say in each other by more than load and room is tried out on a copy of the state.
+    """
+
+    def __init__(self, state, moves: tuple):
+        self.state, self.model = state, state.model
+        # Broadcast only where it must be: a row of hosts for one instance stays that.
+        self._moves = tuple((np.asarray(vms, dtype=np.intp), np.asarray(hosts, dtype=np.intp))
+                            for vms, hosts in moves)
+        self.shape = np.broadcast(*(part for move in self._moves for part in move)).shape
+
+    @functools.cached_property
+    def moves(self) -> tuple:
+        """(instances, destinations) of each move, intp (...)."""
+        return tuple(tuple(np.broadcast_to(part, self.shape) for part in move)
+                     for move in self._moves)
+
+    @functools.cached_property
+    def feasible(self) -> np.ndarray:
+        """bool (...): whether every rule permits every move."""
+        feasible = np.asarray(~self._itself())
+        for rule in self.model.rules:
+            if isinstance(rule, Opaque):
+                feasible[feasible] = self._of(feasible, lambda delta, r=rule: delta._permits(r))
+            else:
+                feasible &= self._permits(rule)
+        return feasible
+
+    @functools.cached_property
+    def against(self) -> np.ndarray:
+        """intp (...): the number of the first rule that does not permit it, -1 if all do, or -2
+        where an instance would move to its own host."""
+        against = np.where(self._itself(), ITSELF, NONE)
+        for number, rule in enumerate(self.model.rules):
+            open_ = np.asarray(against == NONE)
+            refused = np.zeros(self.shape, dtype=bool)
+            refused[open_] = ~self._of(open_, lambda delta, r=rule: delta._permits(r))
+            against[refused] = number
+        return against
+
+    @functools.cached_property
+    def imbalances(self) -> np.ndarray:
+        """float64 (..., P): after the moves."""
+        return self._extremes.after(*self._moves)
+
+    @functools.cached_property
+    def decrease(self) -> np.ndarray:
+        """float64 (...): by how much the combined imbalance falls."""
+        return self._extremes.decrease(self.imbalances)
+
+    @functools.cached_property
+    def accepted(self) -> np.ndarray:
+        """bool (...): no policy gets worse and ends above its threshold."""
+        return self._extremes.accepts(self.imbalances)
+
+    @functools.cached_property
+    def price(self) -> np.ndarray:
+        """float64 (...): by how much the price of all moves since :meth:`State.settle` rises."""
+        state, prices = self.state, self.model.prices
+        price = np.zeros(self.shape)
+        for vms, hosts in self.moves:
+            origin = state.origin[vms]
+            price += prices.of(vms, origin, hosts) - prices.of(vms, origin, state.vm_host[vms])
+        return price + self._misplacing() if prices.misplaced else price
+
+    @property
+    def objective(self) -> np.ndarray:
+        """float64 (...): by how much :meth:`State.objective` rises."""
+        return self.price - self.decrease
+
+    def mends(self, wanted: np.ndarray) -> np.ndarray:
+        """bool (...), of single moves: whether fewer members of one of the groups are misplaced.
+
+        :param wanted: bool (G,), the groups that count
+        """
+        (vms, hosts), = self.moves
+        position, groups = self.model.memberships.expand(vms.reshape(-1))
+        mends = self.state.groups.change(
+            groups, self.state.vm_host[vms.reshape(-1)[position]], hosts.reshape(-1)[position]) < 0
+        result = np.zeros(vms.size, dtype=bool)
+        result[position[mends & wanted[groups]]] = True
+        return result.reshape(self.shape)
+
+    @property
+    def _extremes(self):
+        return self.state.extremes(2 * len(self.moves) + 1)
+
+    def _itself(self):
+        itself = np.zeros(self.shape, dtype=bool)
+        for vms, hosts in self._moves:
+            itself |= self.state.vm_host[vms] == hosts
+        return itself
+
+    def _of(self, rows, answer):
+        """The answer to the same question about some of the chains."""
+        return answer(Delta(self.state, tuple((vms[rows], hosts[rows])
+                                              for vms, hosts in self.moves)))
+
+    def _permits(self, rule) -> np.ndarray:
+        """bool (...): whether one rule permits all moves of each chain."""
+        if len(self._moves) == 1:
+            return np.broadcast_to(rule.permits(self.state, *self._moves[0]), self.shape)
+        if rule.adds_up:
+            return functools.reduce(np.logical_and, (self._permits_move(rule, n)
+                                                     for n in range(len(self.moves))))
+        permits = functools.reduce(np.logical_and, (rule.permits(self.state, *move)
+                                                    for move in self.moves))
+        for index in zip(*np.nonzero(rule.entangles(self.state, self.moves)), strict=True):
+            permits[index] = self._tried_out(rule, index)
+        return permits
+
+    def _permits_move(self, rule, n) -> np.ndarray:
+        """bool (...): the same of one move, of a rule that adds up."""
+        return rule.permits(self.state, *self.moves[n], self.moves[:n] + self.moves[n + 1:])
+
+    def has_room(self, n: int) -> np.ndarray:
+        """bool (...): whether the rules that add up permit move ``n`` of each chain, whatever the
+        others may; quickly asked."""
+        return functools.reduce(np.logical_and, (
+            self._permits_move(rule, n) for rule in self.model.rules if rule.adds_up),
+            np.ones(self.shape, dtype=bool))
+
+    def _tried_out(self, rule, index) -> bool:
+        chain = [(int(vms[index]), int(hosts[index])) for vms, hosts in self.moves]
+        for vm, host in chain:
+            trial = self.state.copy()
+            for other, there in chain:
+                if other != vm:
+                    trial.move(other, there)
+            if not rule.permits(trial, np.array([vm]), np.array([host]))[0]:
+                return False
+        return True
+
+    def _misplacing(self) -> np.ndarray:
+        """float64 (...): the change of the price of misplaced members."""
+        change = sum(self._misplacing_of(*move) for move in self.moves)
+        if len(self.moves) > 1:
+            for index in zip(*np.nonzero(self.model.share_group(self.moves)), strict=True):
+                trial = self.state.copy()
+                for vms, hosts in self.moves:
+                    trial.move(int(vms[index]), int(hosts[index]))
+                change[index] = self._misplaced(trial) - self._misplaced(self.state)
+        return change
+
+    def _misplaced(self, state) -> float:
+        beyond = np.maximum(state.groups.misplaced - state.allowed, 0)
+        return float(self.model.prices.misplaced * (beyond @ self.model.costs))
+
+    def _misplacing_of(self, vms, hosts):
+        flat, counts = vms.reshape(-1), self.state.groups
+        position, groups = self.model.memberships.expand(flat)
+        costs = self.model.costs[groups]
+        position, groups = position[costs], groups[costs]
+        beyond = counts.misplaced[groups] - self.state.allowed[groups]
+        after = beyond + counts.change(groups, self.state.vm_host[flat[position]],
+                                       hosts.reshape(-1)[position])
+        change = np.maximum(after, 0) - np.maximum(beyond, 0)
+        return self.model.prices.misplaced * np.bincount(
+            position, weights=change, minlength=flat.size).reshape(self.shape)

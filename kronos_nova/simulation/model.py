@@ -1,0 +1,93 @@
+"""One aggregate, compiled: its arrays and every rule about them."""
+
+import itertools
+
+import numpy as np
+
+from kronos_nova.simulation.groups import Memberships
+from kronos_nova.simulation.prices import Prices
+from kronos_nova.simulation.problem import Problem
+from kronos_nova.simulation.rules import LoadLimit
+from kronos_nova.simulation.rules import Opaque
+from kronos_nova.simulation.rules import Rule
+from kronos_nova.simulation.rules import Spacing
+
+FREE = Prices()
+
+
+class Model:
+    """What never changes while an aggregate is planned.
+
+    rules : what forbids moves, asked in this order; opaque ones last
+    prices : what moves cost
+    memberships : of server groups
+    costs : bool (G,), soft groups that may be broken, for a price
+    guests : intp (H,), instances on each host before any move, and those under way to it
+    """
+
+    def __init__(self, problem: Problem, rules: tuple[Rule, ...] = (), prices: Prices = FREE):
+        self.problem, self.prices = problem, prices
+        self.rules = tuple(sorted(rules, key=lambda rule: isinstance(rule, Opaque)))
+        self.memberships = Memberships(problem)
+        self.costs = ~self.memberships.hard
+        for rule in self.rules:
+            if isinstance(rule, Spacing):
+                self.costs = self.costs & ~rule.forbids
+        self.guests = np.bincount(problem.vm_host, minlength=len(problem.hosts))
+        if problem.arriving is not None:
+            self.guests += np.bincount(problem.arriving, minlength=len(problem.hosts))
+
+    def with_rules(self, *rules: Rule) -> 'Model':
+        """The same with further rules."""
+        other = object.__new__(Model)
+        other.__dict__.update(self.__dict__)
+        other.rules = tuple(sorted((*self.rules, *rules),
+                                   key=lambda rule: isinstance(rule, Opaque)))
+        return other
+
+    def with_ceiling(self, state, ceiling: float) -> 'Model':
+        """The same, in which no host passes the ceiling in any policy, unless it already is above
+        in ``state``: then it may not pass where it is."""
+        return self.with_rules(LoadLimit(
+            'threshold', _passes_ceiling, np.maximum(ceiling, state.scores), by_capacity=False,
+            is_passing=True))
+
+    def serial(self, vm: int) -> tuple[int, ...]:
+        """Numbers that instances share whose moves must not be under way together: of the server
+        groups they are in, because Nova does not see a member that is on its way."""
+        return tuple(self.memberships.of(vm).tolist())
+
+    def share_group(self, moves: tuple) -> np.ndarray:
+        """bool (...): the chains in which two instances are in one group."""
+        shape = moves[0][0].shape
+        shared = np.zeros(moves[0][0].size, dtype=bool)
+        sets = [self.memberships.expand(vms.reshape(-1)) for vms, _hosts in moves]
+        count = len(self.memberships.groups)
+        keys = [np.unique(position * count + groups) for position, groups in sets]
+        for one, other in itertools.combinations(keys, 2):
+            shared[np.intersect1d(one, other, assume_unique=True) // max(count, 1)] = True
+        return shared.reshape(shape)
+
+    def broken(self, state, hard: bool, soft: bool) -> np.ndarray:
+        """bool (G,): groups of these kinds with misplaced members."""
+        return (state.groups.misplaced > 0) & np.where(self.memberships.hard, hard, soft)
+
+    def movable_members(self, groups: np.ndarray) -> np.ndarray:
+        """intp: the movable instances that are in one of the groups, sorted.
+
+        :param groups: bool (G,)
+        """
+        members = self.memberships.members[groups[self.memberships.member_of]]
+        return np.unique(members[self.problem.movable[members]])
+
+    def names_of(self, groups: np.ndarray, vm: int) -> str:
+        """The names of those groups that an instance is in, for a person."""
+        return ', '.join(self.memberships.groups[group].name
+                         for group in self.memberships.of(vm) if groups[group])
+
+
+def _passes_ceiling(state, vm, host):
+    rule = next(rule for rule in state.model.rules if rule.why is _passes_ceiling)
+    policy, _load = rule.first_over(state, vm, host)
+    return (f'{state.problem.hosts[host]} would pass the overload ceiling in '
+            f'{state.problem.policies[policy]}')

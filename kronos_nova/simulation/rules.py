@@ -1,0 +1,274 @@
+"""What constraints compile into: the few forms that a model's rules have.
+
+A rule answers for many moves at once and names its reason. Those whose answer to several moves
+together follows from sums (``adds_up``) are told the other moves; the others say which chains are
+``entangled``, so that these are tried out.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from collections.abc import Iterable
+from typing import Protocol
+
+import numpy as np
+
+from kronos_nova.simulation.problem import TOLERANCE
+from kronos_nova.simulation.problem import Problem
+from kronos_nova.simulation.sorted_keys import contains
+
+Why = Callable[[object, int, int], str]
+"""(state, instance, host) to one line for a person: why the host is not permitted. Called only when
+it is not."""
+
+
+class Rule(Protocol):
+    """``reason`` is the word under which instances that stayed because of it are reported."""
+
+    reason: str
+    why: Why
+    adds_up: bool
+
+    def permits(self, state, vms: np.ndarray, hosts: np.ndarray, others: tuple = ()) -> np.ndarray:
+        """bool (...): whether each instance may go to the host; both broadcast. What it says of an
+        instance's own host means nothing.
+
+        :param others: moves made as well, only where the rule ``adds_up``
+        """
+
+    def entangles(self, state, moves: tuple) -> np.ndarray:
+        """bool (...): the chains in which one move may change the answer to another; only where
+        the rule does not add up."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Sets:
+    """Instances of a kind may go to some hosts and to no others.
+
+    kind : intp (V,), a row of ``allowed``; allowed : bool (K, H)
+    """
+
+    reason: str
+    why: Why
+    kind: np.ndarray
+    allowed: np.ndarray
+    adds_up = True
+
+    def permits(self, state, vms, hosts, others=()):
+        return self.allowed[self.kind[vms], hosts]
+
+
+class ForbiddenPairs:
+    """Some instances may not go to some hosts."""
+
+    adds_up = True
+
+    def __init__(self, problem: Problem, pairs: Iterable[tuple[str, str]], reason: str, why: Why):
+        """:param pairs: uuids of instances and names of hosts; others than here are ignored"""
+        self.reason, self.why = reason, why
+        self._hosts = len(problem.hosts)
+        pairs = set(pairs)
+        wanted = {uuid for uuid, _name in pairs}
+        vms = {uuid: index for index, uuid in enumerate(problem.vms) if uuid in wanted}
+        hosts = {name: index for index, name in enumerate(problem.hosts)}
+        self._keys = np.array(sorted(vms[uuid] * self._hosts + hosts[name] for uuid, name in pairs
+                                     if uuid in vms and name in hosts), dtype=np.intp)
+
+    def __len__(self):
+        return len(self._keys)
+
+    def permits(self, state, vms, hosts, others=()):
+        return ~contains(self._keys, vms * self._hosts + hosts)
+
+
+class Room:
+    """What an instance is allocated must be free on the provider it comes from, in every class."""
+
+    adds_up = True
+
+    def __init__(self, reason: str, why: Why):
+        self.reason, self.why = reason, why
+
+    def permits(self, state, vms, hosts, others=()):
+        permitted = np.True_
+        # A class at a time: much faster than all() over so short an axis.
+        for c in range(len(state.problem.resource_classes)):
+            permitted = permitted & self._fits(state, c, vms, hosts, others)
+        return permitted
+
+    def _fits(self, state, c, vms, hosts, others):
+        problem = state.problem
+        demand, row = problem.demands[:, c][vms], self._row(problem, hosts, c)
+        free = (problem.limits[:, c] - state.used[:, c])[row] + TOLERANCE
+        for other, there in others:
+            amount = problem.demands[other, c]
+            free = free + amount * (self._row(problem, state.vm_host[other], c) == row)
+            free = free - amount * (self._row(problem, there, c) == row)
+        fits = (demand <= free) | (demand == 0)
+        if problem.provider is None:
+            return fits
+        return fits | (row == self._row(problem, state.vm_host[vms], c))
+
+    def first_short(self, state, vm: int, host: int) -> int:
+        """The first class in which the host has no room."""
+        return next(c for c in range(len(state.problem.resource_classes))
+                    if not np.all(self._fits(state, c, np.array([vm]), np.array([host]), ())))
+
+    @staticmethod
+    def _row(problem, hosts, c):
+        return hosts if problem.provider is None else problem.provider[hosts, c]
+
+    def linear(self, state, hosts, vms):
+        """Free and whole room of each host, float64 (h, k), and what instances need, (v, k). What
+        hosts share is not any one host's: there seems to be enough for all instances."""
+        problem = state.problem
+        free, limits = (problem.limits - state.used)[hosts], problem.limits[hosts]
+        if problem.provider is not None:
+            own = problem.provider[hosts] == hosts[:, None]
+            enough = problem.demands.sum(axis=0) + 1.0
+            free, limits = np.where(own, free, enough), np.where(own, limits, enough)
+        return free, limits, problem.demands[vms]
+
+
+class LoadLimit:
+    """No host passes a level of load.
+
+    most : float64 (H, P), inf where nothing is too much
+    is_passing : only a matter on the way, not of where a search may end
+    by_capacity : the higher of score and capacity value counts; a capacity that is not measured is
+        NaN. Otherwise the score does
+    """
+
+    adds_up = True
+
+    def __init__(self, reason: str, why: Why, most: np.ndarray, by_capacity: bool,
+                 is_passing: bool = False):
+        self.reason, self.why = reason, why
+        self.by_capacity, self.is_passing = by_capacity, is_passing
+        self.policies = np.flatnonzero(np.isfinite(most).any(axis=0))
+        self.most = most + TOLERANCE
+
+    def load(self, state) -> np.ndarray:
+        """float64 (H, P)"""
+        return np.fmax(state.scores, state.capacity_scores) if self.by_capacity else state.scores
+
+    def projected(self, state, p: int, vms, hosts, others=()) -> np.ndarray:
+        """float64 (...): the load of each host in one policy once the instance is there."""
+        problem, scale = state.problem, state.problem.host_scale[:, p][hosts]
+        load = state.scores[:, p][hosts]
+        if self.by_capacity:
+            load = np.fmax(load, state.capacity_scores[:, p][hosts])
+        load = load + problem.weights[:, p][vms] * scale
+        for other, there in others:
+            sign = (there == hosts).astype(int) - (state.vm_host[other] == hosts)
+            load = load + sign * problem.weights[other, p] * scale
+        return load
+
+    def permits(self, state, vms, hosts, others=()):
+        permitted = np.True_
+        for p in self.policies:
+            load = self.projected(state, p, vms, hosts, others)
+            permitted = permitted & (load <= self.most[:, p][hosts])
+        return permitted
+
+    def first_over(self, state, vm: int, host: int) -> tuple[int, float]:
+        """The first policy in which the host would have too much, and how much."""
+        loads = ((int(p), float(self.projected(state, p, vm, host))) for p in self.policies)
+        return next((p, load) for p, load in loads if load > self.most[host, p])
+
+    def linear(self, state, hosts, vms):
+        """As :meth:`Room.linear`, in units of an instance's weight."""
+        problem, at = state.problem, np.ix_(hosts, self.policies)
+        most = self.most[at] - TOLERANCE
+        return ((most - self.load(state)[at]) / problem.host_scale[at],
+                most / problem.host_scale[at], problem.weights[vms][:, self.policies])
+
+
+class Spacing:
+    """Server groups that may not be broken: at most so many members on a host, or only to where
+    most of the others are."""
+
+    adds_up = False
+
+    def __init__(self, reason: str, why: Why, forbids: np.ndarray):
+        """:param forbids: bool (G,), the groups that the rule is about"""
+        self.reason, self.why, self.forbids = reason, why, forbids
+
+    def permits(self, state, vms, hosts, others=()):
+        vms, hosts = np.broadcast_arrays(vms, hosts)
+        permitted = np.ones(vms.size, dtype=bool)
+        position, groups = state.model.memberships.expand(vms.reshape(-1))
+        counted = self.forbids[groups]
+        position, groups = position[counted], groups[counted]
+        if len(position):
+            permits = self.permits_groups(state, groups, vms.reshape(-1)[position],
+                                          hosts.reshape(-1)[position])
+            permitted[position[~permits]] = False
+        return permitted.reshape(vms.shape)
+
+    def permits_groups(self, state, groups, vms, hosts) -> np.ndarray:
+        """bool (n,): whether each group lets its member go to the host."""
+        counts, members = state.groups, state.model.memberships
+        there = counts.on(groups, hosts)
+        return np.where(members.anti[groups], there < members.most[groups],
+                        there == counts.most_others(groups, state.vm_host[vms]))
+
+    def entangles(self, state, moves):
+        return state.model.share_group(moves)
+
+
+class FreeReserve:
+    """In every resource class, what is free on the available hosts in use stays at least
+    ``needed``; where less is free already, a move must not make it less still. Only two kinds of
+    moves change the sum: those that empty a host, and those that come from a host which is not
+    counted.
+
+    needed : float64 (C,)
+    """
+
+    adds_up = False
+
+    def __init__(self, reason: str, why: Why, needed: np.ndarray):
+        self.reason, self.why, self.needed = reason, why, needed
+
+    def permits(self, state, vms, hosts, others=()):
+        problem, count = state.problem, len(state.guests)
+        free = (problem.limits - state.used)[:count]
+        in_use = problem.available & (state.guests > 0)
+        sources = state.vm_host[vms]
+        counted, empties = problem.available[sources], state.guests[sources] == 1
+        permitted = True
+        for c, now in enumerate(free[in_use].sum(axis=0)):
+            taken, freed = (self._from_host(problem, vms, at, c) for at in (hosts, sources))
+            left = np.where(empties, -free[sources, c], freed) * counted
+            then = now + left + np.where(in_use[hosts], 0.0, free[hosts, c]) - taken
+            permitted &= (then >= self.needed[c] - TOLERANCE) | (then >= now - TOLERANCE)
+        return permitted
+
+    @staticmethod
+    def _from_host(problem, vms, hosts, c):
+        """float64 (...): what instances are allocated on the host itself."""
+        demands = problem.demands[vms, c]
+        if problem.provider is None:
+            return demands
+        return demands * (problem.provider[hosts, c] == hosts)
+
+    def entangles(self, state, moves):
+        return np.ones(moves[0][0].shape, dtype=bool)
+
+
+class Opaque:
+    """A rule that can only be asked, one move at a time, and so is asked last."""
+
+    adds_up = False
+
+    def __init__(self, reason: str, why: Why, permits_one: Callable[[object, int, int], bool]):
+        self.reason, self.why, self._permits_one = reason, why, permits_one
+
+    def permits(self, state, vms, hosts, others=()):
+        vms, hosts = np.broadcast_arrays(vms, hosts)
+        answers = [self._permits_one(state, int(vm), int(host))
+                   for vm, host in zip(vms.flat, hosts.flat, strict=True)]
+        return np.array(answers, dtype=bool).reshape(vms.shape)
+
+    def entangles(self, state, moves):
+        return np.ones(moves[0][0].shape, dtype=bool)

@@ -1,0 +1,187 @@
+"""The model's one answer is what a brute force over every rule finds, for single moves, exchanges
+and chains, after any moves."""
+
+import os
+
+import numpy as np
+import testtools
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.objects import snapshot as objects
+from kronos_nova.simulation import Prices
+from kronos_nova.simulation import State
+from kronos_nova.simulation.rules import Opaque
+from tests.unit.planners import clouds
+from tests.unit.simulation.referee import Referee
+
+MANY = int(os.environ.get('KRONOS_EXAMPLES', '1'))
+"""How many times as many examples as in the gate."""
+
+REASON = {'availability': 'capacity', 'cell': 'zone', 'zone': 'zone', 'project': 'isolation',
+          'flavor': 'isolation', 'groups': 'group', 'units': 'capacity', 'room': 'capacity',
+          'headroom': 'threshold', 'reserve': 'reserve', 'returns': 'returning',
+          'vetoes': 'refused', 'overload': 'threshold'}
+
+
+def aggregate(name, hosts, zone=None, **metadata):
+    return objects.Aggregate(name=name, uuid=name, hosts=tuple(hosts), availability_zone=zone,
+                             metadata=metadata)
+
+
+@st.composite
+def cases(draw):
+    """(state after some moves, referee, prices)"""
+    problem = draw(clouds.problems(max_hosts=5, max_vms=9, max_policies=2))
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
+    half = problem.hosts[:len(problem.hosts) // 2]
+    aggregates = [aggregate('a', half, zone='z1', filter_tenant_id='p0', ssd='true'),
+                  aggregate('b', problem.hosts[1:], ssd='false, maybe')]
+    specs = rng.choice(['', '', 'true', '<or> true <or> maybe'], len(problem.vms))
+    snapshot = clouds.snapshot_of(
+        problem, aggregates if rng.random() < 0.5 else (),
+        specs=[{'aggregate_instance_extra_specs:ssd': str(word)} if word else {}
+               for word in specs] if rng.random() < 0.3 else (),
+        cells=['c1', *['c2'] * (len(problem.hosts) - 1)] if rng.random() < 0.2 else ())
+
+    def pairs():
+        return [(str(rng.choice(problem.vms)), str(rng.choice(problem.hosts)))
+                for _ in range(rng.integers(0, 3))]
+
+    rules = ConstraintRules(
+        restrict_to_az=bool(rng.random() < 0.2), reserve_hosts=int(rng.choice([0, 0, 0, 1, 2])),
+        soft_groups_veto=bool(rng.random() < 0.5), vetoes=dict.fromkeys(pairs(), 'no'),
+        returns=frozenset(pairs()))
+    prices = Prices(vms=rng.choice([0.0, 0.1], len(problem.vms)), pairs={(0, 1): 0.05},
+                    misplaced=0.25)
+    ceiling = 0.5 if rng.random() < 0.3 else None
+    model = clouds.model(problem, rules, prices, snapshot)
+    state = State(model)
+    if ceiling:
+        state = state.under(model.with_ceiling(state, ceiling))
+    for _ in range(rng.integers(0, 4)):
+        state.move(int(rng.integers(len(problem.vms))), int(rng.integers(len(problem.hosts))))
+    return state, Referee(problem, snapshot, rules, ceiling), prices
+
+
+def chains(state, count, length, rng):
+    """Moves of different instances to hosts that are not their own: (count, length) each."""
+    vms = np.array([rng.permutation(len(state.problem.vms))[:length] for _ in range(count)])
+    hosts = rng.integers(0, len(state.problem.hosts) - 1, vms.shape)
+    return vms, hosts + (hosts >= state.vm_host[vms])
+
+
+class DeltaTest(testtools.TestCase):
+    @settings(max_examples=120 * MANY, deadline=None)
+    @given(cases())
+    def test_single_moves(self, case):
+        state, referee, prices = case
+        vms, hosts = np.indices((len(state.problem.vms), len(state.problem.hosts)))
+        delta = state.delta((vms[:, :1], hosts[:1]))
+        before, price = referee.imbalances(state.vm_host), referee.price(prices, state.vm_host)
+        for vm, host in zip(vms.flat, hosts.flat, strict=True):
+            if host == state.vm_host[vm]:
+                self.assertFalse(delta.feasible[vm, host])
+                self.assertEqual(-2, delta.against[vm, host])
+                continue
+            wrong = referee.against(state.vm_host, vm, host)
+            self.assertEqual(not wrong, delta.feasible[vm, host], wrong)
+            if wrong:
+                rule = state.model.rules[delta.against[vm, host]]
+                self.assertEqual(REASON[wrong[0]], rule.reason)
+                self.assertTrue(rule.why(state, int(vm), int(host)).strip())
+            else:
+                self.assertEqual(-1, delta.against[vm, host])
+            self.judge_figures(referee, prices, state, [(vm, host)], (before, price),
+                               delta, (vm, host))
+
+    def judge_figures(self, referee, prices, state, moves, start, delta, index):
+        place = state.vm_host.copy()
+        for vm, host in moves:
+            place[vm] = host
+        (before, price), after = start, referee.imbalances(place)
+        share = state.problem.policy_weights
+        self.assertTrue(np.allclose(after, delta.imbalances[index], atol=1e-9))
+        self.assertAlmostEqual((before - after) @ share, delta.decrease[index], places=9)
+        self.assertAlmostEqual(referee.price(prices, place) - price, delta.price[index], places=9)
+        spoils = (after > before + 1e-9) & (after > state.problem.thresholds + 1e-9)
+        self.assertEqual(not spoils.any(), delta.accepted[index])
+
+    @settings(max_examples=80 * MANY, deadline=None)
+    @given(cases(), st.integers(2, 4), st.integers(0, 1 << 30))
+    def test_moves_together(self, case, length, seed):
+        """Each is permitted if it is once all others are made."""
+        state, referee, prices = case
+        length = min(length, len(state.problem.vms))
+        vms, hosts = chains(state, 12, length, np.random.default_rng(seed))
+        delta = state.delta(*zip(vms.T, hosts.T, strict=True))
+        start = referee.imbalances(state.vm_host), referee.price(prices, state.vm_host)
+        for n, moves in enumerate(zip(vms, hosts, strict=True)):
+            moves = list(zip(*(part.tolist() for part in moves), strict=True))
+            self.assertEqual(all(self.permits_last(referee, state, moves, move) for move in moves),
+                             delta.feasible[n])
+            self.judge_figures(referee, prices, state, moves, start, delta, n)
+
+    def permits_last(self, referee, state, moves, last):
+        place = state.vm_host.copy()
+        for vm, host in moves:
+            if vm != last[0]:
+                place[vm] = host
+        return referee.permits(place, *last)
+
+    @settings(max_examples=60 * MANY, deadline=None)
+    @given(cases(), st.integers(0, 1 << 30))
+    def test_moving_back_restores_every_counter(self, case, seed):
+        state, _referee, _prices = case
+        rng, done = np.random.default_rng(seed), []
+        vms, hosts = np.indices((len(state.problem.vms), len(state.problem.hosts)))
+        before = state.delta((vms, hosts))
+        kept = before.feasible, before.imbalances, before.price, before.mends(
+            np.ones(len(state.problem.groups), dtype=bool))
+        for _ in range(5):
+            vm = int(rng.integers(len(state.problem.vms)))
+            done.append((vm, state.move(vm, int(rng.integers(len(state.problem.hosts))))))
+        for vm, source in reversed(done):
+            state.move(vm, source)
+        after = state.delta((vms, hosts))
+        self.assertTrue(np.array_equal(kept[0], after.feasible))
+        self.assertTrue(np.allclose(kept[1], after.imbalances, atol=1e-9))
+        self.assertTrue(np.allclose(kept[2], after.price, atol=1e-9))
+        self.assertTrue(np.array_equal(kept[3], after.mends(
+            np.ones(len(state.problem.groups), dtype=bool))))
+
+    @settings(max_examples=40 * MANY, deadline=None)
+    @given(cases())
+    def test_what_is_misplaced_and_what_mends_it(self, case):
+        state, referee, _prices = case
+        self.assertEqual(referee.misplaced(state.vm_host), state.groups.misplaced.tolist())
+        wanted = np.arange(len(state.problem.groups)) % 2 == 0
+        vms, hosts = np.indices((len(state.problem.vms), len(state.problem.hosts)))
+        mends, before = state.delta((vms, hosts)).mends(wanted), referee.misplaced(state.vm_host)
+        for vm, host in zip(vms.flat, hosts.flat, strict=True):
+            if host != state.vm_host[vm]:
+                place = state.vm_host.copy()
+                place[vm] = host
+                self.assertEqual(mends[vm, host], any(
+                    now < then for n, (now, then) in enumerate(
+                        zip(referee.misplaced(place), before, strict=True))
+                    if wanted[n] and vm in state.problem.groups[n].members))
+
+
+class OpaqueTest(testtools.TestCase):
+    def test_it_is_asked_last_and_only_about_what_all_others_permit(self):
+        asked = []
+
+        def permits(state, vm, host):
+            asked.append((vm, host))
+            return host != 2
+
+        problem = clouds.idle([0, 1], hosts=4)
+        model = clouds.model(problem, ConstraintRules(returns=frozenset({('v0', 'h1')})))
+        state = State(model.with_rules(Opaque('rule', lambda state, vm, host: 'no', permits)))
+        delta = state.delta((0, np.arange(4)))
+        self.assertEqual([False, False, False, True], delta.feasible.tolist())
+        self.assertEqual([(0, 2), (0, 3)], asked)
+        self.assertEqual('rule', state.model.rules[delta.against[2]].reason)
