@@ -43,9 +43,9 @@ class MovesUnderWay:
     def shift(self, hosts, policies) -> np.ndarray:
         """float64 (H, P): what the moves so far add to the measured scores."""
         return np.array([[self._shifts[host, policy.name] for policy in policies]
-                         for host in hosts]).reshape(len(hosts), len(policies))
+                         for host in hosts], dtype=float).reshape(len(hosts), len(policies))
 
     def held_back(self, hosts, classes) -> np.ndarray:
         """float64 (H, C): what is still allocated there until the moves are carried out."""
         return np.array([[self._leaving[host, name] for name in classes]
-                         for host in hosts]).reshape(len(hosts), len(classes))
+                         for host in hosts], dtype=float).reshape(len(hosts), len(classes))
