@@ -28,11 +28,15 @@ class Holdings:
         """The part of ``allocations`` on sharing providers that belongs to a host.
 
         What lies on one that does not serve it belongs to another host if the same resource class
-        is held here too; without that it is rather the aggregates that changed meanwhile.
+        is held here too, or nothing on the host itself; without that it is rather the aggregates
+        that changed meanwhile.
         """
         shared = on(allocations, self.sharing)
         near = {uuid: held for uuid, held in shared.items() if root in self.sharing[uuid]}
-        here = classes({**self.on_tree(allocations, root), **near})
+        own = self.on_tree(allocations, root)
+        if not own:
+            return near
+        here = classes({**own, **near})
         return {**near, **{uuid: held for uuid, held in off(shared, near).items()
                            if not here & held.keys()}}
 
