@@ -8,6 +8,7 @@ import json
 from kronos_nova.db import memory
 from kronos_nova.db import migrate
 from kronos_nova.db import switches as db_switches
+from kronos_nova.db.drains import Drains
 from kronos_nova.db.journal import Journal
 from kronos_nova.engine import levels
 from kronos_nova.engine import scope
@@ -15,6 +16,7 @@ from kronos_nova.engine import windows
 from kronos_nova.executor import progress
 from kronos_nova.executor.executor import FORGOTTEN_AFTER
 from kronos_nova.executor.options import Options
+from kronos_nova.objects import drain as drains
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 
@@ -82,6 +84,17 @@ class AggregateState:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class DrainState:
+    """A host that is to be empty, is, or waits to be released."""
+
+    host: str
+    state: str
+    requested_by: str
+    left: int | None
+    blocked: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerState:
     """A process that said that it lives. ``role`` is ``executor`` (in a conductor or by itself) or
     ``engine``."""
@@ -100,6 +113,7 @@ class Overview:
     database_revision: str
     aggregates: tuple[AggregateState, ...]
     workers: tuple[WorkerState, ...]
+    drains: tuple[DrainState, ...]
     quarantined: int
     problems: tuple[Problem, ...]
 
@@ -128,7 +142,7 @@ class Observer:
         aggregates, workers = self._aggregates(now), self._workers(now)
         return Overview(
             at=now, database_revision=migrate.current(self.database.engine, migrate.CONTROL),
-            aggregates=aggregates, workers=workers,
+            aggregates=aggregates, workers=workers, drains=self._drains(),
             quarantined=len(memory.Cooldowns(self.database).quarantines(now)),
             problems=tuple(self._problems(aggregates, workers, now)))
 
@@ -189,10 +203,23 @@ class Observer:
                                  is_alive=heard_at >= dead_before)
                      for name, role, heard_at in self.journal.workers(now - FORGOTTEN_AFTER))
 
+    def _drains(self):
+        return tuple(DrainState(host=found.host, state=found.state, left=found.left,
+                                requested_by=found.requested_by, blocked=len(found.blocked))
+                     for found in Drains(self.database).in_states(
+                         (*drains.ACTIVE, drains.EMPTY, drains.OVERDUE, drains.RELEASING)))
+
     # -- what is wrong
 
     def _problems(self, aggregates, workers, now):
         yield from self._silence(workers)
+        for found in self._drains():
+            if found.state in (drains.BLOCKED, drains.OVERDUE):
+                yield Problem(severity=WARNING,
+                              what=f'The drain of {found.host} is {found.state}: {found.left} '
+                                   f'servers left, {found.blocked} blocked.',
+                              remedy=f'"kronos-manage host status {found.host}" names them, '
+                                     '"host release" ends it.')
         for aggregate in aggregates:
             yield from self._of_aggregate(aggregate, now)
 

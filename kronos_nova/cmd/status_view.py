@@ -78,6 +78,11 @@ def lines(found: overview.Overview):
     for aggregate in found.aggregates:
         yield ''
         yield from _aggregate(aggregate, found.at)
+    if found.drains:
+        yield ''
+    for drain in found.drains:
+        left = '' if drain.left is None else f', {drain.left} servers left'
+        yield f'Drain of {drain.host} by {drain.requested_by}: {drain.state}{left}'
     yield ''
     yield f'Workers: {_workers(found.workers)}'
     if found.quarantined:

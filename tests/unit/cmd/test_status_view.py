@@ -5,10 +5,12 @@ import json
 
 from oslo_utils import timeutils
 
+from kronos_nova.db import drains
 from kronos_nova.db import memory
 from kronos_nova.db.journal.queue import ENGINE
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects.drain import Drain
 from tests.unit.cmd import test_automation
 
 WELL, LOOK, MEND = 0, 3, 4
@@ -123,3 +125,15 @@ class StatusTest(test_automation.OperatorTestCase):
     def test_a_database_that_cannot_be_read_is_not_taken_for_a_cloud_without_problems(self):
         self.config.write_text('[DEFAULT]\nstate_path = /nonexistent\n')
         self.manage('status', expected=1)
+
+    def test_drains_are_shown_and_one_that_is_blocked_deserves_a_look(self):
+        self.evaluate()
+        self.beat()
+        board = drains.Drains(self.database)
+        board.request([Drain(uuid='d', host='compute7', aggregate='gpu', state='draining',
+                             requested_by='jane', requested_at=timeutils.utcnow(), left=4)])
+        self.assertIn('Drain of compute7 by jane: draining, 4 servers left',
+                      self.manage('status', expected=WELL))
+        board.change(board.get('d'), ('draining',), state='blocked', blocked={'vm1': 'no room'})
+        self.assertIn('The drain of compute7 is blocked: 4 servers left, 1 blocked.',
+                      self.manage('status', expected=LOOK))
