@@ -60,8 +60,8 @@ class CellRecords:
         for context, cell in _cells():
             nodes = _nodes(context)
             hosts.update({node.uuid: node.host for node in nodes.values()})
-            found = _instances(context, expected=asked.ATTRIBUTES)
-            instances.update({each.uuid: _instance(each, nodes, cell, count) for each in found})
+            instances.update({each.uuid: _instance(each, nodes, cell, count)
+                              for each in _all_instances(context, asked.ATTRIBUTES)})
             up = self._hosts_up(context)
             unfinished = objects.MigrationList.get_by_filters(context, {'status': UNFINISHED})
             migrations.update({each.uuid: _migration(each, up) for each in unfinished})
@@ -299,6 +299,16 @@ def _instances(context, deleted=False, expected=(), **filters):
     return objects.InstanceList.get_by_filters(
         context, {'deleted': deleted, 'soft_deleted': not deleted, **filters},
         expected_attrs=list(expected))
+
+
+def _all_instances(context, expected):
+    """One page after the other: whole objects of a large cell do not fit into memory."""
+    marker = None
+    while found := objects.InstanceList.get_by_filters(
+            context, {'deleted': False, 'soft_deleted': True}, sort_keys=['uuid'],
+            sort_dirs=['asc'], limit=CHUNK, marker=marker, expected_attrs=list(expected)):
+        yield from found
+        marker = found[-1].uuid
 
 
 def _instance(instance, nodes, cell, count):

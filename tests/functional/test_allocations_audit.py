@@ -323,7 +323,8 @@ class BrokenByHandTest(AuditTestCase):
         self.put(server['id'], {'host1': SMALL, 'gpu': {'VGPU': 1}})
         healer = heal.Healer(self.placement_client, self.records, held, AT_ONCE, self.journal)
 
-        self.assertIsNone(healer.look(server['id']))
+        finding, _is_settled = healer.look(server['id'])
+        self.assertIsNone(finding)
 
     def test_a_stranger_is_reported_and_only_removed_when_chosen(self):
         server = self.boot('host1')
