@@ -58,6 +58,7 @@ check 'nova-suite' tools/nova-suite.sh --tests-from tests/nova_suite/gate.txt \
 export OS_NOVA_DISABLE_EVENTLET_PATCHING=false
 suite nova-33 .venv-33/bin/python ./tests/functional --exclude-regex DeadConductor \
     'functional.test_(loading|balancing|live_migration)' \
+    'inventory.*columns_say' \
     'claims.*(boot_and_delete|never_counted_twice|survives_audit)'
 unset OS_NOVA_DISABLE_EVENTLET_PATCHING
 check 'demo' env KRONOS_DEMO_VENV="$PWD/.venv" tools/demo.sh --fast
