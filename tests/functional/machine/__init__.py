@@ -1,0 +1,1 @@
+"""Random interleavings of moves, conflicts, crashes and deletions over a real placement."""
