@@ -1,7 +1,7 @@
 """A beam search over sets of moves: many half-done plans side by side, one move longer at a time.
 
 Plans are compared by what they leave of the combined imbalance plus the price of their moves: their
-cost.
+cost. Beam search after Lowerre (1976) and Ow and Morton (1988).
 """
 
 import bisect

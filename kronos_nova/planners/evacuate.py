@@ -1,4 +1,4 @@
-"""Empties hosts that an operator disabled: a greedy construction, the least harmful move first."""
+"""Empties hosts that an operator disabled: greedy construction, the least harmful move first."""
 
 import dataclasses
 

@@ -2,7 +2,7 @@
 
 Full hosts are seldom full in everything: one has processors left and no memory, another the
 reverse. Nothing fits on either until instances of the one change places with instances of the
-other.
+other. Chains of such changes are the ejection chains of Glover (1996).
 """
 
 import dataclasses

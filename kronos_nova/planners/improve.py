@@ -1,5 +1,6 @@
 """How spread searches. With few moves: from nothing, from one big move each, and by repair of the
-best it has; with many moves: by local search from one plan on."""
+best it has; with many moves: by local search from one plan on. The repairs are large neighbourhood
+search (Shaw 1998), also called ruin and recreate (Schrimpf et al. 2000)."""
 
 import itertools
 import math
@@ -15,6 +16,7 @@ from kronos_nova.planners.beam import Width
 from kronos_nova.planners.generation import Plan
 from kronos_nova.planners.local_search import LocalSearch
 from kronos_nova.planners.softened_max import SoftenedMax
+from kronos_nova.planners.substitution import substitute
 from kronos_nova.simulation import TOLERANCE
 
 EFFORT = 1e8
@@ -48,6 +50,8 @@ COOLER = (0.3, 0.15, 0.6, 0.1, 1.2)
 DESTROYED = (2, 3, 4, 6)
 SUBSETS = 40
 POOL = 8
+SUBSTITUTED = 8
+"""Ends whose instances are exchanged for others in the end: the best have their flows in common."""
 PATIENCE = 30
 """Repairs without success after which the search ends."""
 
@@ -94,6 +98,9 @@ class Search:
             self._repair_all([self.beam.best])
         else:
             self._repair_all([*self._from_nothing(), *self._from_big_moves()])
+        if len(self.space.hosts) <= MANY_HOSTS:
+            for end in self.beam.kept[:SUBSTITUTED]:
+                substitute(self.beam, end)
         trim.drop(self.beam)
         trim.cheapen(self.beam)
 

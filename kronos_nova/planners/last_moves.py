@@ -3,7 +3,8 @@
 One move takes load off one host and brings it to one other. So afterwards the highest score is at
 least that of the highest host which is not its source, and the lowest at most that of the lowest
 which is not its destination. Few of many half-done plans can be finished well by a single move, and
-of their hosts only few pairs come into question; these are looked at one by one.
+of their hosts only few pairs come into question; these are looked at one by one: the bound of
+branch and bound (Land and Doig 1960) over the last level.
 """
 
 import dataclasses

@@ -3,7 +3,9 @@
 A beam search makes plans longer, and what a longer plan costs it has from all others. This one
 works on a single placement, in which an instance may be sent elsewhere again or back home, and goes
 on for as long as something lowers the smooth value. Then some moves of the best plan are taken back
-and it begins anew from there. The more moves a plan may have, the further it gets.
+and it begins anew from there. The more moves a plan may have, the further it gets. This is iterated
+local search (Lourenço, Martin and Stützle 2003) with the neighbourhoods *shift* and *swap* of
+machine reassignment (ROADEF 2012).
 """
 
 import dataclasses

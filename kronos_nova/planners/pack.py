@@ -1,4 +1,5 @@
-"""Pack: the most hosts freed that the budget can buy."""
+"""Pack: the most hosts freed that the budget can buy. Vector bin packing with a price on migration,
+as in BalCon (FGCS 2023)."""
 
 import dataclasses
 from collections.abc import Iterator

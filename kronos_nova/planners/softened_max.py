@@ -5,7 +5,8 @@ Two hosts share the top: no single move lowers the maximum, so max − min says 
 it, and it falls with the first of the two moves. The same with the sign turned gives the minimum.
 
 To first order what a move changes is a product of something of the instance and something of the
-host, so one matrix product rates all pairs at once. Single precision is enough to choose by.
+host, so one matrix product rates all pairs at once. Single precision is enough to choose by. The
+log-sum-exp bound of the maximum is in Boyd and Vandenberghe, Convex Optimization, section 3.1.5.
 """
 
 import numpy as np

@@ -1,4 +1,5 @@
-"""Spread: the least combined imbalance that the budget can buy."""
+"""Spread: the least combined imbalance that the budget can buy. A min-max version of machine
+reassignment (Google, ROADEF/EURO challenge 2012) under a budget of moves."""
 
 import numpy as np
 

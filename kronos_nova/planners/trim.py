@@ -1,4 +1,5 @@
-"""The same result with less: moves that the end state does not need, and smaller instances."""
+"""The same result with less: moves that the end state does not need, and smaller instances; what
+scheduling texts call compaction of a solution."""
 
 import numpy as np
 
