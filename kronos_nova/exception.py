@@ -39,6 +39,7 @@
     │   ├── QuarantineNotFound      the instance is in no quarantine
     │   └── TaskLost                another worker has given up the migration that this one prepares
     └── MoveError                   one move did not succeed
+        ├── PlanOutdated            the cloud is not any more as it was when the move was planned
         ├── PreFlightError          refused before anything changed
         ├── MigrationFailed         Nova ended it without success
         ├── MigrationTimeout        it took longer than it may
@@ -240,6 +241,10 @@ class TaskLost(JournalError):
 class MoveError(KronosException):
     msg_fmt = 'Instance %(instance)s: %(reason)s'
     code = 'kronos.move'
+
+
+class PlanOutdated(MoveError):
+    code = 'kronos.plan_outdated'
 
 
 class PreFlightError(MoveError):

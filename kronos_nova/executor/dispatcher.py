@@ -44,6 +44,7 @@ class Dispatcher:
         for move in self.ports.journal.abandon(
                 self.ports.utcnow(), self._before(self.options.stale_plan_age), forbidden):
             LOG.info('Move %s of plan %s is given up before it began', move.uuid, move.plan_uuid)
+            self.outcomes.settle_move(move)
         self._send_out(going)
 
     def _close(self):

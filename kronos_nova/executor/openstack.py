@@ -24,6 +24,10 @@ ABOUT_US = (401, 403, 408, 413, 429)
 """Answers that say nothing about the instance."""
 
 
+# Of an instance that is gone, or that is busy or locked.
+NOT_AS_PLANNED = (404, 409)
+
+
 class OpenStackComputeApi:
     """ComputeApi over the public API.
 
@@ -69,6 +73,9 @@ class OpenStackComputeApi:
             move.instance_uuid, 'POST', f'/servers/{move.instance_uuid}/action', json=action,
             headers={'X-OpenStack-Request-ID': f'req-{move.uuid}'},
             connect_retries=0, status_code_retries=0)
+        if answer.status_code in NOT_AS_PLANNED:
+            raise exception.PlanOutdated(instance=move.instance_uuid,
+                                         reason=f'Nova refused: {_message(answer)}')
         if answer.status_code >= 400:
             raise exception.PreFlightError(instance=move.instance_uuid,
                                            reason=f'Nova refused: {_message(answer)}')

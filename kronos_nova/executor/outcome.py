@@ -3,7 +3,7 @@
 ====================================  ==========================
 how it ended                          what follows
 ====================================  ==========================
-completed, or aborted by an operator  nothing
+completed, or abandoned               nothing
 failed, and a retry is left           nothing
 failed for good by NovaClientError    nothing: no fault of the VM
 failed for good by anything else      quarantine of the VM

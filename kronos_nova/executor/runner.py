@@ -60,6 +60,8 @@ class Runner:
     def _try(self, move):
         try:
             self._steps[move.state](move)
+        except exception.PlanOutdated as e:
+            self._drop(move.uuid, e)
         except exception.MoveError as e:
             self._fail(move.uuid, e.__class__.__name__, str(e))
         except (db_exc.DBError, exception.JournalError):
@@ -118,25 +120,25 @@ class Runner:
 
     def _check_instance(self, move, instance):
         if instance is None:
-            self._refuse(move, 'it does not exist any more')
+            self._outdate(move, 'it does not exist any more')
         if instance.host != move.source:
-            self._refuse(move, f'it is on {instance.host}, not on {move.source} any more')
+            self._outdate(move, f'it is on {instance.host}, not on {move.source} any more')
         if instance.status != STATUS[move.kind]:
-            self._refuse(move, f'it is {instance.status}, not {STATUS[move.kind]}')
+            self._outdate(move, f'it is {instance.status}, not {STATUS[move.kind]}')
         if instance.task_state:
-            self._refuse(move, f'it is busy: {instance.task_state}')
+            self._outdate(move, f'it is busy: {instance.task_state}')
         # A tenant's lock is not in the way of an operator who wants a host empty.
         if instance.locked and move.phase != plans.EVACUATE:
-            self._refuse(move, 'it is locked')
+            self._outdate(move, 'it is locked')
 
     def _check_services(self, move):
         source = self._service(move, move.source)
         destination = self._service(move, move.destination)
         if destination is None or not destination.is_available:
-            self._refuse(move, f'destination {move.destination} is not up and enabled')
+            self._outdate(move, f'destination {move.destination} is not up and enabled')
         evacuates = move.phase == plans.EVACUATE and source is not None and source.is_evacuable
         if source is None or not (source.is_available or evacuates):
-            self._refuse(move, f'source {move.source} is not up and enabled')
+            self._outdate(move, f'source {move.source} is not up and enabled')
 
     def _service(self, move, host):
         """:raises NovaClientError: it is silent, which says nothing about the instance"""
@@ -145,6 +147,9 @@ class Runner:
             raise exception.NovaClientError(instance=move.instance_uuid,
                                             reason=f'nova-compute on {host} does not report')
         return service
+
+    def _outdate(self, move, reason):
+        raise exception.PlanOutdated(instance=move.instance_uuid, reason=reason)
 
     def _refuse(self, move, reason):
         raise exception.PreFlightError(instance=move.instance_uuid, reason=reason)
@@ -305,6 +310,15 @@ class Runner:
         LOG.error('Moving instance %s from %s to %s failed for good: %s', move.instance_uuid,
                   move.source, move.destination, error)
         self._end(move, moves.FAILED, detail=detail, error_type=error_type, error=error)
+
+    def _drop(self, move_uuid, outdated):
+        """Give up a move that nobody needs any more. One of which a try failed has failed."""
+        move = self.journal.move(move_uuid)
+        if move.error_type is None:
+            self._end(move, moves.ABANDONED, detail=str(outdated),
+                      error_type=outdated.__class__.__name__, error=str(outdated))
+        else:
+            self._end(move, moves.FAILED, detail=f'not tried again: {outdated}')
 
     def _end(self, move, state, detail='', **values):
         self.compute.release_room(move, has_moved=state == moves.COMPLETED)

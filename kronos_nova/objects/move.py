@@ -20,7 +20,8 @@ IN_FLIGHT = (DISPATCHED, CHECKING, CLAIMING, MIGRATING, VERIFYING)
 """The states that count against the caps of what may be under way at once."""
 
 TRANSITIONS = {
-    PLANNED: frozenset((DISPATCHED, ABANDONED)),
+    # Failed: a try of it failed, and there is no time for another.
+    PLANNED: frozenset((DISPATCHED, FAILED, ABANDONED)),
     # Back to planned: nobody took it on.
     # Abandoned: an operator stopped Kronos.
     DISPATCHED: frozenset((CHECKING, PLANNED, ABANDONED)),
@@ -29,7 +30,7 @@ TRANSITIONS = {
     CHECKING: frozenset((CLAIMING, MIGRATING, VERIFYING, PLANNED, FAILED, ABANDONED)),
     CLAIMING: frozenset((MIGRATING, PLANNED, FAILED, ABANDONED)),
     # Back to planned: it failed and a retry is left.
-    # Abandoned: an operator aborted it.
+    # Abandoned: an operator aborted it, or the instance is not as it was planned for.
     MIGRATING: frozenset((VERIFYING, PLANNED, FAILED, ABANDONED)),
     VERIFYING: frozenset((COMPLETED, PLANNED, FAILED)),
     COMPLETED: frozenset(),

@@ -37,6 +37,11 @@ def service_of(servicegroup_api, service):
         forced_down=service.forced_down, disabled_reason=service.disabled_reason)
 
 
+# What Nova says of an instance that is busy, locked or gone.
+NOT_AS_PLANNED = (nova_exception.InstanceInvalidState, nova_exception.InstanceIsLocked,
+                  nova_exception.InstanceNotFound)
+
+
 def find_service(servicegroup_api, host):
     """The nova-compute service of a host as our Service, or None when there is none.
 
@@ -109,10 +114,12 @@ class InProcessComputeApi:
             context = cells.request_context(None, f'req-{move.uuid}')
             instance = self._instance(context, move.instance_uuid)
             if instance is None:
-                raise _refused(move, 'it does not exist any more')
+                raise _outdated(move, 'it does not exist any more')
             context.project_id = instance.project_id
             try:
                 act(context, instance)
+            except NOT_AS_PLANNED as e:
+                raise _outdated(move, f'Nova refused: {e}') from e
             except nova_exception.NovaException as e:
                 if outages.is_outage(e):
                     raise
@@ -218,6 +225,10 @@ def _fault(context, migration):
 
 def _type(move):
     return migration_status.COLD if move.kind == drains.COLD else migration_status.LIVE
+
+
+def _outdated(move, reason):
+    return exception.PlanOutdated(instance=move.instance_uuid, reason=reason)
 
 
 def _refused(move, reason):

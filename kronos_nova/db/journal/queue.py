@@ -89,10 +89,11 @@ class Queue:
         """Give up planned moves that may not start any more.
 
         Those are: planned before ``stale_before``, asked to abort, depending on a move that did not
-        succeed, or of a plan that may not go on.
+        succeed, or of a plan that may not go on. One that waits for another try, and is not given
+        up by an operator, has failed.
 
         :param forbidden: {uuid of a plan: why it may not go on}
-        :returns: MoveRecords, now ABANDONED
+        :returns: MoveRecords, now ABANDONED, or FAILED and not settled
         """
         forbidden = forbidden or {}
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -103,10 +104,16 @@ class Queue:
                     models.Move.depends_on != NOTHING))).all():
                 why = (forbidden.get(row.plan_uuid) or
                        _why_not_any_more(session, row, stale_before))
-                if why and rows.transit(session, row, moves.ABANDONED, now, self.worker, why,
-                                        finished_at=now, settled_at=now):
+                if why and self._give_up(session, row, now, why):
                     given_up.append(row)
             return [rows.move_record(row) for row in given_up]
+
+    def _give_up(self, session, row, now, why):
+        if row.error_type is None or row.abort_requested:
+            return rows.transit(session, row, moves.ABANDONED, now, self.worker, why,
+                                finished_at=now, settled_at=now)
+        return rows.transit(session, row, moves.FAILED, now, self.worker,
+                            f'not tried again: {why}', finished_at=now)
 
     @retried
     def request_abort(self, uuid):

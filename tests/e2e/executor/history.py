@@ -13,7 +13,7 @@ COMMIT = datetime.timedelta(seconds=1)
 
 
 LOST = {exception.MigrationFailed.__name__, exception.MigrationTimeout.__name__}
-ERROR_TYPES = LOST | {exception.PreFlightError.__name__, *HARMLESS}
+ERROR_TYPES = LOST | {exception.PreFlightError.__name__, exception.PlanOutdated.__name__, *HARMLESS}
 
 
 def requests(events):

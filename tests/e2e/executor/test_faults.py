@@ -25,6 +25,11 @@ class FaultsTest(base.ExecutorTestCase):
         """{instance uuid: MoveRecord} of a plan that was carried out."""
         return {move.instance_uuid: move for move in self.carry_out(chosen, timeout=timeout)}
 
+    def assert_abandoned(self, move, text):
+        self.assertEqual((moves.ABANDONED, 'PlanOutdated'), (move.state, move.error_type), move)
+        self.assertIn(text, move.error)
+        self.assertNotIn(move.instance_uuid, self.cooldowns.quarantined(timeutils.utcnow()))
+
     def assert_failed(self, move, error_type, text, quarantined=True):
         self.assertEqual((moves.FAILED, error_type), (move.state, move.error_type), move)
         self.assertIn(text, move.error)
@@ -56,7 +61,7 @@ class FaultsTest(base.ExecutorTestCase):
         for uuid, text in ((disabled, 'destination compute5 is not up and enabled'),
                            (deleted, 'does not exist any more'), (locked, 'it is locked'),
                            (moved, 'it is on compute4'), (stopped, 'it is SHUTOFF')):
-            self.assert_failed(ended[uuid], 'PreFlightError', text)
+            self.assert_abandoned(ended[uuid], text)
         self.assert_allocations_exact()
 
     def test_a_server_that_is_being_resized_is_left_alone(self):
@@ -69,7 +74,7 @@ class FaultsTest(base.ExecutorTestCase):
                                   json={'resize': {'flavorRef': 'm1.larger'}})
         self.wait_ended(240)
         [_, move] = self.journal.moves(plan)
-        self.assert_failed(move, 'PreFlightError', 'Instance')
+        self.assert_abandoned(move, 'Instance')
 
     def test_migrations_that_fail_hang_or_are_refused(self):
         servers = [uuid for uuid, _ in self.boot(3, 'compute1')]

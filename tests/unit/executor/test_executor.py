@@ -92,9 +92,8 @@ class RecordedNova:
             raise exception.NovaClientError(instance=move.instance_uuid, reason='timed out')
         self.forced.append(move.instance_uuid)
 
-    def puts(self, host, status='ACTIVE', task_state=None):
-        self.instances['vm1'] = compute.InstanceState(
-            host=host, status=status, task_state=task_state)
+    def puts(self, host, status='ACTIVE', **what):
+        self.instances['vm1'] = compute.InstanceState(host=host, status=status, **what)
 
     def says(self, status, **what):
         self.migrations['vm1'] = compute.MigrationState(
@@ -157,6 +156,7 @@ class ExecutorTest(testtools.TestCase):
             'it does not exist any more': lambda: self.nova.instances.clear(),
             'it is on b, not on a any more': lambda: self.nova.puts('b'),
             'it is PAUSED, not ACTIVE': lambda: self.nova.puts('a', status='PAUSED'),
+            'it is locked': lambda: self.nova.puts('a', locked=True),
             'it is busy: rebuilding': lambda: self.nova.puts('a', task_state='rebuilding'),
             'destination b is not up and enabled': lambda: self.nova.services.update(b=DISABLED),
             'source a is not up and enabled': lambda: self.nova.services.update(a=FORCED_DOWN),
@@ -165,11 +165,11 @@ class ExecutorTest(testtools.TestCase):
             self.nova = self.worker.runner.compute = RecordedNova()
             spoil()
             self.plan()
-            self.assertEqual(moves.FAILED, self.to_the_end())
+            self.assertEqual(moves.ABANDONED, self.tick())
             self.assertEqual(f'Instance vm1: {reason}', self.move().error)
-            self.assertEqual('PreFlightError', self.move().error_type)
+            self.assertEqual('PlanOutdated', self.move().error_type)
             self.assertEqual([], self.nova.requests)
-            self.assertEqual({'vm1'}, set(self.cooldowns.quarantined(self.clock())))
+            self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
 
     def test_room_is_held_before_nova_is_asked_and_given_back_after_every_failure(self):
         self.plan()
@@ -423,8 +423,45 @@ class ExecutorTest(testtools.TestCase):
         self.nova.says('error')
         self.assertEqual(moves.PLANNED, self.tick())
         self.assertEqual(moves.PLANNED, self.tick(OPTIONS.stale_plan_age - 10))
-        self.assertEqual(moves.ABANDONED, self.tick(10))
+        self.assertEqual(moves.FAILED, self.tick(10))
+        self.assertEqual('MigrationFailed', self.move().error_type)
         self.assertEqual(1, len(self.nova.requests))
+        self.assertEqual({'vm1'}, set(self.cooldowns.quarantined(self.clock())))
+
+    def test_a_timeout_is_remembered_where_the_plan_is_too_old_for_another_try(self):
+        self.worker = self.new_worker(self.journal,
+                                      stale_plan_age=OPTIONS.migration_timeout)
+        self.plan()
+        self.tick()
+        self.nova.says('running')
+        self.tick(OPTIONS.migration_timeout + 1)
+        self.nova.says('cancelled')
+
+        self.assertEqual(moves.FAILED, self.to_the_end())
+
+        self.assertEqual('MigrationTimeout', self.move().error_type)
+        self.assertEqual({'vm1'}, set(self.cooldowns.quarantined(self.clock())))
+
+    def test_a_server_that_a_failed_try_left_unwell_is_quarantined_for_that_failure(self):
+        self.plan()
+        self.tick()
+        self.nova.says('error', fault='no route')
+        self.nova.puts('a', status='ERROR')
+
+        self.assertEqual(moves.FAILED, self.to_the_end())
+
+        self.assertEqual('MigrationFailed', self.move().error_type)
+        self.assertEqual({'vm1'}, set(self.cooldowns.quarantined(self.clock())))
+
+    def test_an_operators_abort_between_two_tries_is_no_failure(self):
+        self.plan()
+        self.tick()
+        self.nova.says('error', fault='no route')
+        self.tick()
+        self.journal.request_abort(self.move().uuid)
+
+        self.assertEqual(moves.ABANDONED, self.tick())
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
 
     def test_what_is_under_way_is_carried_on_when_the_window_closes(self):
         self.plan()
@@ -536,7 +573,7 @@ class ExecutorTest(testtools.TestCase):
 
     def test_a_server_that_was_started_meanwhile_is_not_migrated_cold(self):
         self.drain(status='ACTIVE')
-        self.assertEqual(moves.PLANNED, self.tick())
+        self.assertEqual(moves.ABANDONED, self.tick())
         self.assertEqual([], self.nova.cold)
 
     def test_a_tenants_lock_does_not_keep_a_server_on_a_host_that_is_drained(self):

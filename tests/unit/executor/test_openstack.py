@@ -81,10 +81,11 @@ class OpenStackComputeApiTest(testtools.TestCase):
         self.assertEqual(f'req-{MOVE.uuid}', headers['X-OpenStack-Request-ID'])
 
     def test_a_refusal_is_told_from_a_nova_that_does_not_answer(self):
-        refusals = {400: 'kernel', 404: 'gone', 409: 'busy'}
-        for status, why in refusals.items():
+        refused, outdated = exception.PreFlightError, exception.PlanOutdated
+        refusals = {400: ('kernel', refused), 404: ('gone', outdated), 409: ('busy', outdated)}
+        for status, (why, kind) in refusals.items():
             self.answers['POST /servers/vm1/action'] = status, {'error': {'message': why}}
-            error = self.assertRaises(exception.PreFlightError, self.api.live_migrate, MOVE)
+            error = self.assertRaises(kind, self.api.live_migrate, MOVE)
             self.assertIn(why, str(error))
         for status in (401, 403, 429, 500, 503):
             self.answers['POST /servers/vm1/action'] = status, {'error': {'message': 'no'}}
