@@ -9,6 +9,7 @@ from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.db import migrate
 from kronos_nova.db import names as db_names
+from kronos_nova.db import refusals as db_refusals
 from kronos_nova.db import switches as db_switches
 
 
@@ -39,3 +40,7 @@ def names(conf):
 
 def switches(conf):
     return db_switches.SwitchBoard(database(conf))
+
+
+def refusals(conf):
+    return db_refusals.Refusals(database(conf))

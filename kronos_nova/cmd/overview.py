@@ -3,7 +3,6 @@
 import collections
 import dataclasses
 import datetime
-import json
 
 from kronos_nova.db import memory
 from kronos_nova.db import migrate
@@ -159,15 +158,15 @@ class Observer:
         defaults = levels.defaults(self.conf)
         level, pause = switches.level(name, defaults), switches.pause(name)
         own = switches.levels.get(name) or switches.levels.get('*')
-        report = json.loads(last.report) if last and last.report else {}
+        report = plans.AggregateReport.from_json(last.report) if last and last.report else None
         return AggregateState(
             name=name, level=level, paused=pause and str(pause),
             set_by=own.set_by if own is not None and own.value == level else None,
             evaluated_at=last and last.finished_at, outcome=last and last.outcome,
             reason=reason(report), next_at=self._next(last), plan=plan,
             window_opens_at=self._opens_at(name, now),
-            policies=tuple(map(_policy, report.get('policies', ()))),
-            warnings=tuple(report.get('warnings', ())))
+            policies=tuple(map(_policy, report.policies if report else ())),
+            warnings=report.warnings if report else ())
 
     def _next(self, last):
         if last is None:
@@ -186,7 +185,7 @@ class Observer:
     def _open_plan(self, plan, observed, now):
         options = Options.from_conf(self.conf)
         done = self.journal.moves(plan.uuid)
-        planned = plans.moves_from_json(json.loads(plan.report))
+        planned = plans.AggregateReport.from_json(plan.report).moves
         return OpenPlan(
             uuid=plan.uuid, state=plan.state, purpose=plan.purpose, created_at=plan.created_at,
             expires_at=plan.expires_at, approved_by=plan.approved_by,
@@ -258,14 +257,14 @@ class Observer:
         return aggregate.evaluated_at is None or now - aggregate.evaluated_at > allowed
 
 
-def reason(report: dict) -> str:
+def reason(report: plans.AggregateReport | None) -> str:
     """Why an evaluation ended as it did, in words.
 
-    :param report: an AggregateReport as JSON object; empty where there was none
+    :param report: None where there was none
     """
-    if not report:
+    if report is None:
         return 'not evaluated yet'
-    return _REASONS[report['outcome']](report)
+    return _REASONS[report.outcome](report)
 
 
 def _balanced(_report):
@@ -273,17 +272,17 @@ def _balanced(_report):
 
 
 def _planned(report):
-    count = len(report['moves'])
+    count = len(report.moves)
     return f'{count} move{"s" if count != 1 else ""} planned'
 
 
 def _first_warning(report):
-    return next(iter(report['warnings']), 'it is left alone for a while')
+    return next(iter(report.warnings), 'it is left alone for a while')
 
 
 def _no_data(report):
-    return '; '.join(f'{policy["name"]}: {policy["detail"]}' for policy in report['policies']
-                     if policy['state'] != 'ok') or 'nothing is known of it'
+    return '; '.join(f'{policy.name}: {policy.detail}' for policy in report.policies
+                     if policy.state != 'ok') or 'nothing is known of it'
 
 
 def _no_move(report):
@@ -291,21 +290,20 @@ def _no_move(report):
     return f'no move is permitted and of use; servers that stay: {counts or "none"}'
 
 
-_REASONS = collections.defaultdict(lambda: lambda report: report['outcome'], {
+_REASONS = collections.defaultdict(lambda: lambda report: report.outcome, {
     plans.BALANCED: _balanced, plans.PLANNED: _planned, plans.COOLING: _first_warning,
     plans.NO_DATA: _no_data, plans.NO_MOVE: _no_move})
 
 
-def stayed(report: dict) -> list[tuple[str, int]]:
+def stayed(report: plans.AggregateReport) -> list[tuple[str, int]]:
     """[(reason, how many servers stayed because of it)], the most frequent first."""
-    counts = [(skip['reason'], skip.get('count') or len(skip.get('instances', ())))
-              for skip in report['not_moved']]
+    counts = [(skip.reason, skip.count) for skip in report.not_moved]
     return sorted(counts, key=lambda pair: (-pair[1], pair[0]))
 
 
 def _policy(found):
-    return PolicyState(name=found['name'], imbalance=found['imbalance_before'],
-                       threshold=found['threshold'], detail=found['detail'])
+    return PolicyState(name=found.name, imbalance=found.imbalance_before,
+                       threshold=found.threshold, detail=found.detail)
 
 
 def _seconds(value):

@@ -1,6 +1,6 @@
 """``kronos-manage plan``: what was planned, why, and whether it may run."""
 
-import json
+import dataclasses
 
 from cliff import command
 from cliff import lister
@@ -12,7 +12,7 @@ from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
 from kronos_nova.objects import plan as plans
 
-NOT_KEPT = {'policies': [], 'moves': [], 'not_moved': [], 'warnings': [
+NOT_KEPT = {'policies': [], 'moves': [], 'not_moved': [], 'refusals': [], 'warnings': [
     'The report of this plan is no longer kept; [kronos_database] reports_retention_days says for '
     'how long reports are. "kronos-manage move list --plan" lists the moves that were made of it.']}
 
@@ -47,7 +47,8 @@ class Show(show.ShowOne):
 
     def take_action(self, parsed_args):
         plan = control.journal(self.app.conf).plan(parsed_args.plan)
-        report = json.loads(plan.report) if plan.report else NOT_KEPT
+        report = (dataclasses.asdict(plans.AggregateReport.from_json(plan.report)) if plan.report
+                  else NOT_KEPT)
         names = control.names(self.app.conf).of(
             move['instance_uuid'] for move in report['moves'])
         return zip(*{
@@ -59,6 +60,7 @@ class Show(show.ShowOne):
             'approved_by': columns.Optional(plan.approved_by),
             'approved_at': columns.Time(plan.approved_at),
             'finished_at': columns.Time(plan.finished_at),
+            'waits_for': columns.Optional(plan.detail),
             'left_out': columns.Optional(plan.ended_because),
             'times_made': plan.times_seen,
             'policies': self._lines(report['policies'], _policy_line),
@@ -66,6 +68,7 @@ class Show(show.ShowOne):
                 [{**move, 'instance_name': names.get(move['instance_uuid'])}
                  for move in report['moves']], _move_line),
             'not_moved': self._lines(report['not_moved'], _skip_line),
+            'refusals': self._lines(report['refusals'], _refusal_line),
             'warnings': self._lines(report['warnings'], str),
         }.items(), strict=True)
 
@@ -99,13 +102,12 @@ class Approve(command.Command):
 
     def take_action(self, parsed_args):
         journal = control.journal(self.app.conf)
-        report = json.loads(journal.plan(parsed_args.plan).report)
-        moves = plans.moves_from_json(report)
+        moves = plans.AggregateReport.from_json(journal.plan(parsed_args.plan).report).moves
         chosen = (only(moves, parsed_args.only) if parsed_args.only
                   else without(moves, parsed_args.skip))
         journal.approve_plan(parsed_args.plan, chosen, control.operator(), timeutils.utcnow())
         self.app.stdout.write(
-            f'{len(chosen)} of {len(report["moves"])} moves may run. They are checked against the '
+            f'{len(chosen)} of {len(moves)} moves may run. They are checked against the '
             'cloud once more; "plan show" tells which were left out then, and why.\n')
 
 
@@ -180,3 +182,7 @@ def _move_line(move):
 
 def _skip_line(skip):
     return f'{skip["reason"]}: {skip["count"]}'
+
+
+def _refusal_line(refusal):
+    return f'{refusal["instance_uuid"]} to {", ".join(refusal["hosts"])}: {refusal["reason"]}'

@@ -188,6 +188,13 @@ one which keeps being chosen moves less and less. 1 keeps it as it is.
 Seconds that ``instance_cooldown`` grows to at most. How often an instance was moved is forgotten
 once it was left alone for as long.
 """),
+    cfg.IntOpt('refusal_rest_cycles', mutable=True, default=12, min=0, help="""
+For how many ``evaluation_interval`` an instance is left alone for which Nova refused three hosts
+beforehand, or all there are: what it asks for (pinned CPUs, a device, a trait) does not come and go
+by the minute, and asking anew in every cycle costs calls of the scheduler. ``kronos-manage refusal
+list`` shows these instances and Nova's reason. 0 asks again in the next cycle. Lower it where such
+instances should be tried soon after room was made for them.
+"""),
     cfg.IntOpt('return_window', mutable=True, default=21600, min=0, help="""
 Seconds during which an instance is not moved back to a host that it left, whoever moved it: going
 from one host to another and back is the sign of two rules at odds. 0 permits it. Needs the

@@ -37,6 +37,7 @@ class Memory:
     """What is cooling, and what happened lately.
 
     aggregates, instances : name or uuid to the seconds of cooldown left; 0 and less is over
+    refused : uuid to seconds left, of instances that Nova lets go nowhere
     quarantines : uuid to seconds left, or :data:`INDEFINITE`
     imbalanced : aggregate to how many cycles in a row before this one found it imbalanced
     moves : migrations that ended within the longest window one looks back
@@ -46,6 +47,7 @@ class Memory:
     aggregates: Mapping[str, float] = field(default_factory=dict)
     instances: Mapping[str, float] = field(default_factory=dict)
     quarantines: Mapping[str, float] = field(default_factory=dict)
+    refused: Mapping[str, float] = field(default_factory=dict)
     imbalanced: Mapping[str, int] = field(default_factory=dict)
     moves: tuple[PastMove, ...] = ()
     tries: tuple[PastTry, ...] = ()
@@ -66,8 +68,10 @@ class Memory:
         return self.aggregates.get(aggregate, 0) > 0
 
     def hold_on(self, instance_uuid: str) -> str | None:
-        """``quarantine`` or ``cooldown`` if one of them is upon the instance."""
+        """``quarantine``, ``cooldown`` or ``refused`` if one of them is upon the instance."""
         left = self.quarantines.get(instance_uuid, 0)
         if left > 0 or left == INDEFINITE:
             return 'quarantine'
-        return 'cooldown' if self.instances.get(instance_uuid, 0) > 0 else None
+        if self.instances.get(instance_uuid, 0) > 0:
+            return 'cooldown'
+        return 'refused' if self.refused.get(instance_uuid, 0) > 0 else None

@@ -33,7 +33,8 @@ class Base(orm.DeclarativeBase):
 
 
 class Plan(Base):
-    """A plan for one aggregate. ``purpose`` is what it is for: ``balance`` or ``drain``.
+    """A plan for one aggregate. ``purpose`` is what it is for: ``balance`` or ``drain``; ``detail``
+    why it is not started although it is approved.
 
     ``fingerprint`` tells plans apart that move other instances or to other hosts. An observed plan
     that says what the last one said is no row of its own: ``times_seen`` counts how often it was
@@ -54,6 +55,7 @@ class Plan(Base):
     approved_by = sa.Column(sa.String(255))
     combined_before = sa.Column(sa.Double)
     combined_after = sa.Column(sa.Double)
+    detail = sa.Column(Text)
     purpose = sa.Column(sa.String(16), nullable=False, default='balance', server_default='balance')
     move_count = sa.Column(sa.Integer, nullable=False, default=0, server_default='0')
     fingerprint = sa.Column(sa.String(64))
@@ -111,6 +113,7 @@ class Move(Base):
     migration_uuid = sa.Column(sa.String(36))
     abort_requested = sa.Column(sa.Boolean, nullable=False, default=False)
     created_at = sa.Column(Timestamp, nullable=False)
+    checked_at = sa.Column(Timestamp)
     dispatched_at = sa.Column(Timestamp)
     requested_at = sa.Column(Timestamp)
     forced_at = sa.Column(Timestamp)
@@ -175,6 +178,19 @@ class Quarantine(Base):
     created_at = sa.Column(Timestamp, nullable=False)
 
     __table_args__ = (sa.Index('quarantines_until_idx', 'until'),)
+
+
+class Refusal(Base):
+    """An instance that Nova would not let go to some ``hosts`` (a JSON list), and that is left
+    alone until then."""
+
+    __tablename__ = 'refusals'
+
+    instance_uuid = sa.Column(sa.String(36), primary_key=True)
+    until = sa.Column(Timestamp, nullable=False)
+    hosts = sa.Column(Text, nullable=False)
+    reason = sa.Column(Text, nullable=False)
+    refused_at = sa.Column(Timestamp, nullable=False)
 
 
 class Score(Base):

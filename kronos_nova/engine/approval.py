@@ -1,22 +1,44 @@
 """A plan that waited for approval, looked at again before it runs."""
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import field
 
 from kronos_nova.engine.build import PlanningCase
-from kronos_nova.objects.plan import Move
-from kronos_nova.simulation import Model
+from kronos_nova.engine.worth import still_gains
+from kronos_nova.objects.plan import PACK
+from kronos_nova.objects.plan import SPREAD
+from kronos_nova.objects.plan import AggregateReport
+from kronos_nova.planners.base import Step
 from kronos_nova.simulation import State
 
+NO_GAIN = 'with the load of now, what is left of the plan gains too little for what it costs'
 
-def check_again(case: PlanningCase, model: Model, moves: Sequence[Move]) -> dict[int, str]:
-    """Which moves may not be made any more, taken one after the other.
 
-    :returns: order -> why not; a move that depends on one of these is among them
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What has become of a plan.
+
+    wrong : order to why not, of the moves that may not be made any more; one that depends on such a
+        move is among them
+    waits_for : why that cannot be told now; '' if it can
     """
-    state, wrong = State(model), {}
+
+    wrong: Mapping[int, str] = field(default_factory=dict)
+    waits_for: str = ''
+
+
+def check_again(case: PlanningCase, state: State, report: AggregateReport) -> Checked:
+    """Which moves may not be made any more, taken one after the other, and whether those that may
+    still gain what they should.
+
+    :param state: before any move, of a model with the overload ceiling; it is moved about
+    """
+    wrong, steps = {}, {}
     vms = {uuid: index for index, uuid in enumerate(case.problem.vms)}
     hosts = {name: index for index, name in enumerate(case.problem.hosts)}
-    for move in sorted(moves, key=lambda move: move.order):
+    moves = sorted(report.moves, key=lambda move: move.order)
+    for move in moves:
         vm, destination = vms.get(move.instance_uuid), hosts.get(move.destination)
         why = _why_not(case, state, move, vm, destination)
         missed = wrong.keys() & set(move.depends_on)
@@ -25,8 +47,15 @@ def check_again(case: PlanningCase, model: Model, moves: Sequence[Move]) -> dict
         if why:
             wrong[move.order] = why
         else:
-            state.move(vm, destination)
-    return wrong
+            steps[move.order] = Step(vm=vm, source=state.move(vm, destination),
+                                     destination=destination, combined_after=0.0, reason='')
+    of_phase = {move.order: move.phase for move in moves}
+    spread = {order: step for order, step in steps.items() if of_phase[order] == SPREAD}
+    emptied = {hosts[name] for name in report.hosts_emptied if name in hosts}
+    wrong |= {order: 'its host would not become empty any more' for order, step in steps.items()
+              if of_phase[order] == PACK and step.source in emptied and state.guests[step.source]}
+    wrong |= dict.fromkeys(_needless(state, spread), NO_GAIN)
+    return Checked(wrong=_with_dependants(wrong, moves))
 
 
 def _why_not(case, state, move, vm, destination):
@@ -40,3 +69,20 @@ def _why_not(case, state, move, vm, destination):
         return f'{move.destination} is not in the aggregate any more'
     against = int(state.delta((vm, destination)).against)
     return '' if against < 0 else state.model.rules[against].why(state, vm, destination)
+
+
+def _needless(after, steps):
+    """Orders of the moves that spread the load and do not gain what they cost: all, or the last
+    ones."""
+    before = after.copy()
+    for step in reversed(steps.values()):
+        before.move(step.vm, step.source)
+    return list(steps)[len(still_gains(before, list(steps.values()))):]
+
+
+def _with_dependants(wrong, moves):
+    for move in moves:
+        missed = wrong.keys() & set(move.depends_on)
+        if missed and move.order not in wrong:
+            wrong[move.order] = f'move {min(missed)}, on which it depends, is left out'
+    return wrong

@@ -32,6 +32,7 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.db import names
+from kronos_nova.db import refusals
 from kronos_nova.db import switches
 from kronos_nova.db import worker
 from kronos_nova.engine import cycle
@@ -149,7 +150,7 @@ def make_cycle(conf, database, sources, scopes, may_write):
         journal=journal.Journal(database, worker.name(socket.gethostname())),
         cooldowns=memory.Cooldowns(database), cycles=memory.Cycles(database),
         scores=memory.Scores(database), drains=drains.Drains(database),
-        names=names.ServerNames(database))
+        names=names.ServerNames(database), refusals=refusals.Refusals(database))
     chosen = dataclasses.replace(
         options.from_conf(conf), include_unassigned_hosts=snapshot.UNASSIGNED in scopes,
         aggregates=tuple(scope for scope in scopes if scope != snapshot.UNASSIGNED))

@@ -4,7 +4,6 @@ import collections
 import dataclasses
 import datetime
 import functools
-import json
 import time
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -22,6 +21,7 @@ from kronos_nova.db import memory as db_memory
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.journal import Journal
 from kronos_nova.db.names import ServerNames
+from kronos_nova.db.refusals import Refusals
 from kronos_nova.db.switches import SwitchBoard
 from kronos_nova.engine import levels
 from kronos_nova.engine import planner
@@ -64,6 +64,7 @@ class CyclePorts:
     scores: db_memory.Scores
     drains: Drains
     names: ServerNames
+    refusals: Refusals
     history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
     dry_run: DryRun = not_asked
 
@@ -85,6 +86,7 @@ class CycleRules:
     experience_window: float
     stale_plan_age: float
     stagger: float
+    refusal_rest: float = 0.0
     in_scope: tuple[str, ...] = ()
 
     @classmethod
@@ -97,7 +99,9 @@ class CycleRules:
                    return_window=group.return_window,
                    experience_window=group.experience_window,
                    stale_plan_age=conf.kronos_executor.stale_plan_age,
-                   stagger=conf.kronos_executor.stagger, in_scope=tuple(group.aggregates))
+                   stagger=conf.kronos_executor.stagger,
+                   refusal_rest=group.refusal_rest_cycles * group.evaluation_interval,
+                   in_scope=tuple(group.aggregates))
 
 
 class Cycle:
@@ -136,7 +140,7 @@ class Cycle:
             source=self.ports.metrics, clock=time.monotonic, dry_run=self.ports.dry_run,
             now=_unix(now))
         options = self._drain(snapshot, options, surroundings)
-        snapshot = self._start_approved(snapshot, options, surroundings)
+        snapshot = self._start_approved(snapshot, options, surroundings, units)
         report = planner.plan_cycle(snapshot, self.policies, options, surroundings,
                                     self._memory(now, units))
         self._make_sure_of_our_turn()
@@ -213,7 +217,7 @@ class Cycle:
             raise exception.JournalError('The conductor that began this cycle is gone; what it '
                                          'planned is thrown away.')
 
-    def _start_approved(self, snapshot, options, surroundings):
+    def _start_approved(self, snapshot, options, surroundings, units):
         """Start what was approved, without what does not hold any more.
 
         :returns: the snapshot, with the moves that were started
@@ -222,8 +226,10 @@ class Cycle:
         for record in self.ports.journal.approved_plans():
             if record.aggregate not in scopes or not self._may_run(record):
                 continue
-            self._alone(f'Plan {record.uuid} for aggregate {record.aggregate}',
-                        functools.partial(self._start, record, snapshot, options, surroundings))
+            # Anew for each: what the one before started cools.
+            start = functools.partial(self._start, record, snapshot, options, surroundings,
+                                      self._memory(self.utcnow(), units))
+            self._alone(f'Plan {record.uuid} for aggregate {record.aggregate}', start)
             snapshot = snapshot.with_moves_under_way(self.ports.journal.moves_under_way())
         return snapshot
 
@@ -237,17 +243,24 @@ class Cycle:
         except Exception:
             LOG.exception('%s is left out of this cycle', what)
 
-    def _start(self, record, snapshot, options, surroundings):
-        moves = plans.moves_from_json(json.loads(record.report))
-        wrong = planner.still_valid(snapshot, self.policies, options, surroundings,
-                                     record.aggregate, moves)
-        for order, why in sorted(wrong.items()):
-            LOG.warning('Plan %s: move %d is left out: %s', record.uuid, order, why)
-        chosen = [move for move in moves if move.order not in wrong]
+    def _start(self, record, snapshot, options, surroundings, memory):
+        report = plans.AggregateReport.from_json(record.report)
+        found = planner.still_valid(snapshot, self.policies, options, surroundings, memory, report)
         self._make_sure_of_our_turn()
+        if found.waits_for:
+            self._postpone(record, found.waits_for)
+            return
+        for order, why in sorted(found.wrong.items()):
+            LOG.warning('Plan %s: move %d is left out: %s', record.uuid, order, why)
+        chosen = [move for move in report.moves if move.order not in found.wrong]
         self.ports.journal.start_plan(record.uuid, chosen, self.utcnow(), self.rules.stagger,
-                                      wrong)
+                                      found.wrong)
         self._cool(record.aggregate, chosen, self.utcnow())
+
+    def _postpone(self, record, why):
+        if why != record.detail:
+            LOG.warning('Plan %s is approved and waits: %s', record.uuid, why)
+            self.ports.journal.postpone_plan(record.uuid, why)
 
     def _may_run(self, record):
         switches = self.ports.switches.read()
@@ -265,6 +278,7 @@ class Cycle:
         return Memory(aggregates=cooling | shared,
                       instances=cooldowns.cooling(db_memory.INSTANCE, now),
                       quarantines=cooldowns.quarantined(now),
+                      refused=ports.refusals.resting(now),
                       imbalanced=ports.cycles.imbalanced(),
                       moves=tuple(ports.history(now - _seconds(self.rules.return_window))),
                       tries=tuple(ports.journal.tries(
@@ -282,7 +296,13 @@ class Cycle:
         above = any(policy.imbalance_before is not None and
                     policy.imbalance_before > policy.threshold for policy in report.policies)
         self._keep_scores(report, now)
+        self._keep_refusals(report, now)
         self.ports.cycles.end(report.name, now, report.outcome, above, report.to_json())
+
+    def _keep_refusals(self, report, now):
+        enough = [refusal for refusal in report.refusals if refusal.is_final]
+        if enough and self.rules.refusal_rest:
+            self.ports.refusals.rest(enough, self.rules.refusal_rest, now)
 
     def _keep_scores(self, report, now):
         scores = collections.defaultdict(dict)

@@ -3,7 +3,6 @@
 import dataclasses
 import datetime
 from collections.abc import Callable
-from collections.abc import Sequence
 
 import numpy as np
 from oslo_log import log as logging
@@ -18,6 +17,7 @@ from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown import left
 from kronos_nova.engine import explain
 from kronos_nova.engine import phases
+from kronos_nova.engine.approval import Checked
 from kronos_nova.engine.approval import check_again
 from kronos_nova.engine.build import Scope
 from kronos_nova.engine.build import build
@@ -37,7 +37,6 @@ from kronos_nova.objects.dry_run import not_asked
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import CycleReport
 from kronos_nova.objects.plan import HostScore
-from kronos_nova.objects.plan import Move
 from kronos_nova.objects.plan import PolicyReport
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
@@ -99,17 +98,20 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 
 def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
-                surroundings: PlannerPorts, name: str, moves: Sequence[Move]) -> dict[int, str]:
-    """Look at an older plan for the aggregate ``name`` with the cloud as it is now.
-
-    :returns: order -> why not, of the moves that may not be made any more; one that depends on such
-        a move is among them
-    """
-    cycle = _Cycle(snapshot, policies, options, surroundings, Memory())
-    scope = cycle.scope(name)
+                surroundings: PlannerPorts, memory: Memory, report: AggregateReport) -> Checked:
+    """Look at an older plan with the cloud as it is now, by all that planning goes by."""
+    cycle = _Cycle(snapshot, policies, options, surroundings, memory)
+    scope = cycle.scope(report.name)
     load = cycle.measure(scope)
-    case = build(scope, load, cycle.feed, snapshot, cycle.carried, cycle.memory, options)
-    return check_again(case, registry.compile_model(case.problem, snapshot, cycle.rules), moves)
+    if load.no_data and any(move.phase in (plan.SPREAD, plan.PACK) for move in report.moves):
+        return Checked(waits_for='; '.join(
+            f'policy {policy} has no data: {why}' for policy, why in sorted(load.no_data.items())))
+    case = build(scope, load, cycle.feed, snapshot, cycle.carried, memory, options)
+    model = registry.compile_model(case.problem, snapshot, cycle.rules,
+                                   prices(case.problem, options.price, memory.tries))
+    start = State(model)
+    return check_again(case, start.under(model.with_ceiling(start, options.overload_ceiling)),
+                       report)
 
 
 class _Cycle:
@@ -162,7 +164,8 @@ class _Cycle:
         if waiting:
             return self.report(scope, load, plan.COOLING, before, before, (waiting, *notes))
         limits = self.limits()
-        vetting = Vetting(self.surroundings.dry_run, self.snapshot, lambda: limits.is_over)
+        vetting = Vetting(self.surroundings.dry_run, self.snapshot, case.problem.hosts,
+                          lambda: limits.is_over)
         chosen = self.choose(model, needed, limits, vetting)
         self.carried.add(chosen.state, [step for _phase, step in chosen.steps])
         reasons = case.held | explain.stayed(chosen.state, chosen.budget_left,
@@ -204,7 +207,7 @@ class _Cycle:
         """Plan until nothing is refused; what is refused is masked. One deadline holds for all
         rounds and all questions; when it is over, what comes before the first refusal is kept."""
         while True:
-            rules = dataclasses.replace(self.rules, vetoes=vetting.vetoes(model.problem.hosts))
+            rules = dataclasses.replace(self.rules, vetoes=vetting.vetoes())
             masked = model.with_rules(*SchedulerVeto.compile(model.problem, self.snapshot, rules))
             chosen = phases.run(masked, needed, self.planner, self.options, limits)
             refused = vetting.refused(chosen.moves())

@@ -27,11 +27,14 @@ NOT_YET = Verdict(unasked='it waits for moves before it, and what these make roo
 class Vetting:
     """What is asked about the moves of one aggregate, in all rounds of planning.
 
+    :param hosts: names of all hosts of the aggregate
     :param is_over: whether the time is up; then nothing more is asked
     """
 
-    def __init__(self, dry_run: DryRun, snapshot: Snapshot, is_over: Callable[[], bool]):
+    def __init__(self, dry_run: DryRun, snapshot: Snapshot, hosts: Collection[str],
+                 is_over: Callable[[], bool]):
         self._dry_run, self._is_over = dry_run, is_over
+        self._names, self._enough = hosts, min(ENOUGH, max(1, len(hosts) - 1))
         self._instances = {instance.uuid: instance for instance in snapshot.instances}
         self._hosts = {host.name: host for host in snapshot.hosts}
         self._verdicts: dict[tuple[str, str], Verdict] = {}
@@ -68,18 +71,15 @@ class Vetting:
         self._is_silent = bool(verdict.unasked)
         return verdict
 
-    def vetoes(self, hosts: Collection[str]) -> Mapping[tuple[str, str], str]:
+    def vetoes(self) -> Mapping[tuple[str, str], str]:
         """(instance, host) to the reason: what was refused, and every host for an instance that was
-        refused often enough.
-
-        :param hosts: names of all hosts of the aggregate
-        """
+        refused often enough."""
         found = {pair: verdict.refused for pair, verdict in self._verdicts.items()
                  if verdict.refused}
         for refusal in self.refusals():
-            if len(refusal.hosts) >= ENOUGH:
+            if refusal.is_final:
                 rest = f'{len(refusal.hosts)} other hosts are refused: {refusal.reason}'
-                found = {(refusal.instance_uuid, host): rest for host in hosts} | found
+                found = {(refusal.instance_uuid, host): rest for host in self._names} | found
         return found
 
     def refusals(self) -> tuple[Refusal, ...]:
@@ -89,7 +89,7 @@ class Vetting:
             if verdict.refused:
                 by_instance[uuid][host] = verdict.refused
         return tuple(Refusal(instance_uuid=uuid, hosts=tuple(sorted(found)),
-                             reason=list(found.values())[-1])
+                             reason=list(found.values())[-1], is_final=len(found) >= self._enough)
                      for uuid, found in sorted(by_instance.items()))
 
     def told(self, moves: Iterable[Move]) -> tuple[Move, ...]:

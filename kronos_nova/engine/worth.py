@@ -102,6 +102,20 @@ def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
     return steps[:keep]
 
 
+def still_gains(before: State, steps: list[Step]) -> list[Step]:
+    """Of moves that spread the load and were chosen together with others, or at another time: the
+    longest beginning that gains its price by itself, from ``before``."""
+    before = before.copy()
+    before.settle()
+    if before.is_balanced:
+        return []
+    after = before.copy()
+    for step in steps:
+        after.move(step.vm, step.destination)
+    kept = worthwhile(before, after, steps)
+    return kept if before.combined() - after.combined() > TOLERANCE else []
+
+
 def spoils_nothing(before: State, after: State) -> bool:
     """Whether no policy is worse than before and above its threshold."""
     old, new = before.imbalances(), after.imbalances()

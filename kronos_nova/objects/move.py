@@ -46,8 +46,9 @@ def is_legal(old: str, new: str) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveRecord:
-    """A move as the journal has it. Times are UTC without a zone; memory of a migration is in
-    bytes, None where the hypervisor's driver does not say."""
+    """A move as the journal has it. ``created_at`` is when it was planned, ``checked_at`` when it
+    was last held against the load there is. Times are UTC without a zone; memory of a migration is
+    in bytes, None where the hypervisor's driver does not say."""
 
     uuid: str
     plan_uuid: str
@@ -62,6 +63,7 @@ class MoveRecord:
     state: str
     not_before: datetime.datetime
     created_at: datetime.datetime
+    checked_at: datetime.datetime | None = None
     depends_on: tuple[int, ...] = ()
     owner: str | None = None
     retry_count: int = 0

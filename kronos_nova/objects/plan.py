@@ -48,30 +48,29 @@ class Move:
     depends_on: tuple[int, ...] = ()
 
 
-def moves_from_json(report):
-    """The Moves of an AggregateReport that was kept as JSON.
-
-    :param report: the JSON object, a dict
-    """
-    return [Move(**{**move, 'depends_on': tuple(move['depends_on'])}) for move in report['moves']]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Skip:
     """Instances that were considered and stayed, all for the same ``reason`` (one of
-    :data:`SKIP_REASONS`)."""
+    :data:`SKIP_REASONS`). ``count`` is how many; a report that is kept short has no more."""
 
     reason: str
-    instances: tuple[str, ...]
+    instances: tuple[str, ...] = ()
+    count: int | None = None
+
+    def __post_init__(self):
+        if self.count is None:
+            object.__setattr__(self, 'count', len(self.instances))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """An instance that Nova would not let go to some hosts, and what it said of the last one."""
+    """An instance that Nova would not let go to some hosts, and what it said of the last one.
+    ``is_final`` tells that no other host was tried then."""
 
     instance_uuid: str
     hosts: tuple[str, ...]
     reason: str
+    is_final: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,9 +126,27 @@ class AggregateReport:
         """The report as it is kept with its plan: of the instances that stayed only how many, by
         reason."""
         short = dataclasses.asdict(dataclasses.replace(self, host_scores=(), not_moved=()))
-        counted = [{'reason': skip.reason, 'count': len(skip.instances)}
+        counted = [{'reason': skip.reason, 'count': skip.count}
                    for skip in self.not_moved]
         return json.dumps({**short, 'not_moved': counted}, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text):
+        """A report as :meth:`to_json` wrote it, by this release or another: a key that is not known
+        is passed over, one that is missing is as by default."""
+        raw = json.loads(text)
+        parts = {name: tuple(_built(part, row) for row in raw.get(name, ()))
+                 for name, part in _PARTS.items()}
+        return _built(cls, raw | parts)
+
+
+_PARTS = {'policies': PolicyReport, 'moves': Move, 'not_moved': Skip, 'refusals': Refusal}
+
+
+def _built(cls, raw):
+    known = {field.name for field in dataclasses.fields(cls)}
+    return cls(**{name: tuple(value) if isinstance(value, list) else value
+                  for name, value in raw.items() if name in known})
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +176,8 @@ class PlanRecord:
     """A plan as the journal has it; times are UTC without a zone.
 
     ``report`` is the AggregateReport as JSON, with what stayed counted by reason; None where it is
-    no longer kept. An observed plan was made ``times_seen`` times, at ``last_seen_at`` last.
+    no longer kept. ``detail`` is why an approved plan is not started yet. An observed plan was made
+    ``times_seen`` times, at ``last_seen_at`` last.
     """
 
     uuid: str
@@ -180,6 +198,7 @@ class PlanRecord:
     ended_because: str | None = None
     combined_before: float | None = None
     combined_after: float | None = None
+    detail: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from kronos_nova.db import drains
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.db import names
+from kronos_nova.db import refusals
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
@@ -105,7 +106,8 @@ class BalancingTest(base.NovaTestCase):
             switches=switches.SwitchBoard(self.database), journal=self.journal,
             drains=drains.Drains(self.database), names=names.ServerNames(self.database),
             cooldowns=memory.Cooldowns(self.database),
-            cycles=memory.Cycles(self.database), scores=memory.Scores(self.database), **ports)
+            cycles=memory.Cycles(self.database), scores=memory.Scores(self.database),
+            refusals=refusals.Refusals(self.database), **ports)
         memory.Cycles(self.database).begin(snapshot.UNASSIGNED, 'tester', timeutils.utcnow(), 1)
         [report] = cycle.Cycle(
             ports, loader.load(path), options.from_conf(CONF),

@@ -81,7 +81,8 @@ class Plans:
 
     @retried
     def start_plan(self, uuid, chosen, now, stagger=0.0, left_out=None):
-        """Let an approved plan run, or end it as void where nothing of it is left.
+        """Let an approved plan run, or end it as void where nothing of it is left. Its moves are as
+        old as the plan; that they were checked just now keeps them from being too old.
 
         :param chosen: the Moves that still hold; the others of the plan are left out
         :param left_out: {order of a move: why it does not hold any more}
@@ -95,9 +96,17 @@ class Plans:
             if not chosen:
                 plan.state, plan.finished_at = plans.VOID, now
                 return
-            plan.state = plans.EXECUTING
+            plan.state, plan.detail = plans.EXECUTING, None
             _keep_moves(session, plan, chosen)
             _add_moves(session, plan, chosen, now, stagger)
+
+    @retried
+    def postpone_plan(self, uuid, why):
+        """Note why an approved plan is not started yet; nothing where it is not approved."""
+        with self.database.writer() as session:
+            session.execute(sa.update(models.Plan).where(
+                models.Plan.uuid == uuid, models.Plan.state == plans.APPROVED,
+            ).values(detail=why))
 
     @retried
     def approved_plans(self):
@@ -189,7 +198,7 @@ class Plans:
         with self.database.reader() as session:
             hosts = set(session.scalars(evacuated))
             for report in session.scalars(packed):
-                hosts.update(json.loads(report)['hosts_emptied'])
+                hosts.update(plans.AggregateReport.from_json(report).hosts_emptied)
             return hosts
 
 
@@ -245,8 +254,8 @@ def _end(session, uuid, now):
 def _keep_moves(session, plan, chosen):
     """Leave the moves that were not chosen out of a plan's report."""
     report = session.get(models.Report, plan.uuid)
-    kept = [dataclasses.asdict(move) for move in chosen]
-    report.body = json.dumps({**json.loads(report.body), 'moves': kept}, sort_keys=True)
+    kept = plans.AggregateReport.from_json(report.body)
+    report.body = dataclasses.replace(kept, moves=tuple(chosen)).to_summary_json()
     plan.move_count, plan.fingerprint = len(chosen), _fingerprint(chosen)
 
 
@@ -281,7 +290,8 @@ def _add_moves(session, plan, chosen, now, stagger, cold=()):
             uuid=uuidutils.generate_uuid(), plan_uuid=plan.uuid, aggregate=plan.aggregate,
             ordinal=move.order, depends_on=json.dumps(sorted(move.depends_on)), phase=move.phase,
             instance_uuid=move.instance_uuid, source=move.source, destination=move.destination,
-            memory_mb=move.memory_mb, reason=move.reason, state=moves.PLANNED, created_at=now,
+            memory_mb=move.memory_mb, reason=move.reason, state=moves.PLANNED,
+            created_at=plan.created_at, checked_at=now,
             kind=drains.COLD if move.instance_uuid in cold else drains.LIVE,
             not_before=now + datetime.timedelta(seconds=position * stagger))
         session.add(row)

@@ -14,6 +14,8 @@ from kronos_nova.objects import move as moves
 
 SCAN_LIMIT = 1000
 NOTHING = json.dumps([])
+# A worker of the release before writes none.
+CHECKED_AT = sa.func.coalesce(models.Move.checked_at, models.Move.created_at)
 
 # Roles of processes.
 EXECUTOR = 'executor'
@@ -88,9 +90,9 @@ class Queue:
     def abandon(self, now, stale_before, forbidden=None):
         """Give up planned moves that may not start any more.
 
-        Those are: planned before ``stale_before``, asked to abort, depending on a move that did not
-        succeed, or of a plan that may not go on. One that waits for another try, and is not given
-        up by an operator, has failed.
+        Those are: planned, or last checked, before ``stale_before``, asked to abort, depending on a
+        move that did not succeed, or of a plan that may not go on. One that waits for another try,
+        and is not given up by an operator, has failed.
 
         :param forbidden: {uuid of a plan: why it may not go on}
         :returns: MoveRecords, now ABANDONED, or FAILED and not settled
@@ -99,7 +101,7 @@ class Queue:
         with rows.serialized(self.database, rows.DISPATCH) as session:
             given_up = []
             for row in session.scalars(rows.moves_in((moves.PLANNED,)).where(sa.or_(
-                    models.Move.abort_requested, models.Move.created_at < stale_before,
+                    models.Move.abort_requested, stale_before > CHECKED_AT,
                     models.Move.plan_uuid.in_(forbidden),
                     models.Move.depends_on != NOTHING))).all():
                 why = (forbidden.get(row.plan_uuid) or
@@ -230,7 +232,7 @@ def _waits_for_another(session, row):
 def _why_not_any_more(session, row, stale_before):
     if row.abort_requested:
         return 'aborted by an operator'
-    if row.created_at < stale_before:
+    if (row.checked_at or row.created_at) < stale_before:
         return 'too old: the load it was planned for is no longer the load there is'
     for ordinal, state in sorted(_before(session, row).items()):
         if state in (moves.FAILED, moves.ABANDONED):

@@ -53,7 +53,7 @@ class PlansTest(testtools.TestCase):
     def start(self, uuid):
         """As the conductor does with what was approved."""
         [record] = self.journal.approved_plans()
-        moves = plans.moves_from_json(json.loads(record.report))
+        moves = plans.AggregateReport.from_json(record.report).moves
         self.journal.start_plan(uuid, moves, timeutils.utcnow())
 
     def test_a_plan_is_shown_and_approved_without_some_of_its_moves(self):

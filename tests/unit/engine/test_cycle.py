@@ -2,7 +2,6 @@
 
 import dataclasses
 import datetime
-import json
 
 import testtools
 
@@ -12,6 +11,7 @@ from kronos_nova.db import drains
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.db import names
+from kronos_nova.db import refusals as db_refusals
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
@@ -24,6 +24,8 @@ from kronos_nova.objects.automation import PAUSE
 from kronos_nova.objects.automation import Defaults
 from kronos_nova.objects.automation import Switch
 from kronos_nova.objects.drain import Drain
+from kronos_nova.objects.dry_run import Verdict
+from kronos_nova.objects.dry_run import not_asked
 from kronos_nova.policies import loader
 from tests.unit.db import fixtures
 
@@ -48,6 +50,9 @@ class RecordedCloud:
         self.clock = clock
         self.placed = {'vm1': 'a', 'vm2': 'a', 'vm3': 'a', 'vm4': 'b'}
         self.status = dict.fromkeys('ab', 'enabled')
+        self.load = {}
+        self.aggregates = {'gpu': ('a', 'b')}
+        self.used = None
 
     def read(self, scopes=None):
         return snapshot.Snapshot(
@@ -55,8 +60,10 @@ class RecordedCloud:
             hosts=tuple(snapshot.Host(
                 name=name, uuid=f'rp-{name}',
                 service=snapshot.Service(state='up', status=self.status[name]),
-                inventory={'VCPU': snapshot.ResourceInventory(total=64)}) for name in 'ab'),
-            aggregates=(snapshot.Aggregate(name='gpu', uuid='agg', hosts=('a', 'b')),),
+                inventory={'VCPU': snapshot.ResourceInventory(total=64)}, used=self.used)
+                for name in 'ab'),
+            aggregates=tuple(snapshot.Aggregate(name=name, uuid=name, hosts=hosts)
+                             for name, hosts in self.aggregates.items()),
             instances=tuple(snapshot.Instance(
                 uuid=uuid, name=uuid, display_name=uuid, host=host, project_id='p',
                 status='ACTIVE', vcpus=1, memory_mb=512, disk_gb=1, resources={'VCPU': 1})
@@ -68,7 +75,8 @@ class RecordedCloud:
             values, label = dict.fromkeys(self.placed, 0.1), 'uuid'
         else:
             hosts = list(self.placed.values())
-            values, label = {name: hosts.count(name) / 10 for name in 'ab'}, 'host'
+            values = {name: hosts.count(name) / 10 for name in 'ab'} | self.load
+            label = 'host'
         return metrics.Vector(tuple(metrics.Sample({label: name}, value, at)
                                     for name, value in values.items()))
 
@@ -82,17 +90,21 @@ class CycleTestCase(testtools.TestCase):
         self.journal = db_journal.Journal(self.database, 'one')
         self.cooldowns = memory.Cooldowns(self.database)
         self.cycles = memory.Cycles(self.database)
+        self.refusals = db_refusals.Refusals(self.database)
+        self.dry_run = not_asked
         self.cycles.begin('gpu', 'one', self.clock(), 1)
 
-    def run_cycle(self, rules=RULES, engine_options=OPTIONS, may_write=True, history=()):
-        ports = cycle.CyclePorts(
+    def ports(self, history=()):
+        return cycle.CyclePorts(
             inventory=self.cloud, metrics=self.cloud,
             switches=switches.SwitchBoard(self.database), journal=self.journal,
             drains=drains.Drains(self.database), names=names.ServerNames(self.database),
             cooldowns=self.cooldowns, cycles=self.cycles, scores=memory.Scores(self.database),
-            history=lambda since: history)
-        return cycle.Cycle(ports, loader.parse(POLICIES), engine_options, rules, self.clock,
-                           lambda: may_write).run()
+            refusals=self.refusals, history=lambda since: history, dry_run=self.dry_run)
+
+    def run_cycle(self, rules=RULES, engine_options=OPTIONS, may_write=True, history=()):
+        return cycle.Cycle(self.ports(history), loader.parse(POLICIES), engine_options, rules,
+                           self.clock, lambda: may_write).run()
 
     def level(self, **levels):
         return dataclasses.replace(RULES, automation=Defaults(level='observe', levels=levels))
@@ -157,7 +169,7 @@ class CycleTest(CycleTestCase):
         return record.uuid
 
     def moves_of(self, record):
-        return plans.moves_from_json(json.loads(record.report))
+        return plans.AggregateReport.from_json(record.report).moves
 
     def test_an_approved_plan_is_started_by_the_next_cycle(self):
         uuid = self.propose_and_approve()
@@ -174,6 +186,104 @@ class CycleTest(CycleTestCase):
         self.assertEqual(plans.VOID, void.state)
         self.assertIn('move 1: ', void.ended_because)
         self.assertEqual([], self.journal.moves())
+
+    def test_an_approved_plan_waits_while_there_are_no_metrics_and_says_so(self):
+        uuid = self.propose_and_approve()
+        self.cloud.load = {'b': float('nan')}
+        for _cycle in range(2):
+            self.run_cycle(rules=self.level(gpu='approve'))
+            self.assertEqual(plans.APPROVED, self.journal.plan(uuid).state)
+            self.assertIn('policy cpu has no data', self.journal.plan(uuid).detail)
+        self.cloud.load = {}
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertEqual((plans.EXECUTING, None),
+                         (self.journal.plan(uuid).state, self.journal.plan(uuid).detail))
+
+    def expires(self, **changes):
+        """Whether an approved plan ends unstarted after the load changed."""
+        uuid = self.propose_and_approve()
+        self.cloud.load = changes
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertEqual([], self.journal.moves())
+        return self.journal.plan(uuid).state == plans.EXPIRED
+
+    def test_an_approved_plan_is_not_started_onto_a_host_that_is_full_by_now(self):
+        self.assertTrue(self.expires(a=1.0, b=0.9))
+
+    def test_nor_where_it_would_gain_nothing_any_more(self):
+        self.assertTrue(self.expires(a=0.3, b=0.3))
+
+    def test_nor_where_it_would_gain_less_than_it_costs(self):
+        uuid = self.propose_and_approve()
+        self.run_cycle(rules=self.level(gpu='approve'),
+                       engine_options=dataclasses.replace(OPTIONS, price=Price(per_move=0.5)))
+        self.assertEqual(plans.EXPIRED, self.journal.plan(uuid).state)
+
+    def test_nor_an_instance_that_is_in_quarantine_by_now(self):
+        uuid = self.propose_and_approve()
+        [move] = self.moves_of(self.journal.plan(uuid))
+        self.cooldowns.quarantine(move.instance_uuid, -1, 'failed', self.clock())
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertEqual(plans.EXPIRED, self.journal.plan(uuid).state)
+
+    def test_moves_of_an_approved_plan_are_as_old_as_it_and_checked_when_it_starts(self):
+        self.propose_and_approve()
+        planned_at = self.clock()
+        self.clock.go(300)
+        self.run_cycle(rules=self.level(gpu='approve'))
+        [move] = self.journal.moves()
+        self.assertEqual((planned_at, self.clock()), (move.created_at, move.checked_at))
+        # Too old by its making, but held against the load of a moment ago.
+        self.assertEqual([], self.journal.abandon(
+            self.clock(), planned_at + datetime.timedelta(seconds=1)))
+
+    def test_an_instance_that_is_refused_everywhere_rests_for_some_cycles(self):
+        asked = []
+
+        def dry_run(move, instance, destination):
+            asked.append(move.instance_uuid)
+            return Verdict('no NUMA node fits')
+        self.dry_run = dry_run
+        rules = dataclasses.replace(self.level(), refusal_rest=900)
+        [report] = self.run_cycle(rules=rules).aggregates
+        self.assertEqual(plans.NO_MOVE, report.outcome)
+        [(refusal, until, _at), *_others] = self.refusals.list(self.clock())
+        self.assertEqual((('b',), 'no NUMA node fits'), (refusal.hosts, refusal.reason))
+        self.assertEqual(self.clock() + datetime.timedelta(seconds=900), until)
+        asked.clear()
+        [report] = self.run_cycle(rules=rules).aggregates
+        self.assertEqual([], asked)
+        self.assertEqual({'refused'}, {skip.reason for skip in report.not_moved} - {'no_gain'})
+        self.clock.go(901)
+        self.run_cycle(rules=rules)
+        self.assertNotEqual([], asked)
+
+    def test_moves_of_open_plans_are_seen_whoever_made_them(self):
+        self.cloud.used = {'VCPU': 2}
+        other = db_journal.Journal(self.database, 'two')
+        report = fixtures.report([('vm1', 'a', 'b'), ('vm4', 'a', 'b')], name='elsewhere')
+        later = self.clock() + datetime.timedelta(hours=1)
+        other.record_plan(report, plans.EXECUTING, self.clock(), later)
+        read = cycle.Cycle(self.ports(), loader.parse(POLICIES), OPTIONS, RULES, self.clock)._read()
+        self.assertEqual([snapshot.MoveUnderWay(instance_uuid='vm1', source='a', destination='b')],
+                         list(read.moves_under_way))  # vm4 is on b by now
+        self.assertEqual([2, 3], [host.used['VCPU'] for host in read.hosts])
+
+    def test_what_shares_hosts_cools_together(self):
+        self.cloud.aggregates['ssd'] = ('b',)
+        both = dataclasses.replace(OPTIONS, aggregates=('gpu', 'ssd'))
+        self.cycles.begin('ssd', 'one', self.clock(), 1)
+        self.cooldowns.cool(memory.AGGREGATE, ['ssd'],
+                            self.clock() + datetime.timedelta(seconds=60))
+        reports = {report.name: report for report in self.run_cycle(engine_options=both).aggregates}
+        self.assertEqual(plans.COOLING, reports['gpu'].outcome)
+
+    def test_one_that_shares_hosts_with_anothers_is_left_to_the_next_cycle(self):
+        self.cloud.aggregates['ssd'] = ('b',)
+        rules = dataclasses.replace(RULES, in_scope=('gpu', 'ssd'))
+        self.assertEqual((), self.run_cycle(rules=rules).aggregates)
+        off = dataclasses.replace(rules, automation=Defaults(level='auto', levels={'ssd': 'off'}))
+        self.assertEqual(1, len(self.run_cycle(rules=off).aggregates))
 
     def test_an_aggregate_that_does_not_exist_keeps_no_other_from_being_planned(self):
         with_a_typo = dataclasses.replace(OPTIONS, aggregates=('gpu', 'gup'))

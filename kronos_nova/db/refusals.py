@@ -1,0 +1,47 @@
+"""Instances that Nova refused several hosts for: left alone for some cycles, with the reason."""
+
+import datetime
+import json
+
+import sqlalchemy as sa
+
+from kronos_nova.db import models
+from kronos_nova.db.retry import retried
+from kronos_nova.objects.plan import Refusal
+
+
+class Refusals:
+    """The refusals in the control database."""
+
+    def __init__(self, database):
+        self.database = database
+
+    @retried
+    def rest(self, refusals, seconds, now):
+        """Leave these instances alone for so long, and forget what is over.
+
+        :param refusals: Refusals
+        """
+        until = now + datetime.timedelta(seconds=seconds)
+        with self.database.writer() as session:
+            session.execute(sa.delete(models.Refusal).where(models.Refusal.until <= now))
+            for refusal in refusals:
+                session.merge(models.Refusal(
+                    instance_uuid=refusal.instance_uuid, until=until, refused_at=now,
+                    hosts=json.dumps(refusal.hosts), reason=refusal.reason))
+
+    @retried
+    def resting(self, now):
+        """{instance uuid: seconds left}"""
+        return {refusal.instance_uuid: (until - now).total_seconds()
+                for refusal, until, _refused_at in self.list(now)}
+
+    @retried
+    def list(self, now):
+        """[(Refusal, until, refused at)] of the instances that are left alone, the latest first."""
+        with self.database.reader() as session:
+            rows = session.scalars(sa.select(models.Refusal).where(models.Refusal.until > now)
+                                   .order_by(models.Refusal.refused_at.desc()))
+            return [(Refusal(instance_uuid=row.instance_uuid, reason=row.reason,
+                             hosts=tuple(json.loads(row.hosts))), row.until, row.refused_at)
+                    for row in rows]
