@@ -1,10 +1,12 @@
 """Runs the planners over one aggregate, one budget for all of them."""
 
 import dataclasses
+from collections.abc import Collection
 
 from kronos_nova.engine.options import EngineOptions
-from kronos_nova.engine.worth import spoils_nothing
+from kronos_nova.engine.worth import still_gains
 from kronos_nova.engine.worth import worthwhile
+from kronos_nova.objects.plan import PACK
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import Move
 from kronos_nova.planners import registry as planners
@@ -12,6 +14,7 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
 from kronos_nova.planners.order import dependencies
+from kronos_nova.planners.steps import StepRecorder
 from kronos_nova.simulation import Model
 from kronos_nova.simulation import State
 
@@ -73,10 +76,15 @@ def needed(model: Model, mode: str, options: EngineOptions, cycles: int) -> Pass
         may_balance=mode == 'pack' or cycles + 1 >= options.hold_cycles)
 
 
-def run(model: Model, passes: Passes, planner: str, options: EngineOptions,
-        limits: Limits) -> Chosen:
-    """Evacuate, repair, balance: each from where the one before ended."""
+def run(model: Model, passes: Passes, planner: str, options: EngineOptions, limits: Limits,
+        so_far: Chosen | None = None) -> Chosen:
+    """Evacuate, repair, balance: each from where the one before ended.
+
+    :param so_far: what was chosen already, of the same problem; planning goes on from there
+    """
     state, steps = State(model), []
+    if so_far is not None:
+        state, steps = so_far.state.under(model), list(so_far.steps)
     for runner in _runners(passes, planner, options):
         left = dataclasses.replace(limits, budget=limits.budget - len(steps))
         state.settle()
@@ -85,25 +93,70 @@ def run(model: Model, passes: Passes, planner: str, options: EngineOptions,
         if runner.phase == SPREAD:
             chosen = worthwhile(before, state, chosen)
         steps += [(runner.phase, step) for step in chosen]
-    start = State(model)
-    needed = dependencies([step for _, step in steps],
-                          start.under(model.with_ceiling(start, limits.overload_ceiling)))
+    return _in_order(state, steps, limits)
+
+
+def _in_order(state, steps, limits):
+    """The plan, with what each step must wait for."""
+    needed = dependencies([step for _, step in steps], _before(state.model, limits))
     steps = [(phase, dataclasses.replace(step, depends_on=earlier))
              for (phase, step), earlier in zip(steps, needed, strict=True)]
     return Chosen(state=state, steps=tuple(steps), budget_left=limits.budget - len(steps))
 
 
-def beginning(chosen: Chosen, count: int) -> Chosen:
-    """The first ``count`` steps of a plan, or fewer if those alone would spoil a policy."""
-    state = State(chosen.state.model)
-    for _phase, step in chosen.steps[:count]:
-        state.move(step.vm, step.destination)
-    while count and not spoils_nothing(State(state.model), state):
-        count -= 1
-        _phase, step = chosen.steps[count]
-        state.move(step.vm, step.source)
-    left = chosen.budget_left + len(chosen.steps) - count
-    return Chosen(state=state, steps=chosen.steps[:count], budget_left=left)
+def _before(model, limits):
+    """The state before any move, with the overload ceiling among the rules."""
+    start = State(model)
+    return start.under(model.with_ceiling(start, limits.overload_ceiling))
+
+
+def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
+    """The plan without some moves and what makes no sense without them; the rest stays.
+
+    With a move go those that depend on it, those for which there is no room without it, and those
+    that were to empty the same host. What then spreads the load and does not gain its price by
+    itself goes too.
+
+    :param refused: orders of the moves, counted from 1
+    """
+    model, gone = chosen.state.model, frozenset(refused)
+    while True:
+        kept = _that_hold(chosen, gone, _before(model, limits))
+        dropped = chosen.steps[:0] + tuple(
+            step for order, step in enumerate(chosen.steps, 1) if order not in kept)
+        sources = {step.source for phase, step in dropped if phase == PACK}
+        more = gone.union(order for order, (phase, step) in enumerate(chosen.steps, 1)
+                          if phase == PACK and step.source in sources)
+        if more == gone:
+            break
+        gone = more
+    steps = _that_gain(model, [chosen.steps[order - 1] for order in kept])
+    recorder = StepRecorder(State(model))
+    again = [(phase, recorder.take(step.vm, step.destination, step.why)) for phase, step in steps]
+    return _in_order(recorder.state, again, limits)
+
+
+def _that_hold(chosen, gone, state):
+    """Orders of the steps that may be made one after the other without those that are gone."""
+    kept = []
+    for order, (_phase, step) in enumerate(chosen.steps, 1):
+        waits_for = {position + 1 for position in step.depends_on}
+        if (order not in gone and waits_for <= set(kept) and state.vm_host[step.vm] == step.source
+                and int(state.delta((step.vm, step.destination)).against) < 0):
+            state.move(step.vm, step.destination)
+            kept.append(order)
+    return kept
+
+
+def _that_gain(model, steps):
+    """The steps without those that spread the load and gain too little by themselves."""
+    before = State(model)
+    for phase, step in steps:
+        if phase != SPREAD:
+            before.move(step.vm, step.destination)
+    spread = [step for phase, step in steps if phase == SPREAD]
+    dropped = spread[len(still_gains(before, spread)):]
+    return [pair for pair in steps if pair[1] not in dropped]
 
 
 def _runners(passes, planner, options):

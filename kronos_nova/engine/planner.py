@@ -47,6 +47,10 @@ from kronos_nova.simulation import State
 
 LOG = logging.getLogger(__name__)
 
+PLANNING_SHARE = 0.6
+"""Of planning_time_limit: the rest is for asking about the moves, each some 50 ms, and for planning
+on without those that are refused."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlannerPorts:
@@ -204,17 +208,35 @@ class _Cycle:
         return without_misfits(load, self.feed, scope.instances, scope.vm_host)
 
     def choose(self, model, needed, limits, vetting):
-        """Plan until nothing is refused; what is refused is masked. One deadline holds for all
-        rounds and all questions; when it is over, what comes before the first refusal is kept."""
+        """Plan, ask about the plan, and go on without what is refused until nothing is. One
+        deadline holds for all rounds and all questions."""
+        chosen = None
         while True:
-            rules = dataclasses.replace(self.rules, vetoes=vetting.vetoes())
-            masked = model.with_rules(*SchedulerVeto.compile(model.problem, self.snapshot, rules))
-            chosen = phases.run(masked, needed, self.planner, self.options, limits)
+            chosen = phases.run(self.masked(model, vetting, chosen), needed, self.planner,
+                                self.options, self.to_plan(limits), chosen)
             refused = vetting.refused(chosen.moves())
             if not refused:
                 return chosen
+            chosen = phases.without(chosen, refused, limits)
             if limits.is_over:
-                return phases.beginning(chosen, min(refused) - 1)
+                return chosen
+
+    def masked(self, model, vetting, chosen):
+        """The model without the pairs that were refused; what is in the plan stays as it is."""
+        problem, vetoes = model.problem, dict(vetting.vetoes())
+        for _phase, step in chosen.steps if chosen else ():
+            vetoes |= {(problem.vms[step.vm], host): 'it is in the plan already'
+                       for host in problem.hosts}
+        rules = dataclasses.replace(self.rules, vetoes=vetoes)
+        return model.with_rules(*SchedulerVeto.compile(problem, self.snapshot, rules))
+
+    def to_plan(self, limits):
+        """The limits of one round: of the time that is left, a part is for questions."""
+        if self.surroundings.dry_run is not_asked:
+            return limits
+        now = limits.clock()
+        return dataclasses.replace(
+            limits, deadline=now + PLANNING_SHARE * (limits.deadline - now))
 
     @property
     def planner(self):

@@ -30,14 +30,15 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A planned move in indexes of the problem. ``depends_on`` are positions of earlier steps of
-    the same list."""
+    """A planned move in indexes of the problem. ``why`` is what it is for, ``reason`` that and what
+    it does; ``depends_on`` are positions of earlier steps of the same list."""
 
     vm: int
     source: int
     destination: int
     combined_after: float
     reason: str
+    why: str = ''
     depends_on: tuple[int, ...] = ()
 
 

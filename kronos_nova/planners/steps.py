@@ -19,4 +19,4 @@ class StepRecorder:
                            zip(problem.policies, before, self.imbalances, strict=True))
         return Step(vm=vm, source=source, destination=destination,
                     combined_after=float(self.imbalances @ problem.policy_weights),
-                    reason=f'{why}: imbalance {effect}')
+                    why=why, reason=f'{why}: imbalance {effect}')

@@ -251,6 +251,50 @@ class PipelineTest(testtools.TestCase):
         self.assertIn('no NUMA on', report.refusals[0].reason)
         self.assertEqual({'refused': ('a', 'b')}, self.stayed(report))
 
+    def test_the_rest_of_the_plan_stays_when_instances_of_the_hottest_host_are_pinned(self):
+        """Three pinned ones and six others on the hottest of 40 hosts: as good as if the pinned
+        ones had been left alone from the start."""
+        names = [f'h{number:02}' for number in range(40)]
+        self.hosts = {name: host(name) for name in names}
+        uuids = [*(f'pinned{n}' for n in range(3)), *(f'vm{n}' for n in range(6))]
+        self.instances = {uuid: instance(uuid, 'h00') for uuid in uuids}
+        self.source.answers['imbalance'] = dict.fromkeys(names, 0.1) | {'h00': 0.9}
+        self.source.answers['vm_profile'] = {
+            uuid: 0.15 if uuid.startswith('pinned') else 0.07 for uuid in uuids}
+        self.policy |= {'max_migrations_per_cycle': 20}
+        asked = collections.Counter()
+
+        def dry_run(move, instance, destination):
+            asked[instance.uuid] += 1
+            return Verdict('NUMA') if instance.uuid.startswith('pinned') else AGREED
+        for planner_name in ('greedy', 'spread'):
+            asked.clear()
+            self.dry_run = dry_run
+            report = self.plan(spread_planner=planner_name)
+            self.assertEqual(6, len(report.moves))
+            self.assertTrue(all(count <= 3 for uuid, count in asked.items()
+                                if uuid.startswith('pinned')), asked)
+            self.assertLess(sum(asked.values()), 20)
+            self.dry_run = lambda *about: AGREED
+            for number in range(3):
+                self.change(f'pinned{number}', locked=True)
+            self.assertAlmostEqual(self.plan(spread_planner=planner_name).combined_after,
+                                   report.combined_after)
+            for number in range(3):
+                self.change(f'pinned{number}', locked=False)
+
+    def test_what_is_left_of_a_plan_has_its_order_and_figures_anew(self):
+        def dry_run(move, instance, destination):
+            return Verdict('NUMA') if instance.uuid == 'a' else AGREED
+        self.dry_run = dry_run
+        for planner_name in ('greedy', 'spread'):
+            report = self.plan(spread_planner=planner_name)
+            self.assertEqual('planned', report.outcome)
+            self.assertNotIn('a', {move.instance_uuid for move in report.moves})
+            self.assertEqual(list(range(1, len(report.moves) + 1)),
+                             [move.order for move in report.moves])
+            self.assertAlmostEqual(report.combined_after, report.moves[-1].combined_after)
+
     def test_who_does_not_answer_is_not_asked_again_and_the_plan_says_so(self):
         asked = []
 
