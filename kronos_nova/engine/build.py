@@ -79,6 +79,8 @@ def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, carried: Mov
         shift[vm_host[vm]] -= weights[vm] * scale[vm_host[vm]]
         if host is not None:
             shift[host] += weights[vm] * scale[host]
+    for host, weight in _coming(scope, snapshot, feed, policies):
+        shift[host] += weight * scale[host]
     problem = Problem(
         hosts=scope.host_names, vms=vms, policies=tuple(p.name for p in policies),
         policy_weights=np.array([policy.weight for policy in policies]),
@@ -124,6 +126,21 @@ def _leaving(scope, snapshot):
     destinations = {move.instance_uuid: move.destination for move in snapshot.moves_under_way}
     return {vm: hosts.get(destinations[instance.uuid])
             for vm, instance in enumerate(scope.instances) if instance.uuid in destinations}
+
+
+def _coming(scope, snapshot, feed, policies):
+    """(index of the host, float64 (P,) weights) of instances under way from elsewhere to here. What
+    has no sample weighs nothing: its fallback is a share of a host that is not here."""
+    here = {instance.uuid for instance in scope.instances}
+    hosts = {name: index for index, name in enumerate(scope.host_names)}
+    coming = {move.instance_uuid: hosts[move.destination] for move in snapshot.moves_under_way
+              if move.destination in hosts and move.instance_uuid not in here}
+    for instance in snapshot.instances if coming else ():
+        if instance.uuid in coming:
+            found = (feed.profile(policy)[0].get(getattr(instance, policy.vm_profile_label_type))
+                     for policy in policies)
+            yield coming[instance.uuid], np.nan_to_num(
+                [samples[0] if samples else 0.0 for samples in found])
 
 
 def _arriving(scope, snapshot):

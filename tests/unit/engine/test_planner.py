@@ -63,11 +63,16 @@ class PipelineTest(testtools.TestCase):
                                      spread_planner='greedy', pack_planner='ffd')
         self.dry_run = lambda move, instance, destination: AGREED
         self.groups = ()
+        self.far = None
 
     def snapshot(self):
+        far = [self.far] if self.far else []
         return objects.Snapshot(
-            taken_at='', hosts=tuple(self.hosts.values()),
-            instances=tuple(self.instances.values()), server_groups=self.groups,
+            taken_at='', hosts=(*self.hosts.values(), *(host(each.host) for each in far)),
+            instances=(*self.instances.values(), *far), server_groups=self.groups,
+            moves_under_way=tuple(objects.MoveUnderWay(
+                instance_uuid=each.uuid, source=each.host, destination=destination)
+                for each in far for destination in ('h1',)),
             aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=tuple(self.hosts)),))
 
     def plan(self, memory=None, **options):
@@ -294,6 +299,12 @@ class PipelineTest(testtools.TestCase):
             self.assertEqual(list(range(1, len(report.moves) + 1)),
                              [move.order for move in report.moves])
             self.assertAlmostEqual(report.combined_after, report.moves[-1].combined_after)
+
+    def test_an_instance_under_way_from_another_aggregate_counts_where_it_goes(self):
+        self.source.answers['vm_profile']['far'] = 0.3
+        self.source.answers['imbalance']['h2'] = 0.3
+        self.far = instance('far', 'elsewhere')
+        self.assertAlmostEqual(0.5, self.plan().policies[0].imbalance_before)
 
     def test_who_does_not_answer_is_not_asked_again_and_the_plan_says_so(self):
         asked = []
