@@ -140,6 +140,7 @@ class Cycle:
             source=self.ports.metrics, clock=time.monotonic, dry_run=self.ports.dry_run,
             now=_unix(now))
         options = self._drain(snapshot, options, surroundings)
+        snapshot = snapshot.with_moves_under_way(self.ports.journal.moves_under_way())
         snapshot = self._start_approved(snapshot, options, surroundings, units)
         report = planner.plan_cycle(snapshot, self.policies, options, surroundings,
                                     self._memory(now, units))

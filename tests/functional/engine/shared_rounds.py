@@ -23,10 +23,12 @@ from placement import conf as placement_conf
 from placement import direct
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.db import drains
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.db import migrate
+from kronos_nova.db import names
 from kronos_nova.db import refusals
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle
@@ -219,7 +221,8 @@ class Worker(cycle_scheduler.CycleScheduler):
             cycle.CyclePorts(
                 inventory=cloud, metrics=cloud, switches=ports.switches, journal=ports.journal,
                 cooldowns=memory.Cooldowns(self.database), cycles=ports.cycles,
-                scores=memory.Scores(self.database), refusals=refusals.Refusals(self.database)),
+                scores=memory.Scores(self.database), refusals=refusals.Refusals(self.database),
+                drains=drains.Drains(self.database), names=names.ServerNames(self.database)),
             POLICIES, chosen, self.rounds.rules, self.rounds.clock)
         self.planned += 1
         return PlanningThread(made.run)
