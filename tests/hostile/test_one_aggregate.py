@@ -76,7 +76,7 @@ class TwoAggregatesTest(test_cycle.CycleTestCase):
         expires = self.clock() + datetime.timedelta(hours=1)
         uuid = self.journal.record_plan(report, plans.PROPOSED, self.clock(), expires)
         self.journal.approve_plan(uuid, report.moves, 'jane', self.clock())
-        self.patch(plans, 'moves_from_json', lambda tree: tree['nothing'])
+        self.patch(plans.AggregateReport, 'from_json', lambda text: text['nothing'])
         self.run_cycle(engine_options=self.both)
         self.assertIn(uuid, self.log.output)
         self.assertIsNotNone(self.outcomes()['gpu'])

@@ -206,7 +206,7 @@ class CycleTest(CycleTestCase):
         self.cloud.load = changes
         self.run_cycle(rules=self.level(gpu='approve'))
         self.assertEqual([], self.journal.moves())
-        return self.journal.plan(uuid).state == plans.EXPIRED
+        return self.journal.plan(uuid).state == plans.VOID
 
     def test_an_approved_plan_is_not_started_onto_a_host_that_is_full_by_now(self):
         self.assertTrue(self.expires(a=1.0, b=0.9))
@@ -218,14 +218,14 @@ class CycleTest(CycleTestCase):
         uuid = self.propose_and_approve()
         self.run_cycle(rules=self.level(gpu='approve'),
                        engine_options=dataclasses.replace(OPTIONS, price=Price(per_move=0.5)))
-        self.assertEqual(plans.EXPIRED, self.journal.plan(uuid).state)
+        self.assertEqual(plans.VOID, self.journal.plan(uuid).state)
 
     def test_nor_an_instance_that_is_in_quarantine_by_now(self):
         uuid = self.propose_and_approve()
         [move] = self.moves_of(self.journal.plan(uuid))
         self.cooldowns.quarantine(move.instance_uuid, -1, 'failed', self.clock())
         self.run_cycle(rules=self.level(gpu='approve'))
-        self.assertEqual(plans.EXPIRED, self.journal.plan(uuid).state)
+        self.assertEqual(plans.VOID, self.journal.plan(uuid).state)
 
     def test_moves_of_an_approved_plan_are_as_old_as_it_and_checked_when_it_starts(self):
         self.propose_and_approve()
