@@ -157,7 +157,6 @@ class CycleTest(CycleTestCase):
     def test_while_a_plan_is_open_its_aggregate_is_not_planned_again(self):
         self.run_cycle()
         self.clock.go(100)
-        self.cloud.load = {'a': 0.9}
         [report] = self.run_cycle().aggregates
         # The move that is under way counts where it goes, and with it all is even.
         self.assertEqual((plans.BALANCED, ()), (report.outcome, report.moves))
