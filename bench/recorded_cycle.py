@@ -10,6 +10,7 @@ import kronos_nova.plugin.cycle  # noqa: F401  # isort: skip
 import dataclasses
 import os
 import pathlib
+import sys
 import time
 
 import psutil
@@ -18,6 +19,7 @@ from oslo_config import cfg
 
 from bench import recording
 from kronos_nova import conf
+from kronos_nova.engine import child
 from kronos_nova.engine import options
 from kronos_nova.record import replay
 
@@ -26,16 +28,26 @@ FOREVER = replay.Durations(aggregate=0, instance=0, quarantine=0)
 
 def main():
     begun = psutil.Process().create_time()
+    args = child.parse(__spec__.name, None)
+    child.become()
     objects.register_all()
+    sys.stdin.readline()
+    moves = _cycle()
+    with pathlib.Path(os.environ['KRONOS_BENCH_TIMES']).open('a') as times:
+        times.write(f'{begun} {time.time()} {moves}\n')
+    # Each cycle is to be a whole one, with the loading of Nova in it.
+    os.write(args.answers, f'{child.PLANNED} {child.LEAVES}\n'.encode())
+
+
+def _cycle():
+    """How many moves were planned."""
     settings = cfg.ConfigOpts()
     conf.register_opts(settings)
     settings([])
     chosen = dataclasses.replace(options.from_conf(settings), aggregates=(recording.AGGREGATE,))
     snapshot, policies = replay.read(os.environ['KRONOS_BENCH_SNAPSHOT'])
     report = replay.replay(snapshot, policies, chosen, FOREVER)
-    moves = sum(len(aggregate.moves) for aggregate in report.aggregates)
-    with pathlib.Path(os.environ['KRONOS_BENCH_TIMES']).open('a') as times:
-        times.write(f'{begun} {time.time()} {moves}\n')
+    return sum(len(aggregate.moves) for aggregate in report.aggregates)
 
 
 if __name__ == '__main__':
