@@ -109,7 +109,8 @@ class Trial:
             'DEFAULT': {'service_down_time': 10 ** 7, 'log_file': self.services.root / 'child.log'},
             'kronos_prometheus': {'url': prometheus, 'timeout': 120},
             'kronos': {'automation': 'observe', 'aggregates': ','.join(self.size.aggregates),
-                       'policies_file': self.policies, 'evaluation_interval': 10 ** 6}})
+                       'policies_file': self.policies, 'evaluation_interval': 10 ** 6,
+                       'cycle_timeout': TIMEOUT}})
 
     def _manage(self, *arguments):
         done = subprocess.run(
