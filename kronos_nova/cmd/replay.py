@@ -12,6 +12,7 @@ import sys
 from oslo_config import cfg
 from rich.console import Console
 
+from kronos_nova import boundary
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.engine import options as engine_options
@@ -109,5 +110,6 @@ def _configured(arguments):
 
 
 def _fail(code, message):
-    print(message, file=sys.stderr)
+    for line in str(message).split('\n'):
+        print(boundary.shown(line, render.LONGEST), file=sys.stderr)
     return code

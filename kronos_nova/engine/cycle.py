@@ -287,11 +287,7 @@ class Cycle:
 
     def _write_down(self, report):
         now = self.utcnow()
-        for line in describe(report):
-            LOG.info('%s', boundary.shown(line, LONGEST_LINE))
-        if LOG.isEnabledFor(logging.DEBUG):
-            for line in describe_scores(report):
-                LOG.debug('%s', boundary.shown(line, LONGEST_LINE))
+        log(report)
         if report.outcome == plans.PLANNED:
             self._record_plan(report, now)
         above = any(policy.imbalance_before is not None and
@@ -349,6 +345,15 @@ def _unix(time):
 
 def _seconds(value):
     return datetime.timedelta(seconds=value)
+
+
+def log(report):
+    """Say what was found, a line at a time: tenants choose names in it."""
+    for line in describe(report):
+        LOG.info('%s', boundary.shown(line, LONGEST_LINE))
+    if LOG.isEnabledFor(logging.DEBUG):
+        for line in describe_scores(report):
+            LOG.debug('%s', boundary.shown(line, LONGEST_LINE))
 
 
 def describe(report):

@@ -15,6 +15,7 @@ import openstack
 from keystoneauth1 import exceptions
 from oslo_log import log as logging
 
+from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.inventory import providers
@@ -134,19 +135,24 @@ class OpenStackInventory:
     def _get(self, path) -> dict:
         response = self._connection.compute.get(path, microversion=COMPUTE_INVENTORY)
         openstack.exceptions.raise_from_response(response)
-        return response.json()
+        try:
+            return boundary.json_of(response.content, path.partition('?')[0])
+        except boundary.OutOfBounds as error:
+            raise exception.InventoryError(problem=str(error)) from error
 
     def _pages(self, path, key) -> Iterator[dict]:
         """Everything of a list that Nova cuts into pages; it says when there is one more."""
         separator = '&' if '?' in path else '?'
-        marker = ''
-        while True:
+        marker, seen = '', set()
+        while marker not in seen:
+            seen.add(marker)
             page = self._get(f'{path}{separator}limit={PAGE}{marker}')
             yield from page[key]
             if not page[key] or not page.get(f'{key}_links'):
                 return
             last = page[key][-1]
             marker = f'&marker={last.get("uuid") or last["id"]}'  # of migrations the uuid
+        raise exception.InventoryError(problem=f'the pages of {path} come again and again')
 
     def _migrations_under_way(self) -> Iterator[MoveUnderWay]:
         """Nova filters by one status at a time."""

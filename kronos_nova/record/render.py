@@ -4,11 +4,16 @@ import json
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from kronos_nova import boundary
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import CycleReport
 
 FORMAT = 1
+
+LONGEST = 2000
+"""Characters of a cell or a line."""
 
 
 def as_json(report: CycleReport) -> str:
@@ -46,15 +51,15 @@ def _aggregate(report: AggregateReport):
 def print_tables(report: CycleReport, console: Console):
     """A few tables an aggregate."""
     for aggregate in report.aggregates:
-        console.print(f'Aggregate {aggregate.name}: {aggregate.outcome} '
-                      f'({aggregate.mode}, planner {aggregate.planner})', markup=False)
+        console.print(_shown(f'Aggregate {aggregate.name}: {aggregate.outcome} '
+                             f'({aggregate.mode}, planner {aggregate.planner})'))
         for table in (_policies(aggregate), _moves(aggregate), _stayed(aggregate)):
             if table.row_count:
                 console.print(table)
         if aggregate.hosts_emptied:
-            console.print('Emptied: ' + ', '.join(aggregate.hosts_emptied), markup=False)
+            console.print(_shown('Emptied: ' + ', '.join(aggregate.hosts_emptied)))
         for warning in aggregate.warnings:
-            console.print(f'Warning: {warning}', markup=False)
+            console.print(_shown(f'Warning: {warning}'))
         console.print()
     console.print(f'Planned in {report.planning_seconds:.3f} s')
 
@@ -64,7 +69,7 @@ def print_day(day: list[tuple[str, CycleReport]], console: Console):
     table = _table('Snapshot', 'Aggregate', 'Outcome', 'Moves', 'Before', 'After')
     for name, report in day:
         for aggregate in report.aggregates:
-            table.add_row(name, aggregate.name, aggregate.outcome, str(len(aggregate.moves)),
+            _add(table, name, aggregate.name, aggregate.outcome, str(len(aggregate.moves)),
                           _figure(aggregate.combined_before), _figure(aggregate.combined_after))
     console.print(table)
     moves = sum(len(aggregate.moves) for _, report in day for aggregate in report.aggregates)
@@ -74,10 +79,10 @@ def print_day(day: list[tuple[str, CycleReport]], console: Console):
 def _policies(report):
     table = _table('Policy', 'State', 'Weight', 'Threshold', 'Before', 'After', 'Detail')
     for row in report.policies:
-        table.add_row(row.name, row.state, f'{row.weight:.2f}', f'{row.threshold:.3f}',
+        _add(table, row.name, row.state, f'{row.weight:.2f}', f'{row.threshold:.3f}',
                       _figure(row.imbalance_before), _figure(row.imbalance_after), row.detail)
     if report.combined_before is not None:
-        table.add_row('combined', '', '', '', _figure(report.combined_before),
+        _add(table, 'combined', '', '', '', _figure(report.combined_before),
                       _figure(report.combined_after), '')
     return table
 
@@ -85,7 +90,7 @@ def _policies(report):
 def _moves(report):
     table = _table('#', 'Phase', 'Instance', 'From', 'To', 'MiB', 'Why')
     for move in report.moves:
-        table.add_row(str(move.order), move.phase, move.instance_uuid, move.source,
+        _add(table, str(move.order), move.phase, move.instance_uuid, move.source,
                       move.destination, str(move.memory_mb), move.reason)
     return table
 
@@ -93,7 +98,7 @@ def _moves(report):
 def _stayed(report):
     table = _table('Not moved because', 'Instances', 'Such as')
     for skip in report.not_moved:
-        table.add_row(skip.reason, str(len(skip.instances)), skip.instances[0])
+        _add(table, skip.reason, str(len(skip.instances)), skip.instances[0])
     return table
 
 
@@ -102,6 +107,16 @@ def _table(*columns):
     for column in columns:
         table.add_column(column, overflow='fold')
     return table
+
+
+def _add(table, *cells):
+    table.add_row(*map(_shown, cells))
+
+
+def _shown(foreign):
+    """Names are tenants' and exporters': what is no text stays out of the terminal, and what looks
+    like markup is none."""
+    return Text(boundary.shown(foreign, LONGEST))
 
 
 def _figure(value):

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from kronos_nova import boundary
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import ResourceInventory
@@ -111,8 +112,9 @@ def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> 
         size = len(members) + len(hosts_of)
         if members and size > 1:
             found.append(Group(
-                uuid=group.uuid, name=group.name, members=np.array(members, dtype=np.intp),
-                anti='anti' in group.policy, hard=not group.policy.startswith('soft-'),
+                uuid=group.uuid, name=boundary.shown(group.name, 80),
+                members=np.array(members, dtype=np.intp), anti='anti' in group.policy,
+                hard=not group.policy.startswith('soft-'),
                 # Nova has no upper bound for it; more than there are members says nothing.
                 max_per_host=min(max(1, group.rules.get('max_server_per_host', 1)), size),
                 arriving=np.array(hosts_of, dtype=np.intp)))

@@ -48,7 +48,7 @@ def _change(rng, parent, key):
         parent[rng.choice(('', 'x', '\x1b', 'y' * 300, 'uuid'))] = parent.pop(key)
     elif kind == 3:
         deep = value = []
-        for _ in range(rng.choice((5, 100, 250))):
+        for _ in range(rng.choice((5, 50, 100))):
             value.append([])
             value = value[0]
         parent[key] = deep
