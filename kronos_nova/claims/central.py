@@ -1,9 +1,16 @@
 """The store ``central``: claims in the control database, which only the conductor reaches."""
 
+from oslo_log import log as logging
+from oslo_utils import timeutils
+
+from kronos_nova import boundary
 from kronos_nova import exception
+from kronos_nova.claims import message
 from kronos_nova.claims import table
 from kronos_nova.db import claim_models
 from kronos_nova.db import migrate
+
+LOG = logging.getLogger(__name__)
 
 
 class CentralStore:
@@ -22,7 +29,15 @@ class CentralStore:
         return True
 
     def load(self):
-        return [table.from_message(row) for row in self._call('load', host=self.host)]
+        """The claims of this host; what is none, whoever wrote it, is left out and said so."""
+        found, now = [], timeutils.utcnow(with_timezone=True)
+        for row in self._call('load', host=self.host)[:message.MOST_ROWS]:
+            try:
+                found.append(message.claim_of(row, self.host, now))
+            except (boundary.OutOfBounds, ValueError) as error:
+                LOG.warning('A claim of this host in the control database is passed over: %s',
+                            boundary.shown(error))
+        return found
 
     def write(self, put, drop):
         ids = self._call('write', host=self.host, put=[table.to_row(claim) for claim in put],
@@ -46,14 +61,34 @@ class CentralTable:
         self._table = table.ClaimTable(claim_models.CentralClaim)
 
     def load(self, host):
-        """Rows as dicts."""
+        """Rows as dicts.
+
+        :raises ClaimError: ``host`` is no name of one
+        """
+        _checked(boundary.text, host, 'host')
         with self._database.reader() as session:
             return self._table.load_messages(session.connection(), host)
 
     def write(self, host, put, drop):
-        """:returns: the ids of ``put``, in its order"""
-        claims = [table.from_message({'id': None, **row}) for row in put]
+        """
+        :returns: the ids of ``put``, in its order
+        :raises ClaimError: they are no claims of ``host``, or more than a host has; nothing is
+            written then
+        """
+        _checked(boundary.text, host, 'host')
+        claims = _checked(message.claims_of, put, host, timeutils.utcnow(with_timezone=True))
+        keys = _checked(message.keys_of, drop)
         with self._database.writer() as session:
-            ids = self._table.write(session.connection(), host, claims,
-                                    [tuple(key) for key in drop])
+            ids = self._table.write(session.connection(), host, claims, keys)
+            if claims and self._table.count(session.connection(), host) > message.MOST_ROWS:
+                raise exception.ClaimError(
+                    problem=f'host {boundary.shown(host)} would have more than '
+                            f'{message.MOST_ROWS} claims')
         return [ids[claim.key] for claim in claims]
+
+
+def _checked(check, *args):
+    try:
+        return check(*args)
+    except (boundary.OutOfBounds, ValueError) as error:
+        raise exception.ClaimError(problem=f'refused: {boundary.shown(error)}') from error

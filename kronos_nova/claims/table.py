@@ -26,6 +26,8 @@ class ClaimTable:
         is_key = sa.and_(*(table.c[name] == sa.bindparam(f'key_{name}') for name in _KEY))
         self._all = sa.select(table).order_by(table.c.id)
         self._of_host = self._all.where(table.c.host == sa.bindparam('key_host'))
+        self._count = sa.select(sa.func.count()).select_from(table).where(
+            table.c.host == sa.bindparam('key_host'))
         self._find = sa.select(table.c.id).where(is_key)
         self._insert = table.insert()
         self._update = table.update().where(is_key)
@@ -35,6 +37,10 @@ class ClaimTable:
     def load(self, connection, host):
         """The claims of ``host``, by id."""
         return [to_claim(row) for row in self._rows(connection, host)]
+
+    def count(self, connection, host):
+        """How many claims ``host`` has."""
+        return connection.scalar(self._count, {'key_host': host})
 
     def load_all(self, connection):
         """The claims of every host, by id."""

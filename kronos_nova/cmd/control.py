@@ -1,9 +1,9 @@
 """The control database, for commands."""
 
-import getpass
 import os
 import socket
 
+from kronos_nova.cmd import login
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
@@ -14,9 +14,8 @@ from kronos_nova.db import switches as db_switches
 
 
 def operator():
-    """Who runs the command: the user that became root, where sudo tells."""
-    user = os.environ.get('SUDO_USER') or getpass.getuser()
-    return f'{user}@{socket.gethostname()}'
+    """Who runs the command, and where."""
+    return f'{login.user()}@{socket.gethostname()}'
 
 
 def database(conf):
@@ -27,7 +26,7 @@ def database(conf):
 
 
 def journal(conf):
-    return db_journal.Journal(database(conf), f'{getpass.getuser()}:{os.getpid()}')
+    return db_journal.Journal(database(conf), f'{login.user()}:{os.getpid()}')
 
 
 def cooldowns(conf):

@@ -10,7 +10,8 @@ OPTS = [
     cfg.StrOpt('store', default='sqlite', help="""
 Where the claims are kept: ``sqlite`` (default), a file on the compute host, or ``central``, the
 control database, which nova-compute reaches through nova-conductor. ``central`` gives one view of
-all hosts and adds a call to nova-conductor to every claim. Others may be installed as entry points
+all hosts and adds a call to nova-conductor to every claim; nova-conductor has to be configured
+with it too, or it does not serve that call. Others may be installed as entry points
 of ``kronos_nova.claim_stores``. Change it while nova-compute is stopped; the new store is built
 from the instances and migrations of the host.
 """),

@@ -226,7 +226,7 @@ refused.
 
 Example: ``maintenance_window = gpu; 0 22 * * sat; 360; Europe/Berlin``
 """),
-    cfg.StrOpt('coordination_url', help="""
+    cfg.StrOpt('coordination_url', secret=True, help="""
 Where the conductors agree who plans an aggregate: a tooz URL, such as
 ``etcd3+http://controller:2379``, ``redis://controller:6379`` or
 ``mysql://user:password@controller/kronos``. Unset, a lock file under ``[DEFAULT] state_path`` is

@@ -7,6 +7,7 @@ from kronos_nova.objects.snapshot import Instance
 NEVER = 'never'
 ONLY_EVACUATE = 'only-evacuate'
 ALWAYS = 'always'
+WORDS = (NEVER, ONLY_EVACUATE, ALWAYS)
 KEY = 'kronos:move'
 """Server metadata or flavor extra spec with one of the words above."""
 

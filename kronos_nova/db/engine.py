@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import time
 
 import sqlalchemy
 from oslo_db import exception as db_exc
@@ -12,6 +13,12 @@ from sqlalchemy import orm
 from kronos_nova import exception
 
 SQLITE_BUSY_TIMEOUT_MS = 10000
+
+# Seconds, in the words of each driver. libpq takes 1 for 2.
+_IMPATIENT = {
+    'mysql+pymysql': 'connect_timeout=1&read_timeout=1&write_timeout=1',
+    'mysql+mysqldb': 'connect_timeout=1&read_timeout=1&write_timeout=1',
+    'postgresql+psycopg2': 'connect_timeout=1', 'postgresql': 'connect_timeout=1'}
 
 _ENGINE_OPTIONS = (
     'connection_debug', 'connection_parameters', 'connection_recycle_time', 'connection_trace',
@@ -40,14 +47,29 @@ def claims_url(conf):
     return f'sqlite:///{state_file(conf, conf.kronos_claims.claim_db)}'
 
 
-def control_engine(conf):
-    """An engine of the control database, as ``[kronos_database]`` says.
+def control_engine(conf, **options):
+    """An engine of the control database, as ``[kronos_database]`` says, but for ``options``.
 
     Connects lazily, but for ``max_retries``: oslo.db tries the first connection at once.
     """
+    return create_engine(control_url(conf), **_options(conf) | options)
+
+
+def impatient_control_engine(conf):
+    """The same for what a request of Nova's waits for: a second at most for a connection, and for
+    an answer. Nothing is tried when it is made."""
+    url = control_url(conf)
+    options = _options(conf) | {'max_retries': 0, 'pool_timeout': 1}
+    wanted = _IMPATIENT.get(sqlalchemy.make_url(url).drivername, '')
+    given = options.get('connection_parameters') or ''
+    # What an operator has set comes last, and wins.
+    options['connection_parameters'] = '&'.join(filter(None, (wanted, given)))
+    return create_engine(url, busy_timeout_ms=1000, **options)
+
+
+def _options(conf):
     group = conf.kronos_database
-    options = {name: group[name] for name in _ENGINE_OPTIONS if name in group}
-    return create_engine(control_url(conf), **options)
+    return {name: group[name] for name in _ENGINE_OPTIONS if name in group}
 
 
 def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
@@ -60,10 +82,20 @@ def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
     if not url.startswith('sqlite'):
         return engines.create_engine(url, **options)
     engine = engines.create_engine(url, **{**options, 'max_retries': 0})
+    sqlalchemy.event.listen(engine, 'do_connect', _make_private)
     sqlalchemy.event.listen(engine, 'connect',
                             functools.partial(_configure_sqlite, busy_timeout_ms))
     sqlalchemy.event.listen(engine, 'begin', _begin_for_writing)
     return engine
+
+
+def _make_private(_dialect, _record, arguments, _keywords):
+    """Make a file that is not there yet for its owner's eyes, from the first moment; SQLite gives
+    those that it makes beside one the same mode."""
+    path = arguments[0]
+    if path != ':memory:':
+        with contextlib.suppress(OSError):  # it is there; or SQLite says better what is wrong
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _configure_sqlite(busy_timeout_ms, connection, _record):
@@ -118,3 +150,37 @@ class Database:
         """A session that commits when the block ends and rolls back when it raises."""
         with one_kind_of_error(), self._write.begin() as session:
             yield session
+
+
+class ImpatientDatabase(Database):
+    """One that is not asked again for a while after it did not answer.
+
+    :param clock: monotonic seconds
+    """
+
+    PAUSE_SECONDS = 10
+
+    def __init__(self, engine, clock=time.monotonic):
+        super().__init__(engine)
+        self._clock = clock
+        self._silent_until = float('-inf')
+
+    @contextlib.contextmanager
+    def reader(self):
+        with self._noticed(), super().reader() as session:
+            yield session
+
+    @contextlib.contextmanager
+    def writer(self):
+        with self._noticed(), super().writer() as session:
+            yield session
+
+    @contextlib.contextmanager
+    def _noticed(self):
+        if self._clock() < self._silent_until:
+            raise db_exc.DBConnectionError('the control database did not answer a moment ago')
+        try:
+            yield
+        except db_exc.DBConnectionError:
+            self._silent_until = self._clock() + self.PAUSE_SECONDS
+            raise

@@ -1,17 +1,21 @@
 """Schema versions: two alembic histories that ship inside the package, no alembic.ini."""
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable
 
 import alembic.command
 import alembic.config
+import sqlalchemy
 from alembic.runtime import migration
 from alembic.script import ScriptDirectory
+from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.db import claim_versions
+from kronos_nova.db.engine import first_line
 from kronos_nova.db.engine import one_kind_of_error
 
 LOG = logging.getLogger(__name__)
@@ -116,13 +120,42 @@ def _version_error(history, found):
         database=history.name, found=found or 'none', expected=head(history), remedy=remedy)
 
 
+# MySQL's and MariaDB's numbers for what a statement would make or drop that is made or dropped
+# already: a table, a column, an index; a column or an index that is not there.
+_DONE_BEFORE = {1050, 1060, 1061, 1091}
+
+
 def run(context):
     """What the ``env.py`` of a history does: run its revisions on the connection that it is handed.
+
+    MySQL and MariaDB commit each statement that changes a table by itself, so an interrupted
+    upgrade leaves some of them done; there those are passed over.
 
     :param context: ``alembic.context``
     """
     attributes = context.config.attributes
     context.configure(connection=attributes['connection'],
                       on_version_apply=attributes.get('on_version_apply') or ())
+    if attributes['connection'].dialect.name in ('mysql', 'mariadb'):
+        implementation = context.get_context().impl
+        implementation._exec = functools.partial(_unless_done, implementation._exec)
     with context.begin_transaction():
         context.run_migrations()
+
+
+def _unless_done(execute, construct, *args, **kwargs):
+    try:
+        return execute(construct, *args, **kwargs)
+    except (sqlalchemy.exc.DBAPIError, db_exc.DBError) as error:
+        if _number_of(error) not in _DONE_BEFORE:
+            raise
+        LOG.info('An upgrade was interrupted after this, which is passed over: %s',
+                 first_line(error))
+        return None
+
+
+def _number_of(error):
+    """The database's own number of an error, however it is wrapped; None if there is none."""
+    while error is not None and not isinstance(getattr(error, 'orig', None), Exception):
+        error = getattr(error, 'inner_exception', None)
+    return next(iter(error.orig.args), None) if error is not None else None

@@ -18,6 +18,9 @@ def _retrying(*errors):
 retried = _retrying(db_exc.DBDeadlock, db_exc.DBConnectionError)
 """For a method that is one transaction, and has no effects outside the database."""
 
+retried_unless_away = _retrying(db_exc.DBDeadlock)
+"""The same for what somebody waits for who can go on without it."""
+
 retried_as_update = _retrying(db_exc.DBDeadlock, db_exc.DBConnectionError,
                               db_exc.DBDuplicateEntry)
 """The same for one that updates a row or, where there is none, inserts it: somebody else may have

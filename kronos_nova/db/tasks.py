@@ -6,6 +6,7 @@ from oslo_db import exception as db_exc
 from kronos_nova.db import models
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
+from kronos_nova.db.retry import retried_unless_away
 from kronos_nova.objects import task as tasks
 
 
@@ -14,15 +15,17 @@ class Tasks:
 
     :param worker: name of this process
     :param clock: gives the time, UTC without a zone
+    :param announcements: the same database for :meth:`announce`, where a request waits for that
     """
 
-    def __init__(self, database, worker, clock):
+    def __init__(self, database, worker, clock, announcements=None):
         self.database = database
+        self.announcements = announcements or database
         self.worker = worker
         self.clock = clock
         self._left = set()
 
-    @retried
+    @retried_unless_away
     def announce(self, key: str, instance_uuid: str) -> None:
         """Say that this worker is at it, before Nova has a record of the migration.
 
@@ -101,7 +104,8 @@ class Tasks:
             return
 
     def _add(self, uuid, instance_uuid, state):
-        with self.database.writer() as session:
+        database = self.announcements if state == tasks.ANNOUNCED else self.database
+        with database.writer() as session:
             session.add(models.Task(
                 migration_uuid=uuid, instance_uuid=instance_uuid, worker=self.worker, state=state,
                 beat_at=self.clock()))

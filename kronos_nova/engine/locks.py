@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import urllib.parse
 
 import stevedore.exception
 import tooz
@@ -23,17 +24,23 @@ class AggregateLocks:
     def __init__(self, url, state_path, member):
         if url is None:
             directory = os.path.join(state_path, 'kronos-locks')
-            os.makedirs(directory, exist_ok=True)
+            os.makedirs(directory, mode=0o700, exist_ok=True)
             url = f'file://{directory}'
         self._held = {}
+        self._secret = urllib.parse.urlsplit(url).password
         try:
             self._coordinator = coordination.get_coordinator(url, member.encode())
             self._coordinator.start()
         except (tooz.ToozError, ValueError, stevedore.exception.NoMatches) as e:
             raise exception.ConfigurationError(
-                what='[kronos] coordination_url', problem=f'cannot be used: {e}',
+                what='[kronos] coordination_url', problem=f'cannot be used: {self._said(e)}',
                 remedy='Give the URL of a tooz back end that answers, or remove the option where '
                        'there is one controller.') from e
+
+    def _said(self, error):
+        """What a back end says, which may quote its own address, without the password in it."""
+        said = str(error)
+        return said.replace(self._secret, '***') if self._secret else said
 
     def acquire(self, *aggregates):
         """Whether this process now plans all of the aggregates; does not wait, and takes none
@@ -52,7 +59,7 @@ class AggregateLocks:
             if not lock.acquire(blocking=False):
                 return False
         except tooz.ToozError as e:
-            LOG.warning('No lock on aggregate %s: %s', aggregate, e)
+            LOG.warning('No lock on aggregate %s: %s', aggregate, self._said(e))
             return False
         self._held[aggregate] = lock
         return True
@@ -63,7 +70,7 @@ class AggregateLocks:
             try:
                 self._coordinator.heartbeat()
             except tooz.ToozError as e:
-                LOG.warning('The locks on aggregates may expire: %s', e)
+                LOG.warning('The locks on aggregates may expire: %s', self._said(e))
 
     def release_all(self):
         self.release(*self._held)
@@ -77,7 +84,8 @@ class AggregateLocks:
             self._held.pop(aggregate).release()
         except tooz.ToozError as e:
             # It has expired, or will.
-            LOG.warning('The lock on aggregate %s was not given back: %s', aggregate, e)
+            LOG.warning('The lock on aggregate %s was not given back: %s', aggregate,
+                            self._said(e))
 
 
 def _name(aggregate):

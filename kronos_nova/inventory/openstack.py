@@ -68,9 +68,10 @@ class OpenStackInventory:
             return self._read(taken_at, scopes)
         except (openstack.exceptions.SDKException, exceptions.ClientException) as error:
             raise exception.InventoryError(problem=_cause(error)) from error
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, boundary.OutOfBounds) as error:
             raise exception.InventoryError(
-                problem=f'an answer lacks what its API version promises: {error!r}') from error
+                problem='an answer lacks what its API version promises: '
+                        f'{boundary.shown(repr(error))}') from error
 
     def aggregate_hosts(self) -> dict[str, list[str]]:
         """The names of the hosts of every aggregate.
@@ -115,7 +116,7 @@ class OpenStackInventory:
             h['id']: frozenset(server['id'] for server in on_host[h['service']['host']])
             for h in hypervisors})
         hosts = tuple(shape.host(h, services[h['service']['host']], trees.of[h['id']])
-                      for h in hypervisors)
+                      for h in hypervisors if h['id'] in trees.of)
         held = {host.name: shape.held_by_consumer(trees.of[host.uuid]) for host in hosts}
         shared = shape.held_by_consumer(each.provider for each in trees.sharing.values())
         names = {host.uuid: host.name for host in hosts}

@@ -6,10 +6,15 @@ from collections.abc import Collection
 from collections.abc import Mapping
 from concurrent import futures
 
+from oslo_log import log as logging
+
+from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.inventory import shape
 from kronos_nova.placement import errors
 from kronos_nova.placement.client import PlacementClient
+
+LOG = logging.getLogger(__name__)
 
 # Placement has no way to ask for all providers' inventories at once.
 PARALLEL_READS = 8
@@ -52,14 +57,17 @@ class ProviderCache:
         :param client: asked from several threads
         :param instances: root provider uuids of the hosts, each with the uuids of the instances
             there
-        :raises InventoryError: placement cannot be read, or does not know one of the roots
+        A host that placement does not know is left out, and named in the log: its nova-compute
+        has never reported, or its provider was deleted.
+
+        :raises InventoryError: placement cannot be read, or knows none of the roots
         """
         try:
             return self._read(client, instances)
         except errors.RequestRefused as error:
             raise exception.InventoryError(
                 problem=f'{error} (has the user that asks the admin role?)') from error
-        except exception.PlacementError as error:
+        except (exception.PlacementError, boundary.OutOfBounds) as error:
             raise exception.InventoryError(problem=str(error)) from error
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise exception.InventoryError(
@@ -71,7 +79,7 @@ class ProviderCache:
         self._readings += 1
         known = client.providers()
         ours = {uuid: each for uuid, each in known.items() if each.root in instances}
-        _refuse_missing(instances.keys() - {each.root for each in ours.values()})
+        _tell_missing(instances.keys(), {each.root for each in ours.values()})
         self._kept = {uuid: kept for uuid, kept in self._kept.items() if uuid in known}
         stale = [uuid for uuid, each in ours.items()
                  if not self._is_current(uuid, each.generation, instances[each.root])]
@@ -82,7 +90,7 @@ class ProviderCache:
         trees = collections.defaultdict(list)
         for uuid, each in ours.items():
             trees[each.root].append(self._kept[uuid][1])
-        return Trees(of=trees, sharing=self._sharing(client, instances.keys()))
+        return Trees(of=trees, sharing=self._sharing(client, trees.keys()))
 
     def _is_current(self, uuid, generation, instances):
         seen, provider = self._kept.get(uuid, (None, None))
@@ -97,15 +105,22 @@ class ProviderCache:
 
     def _provider(self, client, uuid):
         # Thousands of consumers hold what some dozen flavors ask for: it is kept once.
-        held = {consumer: self._amounts.setdefault(tuple(sorted(amounts.items())), amounts)
+        held = {consumer: self._kept_amounts(amounts)
                 for consumer, amounts in client.held_on(uuid).items()}
         return shape.Provider(inventories=client.inventories(uuid), held=held)
 
+    def _kept_amounts(self, amounts):
+        checked = shape.amounts(amounts)
+        return self._amounts.setdefault(tuple(sorted(checked.items())), checked)
 
-def _refuse_missing(roots):
-    missing = sorted(roots)
-    if missing:
-        raise exception.InventoryError(
-            problem=f'placement knows no resource provider {", ".join(missing[:5])}'
-                    f'{" and others" if len(missing) > 5 else ""} that Nova has a hypervisor '
-                    'for; has its nova-compute ever reported?')
+
+def _tell_missing(roots, known):
+    missing = sorted(roots - known)
+    if not missing:
+        return
+    told = (f'placement knows no resource provider {", ".join(missing[:5])}'
+            f'{" and others" if len(missing) > 5 else ""} that Nova has a hypervisor for; has its '
+            'nova-compute ever reported?')
+    if not known:
+        raise exception.InventoryError(problem=told)
+    LOG.warning('%d hosts are left out: %s', len(missing), told)

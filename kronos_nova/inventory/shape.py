@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable
 from collections.abc import Mapping
 
+from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.objects.snapshot import OWN_METADATA
@@ -20,6 +21,17 @@ from kronos_nova.objects.snapshot import Service
 from kronos_nova.objects.snapshot import SharedProvider
 
 HOST = 'OS-EXT-SRV-ATTR:host'
+
+MOST = 1 << 53
+"""Of any figure: placement keeps 31 bits, and what is added up stays exact as a float."""
+
+MOST_RULE = 1 << 64
+"""Nova takes any whole number for ``max_server_per_host``; it is clamped where groups are used."""
+
+MOST_KEYS = 10_000
+"""Of metadata or extra specs; Nova's own quota for servers is 128."""
+
+LONGEST_VALUE = 65_535
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,11 +83,31 @@ def inventory(tree: Iterable[Provider]) -> dict[str, ResourceInventory]:
     parts = collections.defaultdict(list)
     for provider in tree:
         for resource_class, inventory in provider.inventories.items():
-            parts[resource_class].append(ResourceInventory(
-                total=inventory['total'], reserved=inventory['reserved'],
-                allocation_ratio=inventory['allocation_ratio'], min_unit=inventory['min_unit'],
-                max_unit=inventory['max_unit'], step_size=inventory['step_size']))
+            parts[boundary.text(resource_class, 'a resource class')].append(
+                _resource_inventory(inventory))
     return {name: _together(parts[name]) for name in sorted(parts)}
+
+
+def _resource_inventory(raw):
+    """:raises OutOfBounds: a figure is none that placement has"""
+    def figure(name, lowest):
+        return boundary.integer(raw[name], f'an inventory: {name}', lowest, MOST)
+
+    return ResourceInventory(
+        total=figure('total', 0), reserved=figure('reserved', 0), min_unit=figure('min_unit', 0),
+        max_unit=figure('max_unit', 0), step_size=figure('step_size', 1),
+        allocation_ratio=boundary.number(raw['allocation_ratio'], 'an allocation ratio'))
+
+
+def amounts(resources: Mapping[str, int]) -> dict[str, int]:
+    """What a consumer is allocated, by resource class.
+
+    :raises OutOfBounds: it is nothing that placement could have allocated
+    """
+    if not isinstance(resources, Mapping):
+        raise boundary.OutOfBounds(what='an allocation', problem='must be an object')
+    return {name: boundary.integer(amount, f'an allocation of {boundary.shown(name, 80)}', 0, MOST)
+            for name, amount in resources.items()}
 
 
 def _together(parts: list[ResourceInventory]) -> ResourceInventory:
@@ -132,24 +164,31 @@ def instance(server: dict, held: Mapping[str, dict[str, int]],
     :param shared: what it says of all sharing providers together
     """
     flavor = server['flavor']
+
+    def size(name):
+        return boundary.integer(flavor[name], f'a flavor: {name}', 0, MOST)
+
     return Instance(
-        uuid=server['id'], name=server['OS-EXT-SRV-ATTR:instance_name'],
-        display_name=server['name'], host=server[HOST], project_id=server['tenant_id'],
-        status=server['status'], task_state=server['OS-EXT-STS:task_state'],
-        locked=server['locked'], vcpus=flavor['vcpus'], memory_mb=flavor['ram'],
-        disk_gb=flavor['disk'] + flavor['ephemeral'],
-        metadata={key: value for key, value in server['metadata'].items()
-                  if key.startswith(OWN_METADATA)},
+        uuid=_text(server, 'id'), name=_text(server, 'OS-EXT-SRV-ATTR:instance_name'),
+        display_name=_text(server, 'name'), host=_text(server, HOST),
+        project_id=_text(server, 'tenant_id'), status=_text(server, 'status'),
+        task_state=_text_or_none(server, 'OS-EXT-STS:task_state'),
+        locked=bool(server['locked']), vcpus=size('vcpus'), memory_mb=size('ram'),
+        disk_gb=size('disk') + size('ephemeral'),
+        metadata={key: value for key, value in boundary.texts(
+            server['metadata'], 'metadata', MOST_KEYS).items() if key.startswith(OWN_METADATA)},
         # Left out for a user who may not see them.
-        flavor_extra_specs=flavor.get('extra_specs') or {},
+        flavor_extra_specs=boundary.texts(flavor.get('extra_specs') or {}, 'extra specs', MOST_KEYS,
+                                          LONGEST_VALUE),
         resources=held.get(server['id'], {}), shared_resources=shared.get(server['id'], {}))
 
 
 def aggregate(raw: dict) -> Aggregate:
     """With all its hosts, those of bare metal among them."""
-    return Aggregate(name=raw['name'], uuid=raw['uuid'],
-                     availability_zone=raw['availability_zone'], metadata=raw['metadata'],
-                     hosts=tuple(raw['hosts']))
+    return Aggregate(name=_text(raw, 'name'), uuid=_text(raw, 'uuid'),
+                     availability_zone=_text_or_none(raw, 'availability_zone'),
+                     metadata=boundary.texts(raw['metadata'], 'metadata', MOST_KEYS, LONGEST_VALUE),
+                     hosts=tuple(boundary.text(name, 'a host') for name in raw['hosts']))
 
 
 def server_group(raw: dict) -> ServerGroup:
@@ -157,8 +196,20 @@ def server_group(raw: dict) -> ServerGroup:
     policy = raw.get('policy') or next(iter(raw.get('policies') or ()), None)
     if policy is None:
         raise exception.InventoryError(problem=f'server group {raw["id"]} has no policy')
-    return ServerGroup(uuid=raw['id'], name=raw['name'], policy=policy,
-                       members=tuple(raw['members']), rules=raw.get('rules') or {})
+    rules = {name: boundary.integer(value, f'a rule {boundary.shown(name, 80)}', 0, MOST_RULE)
+             for name, value in (raw.get('rules') or {}).items()}
+    return ServerGroup(
+        uuid=_text(raw, 'id'), name=_text(raw, 'name'), rules=rules,
+        policy=boundary.text(policy, 'a policy'),
+        members=tuple(boundary.text(member, 'a member') for member in raw['members']))
+
+
+def _text(raw, name):
+    return boundary.text(raw[name], boundary.shown(name))
+
+
+def _text_or_none(raw, name):
+    return None if raw[name] is None else _text(raw, name)
 
 
 def move_under_way(migration: dict) -> MoveUnderWay:

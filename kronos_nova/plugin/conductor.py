@@ -87,7 +87,8 @@ class KronosConductorManager(manager.ConductorManager):
         self.additional_endpoints.remove(self.compute_task_mgr)
         self.compute_task_mgr = KronosComputeTaskManager()
         self.additional_endpoints.append(self.compute_task_mgr)
-        self.additional_endpoints.append(claim_rpc.ClaimStoreEndpoint(_central_claims))
+        if CONF.kronos_claims.store == 'central':  # else it would be a door that nobody needs
+            self.additional_endpoints.append(claim_rpc.ClaimStoreEndpoint(_central_claims))
         self.kronos = Kronos(CONF)
 
     @periodic_task.periodic_task(spacing=1, run_immediately=True)
@@ -188,7 +189,7 @@ def _is_of_a_plan(context):
     if not move_uuid:
         return False
     try:
-        return _journal().knows(move_uuid)
+        return journal.Journal(_impatient_database(), worker.name(CONF.host)).knows(move_uuid)
     except (db_exc.DBError, exception.KronosException) as e:
         LOG.warning('Cannot tell whether request %s is of a plan, and take it for one that is not: '
                     '%s', context.global_request_id, db_engine.first_line(e))
@@ -197,8 +198,15 @@ def _is_of_a_plan(context):
 
 @functools.cache
 def _database():
-    """Of this process: never made before workers have forked."""
-    return db_engine.Database(db_engine.control_engine(CONF))
+    """Of this process: never made before workers have forked. The first connection is not waited
+    for: whoever needs it asks again."""
+    return db_engine.Database(db_engine.control_engine(CONF, max_retries=0))
+
+
+@functools.cache
+def _impatient_database():
+    """For what a request of Nova's waits for."""
+    return db_engine.ImpatientDatabase(db_engine.impatient_control_engine(CONF))
 
 
 @functools.cache
@@ -213,7 +221,8 @@ def _journal():
 @functools.cache
 def _tasks():
     """Of this process, as :func:`_database` is."""
-    return tasks.Tasks(_database(), worker.name(CONF.host), timeutils.utcnow)
+    return tasks.Tasks(_database(), worker.name(CONF.host), timeutils.utcnow,
+                       announcements=_impatient_database())
 
 
 class Kronos:

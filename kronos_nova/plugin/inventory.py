@@ -56,13 +56,15 @@ class InProcessInventory:
                         key=lambda each: each[0].host)}
         trees = self._providers.read(
             self._placement, {node.uuid: on_hosts.get(node.host, set()) for node, _cell in nodes})
-        hosts = tuple(self._host(node, cell, trees.of[node.uuid]) for node, cell in nodes)
+        hosts = tuple(self._host(node, cell, trees.of[node.uuid]) for node, cell in nodes
+                      if node.uuid in trees.of)
         held = {host.name: shape.held_by_consumer(trees.of[host.uuid]) for host in hosts}
         shared = shape.held_by_consumer(each.provider for each in trees.sharing.values())
         names = {host.uuid: host.name for host in hosts}
         instances = tuple(_instance(row, size, metadata, held[row.host].get(row.uuid, {}),
                                     shared.get(row.uuid, {}))
-                          for row, size, metadata in rows if nova_tables.is_listed(row))
+                          for row, size, metadata in rows
+                          if nova_tables.is_listed(row) and row.host in held)
         return snapshot.Snapshot(
             taken_at=taken_at, hosts=hosts, instances=instances,
             aggregates=scope.within(aggregates, held),

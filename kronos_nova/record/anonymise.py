@@ -13,16 +13,28 @@ from collections.abc import Iterable
 
 import yaml
 
+from kronos_nova import boundary
+from kronos_nova import exception
+from kronos_nova.constraints import eligibility
 from kronos_nova.objects import metrics
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
 from kronos_nova.record.writer import QUERIES
 from kronos_nova.record.writer import Taken
 
-OWN_PREFIX = 'kronos:'
-"""Metadata of this prefix is addressed to Kronos and stays."""
+_WORD = re.compile(r'[^\s,;:=<>()\[\]{}"\'|/]+')
 
-_WORD = re.compile(r'[\w.-]+')
+# Of keys that Nova or Kronos give a meaning to; others are somebody's own.
+_KNOWN_KEY = re.compile(
+    r'(hw|hw_rng|os|quota|resources\d*|trait\d*|accel|pci_passthrough|capabilities):[\w:.-]{1,80}'
+    r'|kronos:move|availability_zone|group_policy')
+_TENANTS = 'filter_tenant_id'
+_SPEC = 'aggregate_instance_extra_specs:'
+
+# What is compared with by Nova's filters, and no name of anything.
+_PLAIN = re.compile(r'-?\d+(\.\d+)?|true|false|yes|no|on|off|required|forbidden|shared|dedicated|'
+                    r'mixed|isolate|require|prefer|s==|s!=|s<=?|s>=?|=|==|!=|<in>|<all-in>|<or>|>=|<=|'
+                    r'or|in|all-in', re.IGNORECASE)
 
 
 def anonymise(taken: Taken, policies: PolicySet) -> Taken:
@@ -34,12 +46,46 @@ def anonymise(taken: Taken, policies: PolicySet) -> Taken:
     :param policies: what ``taken.policies`` says
     """
     names = _Names(taken.snapshot)
-    return dataclasses.replace(
+    anonymised = dataclasses.replace(
         taken, cloud='anonymised', snapshot=_snapshot(taken.snapshot, names),
         policies=_policies(policies),
         bodies={(policy.name, kind): _body(taken.bodies[policy.name, kind], policy, kind, names)
                 for policy in policies.active for kind in QUERIES
                 if (policy.name, kind) in taken.bodies})
+    _check(anonymised, names)
+    return anonymised
+
+
+def _check(anonymised, names):
+    """:raises SnapshotError: an original name or id is left in any string that is not the format's
+    own"""
+    texts = _texts(dataclasses.asdict(anonymised.snapshot))
+    for body in anonymised.bodies.values():
+        texts.extend(text for series in json.loads(body)['data']['result']
+                     for text in series['metric'].values())
+    left = sorted({word for text in texts for word in (text, *_WORD.findall(text))
+                   if names.is_original(word)})
+    if left:
+        raise exception.SnapshotError(
+            path='--anonymise', problems=f'{len(left)} original names would be left, such as '
+            f'"{boundary.shown(left[0], 80)}". Nothing was written; please report this.')
+
+
+_ENUMERATED = {'status', 'state', 'task_state', 'policy', 'hypervisor_type', 'taken_at', 'rules',
+               'inventory', 'resources', 'used', 'shared_resources'}
+
+
+def _texts(tree):
+    """Every string in a tree, keys of mappings too, but for what is one of Nova's own words."""
+    if isinstance(tree, str):
+        return [tree]
+    if isinstance(tree, dict):
+        is_row = 'uuid' in tree or 'taken_at' in tree or 'instance_uuid' in tree
+        return [text for key, value in tree.items() if not (is_row and key in _ENUMERATED)
+                for text in ([] if is_row else [key]) + _texts(value)]
+    if isinstance(tree, list | tuple):
+        return [text for each in tree for text in _texts(each)]
+    return []
 
 
 def _numbered(values: Iterable[str], pseudonym: Callable[[int], str]) -> dict[str, str]:
@@ -72,13 +118,41 @@ class _Names:
         self.group = _numbered([g.name for g in groups], 'group-{:04d}'.format)
         self.group_uuid = _numbered([g.uuid for g in groups], _uuids(4))
         self.shared_uuid = _numbered([p.uuid for p in snapshot.shared_providers], _uuids(5))
-        self._anything = {**self.cell, **self.zone, **self.aggregate, **self.project, **self.host,
-                          **self.host_uuid, **self.instance_uuid}
+        self._anything = {
+            **self.display_name, **self.domain, **self.group, **self.group_uuid,
+            **self.aggregate_uuid, **self.shared_uuid, **self.cell, **self.zone, **self.aggregate,
+            **self.project, **self.host, **self.host_uuid, **self.instance_uuid}
+        self._pseudonyms = frozenset(self._anything.values())
+        self._words, self._keys = {}, {}
+
+    def is_original(self, word: str) -> bool:
+        """Whether it is a name or an id of this cloud; one that is also a pseudonym, or as short as
+        a number, tells nothing."""
+        return (word in self._anything and word not in self._pseudonyms
+                and not _PLAIN.fullmatch(word))
 
     def in_text(self, text: str) -> str:
-        """Replaces what is a name or a uuid of its own in a longer text, such as a list of
-        projects."""
-        return _WORD.sub(lambda word: self._anything.get(word[0], word[0]), text)
+        """The same for each word of a value, wherever it stands, so that what was equal is equal;
+        numbers and the operators of Nova's filters stay."""
+        return _WORD.sub(lambda word: self._word(word[0]), text)
+
+    def _word(self, word):
+        if word in self._anything:
+            return self._anything[word]
+        if _PLAIN.fullmatch(word):
+            return word
+        return self._words.setdefault(word, f'value-{len(self._words) + 1}')
+
+    def key(self, key: str) -> str:
+        """A key of an aggregate's metadata or a flavor's extra specs."""
+        if key.startswith(_SPEC):
+            return _SPEC + self.key(key.removeprefix(_SPEC))
+        if key.startswith(_TENANTS):
+            rest = key.removeprefix(_TENANTS)
+            return _TENANTS + (rest and '-' + self._keys.setdefault(rest, f'{len(self._keys) + 1}'))
+        if _KNOWN_KEY.fullmatch(key):
+            return key
+        return self._keys.setdefault(key, f'key-{len(self._keys) + 1}')
 
 
 def _snapshot(snapshot, names):
@@ -113,8 +187,7 @@ def _instance(instance, names):
         instance, uuid=names.instance_uuid[instance.uuid], name=names.domain[instance.name],
         display_name=names.display_name[instance.display_name], host=names.host[instance.host],
         project_id=names.project.get(instance.project_id),
-        metadata={key: value for key, value in instance.metadata.items()
-                  if key.startswith(OWN_PREFIX)},
+        metadata=_wish(instance.metadata),
         flavor_extra_specs=_values(instance.flavor_extra_specs, names))
 
 
@@ -128,7 +201,16 @@ def _aggregate(aggregate, names):
 
 
 def _values(mapping, names):
-    return {key: names.in_text(value) for key, value in mapping.items()}
+    return {names.key(key): value if key == eligibility.KEY else names.in_text(value)
+            for key, value in mapping.items()} | _wish(mapping)
+
+
+def _wish(mapping):
+    """What is asked of Kronos, in its own words: anything else that stands there means never."""
+    if eligibility.KEY not in mapping:
+        return {}
+    word = mapping[eligibility.KEY].strip().lower()
+    return {eligibility.KEY: word if word in eligibility.WORDS else eligibility.NEVER}
 
 
 def _policies(policies):

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import operator
+import os
 import pathlib
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -92,18 +93,25 @@ def write(taken: Taken, folder: pathlib.Path):
     :raises SnapshotError: there is something in it already, or it cannot be written
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise exception.SnapshotError(
                 path=folder, problems='is not empty; name a new folder, a snapshot is never '
                                       'overwritten')
         for name, content in _files(taken):
             path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+            for parent in reversed(path.relative_to(folder).parents[:-1]):
+                (folder / parent).mkdir(mode=0o700, exist_ok=True)
+            with open(path, 'xb', opener=_private) as file:
+                file.write(content)
     except OSError as error:
         raise exception.SnapshotError(path=error.filename or folder,
                                       problems=f'cannot be written: {error.strerror}') from error
+
+
+def _private(path, flags):
+    """Names, projects and metadata of a whole cloud are nobody else's, from the first moment."""
+    return os.open(path, flags, 0o600)
 
 
 def _files(taken) -> Iterator[tuple[str, bytes]]:

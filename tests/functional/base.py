@@ -106,7 +106,8 @@ class KronosServices:
         self.flags(state_path=self.state, pybasedir=self.state)
         self.control_database = self.useFixture(db_fixtures.ControlDatabase()).database
         self.flags(connection=str(self.control_database.engine.url), group='kronos_database')
-        for cached in (conductor._database, conductor._tasks, placement.client):
+        for cached in (conductor._database, conductor._impatient_database, conductor._tasks,
+                       placement.client):
             cached.cache_clear()
             self.addCleanup(cached.cache_clear)
         self.useFixture(fixtures.MonkeyPatch(

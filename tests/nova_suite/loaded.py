@@ -47,7 +47,8 @@ def _configure(fixture):
     fixture.config(connection=str(database.engine.url), group='kronos_database')
     directory = fixture.useFixture(fixtures.TempDir()).path
     fixture.config(claim_db=str(pathlib.Path(directory, 'claim.sqlite')), group='kronos_claims')
-    for cached in (conductor._database, conductor._tasks, placement.client):
+    for cached in (conductor._database, conductor._impatient_database, conductor._tasks,
+                       placement.client):
         cached.cache_clear()
         fixture.addCleanup(cached.cache_clear)
 

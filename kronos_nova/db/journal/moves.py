@@ -10,6 +10,7 @@ from kronos_nova.cooldown.memory import PastTry
 from kronos_nova.db import models
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
+from kronos_nova.db.retry import retried_unless_away
 from kronos_nova.objects import automation
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import move as moves
@@ -20,7 +21,7 @@ from kronos_nova.objects.snapshot import MoveUnderWay
 class Moves:
     """The journal of moves under way and over."""
 
-    @retried
+    @retried_unless_away
     def knows(self, move_uuid):
         """Whether there is such a move, whatever its state."""
         with self.database.reader() as session:

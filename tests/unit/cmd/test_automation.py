@@ -10,6 +10,7 @@ import fixtures
 import testtools
 from oslo_utils import timeutils
 
+from kronos_nova.cmd import login
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import pausing
 from kronos_nova.db import engine as db_engine
@@ -30,7 +31,7 @@ class OperatorTestCase(testtools.TestCase):
         self.directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.config = self.directory / 'nova.conf'
         self.configure('aggregates = gpu, db')
-        self.useFixture(fixtures.EnvironmentVariable('SUDO_USER', 'jane'))
+        self.patch(login, 'user', lambda: 'jane')
         self.manage('db', 'sync', 'control')
         engine = db_engine.create_engine(f'sqlite:///{self.directory}/kronos.sqlite')
         self.addCleanup(engine.dispose)

@@ -167,7 +167,11 @@ class OpenStackInventoryTest(testtools.TestCase):
 
     def test_a_hypervisor_that_placement_does_not_know(self):
         del self.cloud.providers[1]
-        self.assertIn('nova-compute ever reported', self.refused())
+        log = self.useFixture(fixtures.FakeLogger())
+        found = self.read()
+        self.assertEqual(['cmp1', 'cmp3'], [host.name for host in found.hosts])
+        self.assertNotIn('cmp2', {instance.host for instance in found.instances})
+        self.assertIn('nova-compute ever reported', log.output)
 
     @ddt.data('/compute/v2.1/os-services', '/compute/v2.1/servers/detail', '/placement/'
               'resource_providers', '/placement/resource_providers/numa0/allocations')

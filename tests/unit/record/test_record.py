@@ -183,7 +183,7 @@ class AnonymiseTest(RecordTestCase):
         self.assertEqual({'kronos:move': 'never'}, snapshot.instances[0].metadata)
         aggregate, = snapshot.aggregates
         project = snapshot.instances[0].project_id
-        self.assertEqual({'availability_zone': 'zone-1', 'filter_tenant_id': f'{project},other'},
+        self.assertEqual({'availability_zone': 'zone-1', 'filter_tenant_id': f'{project},value-1'},
                          aggregate.metadata)
         self.assertEqual(snapshot.instances[0].uuid, snapshot.server_groups[0].members[0])
         vector = source.query(MetricQuery('cpu', VM_PROFILE, ''))

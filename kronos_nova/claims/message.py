@@ -1,0 +1,87 @@
+"""Claims as they arrive in a message, checked before anything is made of them.
+
+Whoever can write to the bus can send one; that is every compute host.
+"""
+
+import datetime
+from collections.abc import Mapping
+
+from kronos_nova import boundary
+from kronos_nova.claims import table
+from kronos_nova.objects.claim import CLAIMED
+from kronos_nova.objects.claim import PREPARED
+from kronos_nova.objects.claim import Claim
+
+MOST_ROWS = 2000
+"""Of a host: several times what the largest runs, two claims for each instance."""
+
+_AMOUNTS = {'vcpus': 1 << 20, 'memory_mb': 1 << 40, 'disk_gb': 1 << 40}
+_TOPOLOGY_CHARACTERS = 16384
+_PCI_CHARACTERS = 8192
+_NAMES = {'host': 255, 'node': 255, 'instance_uuid': 36, 'created_at': 40}
+_KEY_PARTS = 3
+
+# Clocks of hosts differ; a claim is not older than the instance that it is of.
+_FUTURE = datetime.timedelta(hours=1)
+_PAST = datetime.timedelta(days=365 * 20)
+
+
+def claim_of(row: object, host: str, now: datetime.datetime) -> Claim:
+    """
+    :param now: with a zone
+    :raises OutOfBounds: it is no claim of ``host``, or no host has such a one
+    """
+    if not isinstance(row, Mapping):
+        raise boundary.OutOfBounds(what='a claim', problem='must be an object')
+    values = {name: boundary.text(row.get(name), name, most) for name, most in _NAMES.items()}
+    values |= {name: boundary.integer(row.get(name), name, 0, most)
+               for name, most in _AMOUNTS.items()}
+    if values['host'] != host:
+        raise boundary.OutOfBounds(what='host', problem='is not the one that the claims are of')
+    values['pci'] = boundary.text(row.get('pci') or '[]', 'pci', _PCI_CHARACTERS)
+    devices = boundary.json_of(values['pci'], 'pci', _PCI_CHARACTERS)
+    if not isinstance(devices, list) or not all(isinstance(each, str) for each in devices):
+        raise boundary.OutOfBounds(what='pci', problem='must be a list of addresses')
+    values['numa_topology'] = _text_or_none(row, 'numa_topology', _TOPOLOGY_CHARACTERS)
+    values['migration_uuid'] = _text_or_none(row, 'migration_uuid', 36)
+    values['resize_target'] = boundary.integer(int(row.get('resize_target') or 0),
+                                               'resize_target', 0, 1)
+    values['state'] = row.get('state')
+    if values['state'] not in (CLAIMED, PREPARED):
+        raise boundary.OutOfBounds(what='state', problem='is none that a claim has')
+    return _in_time(table.from_message({'id': row.get('id'), **values}), now)
+
+
+def claims_of(rows: object, host: str, now: datetime.datetime) -> list[Claim]:
+    """:raises OutOfBounds: there are too many, or one is wrong"""
+    if not isinstance(rows, list | tuple):
+        raise boundary.OutOfBounds(what='the claims', problem='must be a list')
+    boundary.sized(rows, 'the list of claims', MOST_ROWS)
+    return [claim_of(row, host, now) for row in rows]
+
+
+def keys_of(keys: object) -> list[tuple[str, str, bool]]:
+    """Of claims to be dropped, as Claim.key has them.
+
+    :raises OutOfBounds: they are none
+    """
+    if not isinstance(keys, list | tuple):
+        raise boundary.OutOfBounds(what='the keys', problem='must be a list')
+    boundary.sized(keys, 'the list of keys', MOST_ROWS)
+    for key in keys:
+        if not isinstance(key, list | tuple) or len(key) != _KEY_PARTS:
+            raise boundary.OutOfBounds(what='a key', problem='must have three parts')
+        boundary.text(key[0], 'node')
+        boundary.text(key[1], 'instance_uuid', 36)
+    return [(node, uuid, bool(target)) for node, uuid, target in keys]
+
+
+def _text_or_none(row, name, most):
+    value = row.get(name)
+    return None if value is None else boundary.text(value, name, most)
+
+
+def _in_time(claim, now):
+    if not now - _PAST <= claim.created_at <= now + _FUTURE:
+        raise boundary.OutOfBounds(what='created_at', problem='is no time at which it was made')
+    return claim

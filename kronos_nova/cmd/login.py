@@ -1,0 +1,34 @@
+"""Who gives a command, as the kernel knows it: what the environment says is anybody's to set."""
+
+import os
+import pathlib
+import pwd
+
+LOGIN_UID = pathlib.Path('/proc/self/loginuid')
+NOBODY_LOGGED_IN = 2 ** 32 - 1
+
+
+def user() -> str:
+    """The user of this process; and where the machine keeps who logged in, that one before it."""
+    running = _name_of(os.getuid())
+    login = _login_uid()
+    if login is None or login == os.getuid():
+        return running
+    return f'{_name_of(login)} as {running}'
+
+
+def _login_uid():
+    """Set when somebody logs in, kept by sudo and su, and not to be changed by users (audit);
+    None where nobody did: a service, a container."""
+    try:
+        uid = int(LOGIN_UID.read_text())
+    except (OSError, ValueError):
+        return None
+    return None if uid == NOBODY_LOGGED_IN else uid
+
+
+def _name_of(uid):
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f'uid {uid}'
