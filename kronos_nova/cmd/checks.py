@@ -17,9 +17,11 @@ from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.cmd import query_checks
+from kronos_nova.conf import strict
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.engine import options as engine_options
+from kronos_nova.engine import windows as engine_windows
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.metrics import prometheus
@@ -76,12 +78,15 @@ def examine(conf) -> Report:
         return None
 
     check('options', lambda: _options(conf))
+    check('typos', lambda: _typos(conf))
+    check('windows', lambda: _windows(conf, time.time()))
     policy_set = check('policies', lambda: _policies(conf))
     client = check('prometheus', lambda: _prometheus(conf))
     check('placement', lambda: _placement(conf))
     snapshot = check('nova', lambda: _nova(conf))
     if snapshot is not None:
         check('scope', lambda: _scope(conf, snapshot))
+        check('names', lambda: _names(conf, snapshot))
     check('database', lambda: _database(conf))
     check('broker', lambda: _broker(conf))
     queries = ()
@@ -108,6 +113,47 @@ def _options(conf):
             what='[kronos]', problem='no aggregate is in scope',
             remedy='Set aggregates, or include_unassigned_hosts = true.')
     return f'automation = {conf.kronos.automation}', None
+
+
+def _typos(conf):
+    problems = strict.unknown_keys(conf)
+    if conf.kronos.run_in == 'conductor' and strict.lacks_driver(conf):
+        problems.append('[oslo_messaging_notifications] driver: "kronos" is not among the drivers, '
+                        'so Nova does not load Kronos')
+    if problems:
+        raise exception.ConfigurationError(
+            what='configuration files', problem='; '.join(problems),
+            remedy='Correct the names; oslo.config passes over what it does not know.')
+    return f'{len(strict.files(conf))} files, every key is known', None
+
+
+def _windows(conf, now):
+    found = engine_windows.parse(conf.kronos.maintenance_window).windows
+    for window in found:
+        changes = list(window.clock_changes(now))
+        if changes:
+            raise exception.ConfigurationError(
+                what='[kronos] maintenance_window', remedy='Let it end before, begin after, or '
+                'give it the time zone UTC.',
+                problem=f'"{window.cron}" of {window.aggregate} is open while clocks in '
+                        f'{window.zone} are changed, next at {changes[0].isoformat()}')
+    return f'{len(found)} windows', None
+
+
+def _names(conf, snapshot):
+    known = {each.name for each in snapshot.aggregates} | {UNASSIGNED}
+    named = {'aggregate_automation': set(conf.kronos.aggregate_automation),
+             'maintenance_window': {
+                 window.aggregate
+                 for window in engine_windows.parse(conf.kronos.maintenance_window).windows
+                 } - {engine_windows.EVERY}}
+    for option, names in named.items():
+        if names - known:
+            raise exception.ConfigurationError(
+                what=f'[kronos] {option}, {min(names - known)}',
+                problem='there is no such aggregate',
+                remedy='Correct the name; "openstack aggregate list" has them.')
+    return 'every aggregate that is named exists', None
 
 
 def _policies(conf):

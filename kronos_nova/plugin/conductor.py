@@ -17,6 +17,7 @@ from oslo_utils import timeutils
 
 from kronos_nova import exception
 from kronos_nova.claims import central
+from kronos_nova.conf import strict
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import leases
@@ -330,6 +331,9 @@ class Kronos:
         """:raises ConfigurationError: an operator has to mend something first"""
         conf = self.conf
         scope.refuse_empty_scope(conf)
+        problems = strict.unknown_keys(conf)
+        if problems:
+            LOG.error('These are passed over: %s', '; '.join(problems))
         loader.load(conf.kronos.policies_file)
         migrate.check(_database().engine, migrate.CONTROL)
         return cycle_scheduler.CycleScheduler(

@@ -32,7 +32,7 @@ def body(label, *names):
     }).encode()
 
 
-class FileTest(testtools.TestCase):
+class ModesTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)

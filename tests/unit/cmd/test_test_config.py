@@ -47,6 +47,7 @@ class TestConfigTest(testtools.TestCase):
         self.conf = str(self.folder / 'nova.conf')
         pathlib.Path(self.conf).write_text(
             f'[DEFAULT]\nstate_path = {self.folder}\ntransport_url = fake://\n'
+            '[oslo_messaging_notifications]\ndriver = kronos\n'
             f'[kronos]\npolicies_file = {self.folder}/policies.yaml\n{self.kronos}\n'
             f'[kronos_prometheus]\nurl = {self.prometheus}\nmax_retries = 0\n'
             '[kronos_nova]\nauth_type = admin_token\ntoken = t\n'
@@ -82,8 +83,8 @@ class TestConfigTest(testtools.TestCase):
         self.assertEqual(3, status)
         self.assertEqual({'broker': 'warning'}, {
             name: state for name, (state, _) in checks.items() if state != 'ok'})
-        self.assertEqual(['broker', 'database', 'nova', 'options', 'placement', 'policies',
-                          'prometheus', 'scope'], sorted(checks))
+        self.assertEqual(['broker', 'database', 'names', 'nova', 'options', 'placement', 'policies',
+                          'prometheus', 'scope', 'typos', 'windows'], sorted(checks))
         self.assertIn('3 hosts with QEMU/KVM, 3 of them available, 2 instances',
                       checks['nova'][1])
         self.assertEqual(('ok', 'healthy', 3, 3), tuple(

@@ -50,13 +50,16 @@ def upgrade():
 
 def move_reports():
     connection = op.get_bind()
+    if 'report' not in {column['name'] for column in sa.inspect(connection).get_columns('plans')}:
+        return  # moved before the upgrade was interrupted
     plans = sa.table('plans', *map(sa.column, ('uuid', 'report', 'move_count')),
                      sa.column('created_at', TIMESTAMP))
     reports = sa.table('reports', sa.column('plan_uuid'), sa.column('created_at', TIMESTAMP),
                        sa.column('body', BLOB))
     last = ''
-    while rows := connection.execute(sa.select(plans).where(plans.c.uuid > last).order_by(
-            plans.c.uuid).limit(CHUNK)).all():
+    moved = sa.exists().where(reports.c.plan_uuid == plans.c.uuid)
+    while rows := connection.execute(sa.select(plans).where(
+            plans.c.uuid > last, ~moved).order_by(plans.c.uuid).limit(CHUNK)).all():
         for row in rows:
             report = json.loads(row.report)
             report['not_moved'] = [

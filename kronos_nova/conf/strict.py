@@ -1,0 +1,91 @@
+"""What oslo.config does not mind in a file and an operator did not mean.
+
+Options that nobody registered are passed over by oslo.config, since files are shared by many
+programs; in the groups of Kronos they can only be mistakes.
+"""
+
+import difflib
+import pathlib
+
+from keystoneauth1 import exceptions
+from keystoneauth1 import loading
+from oslo_config import cfg
+
+from kronos_nova import conf as kronos_conf
+
+PREFIX = 'kronos'
+DRIVER = 'kronos'
+NOTIFICATIONS = 'oslo_messaging_notifications'
+
+
+def sections(conf) -> dict[str, dict[str, list[str]]]:
+    """{group: {key: values}} as they stand in the files that ``conf`` was made of."""
+    found = {}
+    for path in files(conf):
+        for group, values in _parsed(path).items():
+            for key, given in values.items():
+                found.setdefault(group, {}).setdefault(key, []).extend(given)
+    return found
+
+
+def files(conf) -> list[pathlib.Path]:
+    """The files that were read, in their order."""
+    named = [pathlib.Path(path) for path in conf.config_file or ()]
+    folders = map(pathlib.Path, conf.config_dir or ())
+    return named + [path for folder in folders for path in sorted(folder.glob('*.conf'))]
+
+
+def unknown_keys(conf) -> list[str]:
+    """A sentence for every key and group of ours that there is not, with what may be meant."""
+    known = {group.name: {name for option in options for name in _names(option)}
+             for group, options in kronos_conf.list_opts()}
+    problems = []
+    for group, values in sorted(sections(conf).items()):
+        if not group.startswith(PREFIX):
+            continue
+        if group not in known:
+            problems.append(f'there is no group [{group}]{_meant(group, known)}')
+            continue
+        registered = known[group] | {_plain(name) for name in conf[group]} | _of_plugin(conf, group)
+        problems += [f'[{group}] {key}: there is no such option{_meant(key, registered)}'
+                     for key in sorted(values) if _plain(key) not in registered]
+    return problems
+
+
+def lacks_driver(conf) -> bool:
+    """Whether a nova.conf leaves Kronos out: Nova loads it as a notification driver."""
+    values = sections(conf).get(NOTIFICATIONS, {}).get('driver', [])
+    return DRIVER not in {each.strip() for value in values for each in value.split(',')}
+
+
+def _of_plugin(conf, group):
+    """The options of the way to authenticate that is configured, which keystoneauth registers when
+    it is used."""
+    name = conf[group].auth_type if group == kronos_conf.nova.GROUP.name else None
+    try:
+        options = loading.get_auth_plugin_conf_options(name) if name else ()
+    except exceptions.NoMatchingPlugin:  # said when it is used
+        return set()
+    return {name for option in options for name in _names(option)}
+
+
+def _parsed(path):
+    found = {}
+    cfg.ConfigParser(str(path), found).parse()
+    return found
+
+
+def _names(option):
+    yield _plain(option.name)
+    yield option.dest
+    for old in option.deprecated_opts:
+        yield _plain(old.name or option.name)
+
+
+def _plain(name):
+    return name.replace('-', '_')
+
+
+def _meant(wrong, known):
+    close = difflib.get_close_matches(_plain(wrong), sorted(known), n=1)
+    return f'; is {close[0]} meant?' if close else ''
