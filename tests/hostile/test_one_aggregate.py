@@ -24,8 +24,8 @@ class TwoAggregatesTest(test_cycle.CycleTestCase):
         self.cycles.begin('bad', 'one', self.clock(), 1)
         real = self.cloud.read
 
-        def read():
-            snapshot = real()
+        def read(scopes=None):
+            snapshot = real(scopes)
             return dataclasses.replace(
                 snapshot, aggregates=(*snapshot.aggregates, dataclasses.replace(
                     snapshot.aggregates[0], name='bad', uuid='bad')))
