@@ -31,7 +31,8 @@ class StrictTest(testtools.TestCase):
         problems = strict.unknown_keys(self.conf(
             '[kronos]\naggregatez = gpu\nzzz = 1\n[kronos_prometeus]\nurl = x\n'))
         self.assertEqual(3, len(problems))
-        self.assertIn('[kronos] aggregatez: there is no such option; is aggregates meant?', problems)
+        self.assertIn('[kronos] aggregatez: there is no such option; is aggregates meant?',
+                      problems)
         self.assertIn('[kronos] zzz: there is no such option', problems)
         self.assertIn('there is no group [kronos_prometeus]; is kronos_prometheus meant?', problems)
 
