@@ -35,6 +35,7 @@ from kronos_nova.engine import cycle
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
 from kronos_nova.engine import options
+from kronos_nova.engine import planning_process
 from kronos_nova.inventory import providers
 from kronos_nova.inventory import shape
 from kronos_nova.objects import metrics
@@ -117,10 +118,12 @@ class Cloud:
         hosts, host = self.aggregates[name], name_of(number)
         (hosts.remove if host in hosts else hosts.append)(host)
 
-    def read(self):
+    def read(self, scopes=None):
         with self.lock:
             placed, aggregates = dict(self.placed), self.aggregate_hosts()
-        trees = providers.read_trees(self.client, {uuid_of(host) for host in self.hosts})
+        trees = providers.ProviderCache().read(self.client, {
+            uuid_of(host): {each for each, where in placed.items() if where == host}
+            for host in self.hosts})
         held = {host: shape.held_by_consumer(trees.of[uuid_of(host)]) for host in self.hosts}
         return snapshot.Snapshot(
             taken_at=self.clock().isoformat(),
@@ -173,7 +176,9 @@ class Clock:
 
 
 class PlanningThread(threading.Thread):
-    """In the place of a child process: a real cycle beside the other worker's."""
+    """In the place of a child process that plans once: a real cycle beside the other worker's."""
+
+    is_leaving = True
 
     def __init__(self, work):
         super().__init__(daemon=True)
@@ -187,11 +192,17 @@ class PlanningThread(threading.Thread):
             self._error = error
 
     def poll(self):
+        return None if self.is_alive() else 0
+
+    def answer(self):
         if self.is_alive():
             return None
         if self._error is not None:
             raise self._error
         return 0
+
+    def dismiss(self):
+        pass
 
     def terminate(self):
         pass
@@ -211,9 +222,9 @@ class Worker(cycle_scheduler.CycleScheduler):
             switches=switches.SwitchBoard(database), cycles=memory.Cycles(database),
             journal=journal.Journal(database, name), utcnow=rounds.clock,
             aggregate_hosts=rounds.cloud.aggregate_hosts)
-        super().__init__(rounds.conf, ports, cycle_scheduler.Command('', ()))
+        super().__init__(rounds.conf, ports, planning_process.Command('', ()))
 
-    def _start(self, due):
+    def _started_child(self, due):
         ports, cloud = self.ports, self.rounds.cloud
         chosen = options.EngineOptions(
             aggregates=tuple(due), include_unassigned_hosts=False, planning_time_limit=2.0)
@@ -225,7 +236,8 @@ class Worker(cycle_scheduler.CycleScheduler):
                 drains=drains.Drains(self.database), names=names.ServerNames(self.database)),
             POLICIES, chosen, self.rounds.rules, self.rounds.clock)
         self.planned += 1
-        return PlanningThread(made.run)
+        self._process = PlanningThread(made.run)
+        return self._process
 
 
 @dataclasses.dataclass
@@ -403,7 +415,8 @@ def main():
     print(f'{args.rounds} rounds, {tally.plans} plans (evaluations by {tally.planned_by}), '
           f'{tally.moves} moves; planned twice: {len(tally.twice)}, refused by placement: '
           f'{len(tally.refused)}')
-    return 1 if tally.twice or tally.refused else 0
+    shows_nothing = tally.moves < args.rounds or not all(tally.planned_by.values())
+    return 1 if tally.twice or tally.refused or shows_nothing else 0
 
 
 if __name__ == '__main__':
