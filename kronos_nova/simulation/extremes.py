@@ -76,7 +76,9 @@ class Extremes:
         """The first of the ends that no move touches."""
         result = nothing
         for host in ends[::-1]:
-            untouched = np.logical_and.reduce([hosts != host for hosts in touched])
+            untouched = touched[0] != host
+            for hosts in touched[1:]:
+                untouched = untouched & (hosts != host)
             result = np.where(untouched, scores[host], result)
         return result
 
