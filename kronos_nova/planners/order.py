@@ -119,11 +119,11 @@ def dependencies(moves: Sequence[OrderedMove | Step], before: State) -> list[tup
     """For every move of a plan that begins at ``before``: the earlier ones that must have ended
     before it may start.
 
-    A move waits for what left its destination before, if the destination could not hold all that
-    arrives there up to and including this move otherwise; for the last move of the same instance;
-    and for the last one that may not be under way together with it. Whatever finishes first, no
-    host ever holds more than in the order given: of the moves under way to it, the latest has seen
-    everything leave that left before it in that order.
+    A move waits for what left its destination before, or hosts that share room with it, if the
+    destination could not hold all that arrives there up to and including this move otherwise; for
+    the last move of the same instance; and for the last one that may not be under way together with
+    it. Whatever finishes first, no host ever holds more than in the order given: of the moves under
+    way to it, the latest has seen everything leave that left before it in that order.
     """
     crowded = before.copy()
     last: dict[object, int] = {}
@@ -132,7 +132,8 @@ def dependencies(moves: Sequence[OrderedMove | Step], before: State) -> list[tup
     for n, move in enumerate(moves):
         earlier = set()
         if not crowded.delta((move.vm, move.destination)).feasible:
-            earlier.update(left.get(move.destination, ()))
+            for host in before.model.sharing_with(move.destination):
+                earlier.update(left.get(host, ()))
         crowded.arrive(move.vm, move.destination)
         for key in (('itself', move.vm), *before.model.serial(move.vm)):
             earlier.update({last[key]} if key in last else ())

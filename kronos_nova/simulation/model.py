@@ -57,6 +57,13 @@ class Model:
         groups they are in, because Nova does not see a member that is on its way."""
         return tuple(self.memberships.of(vm).tolist())
 
+    def sharing_with(self, host: int) -> list[int]:
+        """The host, and those that are allocated some class from the same provider."""
+        if self.problem.provider is None:
+            return [host]
+        shared = self.problem.provider == self.problem.provider[host]
+        return np.flatnonzero(shared.any(axis=1)).tolist()
+
     def share_group(self, moves: tuple) -> np.ndarray:
         """bool (...): the chains in which two instances are in one group."""
         shape = moves[0][0].shape
