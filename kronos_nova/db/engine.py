@@ -81,6 +81,8 @@ def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
     """
     if not url.startswith('sqlite'):
         return engines.create_engine(url, **options)
+    # oslo.db keeps no pool of connections to a file, and refuses what is said of one.
+    options = {name: value for name, value in options.items() if name != 'pool_timeout'}
     engine = engines.create_engine(url, **{**options, 'max_retries': 0})
     sqlalchemy.event.listen(engine, 'do_connect', _make_private)
     sqlalchemy.event.listen(engine, 'connect',
