@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import secrets
 import socket
 
 from tests.e2e.box.processes import Process
@@ -36,6 +37,14 @@ class RabbitMQ:
         self.server = Process('rabbitmq', [SERVER], root, env=self._env,
                               ready=lambda: listens(self.port))
 
+    def _write_cookie(self):
+        """Erlang itself first makes one that others may read, and then takes that right away; if a
+        second Erlang, as rabbitmq-server starts one, looks in between, it refuses to go on."""
+        cookie = self._home / '.erlang.cookie'
+        if not cookie.exists():
+            with open(cookie, 'x', opener=lambda path, flags: os.open(path, flags, 0o400)) as file:
+                file.write(secrets.token_hex(16))
+
     @property
     def url(self):
         return f'rabbit://guest:guest@{LOOPBACK}:{self.port}/'
@@ -45,6 +54,7 @@ class RabbitMQ:
         self._home.mkdir(parents=True, exist_ok=True)
         (self._home / 'plugins').write_text('[].\n')
         os.chmod(self._home, 0o700)
+        self._write_cookie()
         self.epmd.start()
         self.epmd.wait_ready(timeout)
         self.server.start()
