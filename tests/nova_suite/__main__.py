@@ -63,6 +63,9 @@ def _parse():
     parser.add_argument('--workers', type=int, default=2)
     parser.add_argument('--time-limit', type=float, default=300, metavar='SECONDS',
                         help='how long a test may take before it counts as hanging')
+    parser.add_argument('--patience', type=float, default=1, metavar='FACTOR', help=(
+        'how many times as long as they say tests wait for a server or a migration to become what '
+        'they expect, on a machine that does much else (default: 1)'))
     parser.add_argument('--repeat', type=int, default=2, metavar='N', help=(
         'run a test that failed with Kronos so often again, and without Kronos as often '
         '(default: 2, three runs together)'))
@@ -165,6 +168,7 @@ class Runner:
         processes.Pool(
             path=self._place, variant=variant, environment=ENVIRONMENT.get(self._release, {}),
             workers=self._options.workers, time_limit=self._options.time_limit,
+            patience=self._options.patience,
             log=self._options.results / f'{self._release}-{variant}.log').run(orders, ended)
 
     def _matching(self):

@@ -23,6 +23,7 @@ NOTHING = {'live': 0, 'atomic': 0, 'writes': 0}
 class Pool:
     """:param path: the tree in which ``nova`` is found
     :param time_limit: seconds after which a test counts as hanging
+    :param patience: how many times as long as they say tests wait for a state
     :param log: where what workers print goes
     """
 
@@ -31,6 +32,7 @@ class Pool:
     environment: dict[str, str]
     workers: int
     time_limit: float
+    patience: float
     log: pathlib.Path
 
     def run(self, orders: Iterable[dict], ended: Callable[[dict], None]) -> None:
@@ -57,7 +59,9 @@ class Pool:
                 await _end(worker)
 
     async def _start(self):
-        arguments = ['--stock'] if self.variant == records.STOCK else []
+        arguments = [f'--patience={self.patience}']
+        if self.variant == records.STOCK:
+            arguments.append('--stock')
         with self.log.open('ab') as log:
             return await asyncio.create_subprocess_exec(
                 sys.executable, '-m', 'tests.nova_suite.worker', *arguments,

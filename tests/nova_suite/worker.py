@@ -11,11 +11,13 @@ import os
 import re
 import sys
 import time
+import types
 import unittest
 
 # Before anything else of Nova: it decides its concurrency mode.
 import nova.tests.functional  # noqa: F401 isort: skip
 import testtools
+from nova.tests.functional import integrated_helpers
 
 from tests.nova_suite import counts
 
@@ -81,10 +83,20 @@ def run(order, tell):
     tell({'module': order['module']})
 
 
+def be_patient(factor):
+    """Let the helpers of Nova's tests wait so many times as long for a state before they give up:
+    they look a fixed number of times."""
+    integrated_helpers.time = types.SimpleNamespace(
+        sleep=lambda seconds: time.sleep(seconds * factor))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--stock', action='store_true')
-    if not parser.parse_args().stock:
+    parser.add_argument('--patience', type=float, default=1)
+    options = parser.parse_args()
+    be_patient(options.patience)
+    if not options.stock:
         from tests.nova_suite import loaded
 
         loaded.load()
