@@ -75,17 +75,20 @@ class AllocationClaim:
             raise
         self._parties = parties
 
-    def copy_to(self, destination: str) -> None:
-        """Take on ``destination`` what the instance held on the source, as a forced move does.
+    def copy_to(self, node) -> None:
+        """Take on the ComputeNode ``node`` what the instance held on the source, as a forced move
+        does.
 
         :raises NoValidHost: it lies on more than the root provider; the scheduler has to choose
         """
+        destination = node.uuid
         local = off(self._before, self.shared_with(destination))
         nested = off(on(local, self._source_tree), {self._source.uuid})
         if nested or not local:
             raise nova_exception.NoValidHost(
-                reason=f'instance {self._instance.uuid} holds allocations that cannot be copied to '
-                       f'another host; ask again without force')
+                reason=f'Unable to move instance {self._instance.uuid} to host {node.host}. The '
+                       'instance has complex allocations on the source host so move cannot be '
+                       'forced.')
         self.take(destination, {destination: ownership.totals(local)})
 
     def release(self, is_gone) -> None:

@@ -163,7 +163,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         self._check_destination_has_enough_memory()
         _source, node = self._check_compatible_with_source_hypervisor(self.destination)
         try:
-            self._claim.copy_to(node.uuid)
+            self._claim.copy_to(node)
         except errors.InsufficientInventory as error:
             raise nova_exception.NoValidHost(
                 reason=f'{self.destination} has no room for instance {self.instance.uuid}: {error}'
