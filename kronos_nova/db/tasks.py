@@ -86,6 +86,12 @@ class Tasks:
             return frozenset(session.scalars(sa.select(models.Task.migration_uuid)))
 
     @retried
+    def instances(self) -> frozenset[str]:
+        """The instances for which some worker has announced a migration and not ended it."""
+        with self.database.reader() as session:
+            return frozenset(session.scalars(sa.select(models.Task.instance_uuid)))
+
+    @retried
     def lose(self, task: tasks.Task) -> bool:
         """Take a task away from its worker, who can go on with it no more.
 

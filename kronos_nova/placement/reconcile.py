@@ -42,6 +42,9 @@ class TaskRegister(Protocol):
     def under_way(self) -> frozenset[str]:
         """The migrations that somebody has begun and not ended."""
 
+    def instances(self) -> frozenset[str]:
+        """The instances for which a migration was asked that nobody has ended."""
+
     def lose(self, task: Task) -> bool:
         """Take a task away from its worker; False if it went on meanwhile."""
 
@@ -82,6 +85,7 @@ class Reconciler:
         :raises PlacementUnavailable, InventoryError: one of the two could not be read at all
         """
         self._end_dead_tasks()
+        self._free_forgotten_instances()
         recent, unread = self.nova.recent(window)
         for uuid in self.in_order.keys() - recent.keys():
             del self.in_order[uuid]
@@ -130,6 +134,15 @@ class Reconciler:
             for migration in old:
                 if migration.uuid not in known:
                     self.tasks.find_lost(migration.uuid, migration.instance_uuid)
+
+    def _free_forgotten_instances(self):
+        """A worker that died as soon as it had the request left no trace but Nova's mark. Whoever
+        looks is a worker that takes requests: one that is as old lies in no queue any more."""
+        before = self.clock() - datetime.timedelta(seconds=self.limits.stalled)
+        marked = self.nova.marked(before)
+        if marked:
+            for uuid in sorted(marked - self.tasks.instances()):
+                self.nova.set_free(uuid, before)
 
     def _end_dead_task(self, task):
         """What is not done now is done with the next look: the task stays on record until then."""

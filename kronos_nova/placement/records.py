@@ -97,6 +97,10 @@ class NovaRecords(Protocol):
     def accepted(self) -> list[Migration]:
         """Live migrations of which no nova-compute has been told yet."""
 
+    def marked(self, before: datetime.datetime) -> frozenset[str]:
+        """The instances that were marked as migrating before then (UTC without a zone) and are
+        still. Of the cells that answer."""
+
     def unbegun(self, instance_uuid: str, created_before: datetime.datetime) -> list[str]:
         """The live migrations of an instance that are as old as that (UTC without a zone) and of
         which no nova-compute has been told yet."""

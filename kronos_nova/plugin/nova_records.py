@@ -137,6 +137,15 @@ class CellRecords:
         return [migration for of_cell in found for migration in of_cell]
 
     @_answered()
+    def marked(self, before):
+        def read(context):
+            return [each.uuid for each in _instances(context, task_state=task_states.MIGRATING)
+                    if _naive(each.updated_at or each.created_at) <= before]
+
+        found, _silent = _of_each_cell(read)
+        return frozenset(uuid for of_cell in found for uuid in of_cell)
+
+    @_answered()
     def unbegun(self, instance_uuid, created_before):
         filters = {'instance_uuid': instance_uuid, 'status': 'accepted',
                    'migration_type': migration_status.LIVE}
@@ -152,6 +161,8 @@ class CellRecords:
             for instance in _instances(context, uuid=[instance_uuid]):
                 is_old = _naive(instance.updated_at or instance.created_at) <= marked_before
                 if is_old and not objects.MigrationList.get_by_filters(context, filters):
+                    LOG.warning('Instance %s is marked as migrating, and nobody migrates it: it is '
+                                'set free.', instance_uuid)
                     _set_free(context, instance_uuid)
 
     @_answered()

@@ -4,6 +4,7 @@ import functools
 import threading
 import unittest
 
+from oslo_utils import importutils
 from oslo_utils import timeutils
 
 from kronos_nova.db import repairs
@@ -18,15 +19,19 @@ from tests.functional.mixed import base
 class RegressionTestCase(base.MixedCloud):
     """Two hosts with Kronos everywhere."""
 
-    def reconcile(self):
-        """What a nova-conductor with Kronos does from time to time, without being asked."""
+    def reconcile(self, **limits):
+        """What a nova-conductor with Kronos does from time to time, without being asked.
+
+        :param limits: of :class:`audit.AuditLimits`, other than it has them
+        """
         if base.CONDUCTOR not in self.kronos:
             return
         reconciler = reconcile.Reconciler(
             client=self.placement_client, nova=nova_records.CellRecords(self.placement_client),
             journal=repairs.Repairs(self.control_database, timeutils.utcnow),
             tasks=tasks.Tasks(self.control_database, 'another:1', timeutils.utcnow),
-            limits=audit.AuditLimits(grace=0), task_timeout=60, clock=timeutils.utcnow)
+            limits=audit.AuditLimits(**{'grace': 0, **limits}), task_timeout=60,
+            clock=timeutils.utcnow)
         for _outcome in reconciler.run(3600):
             pass
 
@@ -48,13 +53,17 @@ class RegressionTestCase(base.MixedCloud):
         return happened
 
     def die_in(self, method):
-        """Let the process that calls ``method`` end there, with nothing after it.
+        """Let the first process that calls ``method`` end there, with nothing after it.
 
         :returns: an event that is set when it did
         """
         died = threading.Event()
+        owner, _, name = method.rpartition('.')
+        real = getattr(importutils.import_class(owner), name)
 
-        def die(*_args, **_kwargs):
+        def die(*args, **kwargs):
+            if died.is_set():
+                return real(*args, **kwargs)
             died.set()
             raise SystemExit
 

@@ -13,11 +13,11 @@ from tests.unit.db import fixtures
 
 class RecordedNova:
     """Remembers what was given up and set free; ``accepted_at`` is {migration: time of creation},
-    all of instance vm1."""
+    all of instance vm1, ``marked_at`` {instance: when it was marked as migrating}."""
 
     def __init__(self, clock):
         self.clock = clock
-        self.accepted_at = {}
+        self.accepted_at, self.marked_at = {}, {}
         self.given_up, self.freed = [], []
         self.gives_up = lambda uuid: True
 
@@ -31,11 +31,15 @@ class RecordedNova:
             settled_for=(self.clock() - at).total_seconds())
             for uuid, at in self.accepted_at.items()]
 
+    def marked(self, before):
+        return frozenset(uuid for uuid, at in self.marked_at.items() if at <= before)
+
     def unbegun(self, instance_uuid, created_before):
         return [uuid for uuid, at in self.accepted_at.items() if at <= created_before]
 
     def set_free(self, instance_uuid, marked_before):
         self.freed.append(instance_uuid)
+        self.marked_at.pop(instance_uuid, None)
 
     def give_up(self, migration_uuid):
         self.given_up.append(migration_uuid)
@@ -91,6 +95,21 @@ class DeadTasksTest(testtools.TestCase):
         self.look(61)
         self.assertEqual(([], ['vm1']), (self.nova.given_up, self.nova.freed))
         self.assert_all_forgotten()
+
+    def test_an_instance_of_which_nobody_wrote_anything_down_is_set_free_after_an_hour(self):
+        self.nova.marked_at['vm1'] = self.clock()
+        self.look(3599)
+        self.assertEqual([], self.nova.freed)
+        self.look(2)
+        self.assertEqual(['vm1'], self.nova.freed)
+
+    def test_but_not_while_a_worker_is_at_it(self):
+        self.nova.marked_at['vm1'] = self.clock()
+        self.theirs.announce('key', 'vm1')
+        self.clock.go(3700)
+        self.theirs.beat()
+        self.look(1)
+        self.assertEqual([], self.nova.freed)
 
     def test_a_live_worker_may_take_its_time(self):
         self.theirs.announce('key', 'vm1')
