@@ -48,7 +48,7 @@ suite hostile .venv/bin/python ./tests/hostile
 # Much of a functional test is waiting: one more at a time than there are processors. Faults at every
 # step of a move and every kind of mixed cloud take long; README.rst has the commands.
 suite functional .venv/bin/python ./tests/functional --concurrency "$(($(nproc) + 1))" \
-    --exclude-regex 'FaultInjection|Matrix_|MachineTest'
+    --exclude-regex 'FaultInjection|Matrix_'
 # Those of Nova's own tests that migrate or allocate the most in a short time; doc/source/nova-suite.rst
 # has the command for all.
 check 'nova-suite' tools/nova-suite.sh --tests-from tests/nova_suite/gate.txt \

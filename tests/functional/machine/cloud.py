@@ -18,6 +18,8 @@ POOLS = {'a': 'pool', 'b': 'pool', 'c': 'other pool'}
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 # Long enough for whatever is under way to be over, longer than AuditLimits.grace.
 SETTLED = 3600.0
+# What Nova's records say of an instance's migrations without being asked for one: a day of them.
+RECENT = 86400.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -121,9 +123,11 @@ class Cloud:
         return next((self._instance(server) for server in self._alive() if server.uuid == uuid),
                     None)
 
-    def migrations_of(self, instance_uuid):
+    def migrations_of(self, instance_uuid, also=frozenset()):
         return [self._migration(server, move) for server in self.servers
-                for move in server.moves if server.uuid == instance_uuid]
+                for move in server.moves if server.uuid == instance_uuid and (
+                    move.status not in migration_status.ENDED or move.uuid in also
+                    or self.now - move.changed < RECENT)]
 
     def asks_for(self, instance_uuid):
         return tuple(self._instance(server).asks_for for server in self._alive()
