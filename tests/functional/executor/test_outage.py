@@ -56,7 +56,8 @@ class ToldByClassTest(testtools.TestCase):
 
 
 class OutageTest(base.NovaTestCase):
-    managers = {'nova-conductor': 'kronos_nova.plugin.managers.Conductor'}
+    managers = {'nova-conductor': 'kronos_nova.plugin.managers.Conductor',
+                'nova-compute': 'kronos_nova.plugin.managers.Compute'}
 
     def setUp(self):
         super().setUp()
@@ -82,7 +83,7 @@ class OutageTest(base.NovaTestCase):
     def failed(self):
         """Ask for the migration; what the port says once it has failed."""
         self.port.live_migrate(self.move)
-        self._wait_for_migration_status(self.server, ['error'])
+        self._wait_for_migration_status(self.server, ['error', 'failed'])
         return self.port.migration(self.move)
 
     def assert_untouched(self):
@@ -110,7 +111,7 @@ class OutageTest(base.NovaTestCase):
 
         self.placement_fixture.before = refuse
         self.port.live_migrate(self.move)
-        self._wait_for_migration_status(self.server, ['error'])
+        self._wait_for_migration_status(self.server, ['error', 'failed'])
         self.placement_fixture.before = lambda *asked: None
         self.assertTrue(self.port.migration(self.move).is_outage)
         self.assert_untouched()
@@ -128,6 +129,22 @@ class OutageTest(base.NovaTestCase):
 
         self.stub_out('nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_destination', check)
         self.assertTrue(self.failed().is_outage)
+        self.assert_untouched()
+
+    def test_also_while_the_destination_prepares_for_the_guest(self):
+        def prepare(*_args, **_kwargs):
+            raise nova_exception.CinderConnectionFailed(reason='injected')
+
+        self.stub_out('nova.virt.fake.FakeDriver.pre_live_migration', prepare)
+        self.assertTrue(self.failed().is_outage)
+        self.assert_untouched()
+
+    def test_a_destination_that_cannot_prepare_for_the_guest_is_not(self):
+        def prepare(*_args, **_kwargs):
+            raise nova_exception.DestinationDiskExists(path='/a/disk')
+
+        self.stub_out('nova.virt.fake.FakeDriver.pre_live_migration', prepare)
+        self.assertFalse(self.failed().is_outage)
         self.assert_untouched()
 
     def test_a_destination_without_room_is_not(self):
