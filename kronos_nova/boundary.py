@@ -61,6 +61,17 @@ def text(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
     return value
 
 
+def printable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
+    """A text that can be written anywhere, such as a key of a database: without control characters
+    and lone surrogates.
+
+    :raises OutOfBounds: it is none, or longer than ``most`` characters
+    """
+    if not text(value, what, most).isprintable():
+        raise OutOfBounds(what=what, problem='has characters that cannot be printed')
+    return value
+
+
 def integer(value: object, what: str, lowest: int, highest: int) -> int:
     """:raises OutOfBounds: it is no whole number, or outside; both ends are inside"""
     if not isinstance(value, int) or isinstance(value, bool):

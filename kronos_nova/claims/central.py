@@ -65,7 +65,7 @@ class CentralTable:
 
         :raises ClaimError: ``host`` is no name of one
         """
-        _checked(boundary.text, host, 'host')
+        _checked(boundary.printable, host, 'host')
         with self._database.reader() as session:
             return self._table.load_messages(session.connection(), host)
 
@@ -75,7 +75,7 @@ class CentralTable:
         :raises ClaimError: they are no claims of ``host``, or more than a host has; nothing is
             written then
         """
-        _checked(boundary.text, host, 'host')
+        _checked(boundary.printable, host, 'host')
         claims = _checked(message.claims_of, put, host, timeutils.utcnow(with_timezone=True))
         keys = _checked(message.keys_of, drop)
         with self._database.writer() as session:

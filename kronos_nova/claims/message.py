@@ -33,7 +33,7 @@ def claim_of(row: object, host: str, now: datetime.datetime) -> Claim:
     """
     if not isinstance(row, Mapping):
         raise boundary.OutOfBounds(what='a claim', problem='must be an object')
-    values = {name: boundary.text(row.get(name), name, most) for name, most in _NAMES.items()}
+    values = {name: boundary.printable(row.get(name), name, most) for name, most in _NAMES.items()}
     values |= {name: boundary.integer(row.get(name), name, 0, most)
                for name, most in _AMOUNTS.items()}
     if values['host'] != host:
@@ -71,14 +71,14 @@ def keys_of(keys: object) -> list[tuple[str, str, bool]]:
     for key in keys:
         if not isinstance(key, list | tuple) or len(key) != _KEY_PARTS:
             raise boundary.OutOfBounds(what='a key', problem='must have three parts')
-        boundary.text(key[0], 'node')
-        boundary.text(key[1], 'instance_uuid', 36)
+        boundary.printable(key[0], 'node')
+        boundary.printable(key[1], 'instance_uuid', 36)
     return [(node, uuid, bool(target)) for node, uuid, target in keys]
 
 
 def _text_or_none(row, name, most):
     value = row.get(name)
-    return None if value is None else boundary.text(value, name, most)
+    return None if value is None else boundary.printable(value, name, most)
 
 
 def _in_time(claim, now):

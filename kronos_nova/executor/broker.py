@@ -3,6 +3,8 @@
 import oslo_messaging as messaging
 from oslo_log import log as logging
 
+from kronos_nova import boundary
+from kronos_nova import exception
 from kronos_nova.executor import messages
 
 LOG = logging.getLogger(__name__)
@@ -80,8 +82,13 @@ class TaskEndpoint:
     def __init__(self, accept):
         self._accept = accept
 
-    def execute_migration(self, _context, task, **_newer):
-        self._accept(task['move_uuid'])
+    def execute_migration(self, _context, task=None, **_newer):
+        try:
+            move_uuid = messages.move_of(task)
+        except boundary.OutOfBounds as error:
+            LOG.warning('A task is passed over: %s', error)
+            return
+        self._accept(move_uuid)
 
 
 class ResultEndpoint:
@@ -91,14 +98,28 @@ class ResultEndpoint:
         self._settle = settle
 
     def info(self, _context, publisher_id, event_type, payload, _metadata):
+        publisher = boundary.shown(publisher_id)
+        try:
+            move_uuid = messages.move_of(payload)
+        except boundary.OutOfBounds as error:
+            LOG.warning('A result from %s is passed over: %s', publisher, error)
+            return
         version = payload.get('version')
         if not messages.is_understood(version):
-            LOG.error('A result of version %s from %s is left to a newer Kronos', version,
-                      publisher_id)
+            LOG.error('A result of version %s from %s is left to a newer Kronos',
+                      boundary.shown(version), publisher)
             return
-        LOG.debug('%s of move %s from %s', event_type, payload['move_uuid'], publisher_id)
-        if payload['final']:
-            self._settle(payload['move_uuid'])
+        LOG.debug('%s of move %s from %s', boundary.shown(event_type), boundary.shown(move_uuid),
+                  publisher)
+        if payload.get('final'):
+            self._settle_if_known(move_uuid, publisher)
+
+    def _settle_if_known(self, move_uuid, publisher):
+        try:
+            self._settle(move_uuid)
+        except exception.MoveNotFound:
+            LOG.warning('A result from %s is passed over: there is no move %s', publisher,
+                        boundary.shown(move_uuid))
 
 
 class Listening:

@@ -6,6 +6,9 @@ that one has ended; either may be lost, late, or delivered twice.
 
 import hashlib
 import urllib.parse
+from collections.abc import Mapping
+
+from kronos_nova import boundary
 
 TASK_VERSION = '1.0'
 RESULT_VERSION = '1.0'
@@ -16,6 +19,8 @@ ABANDONED = 'migration.abandoned'
 
 # AMQP allows 255 bytes, of which a queue's name needs some for prefix and priority.
 MAX_NAME = 200
+
+UUID_CHARACTERS = 36
 
 
 def migrations_topic(aggregate):
@@ -63,6 +68,19 @@ def _event(move):
 def is_understood(version):
     """Whether a result of that version can be handled: any minor version of ours."""
     return str(version).partition('.')[0] == RESULT_VERSION.partition('.')[0]
+
+
+def move_of(message: object) -> str:
+    """The uuid of the move that a task, or the payload of a result, is of.
+
+    Whoever can write to the bus can send one. All else that it says is in the journal too, and read
+    there.
+
+    :raises OutOfBounds: it names none
+    """
+    if not isinstance(message, Mapping):
+        raise boundary.OutOfBounds(what='the message', problem='must be an object')
+    return boundary.printable(message.get('move_uuid'), 'move_uuid', UUID_CHARACTERS)
 
 
 def _time(value):

@@ -18,6 +18,7 @@ from kronos_nova.metrics import labels
 from kronos_nova.objects import plan as plans
 from kronos_nova.placement import client as placement_client
 from kronos_nova.policies import loader
+from tests.hostile.fuzz import bus as bus_
 from tests.hostile.fuzz import clouds
 from tests.hostile.fuzz import mutate
 from tests.unit.record.clouds import Cloud
@@ -149,6 +150,25 @@ def placement(rng):
             ask()
 
 
+def bus(rng):
+    """Tasks, results and claims, as whoever can write to the bus may send them."""
+    there = bus_.Bus()
+    try:
+        there.tasks.execute_migration({}, **{'task': there.task(rng)})
+        expect(not there.nova.requests or
+               [(each.instance_uuid, each.source, each.destination)
+                for each in there.nova.requests] == [('vm1', 'a', 'b')], 'another move was made')
+        publisher, event, payload = (*there.result(rng), None, None)[:3]
+        there.results.info({}, publisher, event, payload, {})
+        expect(not there.cooldowns.quarantined(there.clock()),
+               'a result that was made up put an instance into quarantine')
+        rows = there.write(rng)
+        expect(not rows['cmp2'], 'a host wrote claims of another')
+        expect(len(json.dumps(rows)) < 100_000, 'rows without bound')
+    finally:
+        there.stop()
+
+
 @functools.cache
 def _api():
     return clouds.MutatedApi()
@@ -197,5 +217,5 @@ def _sound(snapshot_, report):
 
 
 TARGETS = {each.__name__: each for each in (
-    prometheus, one_aggregate, snapshot, valid_snapshot, policies, cron, inventory, placement)}
+    prometheus, one_aggregate, snapshot, valid_snapshot, policies, cron, inventory, placement, bus)}
 """Name on the command line to the target."""
