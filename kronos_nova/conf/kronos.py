@@ -1,6 +1,10 @@
 """``[kronos]``: what is balanced, when, and how far Kronos may go on its own."""
 
 from oslo_config import cfg
+from oslo_config import types
+
+HINTS = ('project', 'project:balance', 'project:evacuate', 'flavor', 'flavor:balance',
+         'flavor:evacuate', 'metadata', 'metadata:balance')
 
 GROUP = cfg.OptGroup('kronos', title='Rebalancing', help="""
 What Kronos balances, when, and how far it may go on its own.
@@ -206,13 +210,25 @@ largest of them can take, in every resource class. Packing stops there, and a di
 emptied into it. 1 lets one host fail with room for its instances elsewhere.
 """),
     cfg.ListOpt('never_move_projects', mutable=True, default=[], help="""
-IDs of projects whose instances are never moved, separated by commas. A single instance is excluded
-by server metadata or flavor extra spec ``kronos:move``: ``never``, ``only-evacuate`` or ``always``,
-which overrides this list; metadata overrides the flavor.
+IDs of projects whose instances are never moved, separated by commas, not even off hosts that are
+disabled or drained. A single instance is excluded by server metadata or flavor extra spec
+``kronos:move``: ``never``, ``only-evacuate`` or ``always``. The strictest word counts, so neither
+permits what this list forbids. See ``move_hints``.
 """),
     cfg.ListOpt('only_evacuate_projects', mutable=True, default=[], help="""
-IDs of projects whose instances are only moved off disabled hosts, separated by commas; overridden
-as ``never_move_projects``.
+IDs of projects whose instances are only moved off disabled hosts, separated by commas.
+"""),
+    cfg.ListOpt('move_hints', mutable=True, default=['project', 'flavor', 'metadata'],
+                item_type=types.String(choices=HINTS), help="""
+Who has a say in whether a server is moved: ``project`` (the options ``never_move_projects`` and
+``only_evacuate_projects``), ``flavor`` (its extra spec ``kronos:move``) and ``metadata`` (the same
+key of the server's own metadata, which its owner sets). ``project`` and ``flavor`` are heeded
+whatever a move is for; with ``:balance`` behind it one is heeded only when load is balanced, hosts
+are packed or groups repaired, with ``:evacuate`` only when a host is emptied. ``metadata`` is never
+heeded when a host is emptied, nor is a server's lock: an owner cannot keep a host from being
+serviced. Leave ``metadata`` out where tenants may not decide on placement at all.
+
+Example: ``move_hints = project, flavor:balance`` moves servers of every flavor off disabled hosts.
 """),
     cfg.MultiStrOpt('maintenance_window', mutable=True, default=[], help="""
 When moves may be made: ``AGGREGATE; CRON; MINUTES; TIME ZONE``, the cron expression (five fields)

@@ -1,4 +1,4 @@
-"""A destination must be up, enabled and not forced down."""
+"""A destination must be up, enabled and not forced down, and it must be known how loaded it is."""
 
 import numpy as np
 
@@ -9,6 +9,7 @@ class Availability:
     @staticmethod
     def compile(problem, snapshot, rules):
         services = {host.name: host.service for host in snapshot.hosts}
+        is_up = np.array([services[name].is_available for name in problem.hosts], dtype=bool)
 
         def why(state, vm, host):
             name = state.problem.hosts[host]
@@ -17,7 +18,12 @@ class Availability:
             words += ['forced down'] if service.forced_down else []
             return f'nova-compute of {name} is {", ".join(words)}'
 
-        if problem.available.all():
-            return ()
-        return (Sets(reason='capacity', why=why, kind=np.zeros(len(problem.vms), dtype=np.intp),
-                     allowed=problem.available[None, :]),)
+        def why_unknown(state, vm, host):
+            return f'the load of {state.problem.hosts[host]} is not known'
+
+        kind = np.zeros(len(problem.vms), dtype=np.intp)
+        if not is_up.all():
+            yield Sets(reason='capacity', why=why, kind=kind, allowed=is_up[None, :])
+        if (is_up & ~problem.available).any():
+            yield Sets(reason='capacity', why=why_unknown, kind=kind, yields=True,
+                       allowed=(problem.available | ~is_up)[None, :])

@@ -1,6 +1,7 @@
-"""Whether an instance may be moved at all, wherever to."""
+"""Whether an instance may be moved at all, wherever to, and who has a say in it."""
 
 import dataclasses
+from collections.abc import Iterator
 
 from kronos_nova.objects.snapshot import Instance
 
@@ -8,43 +9,76 @@ NEVER = 'never'
 ONLY_EVACUATE = 'only-evacuate'
 ALWAYS = 'always'
 WORDS = (NEVER, ONLY_EVACUATE, ALWAYS)
+"""Each permits more than the one before."""
+
 KEY = 'kronos:move'
 """Server metadata or flavor extra spec with one of the words above."""
+
+# What a move is for.
+BALANCE = 'balance'
+EVACUATE = 'evacuate'
+
+# Who has a say.
+PROJECT = 'project'
+FLAVOR = 'flavor'
+METADATA = 'metadata'
+
+HEEDED = frozenset({(PROJECT, BALANCE), (PROJECT, EVACUATE), (FLAVOR, BALANCE),
+                    (FLAVOR, EVACUATE), (METADATA, BALANCE)})
+"""(who, for what), of all that there is. Metadata is the tenant's, who has no say in whether a host
+can be emptied."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class OptOut:
     """Projects whose instances stay (``never``) or only leave hosts that are disabled
-    (``only_evacuate``)."""
+    (``only_evacuate``); and of :data:`HEEDED` what is heeded here."""
 
     never_projects: frozenset[str] = frozenset()
     only_evacuate_projects: frozenset[str] = frozenset()
+    heeded: frozenset[tuple[str, str]] = HEEDED
 
 
-def wish(instance: Instance, opt_out: OptOut) -> str:
-    """What is wanted for an instance: ``never``, ``only-evacuate`` or ``always``.
+def heeded(hints) -> frozenset[tuple[str, str]]:
+    """What ``[kronos] move_hints`` means: each hint is one of those who have a say, for all that
+    they have it in, or followed by a colon and what for."""
+    parts = [hint.partition(':') for hint in hints]
+    return frozenset((who, verb) for who, verb in HEEDED
+                     if any(who == name and wanted in ('', verb) for name, _colon, wanted in parts))
 
-    Server metadata overrides the flavor and that the project. A word that is none of the three
-    means ``never``: somebody wanted something, and moving is what cannot be taken back.
+
+def may(instance: Instance, opt_out: OptOut, verb: str) -> bool:
+    """Whether nobody who has a say is against moving it for that.
+
+    The strictest word counts, so nobody can permit what another forbids. One that is none of
+    :data:`WORDS` means ``never``: somebody wanted something, and moving cannot be taken back.
     """
-    for place in (instance.metadata, instance.flavor_extra_specs):
-        if KEY in place:
+    strictest = min(_words(instance, opt_out, verb), key=WORDS.index, default=ALWAYS)
+    return strictest == ALWAYS or (strictest == ONLY_EVACUATE and verb == EVACUATE)
+
+
+def _words(instance, opt_out, verb) -> Iterator[str]:
+    if (PROJECT, verb) in opt_out.heeded:
+        if instance.project_id in opt_out.never_projects:
+            yield NEVER
+        if instance.project_id in opt_out.only_evacuate_projects:
+            yield ONLY_EVACUATE
+    for who, place in ((FLAVOR, instance.flavor_extra_specs), (METADATA, instance.metadata)):
+        if (who, verb) in opt_out.heeded and KEY in place:
             word = place[KEY].strip().lower()
-            return word if word in (ONLY_EVACUATE, ALWAYS) else NEVER
-    if instance.project_id in opt_out.never_projects:
-        return NEVER
-    if instance.project_id in opt_out.only_evacuate_projects:
-        return ONLY_EVACUATE
-    return ALWAYS
+            yield word if word in WORDS else NEVER
 
 
-def obstacle(instance: Instance, opt_out: OptOut) -> str | None:
-    """Why an instance may not even be evacuated: a word of
-    :data:`~kronos_nova.objects.plan.SKIP_REASONS`, or None."""
+def obstacle(instance: Instance, opt_out: OptOut, verb: str) -> str | None:
+    """Why an instance may not be moved for that: a word of
+    :data:`~kronos_nova.objects.plan.SKIP_REASONS`, or None.
+
+    To empty a host is an operator's wish: a lock is not in its way.
+    """
     if instance.status != 'ACTIVE':
         return 'not_active'
     if instance.task_state:
         return 'busy'
-    if instance.locked:
+    if instance.locked and verb == BALANCE:
         return 'locked'
-    return 'excluded' if wish(instance, opt_out) == NEVER else None
+    return None if may(instance, opt_out, verb) else 'excluded'

@@ -20,7 +20,7 @@ class Returning:
         def why(state, vm, host):
             return f'the instance left {problem.hosts[host]} not long ago'
 
-        return _if_any(ForbiddenPairs(problem, rules.returns, 'returning', why))
+        return _if_any(ForbiddenPairs(problem, rules.returns, 'returning', why, yields=True))
 
 
 def _if_any(pairs):

@@ -6,6 +6,7 @@ from dataclasses import field
 
 from kronos_nova.engine.build import PlanningCase
 from kronos_nova.engine.worth import still_gains
+from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import PACK
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import AggregateReport
@@ -67,8 +68,9 @@ def _why_not(case, state, move, vm, destination):
         return f'the instance is on {case.problem.hosts[state.vm_host[vm]]} now'
     if destination is None:
         return f'{move.destination} is not in the aggregate any more'
-    against = int(state.delta((vm, destination)).against)
-    return '' if against < 0 else state.model.rules[against].why(state, vm, destination)
+    model = state.model.for_emptying if move.phase == EVACUATE else state.model
+    against = int(state.delta((vm, destination), model=model).against)
+    return '' if against < 0 else model.rules[against].why(state, vm, destination)
 
 
 def _needless(after, steps):

@@ -20,6 +20,9 @@ from kronos_nova.simulation import Problem
 
 PACK = 'pack'
 
+DOUBTFUL = ('quarantine', 'refused')
+"""What is known of instances of which another try is likely to fail."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
@@ -65,12 +68,11 @@ def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, carried: Mov
     policies, vm_host = load.policies, scope.vm_host
     scale = np.where(np.isnan(load.host_scale), 1.0, load.host_scale)
     weights, warnings = _weights(scope, load, feed, scale, vm_host)
+    unknown = _unknown(weights)
     leaving = _leaving(scope, snapshot)
-    held = _held(scope, weights, leaving, carried, memory, options)
+    held = _held(scope, unknown, leaving, carried, memory, options)
     free = np.ones(len(scope.instances), dtype=bool)
     free[list(held)] = False
-    settled = np.array([eligibility.wish(instance, options.opt_out) == eligibility.ONLY_EVACUATE
-                        for instance in scope.instances], dtype=bool)
     available = scope.available & load.measured
     vms = tuple(instance.uuid for instance in scope.instances)
     weights = np.nan_to_num(weights)
@@ -91,13 +93,12 @@ def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, carried: Mov
             np.inf if policy.capacity_threshold is None else policy.capacity_threshold
             for policy in policies]),
         vm_host=vm_host, memory_mb=np.array([i.memory_mb for i in scope.instances], dtype=np.int64),
-        movable=free & ~settled & available[vm_host], available=available,
+        movable=free & available[vm_host], available=available, unweighed=unknown,
+        doubtful=np.array([memory.hold_on(uuid) in DOUBTFUL for uuid in vms], dtype=bool),
         groups=simulation.groups(snapshot, vms, scope.host_names),
         arriving=_arriving(scope, snapshot), evacuable=free,
         draining=np.array([host.service.is_evacuable for host in scope.hosts]),
         **_room(scope, snapshot, vm_host, carried))
-    for vm in np.flatnonzero(free & settled & available[vm_host]):
-        held[int(vm)] = 'excluded'
     return PlanningCase(problem=problem, held=held, warnings=warnings)
 
 
@@ -167,8 +168,14 @@ def _weights(scope, load, feed, scale, vm_host):
     return np.column_stack(columns), tuple(warnings)
 
 
-def _held(scope, weights, leaving, carried, memory, options):
-    unknown = np.isnan(weights).any(axis=1)
+def _unknown(weights):
+    """bool (V,): whether it is not known what an instance weighs, in one policy or at all."""
+    return np.isnan(weights).any(axis=1) | (weights.shape[1] == 0)
+
+
+def _held(scope, unknown, leaving, carried, memory, options):
+    """On a host that is to be emptied neither what its owner wants, nor what happened to an
+    instance, nor what is not known of its load keeps it there."""
     hosts = {host.name: host.service for host in scope.hosts}
     held = {}
     for position, instance in enumerate(scope.instances):
@@ -176,12 +183,15 @@ def _held(scope, weights, leaving, carried, memory, options):
         if not (service.is_available or service.is_evacuable):
             held[position] = ''
             continue
-        reason = eligibility.obstacle(instance, options.opt_out) or memory.hold_on(instance.uuid)
+        verb = eligibility.EVACUATE if service.is_evacuable else eligibility.BALANCE
+        reason = eligibility.obstacle(instance, options.opt_out, verb)
+        if reason is None and verb == eligibility.BALANCE:
+            reason = memory.hold_on(instance.uuid)
         if reason is None and position in leaving:
             reason = 'busy'
         if reason is None and instance.uuid in carried.moved:
             reason = 'cooldown'
-        if reason is None and unknown[position]:
+        if reason is None and unknown[position] and verb == eligibility.BALANCE:
             reason = 'no_profile'
         if reason:
             held[position] = reason

@@ -320,10 +320,11 @@ class Cycle:
         except exception.PlanPending as e:
             LOG.info('%s Nothing new is planned before that one has ended.', e)
             return
-        LOG.info('Plan %s for aggregate %s is %s: %d moves, %.1f GiB, combined imbalance %.3f to '
-                 '%.3f', uuid, report.name, state, len(report.moves),
-                 sum(move.memory_mb for move in report.moves) / 1024, report.combined_before,
-                 report.combined_after)
+        LOG.info('Plan %s for aggregate %s is %s: %d moves, %.1f GiB%s', uuid, report.name, state,
+                 len(report.moves), sum(move.memory_mb for move in report.moves) / 1024,
+                 '' if report.combined_before is None else
+                 f', combined imbalance {report.combined_before:.3f} to '
+                 f'{report.combined_after:.3f}')
         if state == plans.EXECUTING:
             self._cool(report.name, report.moves, now)
 

@@ -1,9 +1,9 @@
 """Plans how hosts are emptied because an operator said so.
 
-The planner is the one of every cycle. What an operator wants goes before what tenants and cooldowns
-want, and before metrics that are missing, so what it is given is changed: locks, metadata and
-memory are left out, and how full hosts are by what is allocated is one more measure, which is never
-missing. Room, groups, zones, isolation and Nova's own filters hold as ever.
+The planner is the one of every cycle, and what keeps no server on a disabled host keeps none here.
+What it is given is changed: memory is left out, and how full hosts are by what is allocated is one
+more measure, which is never missing. Room, groups, zones, isolation and Nova's own filters hold as
+ever.
 """
 
 import collections
@@ -110,7 +110,7 @@ class _Case:
             if uuid not in leaving:
                 # A planner that has nothing to move says nothing of what stays.
                 reason = reasons.get(uuid) or eligibility.obstacle(
-                    self._instance(server), options.opt_out) or 'capacity'
+                    self._instance(server), options.opt_out, eligibility.EVACUATE) or 'capacity'
                 blocked[server.host][uuid] = self._why(server, reason)
         return DrainPlan(
             report=dataclasses.replace(report, policies=(), host_scores=(), not_moved=(),
@@ -165,14 +165,11 @@ class _Case:
     def _instance(self, server):
         if server.host not in self.hosts:
             return server
-        changed = {'locked': False, 'metadata': {name: value for name, value in
-                                                 server.metadata.items()
-                                                 if name != eligibility.KEY}}
         if server.uuid in self.failures:
-            changed['status'] = 'ERROR'
-        elif server.status == SHUTOFF and self.drains[server.host].with_stopped:
-            changed['status'] = 'ACTIVE'
-        return dataclasses.replace(server, **changed)
+            return dataclasses.replace(server, status='ERROR')
+        if server.status == SHUTOFF and self.drains[server.host].with_stopped:
+            return dataclasses.replace(server, status='ACTIVE')
+        return server
 
 
 class _WithRoom:

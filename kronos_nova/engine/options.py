@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from kronos_nova.constraints import eligibility
 from kronos_nova.constraints.eligibility import OptOut
 from kronos_nova.engine import windows
 from kronos_nova.engine.windows import Windows
@@ -62,5 +63,6 @@ def from_conf(conf) -> EngineOptions:
                        per_failure=group.min_gain_per_failure,
                        per_violation=group.soft_group_cost or 0.0),
         'opt_out': OptOut(never_projects=frozenset(group.never_move_projects),
-                          only_evacuate_projects=frozenset(group.only_evacuate_projects)),
+                          only_evacuate_projects=frozenset(group.only_evacuate_projects),
+                          heeded=eligibility.heeded(group.move_hints)),
         'windows': windows.parse(group.maintenance_window)})

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.worth import still_gains
 from kronos_nova.engine.worth import worthwhile
+from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import PACK
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import Move
@@ -23,13 +24,21 @@ from kronos_nova.simulation import State
 class Passes:
     """What is wrong in an aggregate, and so which planners have something to do.
 
-    ``may_balance`` is False while an imbalance has not lasted long enough yet.
+    ``may_balance`` is False while an imbalance has not lasted long enough yet; ``why_no_more``
+    tells why hosts are emptied and nothing else is done, ``''`` if that is not so.
     """
 
     evacuate: bool
     repair: bool
     balance: bool
     may_balance: bool = True
+    why_no_more: str = ''
+
+    def only_evacuating(self, why: str) -> 'Passes':
+        """The same without all that must not be done now, because of a word of
+        :data:`~kronos_nova.objects.plan.SKIP_REASONS`."""
+        return dataclasses.replace(self, repair=False, balance=False, may_balance=False,
+                                   why_no_more=why)
 
     @property
     def is_idle(self) -> bool:
@@ -139,10 +148,11 @@ def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
 def _that_hold(chosen, gone, state):
     """Orders of the steps that may be made one after the other without those that are gone."""
     kept = []
-    for order, (_phase, step) in enumerate(chosen.steps, 1):
+    for order, (phase, step) in enumerate(chosen.steps, 1):
+        model = state.model.for_emptying if phase == EVACUATE else state.model
         waits_for = {position + 1 for position in step.depends_on}
         if (order not in gone and waits_for <= set(kept) and state.vm_host[step.vm] == step.source
-                and int(state.delta((step.vm, step.destination)).against) < 0):
+                and state.delta((step.vm, step.destination), model=model).feasible):
             state.move(step.vm, step.destination)
             kept.append(order)
     return kept

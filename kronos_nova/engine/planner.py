@@ -150,17 +150,14 @@ class _Cycle:
 
     def plan(self, scope: Scope) -> AggregateReport:
         load = self.measure(scope)
-        if not load.policies:
+        if not load.policies and not self.options.evacuate_disabled_hosts:
             return self.report(scope, load, plan.NO_DATA)
         case = build(scope, load, self.feed, self.snapshot, self.carried, self.memory, self.options)
         model = registry.compile_model(
             case.problem, self.snapshot, self.rules,
             prices(case.problem, self.options.price, self.memory.tries))
-        needed = phases.needed(model, self.policies.mode, self.options,
-                               self.memory.imbalanced.get(scope.name, 0))
+        needed = self.needed(scope, load, model)
         before, notes = State(model), (*case.warnings, *self.blocked(case, model))
-        if self.policies.mode == 'pack' and load.no_data:  # how full hosts are is not known
-            return self.report(scope, load, plan.NO_DATA, before, before, notes)
         if needed.is_idle:  # what is not known is not balanced
             outcome = plan.NO_DATA if load.no_data else plan.BALANCED
             return self.report(scope, load, outcome, before, before, notes)
@@ -172,19 +169,37 @@ class _Cycle:
                           lambda: limits.is_over)
         chosen = self.choose(model, needed, limits, vetting)
         self.carried.add(chosen.state, [step for _phase, step in chosen.steps])
-        reasons = case.held | explain.stayed(chosen.state, chosen.budget_left,
-                                             self.policies.mode == 'pack')
-        if needed.evacuate:
-            reasons |= explain.not_evacuated(chosen.state, chosen.budget_left)
+        reasons = case.held | self.stayed(chosen, needed)
         refused = {refusal.instance_uuid for refusal in vetting.refusals()}
         reasons |= {vm: 'refused' for vm, uuid in enumerate(case.problem.vms)
                     if uuid in refused and chosen.state.vm_host[vm] == case.problem.vm_host[vm]}
-        report = self.report(scope, load, plan.PLANNED if chosen.steps else plan.NO_MOVE, before,
+        outcome = plan.NO_DATA if needed.why_no_more else plan.NO_MOVE
+        report = self.report(scope, load, plan.PLANNED if chosen.steps else outcome, before,
                              chosen.state, (*notes, *self.broken(chosen.state)))
         return dataclasses.replace(
             report, moves=vetting.told(chosen.moves()), refusals=vetting.refusals(),
             not_moved=explain.skips(reasons, case.problem.vms),
             hosts_emptied=_emptied(before, chosen.state))
+
+    def needed(self, scope, load, model):
+        """What is wrong, of what may be put right: where load is not known, only that disabled
+        hosts are not empty."""
+        found = phases.needed(model, self.policies.mode, self.options,
+                              self.memory.imbalanced.get(scope.name, 0))
+        is_known = load.policies and not (self.policies.mode == 'pack' and load.no_data)
+        return found if is_known else found.only_evacuating('no_profile')
+
+    def stayed(self, chosen, needed):
+        """Instance index to why no planner moved it."""
+        if needed.why_no_more:
+            problem = chosen.state.problem
+            reasons = dict.fromkeys(np.flatnonzero(problem.movable).tolist(), needed.why_no_more)
+        else:
+            reasons = explain.stayed(chosen.state, chosen.budget_left,
+                                     self.policies.mode == 'pack')
+        if needed.evacuate:
+            reasons |= explain.not_evacuated(chosen.state, chosen.budget_left)
+        return reasons
 
     def waiting(self, scope, needed):
         """Why nothing is done about what is wrong; '' if something may be."""
@@ -284,8 +299,8 @@ class _Cycle:
         return AggregateReport(
             name=scope.name, outcome=outcome, mode=self.policies.mode, planner=self.planner,
             policies=tuple(rows[name] for name in sorted(rows)),
-            combined_before=None if before is None else before.combined(),
-            combined_after=None if after is None else after.combined(),
+            combined_before=before.combined() if before and load.policies else None,
+            combined_after=after.combined() if after and load.policies else None,
             warnings=(*load.warnings, *notes),
             host_scores=tuple(_host_scores(scope, load, after)))
 

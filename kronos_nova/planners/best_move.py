@@ -43,12 +43,15 @@ class BestMove:
     ties : decides between moves that gain the same
     floor : a move must gain more than this; -inf takes the best move however bad
     wanted : Delta to bool (...), which moves are looked for at all; None for all
+    is_forced : rules that yield forbid nothing, and every policy accepts everything
     best : the largest gain of a feasible move so far, or the floor
     """
 
     def __init__(self, state: State, ties: Ties, floor: float,
-                 wanted: Callable[[Delta], np.ndarray] | None = None):
+                 wanted: Callable[[Delta], np.ndarray] | None = None, is_forced: bool = False):
         self.state, self.ties, self.wanted = state, ties, wanted
+        self.is_forced = is_forced
+        self.model = state.model.for_emptying if is_forced else state.model
         self.extremes = state.extremes()
         self.floor = self.best = floor
         self._candidates = []
@@ -78,7 +81,7 @@ class BestMove:
     def to_host(self, vms: np.ndarray, host: int) -> None:
         """Show the moves of these instances to ``host``."""
         gains, vms = self._near(self._accepted_gains(vms, np.full(len(vms), host)), vms)
-        feasible = self.state.delta((vms, host)).feasible
+        feasible = self.state.delta((vms, host), model=self.model).feasible
         gains, vms = gains[feasible], vms[feasible]
         self.best = max(self.best, float(gains.max(initial=-np.inf)))
         self._candidates.append((gains, vms, np.full(len(vms), host)))
@@ -102,7 +105,10 @@ class BestMove:
 
     def _accepted_gains(self, vms, hosts):
         after = self.extremes.after((vms, hosts))
-        return np.where(self.extremes.accepts(after), self.extremes.decrease(after), -np.inf)
+        return np.where(self._accepts(after), self.extremes.decrease(after), -np.inf)
+
+    def _accepts(self, after):
+        return self.is_forced | self.extremes.accepts(after)
 
     def _near(self, bounds, vms):
         """Those that may matter, the most promising first."""
@@ -114,8 +120,8 @@ class BestMove:
         """float64 (H,): what the instance gains at each host, -inf where it may not go."""
         if vm not in self._rows:
             after = self.extremes.row(vm)
-            delta = self.state.delta((vm, np.arange(len(after))))
-            permitted = delta.feasible & self.extremes.accepts(after)
+            delta = self.state.delta((vm, np.arange(len(after))), model=self.model)
+            permitted = delta.feasible & self._accepts(after) & self.state.problem.available
             if self.wanted is not None:
                 permitted &= self.wanted(delta)
             self._rows[vm] = np.where(permitted, self.extremes.decrease(after), -np.inf)
@@ -123,15 +129,16 @@ class BestMove:
 
 
 def least_harmful(state: State, vms: Iterable[int], ties: Ties,
-                  wanted: Callable[[Delta], np.ndarray] | None = None) -> tuple[int, int] | None:
+                  wanted: Callable[[Delta], np.ndarray] | None = None,
+                  is_forced: bool = False) -> tuple[int, int] | None:
     """Of the accepted moves of some instances the one after which the combined imbalance is lowest,
     even if it is higher than before, as (instance, destination). None if there is none.
 
-    :param wanted: as in :class:`BestMove`
+    :param wanted, is_forced: as in :class:`BestMove`
     """
     if not state.problem.available.any():
         return None
     vms = np.array(vms, dtype=np.intp)
-    search = BestMove(state, ties, floor=-np.inf, wanted=wanted)
+    search = BestMove(state, ties, floor=-np.inf, wanted=wanted, is_forced=is_forced)
     search.to_anywhere(vms)
     return search.found()

@@ -1,4 +1,9 @@
-"""Empties hosts that an operator disabled: greedy construction, the least harmful move first."""
+"""Empties hosts that an operator disabled: greedy construction, the least harmful move first.
+
+That a host becomes empty matters more than how loaded the others are. What no destination takes
+without spoiling a policy goes where it spoils least, and what it is not known of how loaded it or
+its destinations are, by room alone.
+"""
 
 import dataclasses
 
@@ -12,22 +17,63 @@ from kronos_nova.planners.best_move import least_harmful
 from kronos_nova.planners.steps import StepRecorder
 from kronos_nova.simulation import State
 
+BY_ROOM = '; its load is not known, so room alone decides where it goes'
+BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'
+
 
 class Evacuator:
     """Of all moves off the draining hosts, the one that leaves the lowest combined imbalance, again
-    and again."""
+    and again. Instances of which another try is likely to fail are the last, so that they do not
+    keep the others from their turn."""
 
     phase = EVACUATE
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
         steps, recorder, ties = [], StepRecorder(state), Ties(state.problem)
         while len(steps) < limits.budget and not limits.is_over:
-            pair = least_harmful(state, waiting(state), ties)
-            if pair is None:
+            found = _next(state, ties)
+            if found is None:
                 break
-            source = state.problem.hosts[state.vm_host[pair[0]]]
-            steps.append(recorder.take(*pair, f'empties {source}, which is disabled'))
+            vm, host, addition = found
+            source = state.problem.hosts[state.vm_host[vm]]
+            steps.append(recorder.take(vm, host,
+                                       f'empties {source}, which is disabled{addition}'))
         return steps
+
+
+def _next(state, ties):
+    """(instance, destination, what is to be said of the choice), or None."""
+    problem, vms = state.problem, waiting(state)
+    doubtful, unweighed = (_flags(flags, vms) for flags in (problem.doubtful, problem.unweighed))
+    for some in (~doubtful, doubtful):
+        weighed = vms[some & ~unweighed]
+        pair = (least_harmful(state, weighed, ties)
+                or least_harmful(state, weighed, ties, is_forced=True))
+        if pair:
+            return *pair, ''
+        pair = _roomiest(state, vms[some & unweighed], ties)
+        if pair:
+            return *pair, BY_ROOM
+        pair = _roomiest(state, weighed, ties)
+        if pair:
+            return *pair, BY_ROOM_THERE
+    return None
+
+
+def _flags(flags, vms):
+    return np.zeros(len(vms), dtype=bool) if flags is None else flags[vms]
+
+
+
+
+def _roomiest(state, vms, ties):
+    """The largest of some instances that may go anywhere, and the host that is least full."""
+    for vm in ties.order[::-1][np.isin(ties.order[::-1], vms)]:
+        hosts = np.flatnonzero(state.delta((vm, np.arange(len(state.problem.hosts))),
+                                           model=state.model.for_emptying).feasible)
+        if len(hosts):
+            return int(vm), int(hosts[np.argmin(state.fill[hosts])])
+    return None
 
 
 def waiting(state: State) -> np.ndarray:
@@ -42,18 +88,16 @@ def waiting(state: State) -> np.ndarray:
 def obstacle(state: State, vm: int) -> tuple[str, str] | None:
     """What keeps an instance on its draining host: a word of
     :data:`~kronos_nova.objects.plan.SKIP_REASONS` and a line for a person; None if it may go."""
-    hosts = np.flatnonzero(state.problem.available & (
-        np.arange(len(state.problem.hosts)) != state.vm_host[vm]))
+    hosts = np.arange(len(state.problem.hosts))
+    hosts = hosts[hosts != state.vm_host[vm]]
     if not len(hosts):
-        return 'capacity', 'no other host is up and enabled'
-    delta = state.delta((vm, hosts))
+        return 'capacity', 'there is no other host'
+    delta = state.delta((vm, hosts), model=state.model.for_emptying)
     if delta.feasible.any():
-        if delta.accepted[delta.feasible].any():
-            return None
-        return 'threshold', 'every host that may take it would push a policy past its threshold'
+        return None
     # The host that comes nearest to taking it is the one that fails the latest rule.
     nearest = int(delta.against.argmax())
-    rule = state.model.rules[delta.against[nearest]]
+    rule = delta.model.rules[delta.against[nearest]]
     return rule.reason, rule.why(state, vm, int(hosts[nearest]))
 
 

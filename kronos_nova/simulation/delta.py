@@ -19,8 +19,8 @@ class Delta:
     say in each other by more than load and room is tried out on a copy of the state.
     """
 
-    def __init__(self, state, moves: tuple):
-        self.state, self.model = state, state.model
+    def __init__(self, state, moves: tuple, model=None):
+        self.state, self.model = state, model or state.model
         # Broadcast only where it must be: a row of hosts for one instance stays that.
         self._moves = tuple((np.asarray(vms, dtype=np.intp), np.asarray(hosts, dtype=np.intp))
                             for vms, hosts in moves)
@@ -111,7 +111,7 @@ class Delta:
     def _of(self, rows, answer):
         """The answer to the same question about some of the chains."""
         return answer(Delta(self.state, tuple((vms[rows], hosts[rows])
-                                              for vms, hosts in self.moves)))
+                                              for vms, hosts in self.moves), self.model))
 
     def _permits(self, rule) -> np.ndarray:
         """bool (...): whether one rule permits all moves of each chain."""

@@ -1,5 +1,6 @@
 """One aggregate, compiled: its arrays and every rule about them."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -41,8 +42,17 @@ class Model:
         """The same with further rules."""
         other = object.__new__(Model)
         other.__dict__.update(self.__dict__)
+        other.__dict__.pop('for_emptying', None)
         other.rules = tuple(sorted((*self.rules, *rules),
                                    key=lambda rule: isinstance(rule, Opaque)))
+        return other
+
+    @functools.cached_property
+    def for_emptying(self) -> 'Model':
+        """The same without the rules that yield: by what is left hosts are emptied that could not
+        be otherwise."""
+        other = self.with_rules()
+        other.rules = tuple(rule for rule in self.rules if not rule.yields)
         return other
 
     def with_ceiling(self, state, ceiling: float) -> 'Model':

@@ -62,6 +62,9 @@ class Problem:
     provider : intp (H, C), the row of ``limits`` from which instances of a host are allocated each
         class; None means that every host has all of its own
     arriving : intp (n,), hosts to which an instance is under way, once for each
+    unweighed : bool (V,), of which it is not known what they weigh (``weights`` has 0 then); None
+        means none
+    doubtful : bool (V,), of which another try is likely to fail; None means none
     """
 
     hosts: tuple[str, ...]
@@ -90,3 +93,5 @@ class Problem:
     step_size: np.ndarray | None = None
     provider: np.ndarray | None = None
     arriving: np.ndarray | None = None
+    unweighed: np.ndarray | None = None
+    doubtful: np.ndarray | None = None

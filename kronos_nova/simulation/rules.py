@@ -22,11 +22,14 @@ it is not."""
 
 
 class Rule(Protocol):
-    """``reason`` is the word under which instances that stayed because of it are reported."""
+    """``reason`` is the word under which instances that stayed because of it are reported;
+    ``yields`` tells that it gives way where a host could not be emptied otherwise: it is about
+    load, or what is known of it, or keeps things calm."""
 
     reason: str
     why: Why
     adds_up: bool
+    yields: bool
 
     def permits(self, state, vms: np.ndarray, hosts: np.ndarray, others: tuple = ()) -> np.ndarray:
         """bool (...): whether each instance may go to the host; both broadcast. What it says of an
@@ -51,6 +54,7 @@ class Sets:
     why: Why
     kind: np.ndarray
     allowed: np.ndarray
+    yields: bool = False
     adds_up = True
 
     def permits(self, state, vms, hosts, others=()):
@@ -62,9 +66,10 @@ class ForbiddenPairs:
 
     adds_up = True
 
-    def __init__(self, problem: Problem, pairs: Iterable[tuple[str, str]], reason: str, why: Why):
+    def __init__(self, problem: Problem, pairs: Iterable[tuple[str, str]], reason: str, why: Why,
+                 yields: bool = False):
         """:param pairs: uuids of instances and names of hosts; others than here are ignored"""
-        self.reason, self.why = reason, why
+        self.reason, self.why, self.yields = reason, why, yields
         self._hosts = len(problem.hosts)
         pairs = set(pairs)
         wanted = {uuid for uuid, _name in pairs}
@@ -84,6 +89,7 @@ class Room:
     """What an instance is allocated must be free on the provider it comes from, in every class."""
 
     adds_up = True
+    yields = False
 
     def __init__(self, reason: str, why: Why):
         self.reason, self.why = reason, why
@@ -139,6 +145,7 @@ class LoadLimit:
     """
 
     adds_up = True
+    yields = True
 
     def __init__(self, reason: str, why: Why, most: np.ndarray, by_capacity: bool,
                  is_passing: bool = False):
@@ -188,6 +195,7 @@ class Spacing:
     most of the others are."""
 
     adds_up = False
+    yields = False
 
     def __init__(self, reason: str, why: Why, forbids: np.ndarray):
         """:param forbids: bool (G,), the groups that the rule is about"""
@@ -226,6 +234,7 @@ class FreeReserve:
     """
 
     adds_up = False
+    yields = False
 
     def __init__(self, reason: str, why: Why, needed: np.ndarray):
         self.reason, self.why, self.needed = reason, why, needed
@@ -260,6 +269,7 @@ class Opaque:
     """A rule that can only be asked, one move at a time, and so is asked last."""
 
     adds_up = False
+    yields = False
 
     def __init__(self, reason: str, why: Why, permits_one: Callable[[object, int, int], bool]):
         self.reason, self.why, self._permits_one = reason, why, permits_one

@@ -122,12 +122,13 @@ class State:
             self._extremes[count] = Extremes(self.problem, self.scores, self.vm_host, count)
         return self._extremes[count]
 
-    def delta(self, *moves: tuple) -> Delta:
+    def delta(self, *moves: tuple, model: Model | None = None) -> Delta:
         """What moves would do; the one question that planners ask.
 
         :param moves: each a pair of instances and destinations, intp arrays that broadcast to one
             shape, the same for all of them. One pair asks for single moves, several for moves that
             are made together: two for exchanges, more for chains. An instance may be in each chain
             once
+        :param model: by whose rules; by default those of the state's own
         """
-        return Delta(self, moves)
+        return Delta(self, moves, model)

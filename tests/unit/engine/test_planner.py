@@ -120,13 +120,12 @@ class PipelineTest(testtools.TestCase):
                           'quarantine': ('d',)}, self.stayed(report))
         self.assertEqual('no_move', report.outcome)
 
-    def test_projects_stay_unless_an_instance_says_otherwise(self):
+    def test_projects_stay_whatever_an_instance_says(self):
         self.change('a', metadata={'kronos:move': 'always'},
-                    flavor_extra_specs={'kronos:move': 'never'})
+                    flavor_extra_specs={'kronos:move': 'always'})
         report = self.plan(opt_out=dataclasses.replace(
             self.options.opt_out, never_projects=frozenset(['p1'])))
-        self.assertEqual(['a'], [move.instance_uuid for move in report.moves])
-        self.assertEqual({'excluded': ('b', 'c', 'd')}, self.stayed(report))
+        self.assertEqual({'excluded': ('a', 'b', 'c', 'd')}, self.stayed(report))
 
     def test_only_evacuate_leaves_a_disabled_host_and_no_other(self):
         self.change('a', metadata={'kronos:move': 'only-evacuate'})
@@ -140,28 +139,34 @@ class PipelineTest(testtools.TestCase):
     def test_a_disabled_host_that_cannot_be_emptied_is_warned_of_before(self):
         self.hosts['h0'] = host('h0', status='disabled')
         self.policy['threshold'] = 0.2
-        self.change('b', locked=True)
+        self.change('b', task_state='resize_prep')
         report = self.plan(evacuate_disabled_hosts=True)
         self.assertIn('h0 cannot be emptied: 1 of 4 instances are blocked, such as b: '
-                      'it is left alone (locked)',
+                      'it is left alone (busy)',
                       report.warnings)
         self.assertEqual((), report.hosts_emptied)
 
     def test_it_is_warned_of_even_where_nothing_else_is_to_be_done(self):
         self.hosts['h2'] = host('h2', status='disabled')
-        self.instances = {'a': instance('a', 'h2', locked=True)}
+        self.instances = {'a': instance('a', 'h2', task_state='resize_prep')}
         self.source.answers['imbalance'] = {'h0': 0.1, 'h1': 0.1, 'h2': 0.1}
         report = self.plan(evacuate_disabled_hosts=True)
         self.assertEqual('balanced', report.outcome)
         self.assertIn('h2 cannot be emptied: 1 of 1', report.warnings[0])
 
-    def test_an_evacuation_that_would_spoil_a_policy_is_not_made_and_said_so(self):
+    def test_an_evacuation_that_would_spoil_a_policy_is_made_all_the_same(self):
         self.hosts['h0'] = host('h0', status='disabled')
         report = self.plan(evacuate_disabled_hosts=True)
-        self.assertEqual(('no_move', {'threshold': ('a', 'b', 'c', 'd')}),
-                         (report.outcome, self.stayed(report)))
-        self.assertIn('h0 cannot be emptied: 4 of 4 instances are blocked, such as a: every host '
-                      'that may take it would push a policy past its threshold', report.warnings)
+        self.assertEqual([('a', 'h1'), ('b', 'h2'), ('c', 'h1'), ('d', 'h2')],
+                         [(move.instance_uuid, move.destination) for move in report.moves])
+        self.assertEqual(('h0',), report.hosts_emptied)
+
+    def test_a_move_that_spoils_nothing_goes_before_one_that_does(self):
+        self.hosts['h0'] = host('h0', status='disabled')
+        self.policy['threshold'] = 0.25
+        self.source.answers['vm_profile'] = {'a': 0.3, 'b': 0.2, 'c': 0.2, 'd': 0.1}
+        report = self.plan(evacuate_disabled_hosts=True, budget=1)
+        self.assertEqual(['d'], [move.instance_uuid for move in report.moves])
 
     def test_an_evacuation_that_needs_more_than_the_budget_says_so(self):
         self.hosts['h0'] = host('h0', status='disabled')

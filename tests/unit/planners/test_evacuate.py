@@ -15,22 +15,15 @@ from kronos_nova.planners.evacuate import waiting
 from tests.unit.planners import clouds
 from tests.unit.simulation.referee import Referee
 
+YIELDING = {'headroom', 'overload', 'returns'}
+
 
 def try_everything(problem, budget):
     """What the evacuator is to do, word for word and slow."""
     state, moves, referee = clouds.start(problem), [], Referee(problem)
     while len(moves) < budget:
-        before, candidates = state.imbalances(), []
-        for vm in waiting(state):
-            for host in range(len(problem.hosts)):
-                if referee.permits(state.vm_host, vm, host):
-                    trial = state.copy()
-                    trial.move(vm, host)
-                    after = trial.imbalances()
-                    worse = (after > before + 1e-9) & (after > problem.thresholds + 1e-9)
-                    if not worse.any():
-                        candidates.append((trial.combined(), int(problem.memory_mb[vm]), int(vm),
-                                           host))
+        candidates = [*_candidates(problem, state, referee, is_forced=False)]
+        candidates = candidates or [*_candidates(problem, state, referee, is_forced=True)]
         if not candidates:
             break
         least = min(candidates)[0]
@@ -38,6 +31,21 @@ def try_everything(problem, budget):
         state.move(*chosen)
         moves.append(chosen)
     return moves
+
+
+def _candidates(problem, state, referee, is_forced):
+    before = state.imbalances()
+    for vm in waiting(state):
+        for host in range(len(problem.hosts)):
+            against = set(referee.against(state.vm_host, vm, host))
+            if host == state.vm_host[vm] or against - (YIELDING if is_forced else set()):
+                continue
+            trial = state.copy()
+            trial.move(vm, host)
+            after = trial.imbalances()
+            worse = (after > before + 1e-9) & (after > problem.thresholds + 1e-9)
+            if is_forced or not worse.any():
+                yield trial.combined(), int(problem.memory_mb[vm]), int(vm), host
 
 
 @st.composite

@@ -98,7 +98,8 @@ class Referee:
             if move['phase'] == 'spread' and begun is None:
                 begun = {policy: self.imbalance(policy, scope) for policy in good}
             self.check_move(f'{name} move {number}', number, move, scope, good, evacuates, repairs)
-            if move['phase'] != 'spread' or report['planner'] == 'greedy':
+            if move['phase'] == 'affinity' or (
+                    move['phase'] == 'spread' and report['planner'] == 'greedy'):
                 self.check_not_spoilt(f'{name} move {number}', scope)
         if begun:
             self.before_move = begun
@@ -147,7 +148,7 @@ class Referee:
         for name in good:
             self.shift(name, vm['uuid'], source, target)
             policy = self.policies[name]
-            if policy['mode'] == 'pack':
+            if policy['mode'] == 'pack' and move['phase'] != 'evacuate':
                 for values in (self.scores[name], self.fullness[name]):
                     self.expect(values[target] <= policy['capacity_threshold'] + TOLERANCE,
                                 f'{tag}: {target} too full in {name}')
@@ -163,19 +164,21 @@ class Referee:
                         f'{tag}: spoils {name}')
 
     def check_standing(self, tag, move, vm, evacuates):
-        self.expect(vm['status'] == 'ACTIVE' and not vm['task_state'] and not vm['locked'],
-                    f'{tag}: not active, busy or locked')
-        wish = {**vm['flavor_extra_specs'], **vm['metadata']}.get('kronos:move', 'always')
-        self.expect(wish != 'never', f'{tag}: opted out')
-        for key in ('instance_cooldowns', 'instance_quarantines'):
-            self.expect(vm['uuid'] not in self.cooldowns[key], f'{tag}: {key}')
+        self.expect(vm['status'] == 'ACTIVE' and not vm['task_state'], f'{tag}: not active or busy')
         service = self.hosts[move['source']]['service']
+        wishes = {spec.get('kronos:move', 'always')
+                  for spec in (vm['flavor_extra_specs'], vm['metadata'])}
         if move['phase'] == 'evacuate':
+            self.expect(vm['flavor_extra_specs'].get('kronos:move') != 'never',
+                        f'{tag}: opted out by its flavor')
             self.expect(evacuates and service['status'] == 'disabled', f'{tag}: not disabled')
             self.expect(service['state'] == 'up' and not service['forced_down'], f'{tag}: down')
-        else:
-            self.expect(self.available(move['source']), f'{tag}: source is not available')
-            self.expect(wish == 'always', f'{tag}: only to be evacuated')
+            return
+        self.expect(wishes == {'always'}, f'{tag}: opted out')
+        self.expect(not vm['locked'], f'{tag}: locked')
+        for key in ('instance_cooldowns', 'instance_quarantines'):
+            self.expect(vm['uuid'] not in self.cooldowns[key], f'{tag}: {key}')
+        self.expect(self.available(move['source']), f'{tag}: source is not available')
 
     def check_room(self, tag, host):
         used = collections.Counter({name: amount for (where, name), amount in self.leaving.items()
