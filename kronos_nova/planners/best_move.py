@@ -136,9 +136,9 @@ def least_harmful(state: State, vms: Iterable[int], ties: Ties,
 
     :param wanted, is_forced: as in :class:`BestMove`
     """
-    if not state.problem.available.any():
-        return None
     vms = np.array(vms, dtype=np.intp)
+    if not (len(vms) and state.problem.available.any()):
+        return None
     search = BestMove(state, ties, floor=-np.inf, wanted=wanted, is_forced=is_forced)
     search.to_anywhere(vms)
     return search.found()
