@@ -17,8 +17,9 @@ Days for which a plan is kept after it has ended or was last seen, as a row of f
 for as long as its moves in any case (``moves_retention_days``). 0 keeps plans for ever.
 """),
     cfg.IntOpt('moves_retention_days', mutable=True, default=90, min=0, help="""
-Days for which a move is kept after it has ended: what became of it, why, and how long it took. Not
-less than ``[kronos] experience_window``, which learns from them. 0 keeps moves for ever.
+Days for which a move is kept after it has ended: what became of it, why, and how long it took, with
+the names of the servers that plans spoke of. Not less than ``[kronos] experience_window``, which
+learns from them. 0 keeps moves for ever.
 """),
     cfg.IntOpt('events_retention_days', mutable=True, default=30, min=0, help="""
 Days for which every step of a move is kept, with its time and reason ("kronos-manage move show").
@@ -40,6 +41,11 @@ then. 0 keeps them for ever.
     cfg.IntOpt('tasks_retention_days', mutable=True, default=7, min=0, help="""
 Days for which a live migration task whose conductor worker died is kept when it could not be ended,
 as its source compute is down. 0 keeps it until that answers again.
+"""),
+    cfg.IntOpt('operations_retention_days', mutable=True, default=365, min=0, help="""
+Days for which it is kept what operators did: who set which level or pause, when and why
+("kronos-manage automation history"), drains whose hosts were released and maintenances that are
+done. A drain is kept until its host is released, whatever its age. 0 keeps them for ever.
 """),
 ]
 

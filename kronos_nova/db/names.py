@@ -35,13 +35,6 @@ class ServerNames:
                 ).where(models.ServerName.uuid.in_(wanted[start:start + CHUNK]))).all())
         return found
 
-    @retried_as_update
-    def forget(self, before):
-        """Drop the names that were last read before then."""
-        with self.database.writer() as session:
-            session.execute(sa.delete(models.ServerName).where(
-                models.ServerName.seen_at < before))
-
 
 def printable(name):
     """A name as it may be shown: a tenant chose it."""

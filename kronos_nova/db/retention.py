@@ -1,17 +1,21 @@
 """Drops what is too old to be kept, a little at a time.
 
 What is still needed is kept, whatever its age: a plan that waits or runs with its moves and its
-report, a quarantine that has no end, a repair that was not closed.
+report, a quarantine that has no end, a repair that was not closed, a drain whose host was not
+released.
 """
 
 import dataclasses
 import datetime
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 from kronos_nova.db import leases
 from kronos_nova.db import models
 from kronos_nova.db.retry import retried
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import maintenance as maintenances
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import repair as repairs
@@ -29,7 +33,8 @@ PAUSE = datetime.timedelta(seconds=5)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Days:
-    """How many days each is kept after it has ended; 0: for ever."""
+    """How many days each is kept after it has ended; 0: for ever. ``operations`` are what operators
+    did: switches that were set, drains and maintenances."""
 
     plans: int
     moves: int
@@ -38,6 +43,7 @@ class Days:
     repairs: int
     quarantines: int
     tasks: int
+    operations: int
 
     @classmethod
     def from_conf(cls, conf):
@@ -91,7 +97,7 @@ class Retention:
     def _kept(self):
         """(table, which rows of it are too old, days), those first that others stand on."""
         for name, select in SELECTS.items():
-            yield name, select, getattr(self.days, name)
+            yield name, select, getattr(self.days, KEPT_AS.get(name, name))
 
     @retried
     def _drop(self, name, select, before, batch):
@@ -155,7 +161,37 @@ def _tasks(before):
         task.state.in_((tasks.EXPIRED, tasks.ORPHANED)), task.beat_at < before)
 
 
+def _switch_events(before):
+    event = models.SwitchEvent
+    return event, sa.select(event.id).where(event.set_at < before)
+
+
+def _drains(before):
+    drain, later = models.Drain, orm.aliased(models.Drain)
+    is_repeated = sa.exists().where(later.host == drain.host,
+                                    later.requested_at > drain.requested_at)
+    return drain, sa.select(drain.uuid).where(
+        drain.requested_at < before, drain.state.not_in((*drains.ACTIVE, drains.RELEASING)),
+        (drain.state == drains.RELEASED) | is_repeated)
+
+
+def _maintenances(before):
+    maintenance = models.Maintenance
+    return maintenance, sa.select(maintenance.uuid).where(
+        maintenance.requested_at < before, maintenance.state == maintenances.DONE)
+
+
+def _server_names(before):
+    name = models.ServerName
+    return name, sa.select(name.uuid).where(name.seen_at < before).order_by(name.seen_at)
+
+
 SELECTS = {'events': _events, 'reports': _reports, 'moves': _moves, 'plans': _plans,
-           'repairs': _repairs, 'quarantines': _quarantines, 'tasks': _tasks}
+           'repairs': _repairs, 'quarantines': _quarantines, 'tasks': _tasks,
+           'switch_events': _switch_events, 'drains': _drains, 'maintenances': _maintenances,
+           'server_names': _server_names}
+KEPT_AS = {'switch_events': 'operations', 'drains': 'operations', 'maintenances': 'operations',
+           'server_names': 'moves'}
+"""Whose days are a table's that has none of its own."""
 DEPENDENTS = {models.Move: (models.MoveEvent.move_uuid,), models.Plan: (models.Report.plan_uuid,)}
 """What goes with a row: its other tables may be kept for longer, but not without it."""

@@ -10,13 +10,20 @@ import testtools
 from oslo_config import cfg
 
 from kronos_nova.conf import database as database_conf
+from kronos_nova.db import drains as db_drains
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import leases
+from kronos_nova.db import maintenances as db_maintenances
 from kronos_nova.db import memory
 from kronos_nova.db import models
+from kronos_nova.db import names
 from kronos_nova.db import repairs as db_repairs
 from kronos_nova.db import retention
+from kronos_nova.db import switches
 from kronos_nova.db import tasks as db_tasks
+from kronos_nova.objects import automation
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import repair as repairs
@@ -24,6 +31,7 @@ from tests.unit.db import fixtures
 
 WIDE = moves.Caps(total=100, per_source=100, per_destination=100)
 DAY = 86400
+KINDS = [field.name for field in dataclasses.fields(retention.Days)]
 
 
 class ControlTestCase(testtools.TestCase):
@@ -93,7 +101,7 @@ class RetentionTest(ControlTestCase):
         memory.Cooldowns(self.database).quarantine('vm1', -1, 'broken', self.clock())
         db_tasks.Tasks(self.database, 'one', self.clock).announce('migration', 'vm1')
         self.clock.go(4000 * DAY)
-        self.assertEqual({0}, set(self.drop(**dict.fromkeys(retention.SELECTS, 1)).values()))
+        self.assertEqual({0}, set(self.drop(**dict.fromkeys(KINDS, 1)).values()))
         self.assertEqual(2, self.count(models.Report))
 
     def test_ended_quarantines_closed_repairs_and_lost_tasks_go(self):
@@ -106,11 +114,48 @@ class RetentionTest(ControlTestCase):
         dropped = self.drop()
         self.assertEqual([1, 1, 1], [dropped[name] for name in ('quarantines', 'repairs', 'tasks')])
 
+    def test_what_operators_did_goes_after_a_year_and_names_with_the_moves(self):
+        switches.SwitchBoard(self.database).set(automation.Switch(
+            kind=automation.PAUSE, aggregate='gpu', value='pause', set_at=self.clock(),
+            set_by='anna'))
+        names.ServerNames(self.database).keep({'vm1': 'web'}, self.clock())
+        done = self.maintain()
+        done.set_state('maintenance', maintenance.DONE)
+        self.clock.go(91 * DAY)
+        self.assertEqual({'server_names': 1}, {
+            name: count for name, count in self.drop().items() if count})
+        self.clock.go(275 * DAY)
+        dropped = self.drop()
+        self.assertEqual((1, 1), (dropped['switch_events'], dropped['maintenances']))
+        # What it set is in force for as long as nobody takes it away.
+        self.assertEqual(1, self.count(models.Switch))
+
+    def test_a_drain_is_kept_until_its_host_is_released_or_drained_again(self):
+        kept = db_drains.Drains(self.database)
+        for number, (host, state) in enumerate((
+                ('a', drains.RELEASED), ('b', drains.EMPTY), ('b', drains.OVERDUE),
+                ('c', drains.BLOCKED), ('d', drains.RELEASING))):
+            self.clock.go(1)
+            kept.request([drains.Drain(
+                uuid=str(number), host=host, aggregate='gpu', state=state, requested_by='anna',
+                requested_at=self.clock())])
+        self.clock.go(366 * DAY)
+        self.assertEqual(2, self.drop()['drains'])
+        self.assertEqual(['2', '3', '4'], sorted(drain.uuid for drain in kept.in_states(
+            (*drains.ACTIVE, drains.EMPTY, drains.OVERDUE, drains.RELEASING, drains.RELEASED))))
+
+    def maintain(self):
+        found = db_maintenances.Maintenances(self.database)
+        found.begin(maintenance.Maintenance(
+            uuid='maintenance', state=maintenance.RUNNING, requested_by='anna',
+            requested_at=self.clock(), options=maintenance.Options(), hosts={}))
+        return found
+
     def test_0_keeps_for_ever(self):
         self.plan(('vm1', 'a', 'b'))
         self.carry_out()
         self.clock.go(4000 * DAY)
-        self.assertEqual({}, self.drop(**dict.fromkeys(retention.SELECTS, 0)))
+        self.assertEqual({}, self.drop(**dict.fromkeys(KINDS, 0)))
 
     def test_it_goes_in_small_steps(self):
         for number in range(5):
