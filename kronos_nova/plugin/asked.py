@@ -1,15 +1,15 @@
 """How much of each resource class an instance asks placement for, as Nova's scheduler counts it."""
 
+import json
+
 import nova.conf
 from nova import objects
+from nova import utils
 from nova.scheduler import utils as scheduler_utils
 
 from kronos_nova.plugin import candidates
 
 CONF = nova.conf.CONF
-
-# What :class:`Counter` looks at.
-ATTRIBUTES = ['flavor', 'info_cache', 'pci_requests', 'system_metadata']
 
 
 class Counter:
@@ -18,16 +18,16 @@ class Counter:
     def __init__(self):
         self._counted = {}
 
-    def __call__(self, instance):
-        """{resource class: amount}; None where ports or devices ask for more than that tells."""
-        if _has_devices(instance) or _has_ports_that_ask(instance):
+    def __call__(self, asking):
+        """{resource class: amount}; None where ports or devices ask for more than that tells.
+
+        :param asking: kronos_nova.plugin.audit_tables.Asking
+        """
+        if _has_devices(asking) or _has_ports_that_ask(asking):
             return None
-        key = _kind(instance)
+        key = asking.row.flavor, asking.image, not asking.row.image_ref
         if key not in self._counted:
-            spec = objects.RequestSpec(
-                flavor=instance.flavor, image=instance.image_meta, is_bfv=not instance.image_ref,
-                requested_resources=[], request_level_params=objects.RequestLevelParams())
-            self._counted[key] = _amounts(spec)
+            self._counted[key] = _amounts(_spec(*key))
         return self._counted[key]
 
 
@@ -45,21 +45,21 @@ def _amounts(spec, **kwargs):
     return scheduler_utils.ResourceRequest.from_request_spec(spec, **kwargs).merged_resources()
 
 
-def _has_devices(instance):
-    return bool(instance.pci_requests and instance.pci_requests.requests and (
-        CONF.filter_scheduler.pci_in_placement))
+def _spec(flavor, image, is_volume_backed):
+    """The request as it can be told from an instance's records."""
+    return objects.RequestSpec(
+        flavor=objects.Flavor.obj_from_primitive(json.loads(flavor)['cur']),
+        image=objects.ImageMeta.from_dict(utils.get_image_from_system_metadata(dict(image))),
+        is_bfv=is_volume_backed, requested_resources=[],
+        request_level_params=objects.RequestLevelParams())
 
 
-def _has_ports_that_ask(instance):
+def _has_devices(asking):
+    return (CONF.filter_scheduler.pci_in_placement
+            and bool(json.loads(asking.row.pci_requests or '[]')))
+
+
+def _has_ports_that_ask(asking):
     """A bound port says on which providers its part lies."""
-    cache = instance.info_cache
-    return bool(cache) and any((vif.get('profile') or {}).get('allocation')
-                               for vif in cache.network_info or ())
-
-
-def _kind(instance):
-    flavor = instance.flavor
-    image = tuple(sorted(item for item in instance.system_metadata.items()
-                         if item[0].startswith('image_')))
-    return (flavor.vcpus, flavor.memory_mb, flavor.root_gb, flavor.ephemeral_gb, flavor.swap,
-            tuple(sorted((flavor.extra_specs or {}).items())), image, not instance.image_ref)
+    return any((vif.get('profile') or {}).get('allocation')
+               for vif in json.loads(asking.network_info or '[]'))

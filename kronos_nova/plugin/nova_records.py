@@ -19,6 +19,7 @@ from kronos_nova.objects import migration_status
 from kronos_nova.placement import records
 from kronos_nova.placement.client import PlacementClient
 from kronos_nova.plugin import asked
+from kronos_nova.plugin import audit_tables
 from kronos_nova.plugin import candidates
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import nova_tables
@@ -58,10 +59,10 @@ class CellRecords:
         hosts, instances, migrations = {}, {}, {}
         count = asked.Counter()
         for context, cell in _cells():
-            nodes = _nodes(context)
-            hosts.update({node.uuid: node.host for node in nodes.values()})
-            instances.update({each.uuid: _instance(each, nodes, cell, count)
-                              for each in _all_instances(context, asked.ATTRIBUTES)})
+            nodes = audit_tables.nodes(context)
+            hosts.update({uuid: host for (host, _name), uuid in nodes.items()})
+            instances.update({each.row.uuid: _instance(each, nodes, cell, count)
+                              for each in audit_tables.instances(context)})
             up = self._hosts_up(context)
             unfinished = objects.MigrationList.get_by_filters(context, {'status': UNFINISHED})
             migrations.update({each.uuid: _migration(each, up) for each in unfinished})
@@ -93,8 +94,9 @@ class CellRecords:
     @_answered()
     def instance(self, uuid):
         for context, cell in _cells(instance=uuid):
-            for each in _instances(context, uuid=[uuid], expected=asked.ATTRIBUTES):
-                return _instance(each, _node_of(context, each), cell, asked.Counter())
+            for each in audit_tables.instances(context, [uuid]):
+                nodes = audit_tables.nodes(context, each.row.host) if each.row.host else {}
+                return _instance(each, nodes, cell, asked.Counter())
         return None
 
     @_answered()
@@ -283,21 +285,6 @@ def _is_building(context, uuid):
     return True
 
 
-def _nodes(context):
-    """{(host, hypervisor hostname): ComputeNode}"""
-    return {(node.host, node.hypervisor_hostname): node
-            for node in objects.ComputeNodeList.get_all(context)}
-
-
-def _node_of(context, instance):
-    """The same for the node of one instance."""
-    try:
-        nodes = objects.ComputeNodeList.get_all_by_host(context, instance.host)
-    except nova_exception.ComputeHostNotFound:
-        return {}
-    return {(node.host, node.hypervisor_hostname): node for node in nodes}
-
-
 def _instance_and_context(uuid):
     for context, _cell in _cells(instance=uuid):
         with contextlib.suppress(nova_exception.InstanceNotFound):
@@ -305,29 +292,18 @@ def _instance_and_context(uuid):
                 context, uuid, expected_attrs=['flavor', 'pci_requests'])
 
 
-def _instances(context, deleted=False, expected=(), **filters):
+def _instances(context, deleted=False, **filters):
     """A server that was deleted softly is there: it can be restored, and holds what it did."""
     return objects.InstanceList.get_by_filters(
-        context, {'deleted': deleted, 'soft_deleted': not deleted, **filters},
-        expected_attrs=list(expected))
+        context, {'deleted': deleted, 'soft_deleted': not deleted, **filters})
 
 
-def _all_instances(context, expected):
-    """One page after the other: whole objects of a large cell do not fit into memory."""
-    marker = None
-    while found := objects.InstanceList.get_by_filters(
-            context, {'deleted': False, 'soft_deleted': True}, sort_keys=['uuid'],
-            sort_dirs=['asc'], limit=CHUNK, marker=marker, expected_attrs=list(expected)):
-        yield from found
-        marker = found[-1].uuid
-
-
-def _instance(instance, nodes, cell, count):
-    node = nodes.get((instance.host, instance.node))
+def _instance(asking, nodes, cell, count):
+    row = asking.row
     return records.Instance(
-        uuid=instance.uuid, root=node.uuid if node else None, host=instance.host, cell=cell,
-        project_id=instance.project_id, user_id=instance.user_id, vm_state=instance.vm_state,
-        task_state=instance.task_state, settled_for=_age(instance), asks_for=count(instance))
+        uuid=row.uuid, root=nodes.get((row.host, row.node)), host=row.host, cell=cell,
+        project_id=row.project_id, user_id=row.user_id, vm_state=row.vm_state,
+        task_state=row.task_state, settled_for=_age(row), asks_for=count(asking))
 
 
 class _HostsUp:
@@ -357,8 +333,8 @@ def _migration(migration, up):
 
 def _age(record):
     """Seconds since a record last changed."""
-    return timeutils.delta_seconds(record.updated_at or record.created_at,
-                                   timeutils.utcnow(with_timezone=True))
+    return timeutils.delta_seconds(_naive(record.updated_at or record.created_at),
+                                   timeutils.utcnow())
 
 
 def _naive(time):

@@ -22,6 +22,8 @@ from kronos_nova.plugin import conductor
 from kronos_nova.plugin import placement
 from tests.unit.db import fixtures as db_fixtures
 
+PATIENCE = 10
+
 
 def api_paste_config():
     """Where pip put Nova's api-paste.ini; Nova's fixtures look for it in a source tree."""
@@ -85,7 +87,29 @@ def microversion(client, version):
     return utils.temporary_mutation(client, microversion=version)
 
 
-class KronosServices:
+def _patiently(name):
+    """One of Nova's waits, which give up after some five seconds: that a machine is busy is no
+    failure of a test."""
+    def wait(self, *args, **kwargs):
+        for attempt in reversed(range(PATIENCE)):
+            try:
+                return getattr(super(Patience, self), name)(*args, **kwargs)
+            except AssertionError:
+                if not attempt:
+                    raise
+    return wait
+
+
+class Patience:
+    """A mixin for tests on Nova's fixtures, before Nova's own base class."""
+
+    _wait_for_assert = _patiently('_wait_for_assert')
+    _wait_for_migration_status = _patiently('_wait_for_migration_status')
+    _wait_for_server_parameter = _patiently('_wait_for_server_parameter')
+    _wait_for_service_parameter = _patiently('_wait_for_service_parameter')
+
+
+class KronosServices(Patience):
     """A mixin for tests on Nova's fixtures, before Nova's own base class.
 
     ``placement_client`` is ours, ``control_database`` is up to date, and ``state`` is the directory

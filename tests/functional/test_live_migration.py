@@ -381,7 +381,7 @@ class RevertingComputeTest(AtomicTestCase):
             self.assertEqual(1, len(posts))
             self.assertEqual([{}, {}], [self.held_by(uuid) for uuid in posts[0]])
 
-        self._wait_for_assert(nobody_holds_anything, max_retries=30)
+        self._wait_for_assert(nobody_holds_anything)
 
 
 ON_HOST, STORED = {'VCPU': 1, 'MEMORY_MB': 512}, {'DISK_GB': 1}

@@ -8,10 +8,12 @@ from nova import objects
 from nova import servicegroup
 from nova.api.openstack import common
 from nova.db.main import api as main_db
+from nova.scheduler import utils as scheduler_utils
 
 from kronos_nova.inventory import providers
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.plugin import cells
+from kronos_nova.plugin import nova_records
 from kronos_nova.plugin.compute_api import service_of
 from kronos_nova.plugin.inventory import InProcessInventory
 from tests.functional.inventory import test_two_ways
@@ -73,6 +75,48 @@ class ColumnsTest(test_two_ways.QemuTestCase):
              for each in objects.InstanceGroupList.get_all(context)},
             {each.uuid: (each.name, each.policy, each.members, each.rules)
              for each in snapshot.server_groups})
+
+    def test_columns_ask_for_what_novas_own_objects_ask_for(self):
+        servers = [self.boot('host1'), self.boot('host1'), self.boot('host2'), self.boot('host2')]
+        self.remake(servers[1], image_hw_cpu_policy='dedicated')
+        self.remake(servers[2], flavor={'resources:CUSTOM_GPU': '1', 'hw:mem_page_size': '2048'})
+        self._stop_server(servers[3])
+        self.begin_migration(servers[3]['id'], 'host2', 'host3')
+        with self.cell() as cell:
+            found = {each.uuid: each for each in objects.InstanceList.get_by_filters(
+                cell, {'deleted': False}, expected_attrs=['flavor', 'system_metadata'])}
+            nodes = {each.uuid: each.host for each in objects.ComputeNodeList.get_all(cell)}
+        read = nova_records.CellRecords(self.placement_client).read()
+        self.assertEqual(nodes, read.hosts)
+        self.assertEqual({uuid: self.asked_for(each) for uuid, each in found.items()},
+                         {uuid: each.asks_for for uuid, each in read.instances.items()})
+        self.assertEqual({'PCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1},
+                         read.instances[servers[1]['id']].asks_for)
+        self.assertEqual({uuid: (each.host, each.vm_state, each.task_state, each.project_id,
+                                 each.user_id) for uuid, each in found.items()},
+                         {uuid: (each.host, each.vm_state, each.task_state, each.project_id,
+                                 each.user_id) for uuid, each in read.instances.items()})
+        self.assertEqual({'host1', 'host2'}, {nodes[each.root] for each in read.instances.values()})
+
+    def remake(self, server, flavor=None, **system_metadata):
+        """As if it had been made of another flavor or image."""
+        with self.cell() as cell:
+            instance = objects.Instance.get_by_uuid(
+                cell, server['id'], expected_attrs=['flavor', 'system_metadata'])
+            instance.system_metadata.update(system_metadata)
+            instance.flavor.extra_specs = {**instance.flavor.extra_specs, **(flavor or {})}
+            instance.save()
+
+    @staticmethod
+    def asked_for(instance):
+        return scheduler_utils.ResourceRequest.from_request_spec(objects.RequestSpec(
+            flavor=instance.flavor, image=instance.image_meta, is_bfv=not instance.image_ref,
+            requested_resources=[], request_level_params=objects.RequestLevelParams(),
+        )).merged_resources()
+
+    def cell(self):
+        context = cells.admin_context()
+        return nova_context.target_cell(context, cells.mappings(context)[0])
 
     def test_names_are_made_by_the_template_that_operators_chose(self):
         server = self.boot('host1', name='web')

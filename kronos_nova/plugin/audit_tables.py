@@ -1,0 +1,97 @@
+"""What an audit wants to know of every instance and node, by columns of Nova's tables.
+
+Of a large cell these are a tenth of what Nova's own objects would be; see
+:mod:`kronos_nova.plugin.nova_tables`.
+"""
+
+import collections
+import dataclasses
+
+from nova.db.main import api as main_db
+from nova.db.main import models
+
+PAGE = 1000
+"""Instances at a time: a whole cell does not fit into memory."""
+
+IMAGE = 'image_'
+"""What the keys of an instance's system metadata begin with that keep its image."""
+
+PLAIN_IMAGE = ('image_base_image_ref', 'image_container_format', 'image_disk_format',
+               'image_min_disk', 'image_min_ram')
+"""Kept of every image, and nothing that resources are asked for by."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Asking:
+    """An instance, and what its own records say that it asks for.
+
+    row : uuid, host, node, project_id, user_id, vm_state, task_state, created_at, updated_at,
+        image_ref; flavor and pci_requests as text
+    image : (key, value) of its system metadata that keeps its image, sorted
+    network_info : text where a port may have got a part of a provider, '' elsewhere
+    """
+
+    row: object
+    image: tuple[tuple[str, str], ...]
+    network_info: str
+
+
+def nodes(context, host=None):
+    """{(host, hypervisor hostname): uuid} of a cell's compute nodes, or of one host's."""
+    node = models.ComputeNode
+    with main_db.get_context_manager(context).reader.using(context) as session:
+        query = session.query(node.host, node.hypervisor_hostname, node.uuid).filter(
+            node.deleted == 0)
+        if host is not None:
+            query = query.filter(node.host == host)
+        return {(row.host, row.hypervisor_hostname): row.uuid for row in query}
+
+
+def instances(context, uuids=None):
+    """Every instance of a cell that is not deleted, those that are only so softly with it, page by
+    page.
+
+    :param uuids: the only ones that are wanted, or None for all
+    """
+    after = ''
+    while True:
+        with main_db.get_context_manager(context).reader.using(context) as session:
+            rows = _rows(session, after, uuids)
+            found = [row.uuid for row in rows]
+            images, networks = _images(session, found), _networks(session, found)
+        for row in rows:
+            yield Asking(row, tuple(sorted(images.get(row.uuid, ()))), networks.get(row.uuid, ''))
+        if len(rows) < PAGE:
+            return
+        after = found[-1]
+
+
+def _rows(session, after, uuids):
+    instance, extra = models.Instance, models.InstanceExtra
+    query = session.query(
+        instance.uuid, instance.host, instance.node, instance.project_id, instance.user_id,
+        instance.vm_state, instance.task_state, instance.created_at, instance.updated_at,
+        instance.image_ref, extra.flavor, extra.pci_requests,
+    ).outerjoin(extra, extra.instance_uuid == instance.uuid).filter(
+        instance.deleted == 0, instance.uuid > after,
+        instance.hidden.is_(None) | instance.hidden.is_(False))
+    if uuids is not None:
+        query = query.filter(instance.uuid.in_(uuids))
+    return query.order_by(instance.uuid).limit(PAGE).all()
+
+
+def _images(session, uuids):
+    item = models.InstanceSystemMetadata
+    found = collections.defaultdict(list)
+    for uuid, key, value in session.query(item.instance_uuid, item.key, item.value).filter(
+            item.deleted == 0, item.instance_uuid.in_(uuids), item.key.not_in(PLAIN_IMAGE),
+            item.key.startswith(IMAGE, autoescape=True)):
+        found[uuid].append((key, value))
+    return found
+
+
+def _networks(session, uuids):
+    cache = models.InstanceInfoCache
+    return dict(session.query(cache.instance_uuid, cache.network_info).filter(
+        cache.deleted == 0, cache.instance_uuid.in_(uuids),
+        cache.network_info.contains('"allocation"')).all())
