@@ -3,6 +3,11 @@
 from cliff import command
 from cliff import lister
 from oslo_utils import timeutils
+from rich.console import Console
+from rich.progress import BarColumn
+from rich.progress import MofNCompleteColumn
+from rich.progress import Progress
+from rich.progress import TimeRemainingColumn
 
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
@@ -29,10 +34,16 @@ class Cloud:
         self.placement = placement.client()
         self.nova = nova_records.CellRecords(self.placement)
 
-    def audit(self, limits):
-        """(Holdings, Audit)"""
-        held = holdings.read(self.placement)
-        return held, audit.audit(held, self.nova, limits)
+    def audit(self, limits, stderr):
+        """(Holdings, Audit), and on a terminal how far that is."""
+        with _progress(stderr) as progress:
+            held = holdings.read(self.placement, progress.track)
+            return held, audit.audit(held, self.nova, limits, progress.track)
+
+
+def _progress(stream):
+    return Progress('{task.description}', BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+                    console=Console(file=stream), transient=True, disable=not stream.isatty())
 
 
 class _Auditing(lister.Lister):
@@ -59,7 +70,7 @@ class _Auditing(lister.Lister):
     def look(self, parsed_args):
         self.cloud = Cloud(self.app.options)
         self.limits = audit.AuditLimits(grace=parsed_args.grace, stalled=parsed_args.stalled_after)
-        held, result = self.cloud.audit(self.limits)
+        held, result = self.cloud.audit(self.limits, self.app.stderr)
         self.app.stderr.write(
             f'{result.instances} instances, {result.consumers} consumers: '
             f'{len(result.findings)} findings; {len(result.in_flight)} in flight, left alone\n')

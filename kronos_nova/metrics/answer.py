@@ -16,6 +16,8 @@ MOST_WARNINGS = 20
 MOST_LABELS = 100
 """Of a series; Prometheus' own default limits, where they are set, are lower."""
 
+_TEXT = frozenset((str,))
+
 _REMEDY = {
     'scalar': 'a policy needs one series a host: aggregate by the host label',
     'string': 'a policy needs one series a host: aggregate by the host label',
@@ -126,7 +128,7 @@ def _series(series, source):
 
 def _labels(series, source):
     labels = series.get('metric') if isinstance(series, dict) else None
-    if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
+    if not isinstance(labels, dict) or not _TEXT.issuperset(map(type, labels.values())):
         raise exception.MetricsNotUnderstood(
             source=source, problem='a series of the result has no "metric" with text labels')
     if len(labels) > MOST_LABELS:

@@ -7,6 +7,7 @@ migrations are judged together, as one *case*: the remedy of one changes the oth
 
 import collections
 import dataclasses
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 
@@ -14,6 +15,7 @@ from kronos_nova.objects.migration_status import LIVE
 from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.allocations import off
 from kronos_nova.placement.holdings import Holdings
+from kronos_nova.placement.holdings import untracked
 from kronos_nova.placement.ownership import before_move
 from kronos_nova.placement.ownership import classes
 from kronos_nova.placement.ownership import totals
@@ -84,11 +86,14 @@ class Audit:
     in_flight: frozenset[str]
 
 
-def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits) -> Audit:
+def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
+          track: Callable[..., Iterable] = untracked) -> Audit:
     """Judge every instance and every consumer on the providers of compute nodes.
 
     ``holdings`` should have been read before: whatever Nova began since is in flight in its
     records.
+
+    :param track: as :func:`kronos_nova.placement.holdings.untracked`
     """
     records = nova.read()
     known = records.instances.keys()
@@ -100,7 +105,8 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits) -> Audit:
     unknown = _on_hosts(holdings, records.hosts) - known - migrations.keys()
     deleted = nova.deleted(unknown | (by_instance.keys() - known))
     findings, in_flight = [], set()
-    for uuid in sorted(known | by_instance.keys() | (unknown & deleted)):
+    judged = sorted(known | by_instance.keys() | (unknown & deleted))
+    for uuid in track(judged, total=len(judged), description='Instances'):
         case = AuditCase(uuid=uuid, instance=records.instances.get(uuid),
                     held=holdings.consumers.get(uuid, {}),
                     migrations=tuple((each, holdings.consumers.get(each.uuid, {}))

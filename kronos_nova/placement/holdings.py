@@ -2,6 +2,8 @@
 
 import collections
 import dataclasses
+from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from concurrent import futures
 
@@ -49,14 +51,23 @@ class Holdings:
         return allocations.keys() <= self.roots.keys()
 
 
-def read(client: PlacementClient) -> Holdings:
+def untracked(items: Iterable, description: str, total: int) -> Iterable:
+    """``items``, for nobody who watches; the port is that of ``rich.progress.Progress.track``."""
+    return items
+
+
+def read(client: PlacementClient, track: Callable[..., Iterable] = untracked) -> Holdings:
     """One request a provider, several at a time. What changes meanwhile is seen half: judge again
-    before acting."""
+    before acting.
+
+    :param track: as :func:`untracked`
+    """
     providers = read_providers(client)
     consumers, amounts_by_value = collections.defaultdict(dict), {}
     with futures.ThreadPoolExecutor(PARALLEL_READS) as pool:
-        for provider, held in zip(providers.roots, pool.map(client.held_on, providers.roots),
-                                  strict=True):
+        answers = track(pool.map(client.held_on, providers.roots), total=len(providers.roots),
+                        description='Resource providers')
+        for provider, held in zip(providers.roots, answers, strict=True):
             for uuid, amounts in held.items():
                 # Thousands of consumers hold what some dozen flavors ask for: it is kept once.
                 kept = amounts_by_value.setdefault(tuple(sorted(amounts.items())), amounts)

@@ -2,6 +2,7 @@
 
 import testtools
 
+from kronos_nova.placement import holdings
 from kronos_nova.placement.holdings import Holdings
 
 HERE, POOL = {'here': {'VCPU': 1}}, {'pool': {'DISK_GB': 1}}
@@ -23,3 +24,31 @@ class SharedTest(testtools.TestCase):
 
     def test_where_nothing_is_held_on_the_host_it_is_not(self):
         self.assertEqual({}, HOLDINGS.shared({'there': {'VCPU': 1}, **OTHER_POOL}, 'here'))
+
+
+class ReadTest(testtools.TestCase):
+    def test_whoever_watches_sees_every_provider(self):
+        seen = []
+
+        def track(items, description, total):
+            for done, item in enumerate(items, 1):
+                seen.append((description, done, total))
+                yield item
+
+        found = holdings.read(RecordedPlacement(), track)
+
+        self.assertEqual({'vm': {'here': {'VCPU': 1}, 'there': {'VCPU': 1}}}, found.consumers)
+        self.assertEqual([('Resource providers', 1, 2), ('Resource providers', 2, 2)], seen)
+
+
+class RecordedPlacement:
+    """Two providers, and a consumer that holds something on both."""
+
+    def sharing(self):
+        return ()
+
+    def roots(self):
+        return {'here': 'here', 'there': 'there'}
+
+    def held_on(self, _provider):
+        return {'vm': {'VCPU': 1}}
