@@ -18,6 +18,7 @@ from kronos_nova.engine import cycle
 from kronos_nova.engine import phases
 from kronos_nova.engine import planner
 from kronos_nova.metrics import prometheus
+from kronos_nova.objects.dry_run import not_asked
 from kronos_nova.plugin import dry_run
 from kronos_nova.plugin import inventory
 
@@ -46,11 +47,15 @@ def told(real):
     def run(self):
         _pieces.clear()
         begun = time.monotonic()
+        outcomes = ()
         try:
-            return real(self)
+            report = real(self)
+            outcomes = sorted({aggregate.outcome for aggregate in report.aggregates})
+            return report
         finally:
             line = {'pid': os.getpid(), 'cpu': time.process_time(),
-                    'wall': time.monotonic() - begun, 'peak': _peak(), 'pieces': _pieces}
+                    'wall': time.monotonic() - begun, 'peak': _peak(), 'pieces': _pieces,
+                    'outcomes': outcomes}
             with pathlib.Path(os.environ['KRONOS_BENCH_CYCLES']).open('a') as file:
                 file.write(json.dumps(line) + '\n')
     return run
@@ -72,7 +77,7 @@ def main():
     clocked(cycle.Cycle, '_write_down', 'writing down')
     clocked(cycle.Cycle, '_memory', 'remembering')
     # nova-scheduler's work, and there is none here.
-    dry_run.SchedulerDryRun = lambda: lambda move: None
+    dry_run.SchedulerDryRun = lambda: not_asked
     cycle.Cycle.run = told(cycle.Cycle.run)
     return child_process.main()
 

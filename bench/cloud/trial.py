@@ -24,6 +24,7 @@ from kronos_nova.db import switches
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
 from kronos_nova.engine import planning_process
+from kronos_nova.objects import plan as plans
 from tests.e2e.box import processes
 from tests.e2e.box.services import Services
 from tests.e2e.box.settings import LOOPBACK
@@ -178,6 +179,8 @@ class Trial:
             scheduler.tick()
             time.sleep(0.05)
         after, line = self._meters(), self._lines()[-1]
+        if not line['outcomes'] or plans.FAILED in line['outcomes']:
+            raise SystemExit(f'a cycle failed: {self.services.root / "child.log"}')
         # A process that goes on living has paid for the cycles before.
         is_same = last is not None and last['pid'] == line['pid']
         cpu = line['cpu'] - (last['cpu'] if is_same else 0.0)

@@ -56,6 +56,12 @@ OOM_SCORE = 500
 """Of 1000: where memory runs out, the kernel takes this process before any that serves requests."""
 
 
+CONTAINERS = 100_000
+"""Made before the garbage collector looks. A cycle makes a million that live as long as it does:
+with Python's own 700 half of the time that an answer of Prometheus takes to be read went into
+looking at them."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """What is read of Nova; see :class:`kronos_nova.engine.cycle.CyclePorts`."""
@@ -95,8 +101,13 @@ def serve(conf, make_sources, answers, may_write):
     :param answers: file descriptor
     :returns: the exit status
     """
-    keep = functools.cache(lambda: (db_engine.Database(db_engine.control_engine(conf)),
-                                    make_sources()))
+    @functools.cache
+    def keep():
+        kept = db_engine.Database(db_engine.control_engine(conf)), make_sources()
+        gc.freeze()  # Nova and all that was loaded with it is no garbage
+        return kept
+
+    gc.set_threshold(CONTAINERS)
     for number, order in enumerate(sys.stdin, 1):
         status = run(conf, keep, json.loads(order), may_write)
         _give_memory_back()
