@@ -27,6 +27,10 @@ from kronos_nova.plugin import reverts
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
+# In the statistics of a node's record: whoever reported it last kept claims. Without Kronos a
+# nova-compute makes these statistics anew.
+MARK = 'kronos_claims'
+
 synchronized = utils.synchronized(resource_tracker.COMPUTE_RESOURCE_SEMAPHORE, fair=True)
 
 
@@ -231,13 +235,14 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         super()._copy_resources(compute_node, resources, initial=initial)
         stats = self.stats[resources['hypervisor_hostname']]
         reverts.mark(stats)
+        stats[MARK] = '1'
         compute_node.stats = stats
 
     # The start
 
     def _get_compute_node(self, context, node_uuid):
         node = super()._get_compute_node(context, node_uuid)
-        if node is not None:
+        if node is not None and MARK in (node.stats or {}):
             self._recorded[node.hypervisor_hostname] = claim_usage.used(node)
         return node
 
@@ -245,8 +250,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
     def _start_from_claims(self, context, resources):
         """Know the usage from what was kept, without asking for instances and migrations.
 
-        Only where it adds up to what this node last reported. Whatever happened in between, the
-        first audit finds as it always does.
+        Only where it adds up to what this node last reported, and that was not a nova-compute
+        without Kronos. Whatever happened in between, the first audit finds as it always does.
 
         :returns: whether that was possible; if not, Nova's own audit has to do it
         """
