@@ -83,9 +83,12 @@ class ComputeApi(Protocol):
         :returns: whether it is free; False where somebody may still act on the request
         """
 
-    def abort(self, move: MoveRecord) -> None:
+    def abort(self, move: MoveRecord) -> bool:
         """Ask Nova to end a migration under way. Harmless when it has ended or cannot be ended any
-        more."""
+        more.
+
+        :returns: whether Nova will do it; False where it cannot be ended now
+        """
 
     def force_complete(self, move: MoveRecord) -> None:
         """Ask Nova to end a migration under way by pausing the instance. Harmless when it has ended

@@ -102,20 +102,22 @@ class OpenStackComputeApi:
         return False
 
     def abort(self, move):
-        self._act_on_migration(move, 'DELETE', '')
+        return self._act_on_migration(move, 'DELETE', '')
 
     def force_complete(self, move):
         self._act_on_migration(move, 'POST', '/action', json={'force_complete': None})
 
     def _act_on_migration(self, move, method, path, **kwargs):
+        """Whether Nova will do it."""
         found = self._migration(move)
         if found is None:
-            return
+            return False
         answer = self._request(
             move.instance_uuid, method,
             f'/servers/{move.instance_uuid}/migrations/{found["id"]}{path}', **kwargs)
         if answer.status_code >= 400:
             LOG.debug('%s migration %s%s: %s', method, found['uuid'], path, _message(answer))
+        return answer.status_code < 400
 
     def _migration(self, move):
         """The oldest migration of the move's kind that the instance has since it was asked for:

@@ -21,6 +21,10 @@ LOG = logging.getLogger(__name__)
 
 BACKOFF_CEILING_SECONDS = 600
 
+ABORT_AGAIN_SECONDS = 10
+"""After which Nova is asked once more to end a migration that it said it would: its message may be
+lost. Asked with every look, a compute that has several to end is busy with the questions."""
+
 STATUS = {drains.LIVE: 'ACTIVE', drains.COLD: 'SHUTOFF'}
 """Of an instance before and after a move of each kind."""
 
@@ -42,6 +46,7 @@ class Runner:
         self.compute = compute
         self.announce = announce
         self.options = options
+        self._aborted_at = {}   # {uuid of a move: when Nova agreed to end its migration}
         self._steps = {
             moves.CHECKING: self._check, moves.CLAIMING: self._check,
             moves.MIGRATING: self._watch, moves.VERIFYING: self._verify,
@@ -180,7 +185,7 @@ class Runner:
             self._fail(move.uuid, exception.MigrationTimeout.__name__,
                        'Nova neither ends nor aborts it', may_be_tried_again=False)
         elif move.abort_requested:
-            self._ask(self.compute.abort, move)
+            self._abort(move)
         elif self._is_overdue(move):
             self._hurry(move)
 
@@ -217,14 +222,23 @@ class Runner:
     def _hurry(self, move):
         """End a migration that takes too long, one way or the other."""
         if self.options.timeout_action == options.ABORT:
-            self._ask(self.compute.abort, move)
+            self._abort(move)
         elif move.forced_at is None:
             # Asked twice does no harm; noted and not heard, it would not be asked again.
             if self._ask(self.compute.force_complete, move):
                 now = self.utcnow()
                 self.journal.advance(move, moves.MIGRATING, now, forced_at=now)
         elif self._since(move.forced_at) > self.options.migration_timeout:
-            self._ask(self.compute.abort, move)
+            self._abort(move)
+
+    def _abort(self, move):
+        asked_at = self._aborted_at.get(move.uuid)
+        if asked_at is None or self._since(asked_at) >= ABORT_AGAIN_SECONDS:
+            self._ask(self._request_abort, move)
+
+    def _request_abort(self, move):
+        if self.compute.abort(move):
+            self._aborted_at[move.uuid] = self.utcnow()
 
     @staticmethod
     def _ask(act, move):
@@ -296,6 +310,7 @@ class Runner:
             self._end(move, moves.COMPLETED)
 
     def _fail(self, move_uuid, error_type, error, may_be_tried_again=True):
+        self._aborted_at.pop(move_uuid, None)
         move = self.journal.move(move_uuid)
         self.compute.release_room(move, has_moved=False)
         detail = f'{error_type}: {error}'
@@ -321,6 +336,7 @@ class Runner:
             self._end(move, moves.FAILED, detail=f'not tried again: {outdated}')
 
     def _end(self, move, state, detail='', **values):
+        self._aborted_at.pop(move.uuid, None)
         self.compute.release_room(move, has_moved=state == moves.COMPLETED)
         now = self.utcnow()
         ended = self.journal.advance(move, state, now, detail=detail, finished_at=now, **values)

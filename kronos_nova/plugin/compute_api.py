@@ -170,26 +170,31 @@ class InProcessComputeApi:
             return True
 
     def abort(self, move):
-        self._act_on_migration(move, 'abort', lambda context, instance, number:
-                               self.api.live_migrate_abort(context, instance, number,
-                                                           support_abort_in_queue=True))
+        return self._act_on_migration(move, 'abort', lambda context, instance, number:
+                                      self.api.live_migrate_abort(
+                                          context, instance, number, support_abort_in_queue=True))
 
     def force_complete(self, move):
         self._act_on_migration(move, 'force', self.api.live_migrate_force_complete)
 
     def _act_on_migration(self, move, verb, act):
-        """:param act: called with context, instance and the migration's number"""
+        """Whether Nova will do it.
+
+        :param act: called with context, instance and the migration's number
+        """
         with answered(move.instance_uuid):
             context = cells.request_context(None, f'req-{move.uuid}')
             instance = self._instance(context, move.instance_uuid)
             migration = instance and self._migration(context, move)
             if not migration:
-                return
+                return False
             context.project_id = instance.project_id
             try:
                 act(context, instance, migration.id)
             except nova_exception.NovaException as e:
                 LOG.debug('Cannot %s migration %s: %s', verb, migration.uuid, e)
+                return False
+            return True
 
     @staticmethod
     def _instance(context, uuid):

@@ -13,6 +13,7 @@ from kronos_nova.db import stopping
 from kronos_nova.db import switches
 from kronos_nova.executor import compute
 from kronos_nova.executor import options
+from kronos_nova.executor import runner
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -42,6 +43,7 @@ class RecordedNova:
         self.requests, self.aborts, self.forced = [], [], []
         self.cold, self.confirmed = [], []
         self.silent = self.is_full = False
+        self.aborts_now = True
         self.sets_free = True
         self.on_hold_room = lambda: None
         self.held, self.released = set(), []
@@ -86,6 +88,7 @@ class RecordedNova:
         if self.silent:
             raise exception.NovaClientError(instance=move.instance_uuid, reason='timed out')
         self.aborts.append(move.instance_uuid)
+        return self.aborts_now
 
     def force_complete(self, move):
         if self.silent:
@@ -321,6 +324,27 @@ class ExecutorTest(testtools.TestCase):
         self.nova.says('cancelled')
         self.assertEqual(moves.ABANDONED, self.tick())
         self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def test_nova_is_asked_for_an_abort_once_in_a_while(self):
+        self.plan()
+        self.tick()
+        self.nova.says('running')
+        self.journal.request_abort(self.move().uuid)
+        for _look in range(5):
+            self.tick(1)
+        self.assertEqual(['vm1'], self.nova.aborts)
+        self.tick(runner.ABORT_AGAIN_SECONDS)
+        self.assertEqual(['vm1'] * 2, self.nova.aborts)
+
+    def test_an_abort_that_nova_cannot_do_yet_is_asked_for_with_the_next_look(self):
+        self.nova.aborts_now = False
+        self.plan()
+        self.tick()
+        self.nova.says('preparing')
+        self.journal.request_abort(self.move().uuid)
+        self.tick()
+        self.tick()
+        self.assertEqual(['vm1'] * 2, self.nova.aborts)
 
     def test_another_worker_goes_on_where_a_dead_one_stopped(self):
         self.plan()
