@@ -6,6 +6,7 @@ carries the configuration as ``app.conf``.
 
 import logging
 import sys
+from importlib import metadata
 
 from cliff import app
 from cliff import commandmanager
@@ -17,6 +18,9 @@ from kronos_nova import conf as kronos_conf
 
 NAMESPACE = 'kronos_nova.manage'
 DESCRIPTION = 'Look after Kronos: databases, plans, moves, quarantines, claims, allocations.'
+
+CHATTY = ('alembic', 'oslo_service')
+"""Libraries that tell, with every command, how they are going to work."""
 
 
 def load_config(options):
@@ -33,12 +37,22 @@ def load_config(options):
     return conf
 
 
+class Commands(commandmanager.CommandManager):
+    """The commands by name. Only the one that is given is imported: cliff's own manager imports
+    all, which is most of the time that a command takes to start."""
+
+    def load_commands(self, namespace):
+        self.group_list.append(namespace)
+        self.commands |= {point.name.replace('_', ' '): point
+                          for point in metadata.entry_points(group=namespace)}
+
+
 class Manage(app.App):
     """``conf`` is ready before any command runs."""
 
     def __init__(self):
         super().__init__(description=DESCRIPTION, version=_version(), deferred_help=True,
-                         command_manager=commandmanager.CommandManager(NAMESPACE))
+                         command_manager=Commands(NAMESPACE))
         self.conf = None
 
     def build_option_parser(self, description, version, argparse_kwargs=None):
@@ -51,10 +65,10 @@ class Manage(app.App):
 
     def configure_logging(self):
         super().configure_logging()
-        # It tells, of every database that is opened, which kind of SQL it will use.
-        logging.getLogger('alembic').setLevel(
-            logging.NOTSET if self.options.verbose_level > self.DEFAULT_VERBOSE_LEVEL
-            else logging.WARNING)
+        for name in CHATTY:
+            logging.getLogger(name).setLevel(
+                logging.NOTSET if self.options.verbose_level > self.DEFAULT_VERBOSE_LEVEL
+                else logging.WARNING)
 
     def initialize_app(self, argv):
         self.conf = load_config(self.options)

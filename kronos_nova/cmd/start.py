@@ -1,36 +1,31 @@
-"""Where the commands begin, as programs.
-
-They run in plain threads. Some libraries import eventlet wherever it is installed, which prints
-warnings and keeps Nova 34 from working in threads; here they find that there is none.
-"""
+"""Where the commands begin, as programs."""
 
 import importlib
-import sys
+import importlib.util
 
-
-class _WithoutEventlet:
-    """A finder by which eventlet is not installed."""
-
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name.partition('.')[0] == 'eventlet':
-            raise ModuleNotFoundError('the commands of Kronos run in threads', name=name)
+from kronos_nova.plugin import standalone
 
 
 def _main(module):
-    sys.meta_path.insert(0, _WithoutEventlet)
-    # Only now: it looks for eventlet.
+    standalone.hide_eventlet()
+    return importlib.import_module(f'kronos_nova.cmd.{module}').main()
+
+
+def _main_in_threads(module):
+    """The same for what uses oslo.messaging, which looks for eventlet."""
+    standalone.hide_eventlet()
+    # Only now: it looks for eventlet too.
     from oslo_service import backend
     backend.init_backend(backend.BackendType.THREADING)
     return importlib.import_module(f'kronos_nova.cmd.{module}').main()
 
 
 def engine():
-    return _main('engine')
+    return _main_in_threads('engine')
 
 
 def executor():
-    return _main('executor')
+    return _main_in_threads('executor')
 
 
 def manage():
@@ -46,8 +41,11 @@ def replay():
 
 
 def status():
-    return _main('status')
+    standalone.hide_eventlet()
+    if importlib.util.find_spec('nova') is not None:
+        standalone.use_threads()
+    return importlib.import_module('kronos_nova.cmd.status').main()
 
 
 def test_config():
-    return _main('test_config')
+    return _main_in_threads('test_config')

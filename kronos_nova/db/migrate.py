@@ -1,15 +1,16 @@
-"""Schema versions: two alembic histories that ship inside the package, no alembic.ini."""
+"""Schema versions: two alembic histories that ship inside the package, no alembic.ini.
+
+Every command looks at the revision of the control database first, so alembic is imported only where
+a database is changed: it takes as long to load as all the rest of a command.
+"""
 
 import dataclasses
 import functools
 import os
+import pathlib
 from collections.abc import Callable
 
-import alembic.command
-import alembic.config
 import sqlalchemy
-from alembic.runtime import migration
-from alembic.script import ScriptDirectory
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
@@ -20,9 +21,13 @@ from kronos_nova.db.engine import one_kind_of_error
 
 LOG = logging.getLogger(__name__)
 
+MIGRATIONS = pathlib.Path(__file__).with_name('migrations')
+
 
 def _alembic_revision(connection):
-    return migration.MigrationContext.configure(connection).get_current_revision()
+    if not sqlalchemy.inspect(connection).has_table('alembic_version'):
+        return None
+    return connection.scalar(sqlalchemy.text('SELECT version_num FROM alembic_version'))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,15 +39,20 @@ class History:
     read: Callable = _alembic_revision
     record: Callable | None = None
 
+    def revisions(self):
+        """Every revision, the newest last: each file is named after its own."""
+        names = (path.name.partition('_')[0]
+                 for path in (MIGRATIONS / self.name / 'versions').glob('[0-9]*_*.py'))
+        return sorted(names, key=int)
+
     def config(self):
+        # Only now: see above.
+        import alembic.config
         config = alembic.config.Config()
         config.set_main_option('script_location', f'kronos_nova:db/migrations/{self.name}')
         config.set_main_option('path_separator', 'newline')
         config.attributes['on_version_apply'] = self.record
         return config
-
-    def scripts(self):
-        return ScriptDirectory.from_config(self.config())
 
 
 CONTROL = History('control')
@@ -52,7 +62,7 @@ HISTORIES = {history.name: history for history in (CONTROL, CLAIMS)}
 
 def head(history):
     """The revision that this code needs."""
-    return history.scripts().get_current_head()
+    return history.revisions()[-1]
 
 
 def current(engine, history):
@@ -91,6 +101,8 @@ def sync(engine, history):
         if found == target:
             return found, target
         _refuse_newer(history, found)
+        # Only now: see above.
+        import alembic.command
         config = history.config()
         config.attributes['connection'] = connection
         if found != _alembic_revision(connection):
@@ -107,8 +119,7 @@ def _refuse_newer(history, found):
 
 
 def _is_known(history, revision):
-    known = {script.revision for script in history.scripts().walk_revisions()}
-    return revision is None or revision in known
+    return revision is None or revision in history.revisions()
 
 
 def _version_error(history, found):

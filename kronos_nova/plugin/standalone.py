@@ -1,23 +1,62 @@
-"""Nova's code outside of a Nova service, as nova-manage runs it."""
+"""Nova's code outside of a Nova service, as nova-manage runs it.
 
+Commands run in plain threads, whatever the services are configured to. Some libraries import
+eventlet wherever it is installed, which prints warnings and keeps Nova 34 from working in threads:
+for commands there is none, but for Nova 33, whose code imports it in threads too.
+"""
+
+import importlib
+import logging
 import os
+import sys
+import warnings
+
+IMPORTS_EVENTLET = 33
+"""The last release of Nova that does in threads."""
+
+
+class _WithoutEventlet:
+    """A finder by which eventlet is not installed."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition('.')[0] == 'eventlet':
+            raise ModuleNotFoundError('the commands of Kronos run in threads', name=name)
+
+
+def hide_eventlet():
+    """To be called by a program before it imports anything else."""
+    sys.meta_path.insert(0, _WithoutEventlet)
 
 
 def load_nova(config_files, config_dirs):
     """Read nova.conf into Nova's own configuration and register its objects.
 
     To be called before anything else of Nova is imported: Nova decides then which concurrency it
-    uses, and a command needs plain threads, whatever the services are configured to.
+    uses.
 
     :param config_files: paths, or None for the files that Nova looks for by itself
     """
-    os.environ['OS_NOVA_DISABLE_EVENTLET_PATCHING'] = 'true'
-    from nova import monkey_patch
-    monkey_patch.patch()
-
+    use_threads()
     from nova import config
     from nova import objects
     args = [f'--config-file={path}' for path in config_files or ()]
     args += [f'--config-dir={path}' for path in config_dirs or ()]
     config.parse_args(['kronos-manage', *args])
     objects.register_all()
+
+
+def use_threads():
+    """Have Nova's code work in threads; before anything of it is imported."""
+    os.environ['OS_NOVA_DISABLE_EVENTLET_PATCHING'] = 'true'
+    from nova import monkey_patch
+    from nova import version
+    if int(version.version_info.version_string().partition('.')[0]) <= IMPORTS_EVENTLET:
+        if _WithoutEventlet in sys.meta_path:
+            sys.meta_path.remove(_WithoutEventlet)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')     # It is deprecated, and nobody here can help it.
+            importlib.import_module('eventlet')
+    # It tells an operator of Nova's services how they were started; this is none.
+    logging.getLogger('nova.monkey_patch').setLevel(logging.ERROR)
+    monkey_patch.patch()

@@ -2,6 +2,8 @@
 
 import time
 
+from testtools import content
+
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -32,6 +34,14 @@ class StopTest(base.ExecutorTestCase):
             move.migration_uuid is not None for move in self.journal.moves(plan)) == count,
             120, lambda: f'they are {self.states(plan)}')
 
+    def timeline(self, plan, said, took):
+        """What the command said, and what the journal has of the moves that it ended."""
+        lines = [said, f'took {took:.1f} s']
+        for move in self.journal.moves(plan):
+            lines += [f'{move.ordinal}: {at} {old} -> {new} {worker} {detail}' for
+                      at, old, new, worker, detail in self.journal.events(move.uuid)[-2:]]
+        return '\n'.join(lines)
+
     def requested(self):
         """How often Nova was asked to migrate, as Nova tells."""
         return len(self.cloud.client.migrations(migration_type='live-migration'))
@@ -44,6 +54,7 @@ class StopTest(base.ExecutorTestCase):
         asked, began = self.requested(), time.monotonic()
         said = self.cloud.manage('stop', '--reason', 'packet loss')
         took = time.monotonic() - began
+        self.addDetail('how it went', content.text_content(self.timeline(plan, said, took)))
         self.assertIn('All is quiet.', said)
         self.assertLess(took, QUIET_SECONDS)
         self.assertEqual({moves.ABANDONED}, {*self.states(plan)})
