@@ -7,9 +7,7 @@ from collections.abc import Callable
 
 import kombu
 import kombu.exceptions
-import openstack
 import oslo_messaging
-from keystoneauth1 import exceptions as keystone_exceptions
 from oslo_config import cfg
 from oslo_db import exception as db_exception
 
@@ -17,28 +15,24 @@ from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.cmd import query_checks
+from kronos_nova.cmd import roles
 from kronos_nova.conf import strict
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.engine import options as engine_options
 from kronos_nova.engine import windows as engine_windows
-from kronos_nova.inventory.connection import connect
-from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.metrics import prometheus
 from kronos_nova.objects.snapshot import UNASSIGNED
-from kronos_nova.placement.client import PlacementClient
 
-OK, WARNING, FAILED = 'ok', 'warning', 'failed'
-_WORST_LAST = (OK, WARNING, FAILED)
+OK, NOT_CHECKED, WARNING, FAILED = 'ok', 'not checked', 'warning', 'failed'
+_WORST_LAST = (OK, NOT_CHECKED, WARNING, FAILED)
 
-_EXPECTED = (exception.KronosException, cfg.Error, ValueError, db_exception.DBError,
-             openstack.exceptions.SDKException, keystone_exceptions.ClientException)
 _BROKER_SECONDS = 5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """What came of one check; ``state`` is ok, warning or failed."""
+    """What came of one check; ``state`` is ok, not checked, warning or failed."""
 
     check: str
     state: str
@@ -51,52 +45,114 @@ class CheckWarning(Exception):  # noqa: N818 - no error
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Report:
+    """``role`` is what the host was taken for."""
+
+    role: str
     findings: tuple[Finding, ...]
     queries: tuple[query_checks.QueryFinding, ...]
 
     @property
     def state(self) -> str:
-        """The worst of all."""
-        found = [row.state for row in (*self.findings, *self.queries)]
+        """The worst of all. What is not checked is no problem by itself: the host does not need it,
+        or another check failed."""
+        found = [row.state for row in (*self.findings, *self.queries) if row.state != NOT_CHECKED]
         return max(found, key=_WORST_LAST.index, default=OK)
 
 
-def examine(conf) -> Report:
-    """Check everything that ``conf`` names."""
-    rows = []
+class _Checks:
+    """Findings, as they are made.
 
-    def check(name: str, function: Callable):
-        """The function's second result, or None when it failed; its first is for people."""
+    :param skips: {name of a check: why it is not made}
+    """
+
+    def __init__(self, skips):
+        self.rows = []
+        self._skips = skips
+
+    def check(self, name: str, function: Callable, *needed):
+        """The function's second result, or None when it failed; its first is for people.
+
+        :param needed: (what is needed, in words; the value, None where there is none)
+        """
+        missing = [what for what, value in needed if value is None]
+        if name in self._skips or missing:
+            why = self._skips.get(name) or f'{missing[0]} could not be read, see above'
+            self._add(name, NOT_CHECKED, why)
+            return None
         try:
             detail, value = function()
-            rows.append(Finding(name, OK, detail))
-            return value
         except CheckWarning as warning:
-            rows.append(Finding(name, WARNING, str(warning)))
-        except _EXPECTED as error:
-            rows.append(Finding(name, FAILED, ' '.join(str(error).split())))
+            self._add(name, WARNING, str(warning))
+        except Exception as error:  # whatever a library thinks of what somebody has written
+            self._add(name, FAILED, _sentence(error))
+        else:
+            self._add(name, OK, detail)
+            return value
         return None
 
-    check('options', lambda: _options(conf))
-    check('typos', lambda: _typos(conf))
+    def _add(self, name, state, detail):
+        self.rows.append(Finding(name, state, ' '.join(detail.split())))
+
+
+def examine(conf, role: roles.Role) -> Report:
+    """Check everything that ``conf`` names and a host of that role needs."""
+    checks = _Checks(role.skips)
+    check = checks.check
+    check('options', lambda: _options(conf, role))
+    check('typos', lambda: _typos(conf, role))
+    check('plugin', lambda: _plugin(role))
     check('windows', lambda: _windows(conf, time.time()))
     policy_set = check('policies', lambda: _policies(conf))
     client = check('prometheus', lambda: _prometheus(conf))
-    check('placement', lambda: _placement(conf))
-    snapshot = check('nova', lambda: _nova(conf))
-    if snapshot is not None:
-        check('scope', lambda: _scope(conf, snapshot))
-        check('names', lambda: _names(conf, snapshot))
+    reach = _Reach(role)
+    check('placement', lambda: _placement(reach))
+    snapshot = check('nova', lambda: _nova(reach))
+    check('scope', lambda: _scope(conf, snapshot), ('Nova', snapshot))
+    check('names', lambda: _names(conf, snapshot), ('Nova', snapshot))
     check('database', lambda: _database(conf))
+    check('claims', lambda: _claims(conf))
     check('broker', lambda: _broker(conf))
-    queries = ()
-    if policy_set is not None and client is not None:
+    return Report(role.name, tuple(checks.rows), _queries(conf, policy_set, client, snapshot))
+
+
+def _queries(conf, policy_set, client, snapshot):
+    if policy_set is None or client is None:
+        return ()
+    try:
         options = engine_options.from_conf(conf)
-        queries = tuple(query_checks.examine(client, policy_set, snapshot, options, time.time()))
-    return Report(tuple(rows), queries)
+    except (exception.ConfigurationError, cfg.Error, ValueError):
+        return ()   # said by another check
+    return tuple(query_checks.examine(client, policy_set, snapshot, options, time.time()))
 
 
-def _options(conf):
+def _sentence(error):
+    if isinstance(error, exception.KronosException | cfg.Error | ValueError):
+        return str(error)
+    if isinstance(error, db_exception.DBError):
+        return db_engine.first_line(error)
+    return f'{error.__class__.__name__}: {error}'
+
+
+class _Reach:
+    """How Nova is reached, found out when it is first asked."""
+
+    def __init__(self, role):
+        self._role = role
+        self._found = None
+
+    def read(self):
+        return self._parts()[0]()
+
+    def placement(self):
+        return self._parts()[1]()
+
+    def _parts(self):
+        if self._found is None:
+            self._found = self._role.connect()
+        return self._found
+
+
+def _options(conf, role):
     """oslo.config looks at a value when it is read."""
     wrong = []
     for module in kronos_conf.GROUPS:
@@ -108,23 +164,34 @@ def _options(conf):
                 wrong.append(f'[{group}] {option}: {error}')
     if wrong:
         raise ValueError('; '.join(wrong))
-    if not conf.kronos.aggregates and not conf.kronos.include_unassigned_hosts:
+    is_scope_needed = role.name != roles.COMPUTE
+    if is_scope_needed and not (conf.kronos.aggregates or conf.kronos.include_unassigned_hosts):
         raise exception.ConfigurationError(
             what='[kronos]', problem='no aggregate is in scope',
             remedy='Set aggregates, or include_unassigned_hosts = true.')
-    return f'automation = {conf.kronos.automation}', None
+    return (f'automation = {conf.kronos.automation}' if is_scope_needed
+            else f'claims are kept in {conf.kronos_claims.store}'), None
 
 
-def _typos(conf):
+def _typos(conf, role):
     problems = strict.unknown_keys(conf)
-    if conf.kronos.run_in == 'conductor' and strict.lacks_driver(conf):
+    if role.name != roles.DAEMON and strict.lacks_driver(conf):
         problems.append('[oslo_messaging_notifications] driver: "kronos" is not among the drivers, '
                         'so Nova does not load Kronos')
     if problems:
         raise exception.ConfigurationError(
             what='configuration files', problem='; '.join(problems),
             remedy='Correct the names; oslo.config passes over what it does not know.')
-    return f'{len(strict.files(conf))} files, every key is known', None
+    return f'{_count(len(strict.files(conf)), "file")}, every key is known', None
+
+
+def _plugin(role):
+    problems = roles.fits(role.managers)
+    if problems:
+        raise exception.ConfigurationError(
+            what='Kronos in Nova', problem='; '.join(problems),
+            remedy='Until then the services run as plain Nova.')
+    return f'it fits Nova\'s {" and ".join(role.managers)}', None
 
 
 def _windows(conf, now):
@@ -137,7 +204,7 @@ def _windows(conf, now):
                 'give it the time zone UTC.',
                 problem=f'"{window.cron}" of {window.aggregate} is open while clocks in '
                         f'{window.zone} are changed, next at {changes[0].isoformat()}')
-    return f'{len(found)} windows', None
+    return _count(len(found), 'window'), None
 
 
 def _names(conf, snapshot):
@@ -172,18 +239,19 @@ def _prometheus(conf):
     return f'{conf.kronos_prometheus.url} answers; retention: {retention}', client
 
 
-def _placement(conf):
-    client = PlacementClient(connect(conf).placement)
+def _placement(reach):
+    client = reach.placement()
     return (f'microversion {client.negotiate()}, '
             f'{len(client.resource_classes())} resource classes'), None
 
 
-def _nova(conf):
-    snapshot = OpenStackInventory(connect(conf)).read()
+def _nova(reach):
+    snapshot = reach.read()
     available = sum(host.service.is_available for host in snapshot.hosts)
-    return (f'{len(snapshot.hosts)} hosts with QEMU/KVM, {available} of them available, '
-            f'{len(snapshot.instances)} instances, {len(snapshot.aggregates)} aggregates, '
-            f'{len(snapshot.server_groups)} server groups'), snapshot
+    return (f'{_count(len(snapshot.hosts), "host")} with QEMU/KVM, {available} of them available, '
+            f'{_count(len(snapshot.instances), "instance")}, '
+            f'{_count(len(snapshot.aggregates), "aggregate")}, '
+            f'{_count(len(snapshot.server_groups), "server group")}'), snapshot
 
 
 def _scope(conf, snapshot):
@@ -195,9 +263,11 @@ def _scope(conf, snapshot):
             raise exception.ConfigurationError(
                 what=f'[kronos] aggregates, {name}', problem='there is no such aggregate',
                 remedy='Correct the name; "openstack aggregate list" has them.') from error
-        parts.append(f'{"unassigned" if name == UNASSIGNED else name}: {len(hosts)} hosts')
+        parts.append(f'{"unassigned" if name == UNASSIGNED else name}: '
+                     f'{_count(len(hosts), "host")}')
         if len(hosts) < 2 and name != UNASSIGNED:
-            raise CheckWarning(f'{name} has {len(hosts)} hosts; nothing can be balanced there')
+            raise CheckWarning(f'{name} has {_count(len(hosts), "host")}; nothing can be balanced '
+                               'there')
     return '; '.join(parts), None
 
 
@@ -207,8 +277,12 @@ def _database(conf):
         raise exception.ConfigurationError(
             what='The control database', problem=f'{file} does not exist',
             remedy='Run "kronos-manage db sync" as the user of nova-conductor.')
-    conf.set_override('max_retries', 0, group='kronos_database')
-    migrate.check(db_engine.control_engine(conf), migrate.CONTROL)
+    try:
+        migrate.check(db_engine.control_engine(conf, max_retries=0), migrate.CONTROL)
+    except (db_exception.DBError, ValueError) as error:
+        raise exception.ConfigurationError(
+            what='[kronos_database] connection', problem=db_engine.first_line(error),
+            remedy='Compare user, password, host and database with what was created') from error
     return 'the control database is at the revision that this code needs', None
 
 
@@ -225,7 +299,8 @@ def _broker(conf):
             remedy='Compare it with the other services\'.')
     if wrong:
         raise CheckWarning('; '.join(wrong))
-    return f'{len(url.hosts)} brokers answer', None
+    return (f'{_count(len(url.hosts), "broker")} '
+            f'{"answer" if len(url.hosts) > 1 else "answers"}'), None
 
 
 def _unreachable(conf, url, host):
@@ -237,6 +312,25 @@ def _unreachable(conf, url, host):
     try:
         with connection:
             connection.connect()
-    except (kombu.exceptions.KombuError, OSError, *connection.connection_errors) as error:
+    except (kombu.exceptions.KombuError, OSError, *connection.connection_errors,
+            *connection.channel_errors) as error:
         return f'{host.hostname}:{host.port or 5672}: {error}'
     return None
+
+
+def _claims(conf):
+    """Of this host: nova-compute makes the file when it starts, so its folder has to be there."""
+    if conf.kronos_claims.store != 'sqlite':
+        raise CheckWarning(f'the store "{conf.kronos_claims.store}" is not checked: nova-compute '
+                           'reaches it through nova-conductor')
+    path = db_engine.state_file(conf, conf.kronos_claims.claim_db)
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise exception.ConfigurationError(
+            what='[kronos_claims] claim_db', problem=f'the folder {folder} does not exist',
+            remedy='Set [DEFAULT] state_path to the directory of Nova\'s state.')
+    return f'{path}{"" if os.path.exists(path) else " will be made by nova-compute"}', None
+
+
+def _count(number, noun):
+    return f'{number} {noun}{"" if number == 1 else "s"}'

@@ -21,6 +21,7 @@ from oslo_utils import timeutils
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
+from kronos_nova.cmd import manage
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import memory
@@ -54,7 +55,7 @@ def load_config(prog, arguments):
     logging.register_options(conf)
     kronos_conf.register_opts(conf)
     messaging.set_transport_defaults(CONTROL_EXCHANGE)
-    conf(arguments, project='nova', prog=prog)
+    conf(arguments, project='nova', prog=prog, version=f'{prog} {manage.version_string()}')
     logging.setup(conf, 'kronos')
     return conf
 

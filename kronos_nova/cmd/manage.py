@@ -23,6 +23,14 @@ CHATTY = ('alembic', 'oslo_service')
 """Libraries that tell, with every command, how they are going to work."""
 
 
+def add_config_arguments(parser):
+    """``--config-file`` and ``--config-dir``."""
+    parser.add_argument('--config-file', action='append', metavar='PATH',
+                        help='Read this file instead of nova.conf; may be repeated.')
+    parser.add_argument('--config-dir', action='append', metavar='DIR',
+                        help='Read the files of this directory too; may be repeated.')
+
+
 def load_config(options):
     """Nova's configuration, from the files that Nova's own commands read.
 
@@ -51,16 +59,13 @@ class Manage(app.App):
     """``conf`` is ready before any command runs."""
 
     def __init__(self):
-        super().__init__(description=DESCRIPTION, version=_version(), deferred_help=True,
+        super().__init__(description=DESCRIPTION, version=version_string(), deferred_help=True,
                          command_manager=Commands(NAMESPACE))
         self.conf = None
 
     def build_option_parser(self, description, version, argparse_kwargs=None):
         parser = super().build_option_parser(description, version, argparse_kwargs)
-        parser.add_argument('--config-file', action='append', metavar='PATH',
-                            help='Read this file instead of nova.conf; may be repeated.')
-        parser.add_argument('--config-dir', action='append', metavar='DIR',
-                            help='Read the files of this directory too; may be repeated.')
+        add_config_arguments(parser)
         return parser
 
     def configure_logging(self):
@@ -74,7 +79,7 @@ class Manage(app.App):
         self.conf = load_config(self.options)
 
 
-def _version():
+def version_string():
     return pbr_version.VersionInfo('kronos-nova').version_string()
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Iterator
 
+from kronos_nova import exception
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.metrics import health
 from kronos_nova.metrics.base import MetricsSource
@@ -19,10 +20,10 @@ class QueryFinding:
     """What came of one query.
 
     :ivar kind: imbalance, vm_profile, capacity or host_capacity
-    :ivar state: ok, warning or failed
+    :ivar state: ok, not checked, warning or failed
     :ivar health: healthy, partial, stale or unreachable
     :ivar matched: how many of the expected hosts (of instances for a vm_profile) have a series
-    :ivar expected: how many should
+    :ivar expected: how many should; None, as ``matched``, where there is nothing to compare with
     :ivar missing, unknown, repeated, out_of_range: names
     :ivar proposal: what to write into the policy so that more would match, or None
     """
@@ -31,8 +32,8 @@ class QueryFinding:
     kind: str
     state: str
     health: str
-    matched: int = 0
-    expected: int = 0
+    matched: int | None = None
+    expected: int | None = None
     missing: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
@@ -53,6 +54,9 @@ def examine(source: MetricsSource, policy_set: PolicySet, snapshot: Snapshot | N
     for query in writer.questions(policy_set):
         policy = by_name[query.policy]
         expected = cloud.expected(policy, query.kind)
+        if not expected.names:
+            yield _uncompared(source, query, expected, snapshot is None)
+            continue
         yield _finding(policy, query.kind, expected, health.examine(source, query, expected),
                        options.min_coverage)
 
@@ -86,6 +90,21 @@ class _Cloud:
             others=frozenset(names[False]), noun='instances', oldest=self.oldest)
 
 
+def _uncompared(source, query, expected, is_unread):
+    """Whether a query is answered, where nobody can tell whom the answer should name."""
+    try:
+        found = len(source.query(query).samples)
+    except exception.MetricsError as error:
+        return QueryFinding(policy=query.policy, kind=query.kind, state='failed',
+                            health=health.AnswerHealth.UNREACHABLE.value, detail=str(error))
+    why = ('Nova could not be read' if is_unread
+           else f'there are no {expected.noun} in scope that need one')
+    return QueryFinding(
+        policy=query.policy, kind=query.kind, state='not checked',
+        health=health.AnswerHealth.HEALTHY.value,
+        detail=f'{found} series; whose they are is not checked: {why}')
+
+
 def _finding(policy, kind, expected, found, min_coverage):
     if found.diagnosis is None:
         return QueryFinding(policy=policy.name, kind=kind, state='failed',
@@ -106,11 +125,11 @@ def _finding(policy, kind, expected, found, min_coverage):
 def _state(policy, kind, expected, found, out_of_range, min_coverage):
     """Failed is what leaves the policy without data, or unable to move anything."""
     diagnosis = found.diagnosis
-    coverage = len(diagnosis.matched) / len(expected.names) if expected.names else 1.0
+    coverage = len(diagnosis.matched) / len(expected.names)
     if kind == metrics.VM_PROFILE:
         is_fatal = coverage == 0 and policy.vm_profile_fallback == 'skip'
     else:
         is_fatal = coverage < min_coverage or diagnosis.repeated
     if is_fatal or out_of_range:
         return 'failed'
-    return 'ok' if found.state is health.AnswerHealth.HEALTHY and expected.names else 'warning'
+    return 'ok' if found.state is health.AnswerHealth.HEALTHY else 'warning'

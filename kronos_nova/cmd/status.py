@@ -13,6 +13,7 @@ from oslo_upgradecheck import upgradecheck
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
+from kronos_nova.cmd import manage
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 
@@ -49,7 +50,10 @@ class Checks(upgradecheck.UpgradeCommands):
 
 def main(argv=None):
     """:returns: the exit code"""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv == ['--version']:   # which oslo.upgradecheck does not have
+        print(f'kronos-status {manage.version_string()}')
+        return 0
     conf = cfg.ConfigOpts()
     kronos_conf.register_opts(conf)
-    return upgradecheck.main(conf, project='nova', upgrade_command=Checks(conf),
-                             argv=sys.argv[1:] if argv is None else argv)
+    return upgradecheck.main(conf, project='nova', upgrade_command=Checks(conf), argv=argv)

@@ -1,74 +1,73 @@
 """``kronos-test-config``: whether what is configured works, before Kronos is let loose."""
 
-import argparse
 import dataclasses
-import json
-import sys
 
 from oslo_config import cfg
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from kronos_nova.cmd import checks
-from kronos_nova.cmd.manage import load_config
+from kronos_nova.cmd import manage
+from kronos_nova.cmd import program
+from kronos_nova.cmd import roles
 
+NAME = 'kronos-test-config'
 FORMAT = 1
 STATUS = {checks.OK: 0, checks.FAILED: 1, checks.WARNING: 3}
-EPILOG = """Exit status: 0 everything works; 1 something must be mended; 2 wrong usage, or the
-configuration files cannot be read; 3 everything works, but something deserves a look."""
+COLOURS = {checks.OK: 'green', checks.NOT_CHECKED: 'dim', checks.WARNING: 'yellow',
+           checks.FAILED: 'bold red'}
 
 
-def make_parser():
-    parser = argparse.ArgumentParser(
-        prog='kronos-test-config', epilog=EPILOG,
-        description='Check options and policies, reach everything that Kronos needs, and ask every '
-                    'query of every policy. Changes nothing.')
-    parser.add_argument('--config-file', action='append', metavar='PATH',
-                        help='read this file instead of nova.conf; may be repeated')
-    parser.add_argument('--config-dir', action='append', metavar='DIR',
-                        help='read the files of this directory too; may be repeated')
-    parser.add_argument('-f', '--format', choices=('table', 'json'), default='table',
-                        help='tables for people (default) or one JSON object for programs')
-    return parser
+class TestConfig(program.Report):
+    """Check options and policies, reach what Kronos needs, ask every query. Changes nothing.
+
+    Exit codes: 0 everything works; 1 something must be mended; 2 wrong arguments, or the
+    configuration files cannot be read; 3 everything works, but something deserves a look.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        manage.add_config_arguments(parser)
+        parser.add_argument('--role', choices=roles.ROLES,
+                            help='What this host is: one with nova-conductor and nova-scheduler, '
+                                 'with nova-compute, or with the daemons of Kronos. Default: what '
+                                 'its configuration says.')
+        return parser
+
+    def take_action(self, parsed_args):
+        try:
+            conf = manage.load_config(parsed_args)
+        except cfg.Error as error:
+            raise program.Refused(program.USAGE, f'{NAME}: {error}') from error
+        name = parsed_args.role or roles.guess(conf)
+        report = checks.examine(conf, roles.role(name, conf, parsed_args))
+        self.code = STATUS[report.state]
+        self.report = report
+        return self.dict2columns({
+            'format': FORMAT, 'state': report.state, 'role': report.role,
+            'checks': [dataclasses.asdict(row) for row in report.findings],
+            'queries': [dataclasses.asdict(row) for row in report.queries]})
+
+    def print_tables(self, console, data):
+        """Two tables: the checks, and the queries."""
+        console.print(f'A {self.report.role} host')
+        table = _table('Check', 'State', 'Detail')
+        for row in self.report.findings:
+            table.add_row(row.check, _coloured(row.state), Text(row.detail))
+        console.print(table)
+        if not self.report.queries:
+            return
+        table = _table('Policy', 'Query', 'State', 'Matched', 'Missing', 'Out of range', 'Detail')
+        for row in self.report.queries:
+            table.add_row(row.policy, row.kind, _coloured(row.state),
+                          '' if row.expected is None else f'{row.matched} of {row.expected}',
+                          str(len(row.missing)), str(len(row.out_of_range)), Text(_detail(row)))
+        console.print(table)
 
 
 def main(argv=None):
-    """:returns: the exit status, see :data:`EPILOG`"""
-    args = make_parser().parse_args(argv)
-    try:
-        conf = load_config(args)
-    except cfg.Error as error:
-        print(f'kronos-test-config: {error}', file=sys.stderr)
-        return 2
-    report = checks.examine(conf)
-    if args.format == 'json':
-        print(json.dumps(as_json(report), indent=1))
-    else:
-        print_tables(report, Console())
-    return STATUS[report.state]
-
-
-def as_json(report: checks.Report) -> dict:
-    return {'format': FORMAT, 'state': report.state,
-            'checks': [dataclasses.asdict(row) for row in report.findings],
-            'queries': [dataclasses.asdict(row) for row in report.queries]}
-
-
-def print_tables(report: checks.Report, console: Console):
-    """Two tables: the checks, and the queries."""
-    table = _table('Check', 'State', 'Detail')
-    for row in report.findings:
-        table.add_row(row.check, _coloured(row.state), Text(row.detail))
-    console.print(table)
-    if not report.queries:
-        return
-    table = _table('Policy', 'Query', 'State', 'Matched', 'Missing', 'Out of range', 'Detail')
-    for row in report.queries:
-        table.add_row(row.policy, row.kind, _coloured(row.state),
-                      f'{row.matched} of {row.expected}', str(len(row.missing)),
-                      str(len(row.out_of_range)), Text(_detail(row)))
-    console.print(table)
+    """:returns: the exit code"""
+    return program.run(TestConfig, NAME, argv)
 
 
 def _detail(row):
@@ -84,5 +83,4 @@ def _table(*columns):
 
 
 def _coloured(state):
-    colour = {checks.OK: 'green', checks.WARNING: 'yellow', checks.FAILED: 'bold red'}[state]
-    return Text(state, style=colour)
+    return Text(state, style=COLOURS[state])

@@ -36,6 +36,7 @@ class PastTry:
 class Memory:
     """What is cooling, and what happened lately.
 
+    under_way : aggregate to the words for a plan that waits or runs there
     aggregates, instances : name or uuid to the seconds of cooldown left; 0 and less is over
     refused : uuid to seconds left, of instances that Nova lets go nowhere
     quarantines : uuid to seconds left, or :data:`INDEFINITE`
@@ -44,6 +45,7 @@ class Memory:
     tries : moves of Kronos that ended within the window that tells what a move costs
     """
 
+    under_way: Mapping[str, str] = field(default_factory=dict)
     aggregates: Mapping[str, float] = field(default_factory=dict)
     instances: Mapping[str, float] = field(default_factory=dict)
     quarantines: Mapping[str, float] = field(default_factory=dict)

@@ -304,13 +304,14 @@ class Switch(_Switched, Base):
 
 
 class SwitchEvent(_Switched, Base):
-    """What was set, or with an empty ``value`` taken away. Only ever added to."""
+    """What was set, or with an empty ``value`` taken away; ``told``: whether a log has it."""
 
     __tablename__ = 'switch_events'
 
     id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
     kind = sa.Column(sa.String(16), nullable=False)
     aggregate = sa.Column(sa.String(255), nullable=False)
+    told = sa.Column(sa.Boolean, nullable=False, server_default=sa.true())
 
 
 class ServerName(Base):

@@ -57,6 +57,22 @@ class SwitchBoard:
             return [_switch(row) for row in session.scalars(sa.select(models.SwitchEvent).order_by(
                 models.SwitchEvent.id.desc()).limit(limit))]
 
+    @retried
+    def untold(self) -> list[Switch]:
+        """What was set and taken away and is in nobody's log yet, the oldest first. Each is given
+        to one who asks, and to no other."""
+        with self.database.reader() as session:
+            waiting = session.scalars(sa.select(models.SwitchEvent.id).where(
+                models.SwitchEvent.told.is_(False)).order_by(models.SwitchEvent.id)).all()
+        return [event for number in waiting if (event := self._tell(number)) is not None]
+
+    def _tell(self, number):
+        with self.database.writer() as session:
+            taken = session.execute(sa.update(models.SwitchEvent).where(
+                models.SwitchEvent.id == number, models.SwitchEvent.told.is_(False),
+            ).values(told=True))
+            return _switch(session.get(models.SwitchEvent, number)) if taken.rowcount else None
+
 
 def read(session) -> automation.Switches:
     """The switches as a transaction sees them."""
@@ -76,7 +92,7 @@ def put(session, switch):
 
 def _note(session, kind, aggregate, value, who):
     session.add(models.SwitchEvent(kind=kind, aggregate=aggregate, value=value, set_at=who.set_at,
-                                   set_by=who.set_by, reason=who.reason))
+                                   set_by=who.set_by, reason=who.reason, told=False))
 
 
 def _switch(row):

@@ -46,6 +46,13 @@ LONGEST_LINE = 2000
 STATE_OF = {automation.OFF: plans.OBSERVED, automation.OBSERVE: plans.OBSERVED,
             automation.APPROVE: plans.PROPOSED, automation.AUTO: plans.EXECUTING}
 
+UNDER_WAY = {plans.PROPOSED: 'waits for approval', plans.APPROVED: 'is approved and starts soon',
+             plans.EXECUTING: 'is being carried out'}
+
+WORDS = {plans.NO_DATA: 'without data', plans.NO_MOVE: 'imbalanced, and no move is of use',
+         plans.COOLING: 'left alone'}
+"""Outcomes that do not read well by themselves."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CyclePorts:
@@ -122,6 +129,7 @@ class Cycle:
         self.utcnow = utcnow
         self.may_write = may_write
         self._names = {}
+        self._last = {}     # {aggregate: outcome of its last evaluation}
 
     def run(self):
         """Evaluate every aggregate of the options, and start what was approved for them.
@@ -134,6 +142,7 @@ class Cycle:
         now = self.utcnow()
         snapshot = self._read()
         self._names = {server.uuid: server.display_name for server in snapshot.instances}
+        self._last = {row.aggregate: row.outcome for row in self.ports.cycles.last()}
         units = self._units(snapshot)
         options = self._whole_units(self._existing(snapshot), units)
         surroundings = planner.PlannerPorts(
@@ -270,13 +279,16 @@ class Cycle:
 
     def _memory(self, now, units):
         cooldowns, ports = self.ports.cooldowns, self.ports
-        # While its plan is under way an aggregate cools: it is about to look different. What shares
-        # hosts cools together.
-        busy = dict.fromkeys(ports.journal.aggregates_with_open_plans(), self.rules.cooldown)
-        cooling = busy | cooldowns.cooling(db_memory.AGGREGATE, now)
+        # While its plan is under way an aggregate is about to look different. What shares hosts
+        # waits and cools together.
+        busy = {aggregate: f'plan {uuid} {UNDER_WAY[state]}'
+                for aggregate, uuid, state in ports.journal.plans_under_way()}
+        cooling = cooldowns.cooling(db_memory.AGGREGATE, now)
         shared = {name: max(cooling.get(other, 0.0) for other in unit)
                   for name, unit in units.items()}
-        return Memory(aggregates=cooling | shared,
+        waiting = {name: busy[other] for name, unit in units.items()
+                   for other in sorted(unit) if other in busy}
+        return Memory(under_way=waiting | busy, aggregates=cooling | shared,
                       instances=cooldowns.cooling(db_memory.INSTANCE, now),
                       quarantines=cooldowns.quarantined(now),
                       refused=ports.refusals.resting(now),
@@ -287,7 +299,7 @@ class Cycle:
 
     def _write_down(self, report):
         now = self.utcnow()
-        log(report)
+        log(report, is_news=report.outcome != self._last.get(report.name))
         if report.outcome == plans.PLANNED:
             self._record_plan(report, now)
         above = any(policy.imbalance_before is not None and
@@ -310,8 +322,8 @@ class Cycle:
 
     def _record_plan(self, report, now):
         # Read now, not when the cycle began: planning may have taken long.
-        state = STATE_OF[self.ports.switches.read().planning_level(
-            report.name, self.rules.automation)]
+        level = self.ports.switches.read().planning_level(report.name, self.rules.automation)
+        state = STATE_OF[level]
         self.ports.names.keep({move.instance_uuid: self._names[move.instance_uuid]
                                for move in report.moves}, now)
         try:
@@ -320,11 +332,11 @@ class Cycle:
         except exception.PlanPending as e:
             LOG.info('%s Nothing new is planned before that one has ended.', e)
             return
-        LOG.info('Plan %s for aggregate %s is %s: %d moves, %.1f GiB%s', uuid, report.name, state,
-                 len(report.moves), sum(move.memory_mb for move in report.moves) / 1024,
-                 '' if report.combined_before is None else
-                 f', combined imbalance {report.combined_before:.3f} to '
-                 f'{report.combined_after:.3f}')
+        LOG.info('Plan %s for aggregate %s is %s (level %s): %d move%s, %.1f GiB; '
+                 '%s',
+                 uuid, report.name, state, level, len(report.moves),
+                 's' if len(report.moves) > 1 else '',
+                 sum(move.memory_mb for move in report.moves) / 1024, _figures(report))
         if state == plans.EXECUTING:
             self._cool(report.name, report.moves, now)
 
@@ -348,22 +360,38 @@ def _seconds(value):
     return datetime.timedelta(seconds=value)
 
 
-def log(report):
-    """Say what was found, a line at a time: tenants choose names in it."""
-    for line in describe(report):
-        LOG.info('%s', boundary.shown(line, LONGEST_LINE))
+def log(report, is_news=True):
+    """Say what was found, a line at a time: tenants choose names in it.
+
+    :param is_news: whether the evaluation before ended otherwise
+    """
+    summary, *details = describe(report)
+    LOG.log(logging.INFO if is_news else logging.DEBUG, '%s',
+            boundary.shown(summary, LONGEST_LINE))
+    for line in details:
+        LOG.debug('%s', boundary.shown(line, LONGEST_LINE))
     if LOG.isEnabledFor(logging.DEBUG):
         for line in describe_scores(report):
             LOG.debug('%s', boundary.shown(line, LONGEST_LINE))
 
 
+def _figures(report):
+    """What a plan does to each policy; one that only repairs may know of none."""
+    found = ', '.join(f'{p.name} {p.imbalance_before:.3f} to {p.imbalance_after:.3f} '
+                     f'(threshold {p.threshold:.3f})' for p in report.policies
+                     if p.imbalance_after is not None)
+    return f'imbalance {found}' if found else 'nothing is measured'
+
+
 def describe(report):
-    """Lines for the log: what was found, and every move with its reason."""
+    """Lines for the log: what was found, then what is doubtful and every move with its reason."""
     figures = ', '.join(
         f'{p.name} {p.imbalance_before:.3f} (threshold {p.threshold:.3f})' if p.state == 'ok'
         else f'{p.name} without data: {p.detail}' for p in report.policies)
-    yield f'Aggregate {report.name}: {report.outcome}; {figures}'
-    for warning in report.warnings:
+    first = f': {report.warnings[0]}' if report.warnings else ''
+    found = WORDS.get(report.outcome, report.outcome)
+    yield f'Aggregate {report.name} is {found}{first}; {figures}'
+    for warning in report.warnings[1:]:
         yield f'Aggregate {report.name}: {warning}'
     for move in report.moves:
         yield (f'Aggregate {report.name}, move {move.order}: instance {move.instance_uuid} from '

@@ -204,6 +204,8 @@ class _Cycle:
     def waiting(self, scope, needed):
         """Why nothing is done about what is wrong; '' if something may be."""
         name, windows, now = scope.name, self.options.windows, self.surroundings.now
+        if name in self.memory.under_way:
+            return self.memory.under_way[name]
         if self.memory.is_cooling(name):
             return f'cooling for {self.memory.aggregates[name]:.0f} s more'
         if not windows.is_open(name, now):

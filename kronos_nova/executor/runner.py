@@ -316,11 +316,14 @@ class Runner:
         detail = f'{error_type}: {error}'
         if (may_be_tried_again and move.retry_count < self.options.max_retries and
                 not move.abort_requested):
-            wait = self.options.retry_interval * 2 ** move.retry_count * random.uniform(1, 1.5)
+            wait = min(self.options.retry_interval * 2 ** move.retry_count
+                       * random.uniform(1, 1.5), BACKOFF_CEILING_SECONDS)
+            LOG.info('Move %s of instance %s is tried again in %.0f s: %s', move.uuid,
+                     move.instance_uuid, wait, error)
             self.announce(self.journal.advance(
                 move, moves.PLANNED, self.utcnow(), detail=detail, owner=None,
                 retry_count=move.retry_count + 1, error_type=error_type, error=error,
-                not_before=self._in(min(wait, BACKOFF_CEILING_SECONDS))))
+                not_before=self._in(wait)))
             return
         LOG.error('Moving instance %s from %s to %s failed for good: %s', move.instance_uuid,
                   move.source, move.destination, error)
@@ -341,8 +344,10 @@ class Runner:
         now = self.utcnow()
         ended = self.journal.advance(move, state, now, detail=detail, finished_at=now, **values)
         took = f' after {self._since(move.requested_at):.0f} s' if move.requested_at else ''
-        LOG.info('Move %s of instance %s from %s to %s is %s%s, with %d retries', move.uuid,
-                 move.instance_uuid, move.source, move.destination, state, took, move.retry_count)
+        why = f': {detail}' if detail else ''
+        LOG.info('Move %s of instance %s from %s to %s is %s%s, with %d retries%s', move.uuid,
+                 move.instance_uuid, move.source, move.destination, state, took, move.retry_count,
+                 why)
         self.announce(ended)
 
     def _is_overdue(self, move):

@@ -3,11 +3,13 @@
 import dataclasses
 from concurrent import futures
 
+from kronos_nova.db import switches
 from kronos_nova.executor import broker
 from kronos_nova.executor import dispatcher
 from kronos_nova.executor import executor
 from kronos_nova.executor import outcome
 from kronos_nova.executor import runner
+from kronos_nova.executor import switch_log
 from kronos_nova.executor.options import Options
 from kronos_nova.executor.ports import ExecutorPorts
 
@@ -39,6 +41,8 @@ class DispatchService:
         self._outcomes = outcomes
         self._dispatcher = dispatcher.Dispatcher(
             context.ports, broker.TaskSender(context.transports), outcomes, options)
+        self._switch_log = switch_log.SwitchLog(
+            switches.SwitchBoard(context.ports.journal.database))
         self._listening = listens and broker.listen_for_results(
             context.transports, context.ports.aggregates, outcomes.settle)
 
@@ -46,6 +50,7 @@ class DispatchService:
         """:raises DBError: the journal cannot be reached"""
         options = Options.from_conf(self._context.conf)
         self._dispatcher.options = self._outcomes.options = options
+        self._switch_log.tick()
         self._dispatcher.tick()
 
     def stop(self):

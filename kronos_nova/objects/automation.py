@@ -29,6 +29,10 @@ def lower(one: str, other: str) -> str:
     return min(one, other, key=LEVELS.index)
 
 
+# The values of a pause, as what was done.
+_DONE = {'pause': 'Paused', 'stop': 'Stopped', '': 'Resumed'}
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
     """What somebody set by a command, for an aggregate or for :data:`EVERY` one.
@@ -46,8 +50,20 @@ class Switch:
     reason: str = ''
 
     def __str__(self):
-        why = f' ({self.reason})' if self.reason else ''
-        return f'{self.value} by {self.set_by}{why}'
+        return f'{self.value} by {self.set_by}{self._why}'
+
+    @property
+    def sentence(self) -> str:
+        """What somebody did, for the log. An empty value took a level or a pause away."""
+        whose = 'all aggregates' if self.aggregate == EVERY else f'aggregate {self.aggregate}'
+        if self.kind == LEVEL:
+            level = self.value or 'that of nova.conf again'
+            return f'The level of {whose} is {level}, set by {self.set_by}{self._why}'
+        return f'{_DONE[self.value]} {whose}, by {self.set_by}{self._why}'
+
+    @property
+    def _why(self):
+        return f' ({self.reason})' if self.reason else ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,19 @@ def load_nova(config_files, config_dirs):
     args = [f'--config-file={path}' for path in config_files or ()]
     args += [f'--config-dir={path}' for path in config_dirs or ()]
     config.parse_args(['kronos-manage', *args])
+    _be_impatient()
     objects.register_all()
+
+
+def _be_impatient():
+    """A service waits for its databases for minutes; a person wants to know."""
+    from nova import conf
+    from nova.db.api import api as api_database
+    from nova.db.main import api as main_database
+    for group in ('database', 'api_database'):
+        conf.CONF.set_override('max_retries', 0, group=group)
+    main_database.configure(conf.CONF)
+    api_database.configure(conf.CONF)
 
 
 def use_threads():

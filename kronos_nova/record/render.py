@@ -1,7 +1,5 @@
 """Reports for programs and for people."""
 
-import json
-
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -16,17 +14,16 @@ LONGEST = 2000
 """Characters of a cell or a line."""
 
 
-def as_json(report: CycleReport) -> str:
-    """One JSON object, format 1. But for ``planning_seconds`` it depends on the input alone."""
-    return json.dumps({
-        'format': FORMAT, 'planning_seconds': report.planning_seconds,
-        'aggregates': [_aggregate(aggregate) for aggregate in report.aggregates]}, indent=1)
+def as_object(report: CycleReport) -> dict:
+    """What JSON has, format 1. But for ``planning_seconds`` it depends on the input alone."""
+    return {'format': FORMAT, 'planning_seconds': report.planning_seconds,
+            'aggregates': [_aggregate(aggregate) for aggregate in report.aggregates]}
 
 
-def day_as_json(day: list[tuple[str, CycleReport]]) -> str:
+def day_as_object(day: list[tuple[str, CycleReport]]) -> dict:
     """The same for several snapshots, each with its folder's name."""
-    return json.dumps({'format': FORMAT, 'snapshots': [
-        {'snapshot': name, **json.loads(as_json(report))} for name, report in day]}, indent=1)
+    return {'format': FORMAT, 'snapshots': [
+        {'snapshot': name, **as_object(report)} for name, report in day]}
 
 
 def _aggregate(report: AggregateReport):

@@ -105,7 +105,7 @@ class RecordTest(testtools.TestCase):
             snapshot = self.folder / f'snapshot{len(arguments)}'
             status, out = self.run_command('kronos-record', snapshot, *self.configured, *arguments)
             self.assertEqual(0, status)
-            self.assertIn('3 hosts, 7 instances, 1 aggregates, 1 server groups', out)
+            self.assertRegex(out, r'instances +\| 7 ')
             status, out = self.run_command('kronos-replay', snapshot, '-f', 'json')
             self.assertEqual(0, status)
             rack = json.loads(out)['aggregates'][0]

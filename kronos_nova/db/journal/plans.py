@@ -155,6 +155,14 @@ class Plans:
                 models.Plan.state.in_(plans.OPEN))).all()
 
     @retried
+    def plans_under_way(self):
+        """[(aggregate, uuid, state)] of the plans that wait or run."""
+        with self.database.reader() as session:
+            return [tuple(row) for row in session.execute(sa.select(
+                models.Plan.aggregate, models.Plan.uuid, models.Plan.state).where(
+                    models.Plan.state.in_(plans.OPEN)))]
+
+    @retried
     def running_plans(self):
         """RunningPlans: those whose moves are being carried out."""
         with self.database.reader() as session:

@@ -4,68 +4,13 @@ import contextlib
 import io
 import json
 import pathlib
-import re
 import socket
-import urllib.parse
 
-import fixtures
-import testtools
-
-from kronos_nova.cmd import manage
 from kronos_nova.cmd import test_config
-from tests.unit.inventory.cloud import Cloud
-from tests.unit.inventory.cloud import server
-from tests.unit.inventory.cloud import service
-from tests.unit.web import WebServer
-
-POLICIES = """policies:
-  - {name: cpu, mode: spread, weight: 1.0, threshold: 0.1, imbalance_query: load,
-     vm_profile_query: weight}
-"""
+from tests.unit.cmd import configured
 
 
-class TestConfigTest(testtools.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.cloud = Cloud()
-        self.cloud.services = [service(f'cmp{n}') for n in (1, 2, 3)] + [service('metal')]
-        self.cloud.aggregates[0]['hosts'] = ['cmp1', 'cmp2']
-        self.cloud.servers = [server(1, 'cmp1'), server(2, 'cmp2')]
-        self.series = {'vector': [({}, 1)],
-                       'load': [({'host': f'cmp{n}'}, 0.1 * n) for n in (1, 2, 3)],
-                       'weight': [({'uuid': s['id']}, 0.1) for s in self.cloud.servers]}
-        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        (self.folder / 'policies.yaml').write_text(POLICIES)
-        self.api = self.useFixture(self.cloud.fixture()).url
-        self.prometheus = self.useFixture(WebServer(self.answer)).url
-        self.kronos = 'include_unassigned_hosts = true\naggregates = gpu'
-        self.write()
-        with contextlib.redirect_stdout(io.StringIO()):
-            manage.main(['--config-file', self.conf, 'db', 'sync', 'control'])
-
-    def write(self):
-        self.conf = str(self.folder / 'nova.conf')
-        pathlib.Path(self.conf).write_text(
-            f'[DEFAULT]\nstate_path = {self.folder}\ntransport_url = fake://\n'
-            '[oslo_messaging_notifications]\ndriver = kronos\n'
-            f'[kronos]\npolicies_file = {self.folder}/policies.yaml\n{self.kronos}\n'
-            f'[kronos_prometheus]\nurl = {self.prometheus}\nmax_retries = 0\n'
-            '[kronos_nova]\nauth_type = admin_token\ntoken = t\n'
-            f'endpoint = {self.api}\nendpoint_override = {self.api}/compute/v2.1\n'
-            f'placement_endpoint_override = {self.api}/placement\n')
-
-    def answer(self, handler):
-        query = urllib.parse.parse_qs(urllib.parse.urlsplit(handler.path).query).get('query', [''])
-        series = self.series.get(re.match(r'\w*', query[0])[0])
-        body = b'<html>' if series is None else json.dumps({
-            'status': 'success', 'data': {'resultType': 'vector', 'result': [
-                {'metric': labels, 'value': [4e9, str(value)]}
-                for labels, value in series]}}).encode()
-        handler.send_response(200)
-        handler.send_header('Content-Length', str(len(body)))
-        handler.end_headers()
-        handler.wfile.write(body)
-
+class TestConfigTest(configured.ConfiguredTestCase):
     def run_command(self, *args):
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -81,10 +26,11 @@ class TestConfigTest(testtools.TestCase):
     def test_all_is_well_but_for_a_broker_that_cannot_be_checked(self):
         status, checks, queries = self.report()
         self.assertEqual(3, status)
-        self.assertEqual({'broker': 'warning'}, {
+        self.assertEqual({'broker': 'warning', 'claims': 'not checked', 'plugin': 'not checked'}, {
             name: state for name, (state, _) in checks.items() if state != 'ok'})
-        self.assertEqual(['broker', 'database', 'names', 'nova', 'options', 'placement', 'policies',
-                          'prometheus', 'scope', 'typos', 'windows'], sorted(checks))
+        self.assertEqual(['broker', 'claims', 'database', 'names', 'nova', 'options', 'placement',
+                          'plugin', 'policies', 'prometheus', 'scope', 'typos', 'windows'],
+                         sorted(checks))
         self.assertIn('3 hosts with QEMU/KVM, 3 of them available, 2 instances',
                       checks['nova'][1])
         self.assertEqual(('ok', 'healthy', 3, 3), tuple(
@@ -155,13 +101,28 @@ class TestConfigTest(testtools.TestCase):
     def test_an_aggregate_of_one_host_deserves_a_look(self):
         self.cloud.aggregates[0]['hosts'] = ['cmp1']
         state, detail = self.report()[1]['scope']
-        self.assertEqual(('warning', True), (state, 'gpu has 1 hosts' in detail))
+        self.assertEqual(('warning', True), (state, 'gpu has 1 host;' in detail))
 
     def test_without_nova_queries_are_asked_all_the_same(self):
         self.cloud.refuse['/compute/v2.1/os-services'] = (500, {})
         status, checks, queries = self.report()
-        self.assertEqual((1, 'failed', 'warning'),
-                         (status, checks['nova'][0], queries['imbalance']['state']))
+        self.assertEqual((1, 'failed', 'not checked', 'not checked'), (
+            status, checks['nova'][0], checks['scope'][0], queries['imbalance']['state']))
+        self.assertIsNone(queries['imbalance']['matched'])
+        self.assertIn('3 series', queries['imbalance']['detail'])
+        self.assertNotIn('none of the hosts', queries['imbalance']['detail'])
+
+    def test_a_compute_host_needs_no_policies(self):
+        pathlib.Path(self.conf).write_text(
+            f'[DEFAULT]\nstate_path = {self.folder}\ntransport_url = fake://\n'
+            '[oslo_messaging_notifications]\ndriver = kronos\n')
+        status, out, _err = self.run_command('-f', 'json')
+        found = json.loads(out)
+        self.assertEqual((3, 'compute', []), (status, found['role'], found['queries']))
+        states = {row['check']: row['state'] for row in found['checks']}
+        self.assertEqual({'options', 'typos', 'plugin', 'claims', 'broker'},
+                         {name for name, state in states.items() if state != 'not checked'})
+        self.assertEqual('ok', states['claims'])
 
     def test_no_configuration_file(self):
         self.conf = str(self.folder / 'nowhere.conf')

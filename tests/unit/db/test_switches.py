@@ -49,6 +49,16 @@ class BoardTest(SwitchTestCase):
         self.assertEqual(('approve', 'month end', self.clock()),
                          (found.value, found.reason, found.set_at))
 
+    def test_each_change_is_told_to_one_who_asks(self):
+        self.board.set(self.switch('auto', 'gpu', reason='tried for a week'))
+        self.board.set(self.pause('stop'))
+        self.board.clear(automation.PAUSE, '*', self.pause(''))
+        self.assertEqual(
+            ['The level of aggregate gpu is auto, set by jane (tried for a week)',
+             'Stopped all aggregates, by jane', 'Resumed all aggregates, by jane'],
+            [event.sentence for event in self.board.untold()])
+        self.assertEqual([], switches.SwitchBoard(self.database).untold())
+
     def test_a_resume_of_all_ends_every_pause_and_leaves_the_levels(self):
         self.board.set(self.switch('auto', 'gpu'))
         for aggregate in ('gpu', 'db', '*'):

@@ -2,7 +2,9 @@
 
 import dataclasses
 import datetime
+import logging
 
+import fixtures as test_fixtures
 import testtools
 
 from kronos_nova import exception
@@ -377,3 +379,36 @@ class DrainingTest(CycleTestCase):
             kind=PAUSE, aggregate='*', value='pause', set_at=self.clock(), set_by='jane'))
         self.run_cycle()
         self.assertEqual([], self.journal.plans())
+
+
+class LogTest(CycleTestCase):
+    """What a busy hour leaves in the log."""
+
+    def setUp(self):
+        super().setUp()
+        self.log = self.useFixture(test_fixtures.FakeLogger('kronos_nova.engine',
+                                                            level=logging.INFO))
+
+    def test_a_plan_is_one_line_with_all_that_counts(self):
+        self.run_cycle()
+        [plan] = self.journal.plans()
+        found, made = self.log.output.splitlines()
+        self.assertEqual('Aggregate gpu is planned; cpu 0.200 (threshold 0.050)', found)
+        self.assertEqual(f'Plan {plan.uuid} for aggregate gpu is executing (level auto): 1 move, '
+                         '0.5 GiB; imbalance cpu 0.200 to 0.000 (threshold 0.050)', made)
+
+    def test_an_evaluation_that_ends_as_the_last_one_is_no_news(self):
+        self.cloud.placed['vm1'] = 'b'
+        self.run_cycle()
+        self.assertEqual('Aggregate gpu is balanced; cpu 0.000 (threshold 0.050)\n',
+                         self.log.output)
+        self.run_cycle()
+        self.assertEqual(1, len(self.log.output.splitlines()))
+
+    def test_a_plan_that_waits_is_told_as_the_reason(self):
+        self.run_cycle(self.level(gpu='approve'))
+        [plan] = self.journal.plans()
+        [report] = self.run_cycle(self.level(gpu='approve')).aggregates
+        self.assertEqual((f'plan {plan.uuid} waits for approval',), report.warnings)
+        self.assertIn(f'Aggregate gpu is left alone: plan {plan.uuid} waits for approval; cpu',
+                      self.log.output)

@@ -107,6 +107,12 @@ class PipelineTest(testtools.TestCase):
         self.assertEqual(('cooling', ()), (report.outcome, report.moves))
         self.assertIn('cooling for 30 s', report.warnings[0])
 
+    def test_what_waits_for_a_plan_is_not_said_to_cool(self):
+        report = self.plan(Memory(aggregates={'agg': 30},
+                                  under_way={'agg': 'plan 1 waits for approval'}))
+        self.assertEqual(('cooling', ('plan 1 waits for approval',)),
+                         (report.outcome, report.warnings))
+
     def test_a_balanced_aggregate_is_balanced_even_while_it_cools(self):
         self.source.answers['imbalance'] = {'h0': 0.2, 'h1': 0.2, 'h2': 0.15}
         self.assertEqual('balanced', self.plan(Memory(aggregates={'agg': 30})).outcome)

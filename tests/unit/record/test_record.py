@@ -85,9 +85,10 @@ class RecordTestCase(testtools.TestCase):
 
 class RecordTest(RecordTestCase):
     def test_what_is_recorded_is_read_back(self):
-        status, out, _ = self.run_command('--cloud', 'test')
+        status, out, _ = self.run_command('--cloud', 'test', '-f', 'json')
         self.assertEqual(0, status)
-        self.assertIn('3 hosts, 3 instances, 1 aggregates, 3 server groups, 2 answers', out)
+        self.assertEqual((3, 3, 1, 3, 2), tuple(json.loads(out)[name] for name in (
+            'hosts', 'instances', 'aggregates', 'server_groups', 'answers_of_prometheus')))
         recording = reader.read(self.target)
         self.assertEqual(['cmp1', 'cmp2', 'cmp3'], [h.name for h in recording.snapshot.hosts])
         self.assertEqual({'MEMORY_MB': 2048, 'VCPU': 2}, recording.snapshot.instances[0].resources)

@@ -1,0 +1,109 @@
+"""Commands that are programs of their own, with all that those of kronos-manage have.
+
+They are cliff commands too: the same formats, columns, messages and exit codes.
+"""
+
+import logging
+import sys
+
+from cliff import show
+from oslo_config import cfg
+from rich.console import Console
+
+from kronos_nova import boundary
+from kronos_nova import exception
+from kronos_nova.cmd import manage
+
+FAILED, USAGE = 1, 2
+
+LONGEST = 2000
+"""Characters of a line of an error: what is wrong may be in a file of any size."""
+
+# Nothing is cut or folded where nobody's screen is: a program reads it, or less -S shows it.
+WIDE = 100_000
+
+
+class Program:
+    """What a command has as its ``app``; ``options`` are its arguments."""
+
+    interactive_mode = False
+
+    def __init__(self, options):
+        self.options = options
+        self.stdout = sys.stdout
+
+
+class Refused(Exception):  # noqa: N818 - ends a program, as SystemExit does
+    """Ends a program with a message and an exit code other than 1."""
+
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.code = code
+
+
+def run(command, name, argv=None):
+    """Run a command as a program.
+
+    :param command: a cliff command's class
+    :returns: the exit code: that of the command, or 1 when it could not be done; wrong arguments
+        exit with 2
+    """
+    parser = command(Program(None), None).get_parser(name)
+    parser.add_argument('--version', action='version',
+                        version=f'{name} {manage.version_string()}')
+    parser.add_argument('--debug', action='store_true', help='Log what libraries do.')
+    options = parser.parse_args(argv)
+    _configure_logging(options.debug)
+    try:
+        return command(Program(options), None).run(options)
+    except Refused as refused:
+        return _say(refused, refused.code)
+    except (exception.KronosException, cfg.Error) as error:
+        return _say(error, FAILED)
+
+
+def _say(error, code):
+    for line in str(error).split('\n'):
+        print(boundary.shown(line, LONGEST), file=sys.stderr)
+    return code
+
+
+def _configure_logging(is_debugging):
+    logging.basicConfig(level=logging.DEBUG if is_debugging else logging.WARNING,
+                        format='%(message)s')
+
+
+def console(app, width=0):
+    """A console for tables of rich on a command's output.
+
+    :param width: characters; 0: as wide as the screen, or what is shown where there is none
+    """
+    return Console(file=app.stdout, width=width or (
+        None if app.stdout.isatty() else WIDE))
+
+
+class Report(show.ShowOne):
+    """A command whose result is one object, for people several tables.
+
+    ``take_action`` gives names and values as any ShowOne does, and may set ``code``.
+    """
+
+    code = 0
+
+    def print_tables(self, console, data):
+        """Show it to a person.
+
+        :param console: rich's
+        :param data: {name: value}
+        """
+        raise NotImplementedError
+
+    def run(self, parsed_args):
+        return super().run(parsed_args) or self.code
+
+    def produce_output(self, parsed_args, column_names, data):
+        if parsed_args.formatter != 'table' or parsed_args.columns:
+            return super().produce_output(parsed_args, column_names, data)
+        self.print_tables(console(self.app, parsed_args.max_width),
+                          dict(zip(column_names, data, strict=True)))
+        return 0

@@ -1,0 +1,88 @@
+"""What a host is to Kronos: which parts of the configuration it needs, and how it reaches Nova."""
+
+import dataclasses
+import importlib.util
+from collections.abc import Callable
+
+from kronos_nova.conf import strict
+from kronos_nova.inventory.connection import connect
+from kronos_nova.inventory.openstack import OpenStackInventory
+from kronos_nova.placement.client import PlacementClient
+from kronos_nova.plugin import standalone
+
+CONDUCTOR, COMPUTE, DAEMON = 'conductor', 'compute', 'daemon'
+ROLES = (CONDUCTOR, COMPUTE, DAEMON)
+
+PLANNING = frozenset((
+    'windows', 'policies', 'prometheus', 'placement', 'nova', 'scope', 'names', 'database'))
+"""Checks of what is needed by whoever plans and moves."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """
+    name : conductor, compute or daemon
+    skips : {name of a check: why it is not made on such a host}
+    managers : of Nova's services on such a host, those that Kronos takes part in
+    connect : prepares for reading Nova; gives (reads the cloud, makes a placement client)
+    """
+
+    name: str
+    skips: dict[str, str]
+    managers: tuple[str, ...]
+    connect: Callable[[], tuple[Callable, Callable]] | None
+
+
+def guess(conf) -> str:
+    """What this host is, as far as its configuration tells.
+
+    Only those who plan in Nova reach the API database; only the daemons are told how to reach the
+    public API.
+    """
+    found = strict.sections(conf)
+    if found.get('api_database', {}).get('connection'):
+        return CONDUCTOR
+    return DAEMON if conf.kronos.run_in == 'daemons' or 'kronos_nova' in found else COMPUTE
+
+
+def role(name: str, conf, options) -> Role:
+    """
+    :param options: parsed arguments with ``config_file`` and ``config_dir``
+    """
+    if name == COMPUTE:
+        return Role(name=name, managers=('Compute',), connect=None, skips={
+            each: 'a compute host does not need it' for each in PLANNING})
+    outside = {'claims': 'only nova-compute has claims'}
+    if name == CONDUCTOR:
+        return Role(name=name, managers=('Conductor', 'Scheduler'), skips=outside,
+                    connect=lambda: _in_process(options))
+    return Role(name=name, managers=(), connect=lambda: _by_api(conf),
+                skips=outside | {'plugin': 'a daemon runs beside Nova, not in it'})
+
+
+def _in_process(options):
+    standalone.load_nova(options.config_file, options.config_dir)
+    # Only now: see there.
+    from kronos_nova.plugin import inventory
+    from kronos_nova.plugin import placement
+    return lambda: inventory.InProcessInventory().read(), placement.client
+
+
+def _by_api(conf):
+    connection = connect(conf)
+    return OpenStackInventory(connection).read, lambda: PlacementClient(connection.placement)
+
+
+def fits(names) -> list[str]:
+    """What speaks against Kronos in the Nova that is installed here; nothing where all is well.
+
+    :param names: of managers, see :mod:`kronos_nova.plugin.managers`
+    """
+    if importlib.util.find_spec('nova') is None:
+        return ['Nova is not installed in the Python that runs this command']
+    # Only now: importing them imports Nova.
+    from kronos_nova.plugin import compat
+    from kronos_nova.plugin import managers
+    problem = compat.version_problem()
+    return [problem] if problem else [
+        each for name in names for each in managers.resolve(name)[1]]
