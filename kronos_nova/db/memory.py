@@ -90,6 +90,9 @@ class Cooldowns:
 
 # Failed evaluations are repeated after twice the time of the last pause, up to this: what failed
 # that often is mended by a person, who does not wait for longer.
+MOST_DOUBLINGS = 4
+"""Of the pause between two tries of what an operator waits for: with ten seconds, some minutes."""
+
 LONGEST_PAUSE_SECONDS = 3600
 
 
@@ -116,18 +119,24 @@ class Cycles:
         return [aggregate for aggregate in aggregates if aggregate not in recent]
 
     @retried
-    def begin(self, aggregate, worker, now, interval):
+    def begin(self, aggregate, worker, now, interval, is_ordered=False):
         """Begin an evaluation, if the last one began at least ``interval`` seconds ago.
 
+        :param is_ordered: an operator waits for it: failures postpone it by a few intervals and no
+            longer
         :returns: whether it was begun; False where somebody else was first or it is not time yet
         """
         with self.database.writer() as session:
+            row = session.get(models.Cycle, aggregate)
+            if is_ordered and row is not None:
+                interval *= 2.0 ** min(row.failures, MOST_DOUBLINGS)
             due = now - datetime.timedelta(seconds=interval)
             begun = session.execute(sa.update(models.Cycle).where(
                 models.Cycle.aggregate == aggregate, models.Cycle.started_at <= due,
-                sa.or_(models.Cycle.not_before.is_(None), models.Cycle.not_before <= now),
+                sa.true() if is_ordered else sa.or_(
+                    models.Cycle.not_before.is_(None), models.Cycle.not_before <= now),
             ).values(started_at=now, worker=worker)).rowcount
-            if not begun and session.get(models.Cycle, aggregate) is None:
+            if row is None:
                 session.add(models.Cycle(aggregate=aggregate, started_at=now, worker=worker))
                 begun = 1
             return bool(begun)

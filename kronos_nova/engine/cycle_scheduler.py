@@ -130,12 +130,12 @@ class CycleScheduler:
             if scope in ours or (ours and scope in failed):
                 continue
             interval = SOON if scope in approved else group.evaluation_interval
-            ours += self._take(scope, units, interval)
+            ours += self._take(scope, units, interval, scope in draining)
             if ours and (scope in failed or len(ours) >= (group.aggregates_per_cycle or math.inf)):
                 break
         return ours
 
-    def _take(self, scope, units, interval):
+    def _take(self, scope, units, interval, is_ordered):
         """The aggregate and all that it shares hosts with, locked and begun; or nothing."""
         locks = self.ports.locks
         if not locks.acquire(scope):
@@ -145,15 +145,15 @@ class CycleScheduler:
             others = sorted(units.of(scope) - {scope})
             if locks.acquire(*others):
                 taken += others
-                is_begun = self._begin_evaluation(scope, others, interval)
+                is_begun = self._begin_evaluation(scope, others, interval, is_ordered)
         finally:  # a database that does not answer must not leave a lock behind
             if not is_begun:
                 locks.release(*taken)
         return taken if is_begun else []
 
-    def _begin_evaluation(self, scope, others, interval):
+    def _begin_evaluation(self, scope, others, interval, is_ordered):
         cycles, worker, now = self.ports.cycles, self.ports.journal.worker, self.ports.utcnow()
-        is_begun = cycles.begin(scope, worker, now, interval)
+        is_begun = cycles.begin(scope, worker, now, interval, is_ordered)
         for other in others if is_begun else ():
             cycles.begin(other, worker, now, 0)
         return is_begun

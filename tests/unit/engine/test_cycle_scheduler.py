@@ -9,6 +9,7 @@ import testtools
 from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.db import drains as db_drains
 from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.db import models
@@ -17,6 +18,7 @@ from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
 from kronos_nova.engine import planning_process
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects.drain import Drain
 from tests.unit.db import fixtures as db_fixtures
 
 INTERVAL = 300
@@ -63,6 +65,22 @@ class PlanningTest(testtools.TestCase):
             worker.tick()
         self.assertEqual({'a': 'one', 'b': 'two'}, self.begun())
         self.assertIsNone(three.child)
+
+    def test_what_an_operator_drains_is_tried_again_soon_after_a_failure(self):
+        self.set(aggregates=['a'])
+        db_drains.Drains(self.database).request([Drain(
+            uuid='d', host='h1', aggregate='a', state='draining', requested_by='jane',
+            requested_at=self.clock())])
+        one, two = self.worker('one'), self.worker('two')
+        one.tick()
+        self.cycles.fail(['a'], self.clock(), INTERVAL)
+        one.stop()
+        self.clock.go(cycle_scheduler.SOON + 1)
+        two.tick()
+        self.assertIsNone(two.child)
+        self.clock.go(cycle_scheduler.SOON)
+        two.tick()
+        self.assertEqual({'a': 'two'}, self.begun())
 
     def test_one_worker_plans_all_that_is_due_unless_told_otherwise(self):
         self.set(aggregates_per_cycle=0)
