@@ -86,6 +86,8 @@ def become():
     :returns: a callable that tells whether the parent still lives
     """
     parent = os.getppid()
+    # It is meant for the parent, to read its configuration again.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     with contextlib.suppress(OSError), open('/proc/self/oom_score_adj', 'w') as file:
         file.write(str(OOM_SCORE))

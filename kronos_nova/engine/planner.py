@@ -1,5 +1,6 @@
 """One cycle: from what was read to what is to be moved, and why."""
 
+import collections
 import dataclasses
 import datetime
 from collections.abc import Callable
@@ -151,13 +152,14 @@ class _Cycle:
     def plan(self, scope: Scope) -> AggregateReport:
         load = self.measure(scope)
         if not load.policies and not self.options.evacuate_disabled_hosts:
-            return self.report(scope, load, plan.NO_DATA)
+            return self.report(scope, load, plan.NO_DATA, notes=tuple(stranded(scope)))
         case = build(scope, load, self.feed, self.snapshot, self.carried, self.memory, self.options)
         model = registry.compile_model(
             case.problem, self.snapshot, self.rules,
             prices(case.problem, self.options.price, self.memory.tries))
         needed = self.needed(scope, load, model)
-        before, notes = State(model), (*case.warnings, *self.blocked(case, model))
+        before = State(model)
+        notes = (*case.warnings, *stranded(scope), *self.blocked(case, model))
         if needed.is_idle:  # what is not known is not balanced
             outcome = plan.NO_DATA if load.no_data else plan.BALANCED
             return self.report(scope, load, outcome, before, before, notes)
@@ -322,3 +324,14 @@ def _emptied(before, after):
     emptied = (np.bincount(before.vm_host, minlength=size) > 0) & (
         np.bincount(after.vm_host, minlength=size) == 0)
     return tuple(before.problem.hosts[host] for host in np.flatnonzero(emptied))
+
+
+def stranded(scope):
+    """What an operator must know of servers on hosts that nothing can be migrated off."""
+    on_host = collections.Counter(instance.host for instance in scope.instances)
+    for host in scope.hosts:
+        service = host.service
+        if on_host[host.name] and (service.state != 'up' or service.forced_down):
+            how = 'forced down' if service.forced_down else 'down'
+            yield (f'{host.name} is {how} ({service.status}) with {on_host[host.name]} servers on '
+                   'it; nothing can be migrated off it')

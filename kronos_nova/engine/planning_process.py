@@ -48,7 +48,9 @@ class PlanningProcess:
         environment = {**os.environ, 'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1'}
         try:
             self.popen = subprocess.Popen(  # noqa: S603
-                argv, env=environment, stdin=subprocess.PIPE, pass_fds=(theirs,))
+                argv, env=environment, stdin=subprocess.PIPE, pass_fds=(theirs,),
+                # Signals to the service's group (SIGHUP, Ctrl-C) are for the service to heed.
+                process_group=0)
         except OSError:
             os.close(self._answers)
             raise

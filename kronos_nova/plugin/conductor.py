@@ -47,6 +47,7 @@ from kronos_nova.plugin import host_api
 from kronos_nova.plugin import inventory
 from kronos_nova.plugin import live_migration
 from kronos_nova.plugin import placement
+from kronos_nova.plugin import quiet
 from kronos_nova.plugin import reconciling
 from kronos_nova.plugin import registration
 from kronos_nova.policies import loader
@@ -85,6 +86,7 @@ class KronosConductorManager(manager.ConductorManager):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
+        quiet.install()
         self.additional_endpoints.remove(self.compute_task_mgr)
         self.compute_task_mgr = KronosComputeTaskManager()
         self.additional_endpoints.append(self.compute_task_mgr)

@@ -17,6 +17,7 @@ from kronos_nova.engine import child
 from kronos_nova.plugin import dry_run
 from kronos_nova.plugin import history
 from kronos_nova.plugin import inventory
+from kronos_nova.plugin import quiet
 
 CONF = nova.conf.CONF
 
@@ -29,6 +30,7 @@ def main(argv=None):
     config.parse_args(['nova-conductor', *args.arguments])
     kronos_conf.register_opts(CONF)
     logging.setup(CONF, 'nova')
+    quiet.install()
     objects.register_all()
     return child.serve(CONF, make_sources, args.answers, may_write)
 

@@ -200,6 +200,11 @@ class PipelineTest(testtools.TestCase):
             price = dataclasses.replace(self.options.price, per_violation=cost)
             self.assertEqual(moves, len(self.plan(soft_group_cost=cost, price=price).moves))
 
+    def test_servers_on_a_disabled_host_that_is_down_are_told(self):
+        self.hosts['h0'] = host('h0', state='down', status='disabled')
+        [warning] = [each for each in self.plan().warnings if each.startswith('h0')]
+        self.assertRegex(warning, r'h0 is down \(disabled\) with \d+ servers on it')
+
     def test_instances_of_a_host_that_is_down_are_not_considered(self):
         self.hosts['h0'] = host('h0', state='down')
         self.source.answers['imbalance'] = {'h1': 0.5, 'h2': 0.0}

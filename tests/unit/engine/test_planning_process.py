@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import time
 
 import fixtures
@@ -98,6 +99,17 @@ class WarmTest(testtools.TestCase):
         self.assertEqual(['a,b'] * 3, [scopes for _process, scopes in self.readings()])
         self.assertIn('could not plan a, b', self.log.output)
         self.assertEqual(0, len(worker.ports.cycles.failed()))
+
+    def test_a_service_that_is_to_read_its_configuration_again_keeps_it(self):
+        worker = self.worker()
+        self.cycle(worker)
+        process = worker._process.popen
+        self.assertNotEqual(os.getpgrp(), os.getpgid(process.pid))
+        process.send_signal(signal.SIGHUP)
+        self.go(INTERVAL)
+        self.cycle(worker)
+        self.assertEqual(1, len(set(self.processes())))
+        self.assertNotIn('ended with status', self.log.output)
 
     def test_it_gives_the_locks_back_between_two_cycles(self):
         worker = self.worker()
