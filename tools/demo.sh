@@ -42,14 +42,17 @@ install_environment() {
     wanted="$wanted $source_dir"
     [ "$(cat "$venv/installed" 2>/dev/null)" != "$wanted" ] || return 0
     python=$(find_python)
-    say "installing Nova, placement, glance, neutron and Kronos into $venv (about a minute)"
+    say "installing Nova, placement, glance, neutron and Kronos into $venv (a minute or two)"
     rm -rf "$venv"
     "$python" -m venv "$venv"
+    say '  1 of 3: what builds packages'
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
         --constraint "$constraints" setuptools wheel pbr
+    say '  2 of 3: the services and their libraries, some 250 packages'
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
         --constraint "$constraints" --requirement "$source_dir/requirements.txt" \
         --requirement "$source_dir/tests/e2e/requirements.txt"
+    say '  3 of 3: Kronos'
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
         --no-deps --no-build-isolation --editable "$source_dir"
     printf '%s' "$wanted" > "$venv/installed"

@@ -2,10 +2,16 @@
 # Everything that developing and testing need, on Debian: packages (as root) and the virtual
 # environments .venv (Nova 34) and .venv-33 (Nova 33), with versions known to work together.
 # Run again after a change of requirements; what is there already is kept.
+#
+#   tools/setup.sh [--if-needed]    only if it has never been done, or requirements have changed
 set -eu
 
 source_dir=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cd "$source_dir"
+
+wanted=$(cat requirements.txt test-requirements.txt doc/requirements.txt constraints*.txt \
+    setup.cfg bindep.txt tests/e2e/requirements.txt | sha256sum)
+[ "${1:-}" != --if-needed ] || [ "$(cat .venv/set-up 2>/dev/null)" != "$wanted" ] || exit 0
 
 # shellcheck source=tools/machine.sh
 . "$source_dir/tools/machine.sh"
@@ -13,9 +19,11 @@ debian_packages test
 
 environment() {
     [ -x "$1/bin/python" ] || python3 -m venv "$1"
+    echo "installing Nova and Kronos into $1 (some minutes the first time)"
     "$1/bin/python" -m pip install --quiet --constraint "$2" --editable . \
         --requirement test-requirements.txt --requirement doc/requirements.txt
 }
 
 environment .venv constraints.txt
 environment .venv-33 constraints-33.txt
+printf '%s' "$wanted" > .venv/set-up

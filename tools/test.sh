@@ -1,10 +1,12 @@
 #!/bin/bash
-# Every test that fits into a quarter of an hour, after tools/setup.sh: style, documentation, unit,
-# hostile and functional tests on Nova 34, a smoke set on Nova 33, and the demo in its fast form.
+# Every test that fits into a quarter of an hour: style, documentation, unit, hostile and functional
+# tests on Nova 34, a smoke set on Nova 33, and the demo in its fast form. Sets up what they need
+# (tools/setup.sh) where that has not been done.
 # The last line counts: N passed, N failed, N skipped. Exit status 1 when anything failed.
 set -u
 
 cd "$(dirname -- "$0")/.." || exit 2
+tools/setup.sh --if-needed || exit 2
 
 passed=0 failed=0 skipped=0
 

@@ -89,7 +89,8 @@ class Cloud:
         self.progress(f'{text}: done in {time.monotonic() - begun:.1f} s')
 
     def _prepare_databases(self):
-        self.database.restore(schema.saved_databases(self._ports, self.settings.timeout))
+        self.database.restore(schema.saved_databases(self._ports, self.settings.timeout,
+                                                     self.progress))
 
     def _start_backends(self):
         timeout = self.settings.timeout
@@ -139,12 +140,16 @@ class Cloud:
 
     def wait_hosts(self):
         """Wait until Nova knows every host, finds it up, and placement has its inventory."""
-        wanted, trouble = set(self.settings.hosts()), []
+        wanted, trouble, told = set(self.settings.hosts()), [], set()
 
         def known():
             self._check_alive()
             try:
-                return wanted <= self._hypervisors_up() and wanted <= self._candidates()
+                up = wanted & self._hypervisors_up()
+                if up - told:
+                    self.progress(f'{len(up)} of {len(wanted)} compute hosts are up')
+                    told.update(up)
+                return wanted == up and wanted <= self._candidates()
             except exceptions.HttpServerError as error:
                 # nova-api trips over a host whose records are half made.
                 trouble[:] = [str(error)]

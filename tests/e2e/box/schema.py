@@ -37,8 +37,11 @@ def cache():
                         pathlib.Path(home) / 'kronos-nova' / 'box')
 
 
-def saved_databases(ports, timeout):
-    """The folder of a stopped MariaDB that has every service's tables, made at the first call."""
+def saved_databases(ports, timeout, progress=lambda text: None):
+    """The folder of a stopped MariaDB that has every service's tables, made at the first call.
+
+    :param progress: called with a line of text for each part that is done
+    """
     cache().mkdir(parents=True, exist_ok=True)
     saved = cache() / f'mariadb-{_fingerprint()}'
     with (cache() / 'lock').open('w') as lock:
@@ -46,7 +49,8 @@ def saved_databases(ports, timeout):
         if not saved.exists():
             root = pathlib.Path(tempfile.mkdtemp(prefix='kronos-schema-'))
             try:
-                _make(root, ports, saved, timeout)
+                progress('making the tables of all services, which later starts copy')
+                _make(root, ports, saved, timeout, progress)
             finally:
                 shutil.rmtree(root, ignore_errors=True)
     return saved
@@ -69,7 +73,7 @@ def _version(package):
         return ''
 
 
-def _make(root, ports, saved, timeout):
+def _make(root, ports, saved, timeout, progress):
     database = MariaDB(root, ports)
     database.install()
     try:
@@ -78,8 +82,10 @@ def _make(root, ports, saved, timeout):
             steps = [_nova, _placement, _glance, _neutron]
             if _version('keystone'):
                 steps.append(_keystone)
-            for work in [pool.submit(step, root, database) for step in steps]:
+            made = {pool.submit(step, root, database): step.__name__.strip('_') for step in steps}
+            for number, work in enumerate(concurrent.futures.as_completed(made), 1):
                 work.result()
+                progress(f'tables of {made[work]} are made ({number} of {len(made)})')
         database.save(saved)
     finally:
         if database.process.alive():

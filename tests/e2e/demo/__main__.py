@@ -18,7 +18,9 @@ from rich import console
 
 from tests.e2e import box
 from tests.e2e.box.processes import wait_for
+from tests.e2e.box.settings import SOURCE
 from tests.e2e.box.settings import BoxError
+from tests.e2e.box.settings import command
 from tests.e2e.demo import evidence
 from tests.e2e.demo import scenario
 from tests.e2e.demo import view
@@ -169,6 +171,17 @@ def summary(result, out):
               f'{result["seconds"]["balancing"]} s more')
 
 
+def to_try(cloud):
+    """What may be done with a cloud that is kept: commands for a terminal, as lines."""
+    manage = f'{" ".join(command("kronos-nova", "kronos-manage"))} --config-file {cloud.nova.conf}'
+    yield 'Three things to try, in another terminal:'
+    yield f'  {manage} status --watch'
+    yield f'  {manage} plan list'
+    yield f'  {manage} host drain compute1 --check'
+    yield 'and at the end:'
+    yield f'  cd {SOURCE} && {sys.executable} -m tests.e2e.box stop {cloud.root}'
+
+
 def _figure(value):
     return 'no data' if value is None else f'{value:.3f}'
 
@@ -221,7 +234,8 @@ def main():
             cloud.release()
             kept = True
             out.print_json(data=cloud.addresses())
-            out.print(f'end it with: {sys.executable} -m tests.e2e.box stop {cloud.root}')
+            for line in to_try(cloud):
+                out.print(line, markup=False, highlight=False, soft_wrap=True)
         return 0 if result['passed'] else 1
     except BoxError as error:
         out.print(str(error), markup=False)

@@ -1,5 +1,6 @@
 """The live view: panels where there is a terminal, lines where there is none."""
 
+import threading
 import time
 
 from rich import box
@@ -10,25 +11,39 @@ from rich import table
 from rich import text
 
 BAR = 24
+SILENCE_SECONDS = 10
+"""After which somebody who watches wonders whether anything happens."""
 
 
 class Plain:
-    """A line for everything that changed."""
+    """A line for everything that changed, and one now and then while nothing does."""
 
     def __init__(self, out):
         self._out = out
-        self._begun = time.monotonic()
-        self._said = {}
+        self._begun = self._spoke = time.monotonic()
+        self._said, self._step = {}, ''
+        self._ended = threading.Event()
 
     def __enter__(self):
+        threading.Thread(target=self._keep_talking, daemon=True).start()
         return self
 
     def __exit__(self, *_exc):
-        pass
+        self._ended.set()
 
     def step(self, line):
-        self._out.print(f'{time.monotonic() - self._begun:6.1f} s  {line}', markup=False,
+        self._step = line
+        self._print(line)
+
+    def _print(self, line):
+        self._spoke = time.monotonic()
+        self._out.print(f'{self._spoke - self._begun:6.1f} s  {line}', markup=False,
                         highlight=False, soft_wrap=True)
+
+    def _keep_talking(self):
+        while not self._ended.wait(1):
+            if time.monotonic() - self._spoke >= SILENCE_SECONDS:
+                self._print(f'... still {self._step}')
 
     def show(self, picture, threshold):
         for rack, policies in picture.imbalance.items():
@@ -83,9 +98,13 @@ class Panels:
     def _step_panel(self):
         lines = text.Text()
         # Once there is more to see, the room is for that: terminals may have 24 lines.
-        for at, line in self._steps[-2 if self._picture else -8:]:
+        shown = self._steps[-2 if self._picture else -8:]
+        for at, line in shown:
             lines.append(f'{at:6.1f} s  ', style='dim')
             lines.append(f'{line}\n')
+        if shown:
+            for_so_long = time.monotonic() - self._begun - shown[-1][0]
+            lines.append(f'          for {for_so_long:.0f} s', style='dim')
         title = f'Kronos for Nova: demo, {time.monotonic() - self._begun:.0f} s'
         return panel.Panel(lines, title=title, title_align='left', box=box.ROUNDED)
 
