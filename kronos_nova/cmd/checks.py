@@ -14,6 +14,7 @@ from oslo_db import exception as db_exception
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova import policies
+from kronos_nova.cmd import columns
 from kronos_nova.cmd import query_checks
 from kronos_nova.cmd import roles
 from kronos_nova.conf import strict
@@ -182,7 +183,7 @@ def _typos(conf, role):
         raise exception.ConfigurationError(
             what='configuration files', problem='; '.join(problems),
             remedy='Correct the names; oslo.config passes over what it does not know.')
-    return f'{_count(len(strict.files(conf)), "file")}, every key is known', None
+    return f'{columns.count(len(strict.files(conf)), "file")}, every key is known', None
 
 
 def _plugin(role):
@@ -204,7 +205,7 @@ def _windows(conf, now):
                 'give it the time zone UTC.',
                 problem=f'"{window.cron}" of {window.aggregate} is open while clocks in '
                         f'{window.zone} are changed, next at {changes[0].isoformat()}')
-    return _count(len(found), 'window'), None
+    return columns.count(len(found), 'window'), None
 
 
 def _names(conf, snapshot):
@@ -248,10 +249,10 @@ def _placement(reach):
 def _nova(reach):
     snapshot = reach.read()
     available = sum(host.service.is_available for host in snapshot.hosts)
-    return (f'{_count(len(snapshot.hosts), "host")} with QEMU/KVM, {available} of them available, '
-            f'{_count(len(snapshot.instances), "instance")}, '
-            f'{_count(len(snapshot.aggregates), "aggregate")}, '
-            f'{_count(len(snapshot.server_groups), "server group")}'), snapshot
+    return (f'{columns.count(len(snapshot.hosts), "host")} with QEMU/KVM, {available} of them '
+            f'available, {columns.count(len(snapshot.instances), "instance")}, '
+            f'{columns.count(len(snapshot.aggregates), "aggregate")}, '
+            f'{columns.count(len(snapshot.server_groups), "server group")}'), snapshot
 
 
 def _scope(conf, snapshot):
@@ -264,10 +265,10 @@ def _scope(conf, snapshot):
                 what=f'[kronos] aggregates, {name}', problem='there is no such aggregate',
                 remedy='Correct the name; "openstack aggregate list" has them.') from error
         parts.append(f'{"unassigned" if name == UNASSIGNED else name}: '
-                     f'{_count(len(hosts), "host")}')
+                     f'{columns.count(len(hosts), "host")}')
         if len(hosts) < 2 and name != UNASSIGNED:
-            raise CheckWarning(f'{name} has {_count(len(hosts), "host")}; nothing can be balanced '
-                               'there')
+            raise CheckWarning(f'{name} has {columns.count(len(hosts), "host")}; nothing can be '
+                               'balanced there')
     return '; '.join(parts), None
 
 
@@ -299,7 +300,7 @@ def _broker(conf):
             remedy='Compare it with the other services\'.')
     if wrong:
         raise CheckWarning('; '.join(wrong))
-    return (f'{_count(len(url.hosts), "broker")} '
+    return (f'{columns.count(len(url.hosts), "broker")} '
             f'{"answer" if len(url.hosts) > 1 else "answers"}'), None
 
 
@@ -330,7 +331,3 @@ def _claims(conf):
             what='[kronos_claims] claim_db', problem=f'the folder {folder} does not exist',
             remedy='Set [DEFAULT] state_path to the directory of Nova\'s state.')
     return f'{path}{"" if os.path.exists(path) else " will be made by nova-compute"}', None
-
-
-def _count(number, noun):
-    return f'{number} {noun}{"" if number == 1 else "s"}'

@@ -57,6 +57,17 @@ def duration(seconds):
     return f'{minutes // 60} h {minutes % 60:02} min'
 
 
+def count(number, noun):
+    """Such as ``1 host`` or ``2 hosts``."""
+    return f'{number} {noun}{"" if number == 1 else "s"}'
+
+
+def add_text_or_json(parser):
+    """``-f`` of the commands whose page for people is no table."""
+    parser.add_argument('-f', '--format', choices=('text', 'json'), default='text',
+                        help='text for people (default) or JSON for programs')
+
+
 def server(uuid, names):
     """A server as people know it.
 

@@ -77,7 +77,8 @@ def lines(snapshot, checked, seconds):
     for _aggregate, found, plan in checked:
         for each in found:
             leaving = [move for move in plan.report.moves if move.source == each.host]
-            yield (f'{each.host}: {plan.left[each.host]} servers, {len(leaving)} can leave'
+            yield (f'{each.host}: {columns.count(plan.left[each.host], "server")}, '
+                   f'{len(leaving)} can leave'
                    f'{_cold(leaving, plan.cold)}, '
                    f'{sum(move.memory_mb for move in leaving) / 1024:.1f} GiB')
             targets = collections.Counter(move.destination for move in leaving)
@@ -231,7 +232,8 @@ def describe(state):
     """A line for people."""
     service, drain = state.service, state.drain
     status = f'{service.status}, {"forced down" if service.forced_down else service.state}'
-    text = f'{state.host}: {"empty" if not state.servers else f"{len(state.servers)} servers"}'
+    left = columns.count(len(state.servers), 'server') if state.servers else 'empty'
+    text = f'{state.host}: {left}'
     text = f'{text} ({status}'
     if service.disabled_reason:
         text = f'{text}: {service.disabled_reason}'
@@ -254,8 +256,7 @@ class Status(command.Command):
         parser.add_argument('hosts', nargs='+', metavar='HOST')
         parser.add_argument('--wait', action='store_true',
                             help='Return when they are empty, or nothing changes any more.')
-        parser.add_argument('-f', '--format', choices=('text', 'json'), default='text',
-                            help='text for people (default) or a JSON list for programs')
+        columns.add_text_or_json(parser)
         return parser
 
     def take_action(self, parsed_args):

@@ -17,16 +17,20 @@ QUIET, NOT_QUIET = 0, 3
 LOOK_SECONDS = 0.5
 
 
-class Pause(command.Command):
-    """Let no move be started until "resume"; those under way go on to their end.
-
-    Survives restarts. Aggregates are still evaluated and reported, as at the level "observe".
-    """
+class _OfAggregates(command.Command):
+    """A command for one aggregate or all of them, with the reason why."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         levels.add_arguments(parser)
         return parser
+
+
+class Pause(_OfAggregates):
+    """Let no move be started until "resume"; those under way go on to their end.
+
+    Survives restarts. Aggregates are still evaluated and reported, as at the level "observe".
+    """
 
     def take_action(self, parsed_args):
         conf = self.app.conf
@@ -36,13 +40,8 @@ class Pause(command.Command):
                               '"kronos-manage resume".\n')
 
 
-class Resume(command.Command):
+class Resume(_OfAggregates):
     """End a pause or a stop. Without --aggregate: all of them."""
-
-    def get_parser(self, prog_name):
-        parser = super().get_parser(prog_name)
-        levels.add_arguments(parser)
-        return parser
 
     def take_action(self, parsed_args):
         board = control.switches(self.app.conf)
@@ -58,7 +57,7 @@ class Resume(command.Command):
             self.app.stdout.write(f'Still paused as a whole: {every}\n')
 
 
-class Stop(command.Command):
+class Stop(_OfAggregates):
     """Stop at once: no move is started, what waits is abandoned, what runs is aborted.
 
     Survives restarts; "resume" ends it. Shows how the moves under way end, until the last has.
@@ -69,7 +68,6 @@ class Stop(command.Command):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        levels.add_arguments(parser)
         parser.add_argument('--let-finish', action='store_true',
                             help='Do not abort what Nova was asked for already.')
         parser.add_argument('--timeout', type=float, default=120.0, metavar='SECONDS',

@@ -33,8 +33,7 @@ class Status(command.Command):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('-f', '--format', choices=('text', 'json'), default='text',
-                            help='text for people (default) or one JSON object for programs')
+        columns.add_text_or_json(parser)
         parser.add_argument('--watch', action='store_true',
                             help='show it again and again until Ctrl-C is pressed')
         parser.add_argument('--interval', type=float, default=2.0, metavar='SECONDS',
@@ -81,7 +80,7 @@ def lines(found: overview.Overview):
     if found.drains:
         yield ''
     for drain in found.drains:
-        left = '' if drain.left is None else f', {drain.left} servers left'
+        left = '' if drain.left is None else f', {columns.count(drain.left, "server")} left'
         yield f'Drain of {drain.host} by {drain.requested_by}: {drain.state}{left}'
     yield ''
     yield f'Workers: {_workers(found.workers)}'
