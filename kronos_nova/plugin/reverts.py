@@ -48,11 +48,15 @@ class RevertsAtomically:
         """
         if CONF.kronos.atomic_moves == 'off':
             return super()._revert_allocation(context, instance, migration)
+        try:
+            parties = _parties(context, instance, migration)
+        except nova_exception.ComputeHostNotFound:
+            # Nothing tells any more which providers are the source's.
+            return super()._revert_allocation(context, instance, migration)
         held = {}
         try:
             held = placement.client().consumer(migration.uuid).allocations
-            moves.revert(placement.client(), _parties(context, instance, migration),
-                         lambda: is_gone(context, instance))
+            moves.revert(placement.client(), parties, lambda: is_gone(context, instance))
         except exception.PlacementError:
             LOG.exception('The allocations of migration %s could not be given back to its instance '
                           'yet.', migration.uuid, instance=instance)

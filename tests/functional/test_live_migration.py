@@ -344,10 +344,10 @@ class RevertingComputeTest(AtomicTestCase):
 
     managers = {**AtomicTestCase.managers, 'nova-compute': 'kronos_nova.plugin.managers.Compute'}
 
-    def roll_back(self, meanwhile=lambda: None):
+    def roll_back(self, meanwhile=lambda migration: None):
         def live_migration(this, context, instance, dest, post_method, recover_method,
                            block_migration=False, migrate_data=None):
-            meanwhile()
+            meanwhile(migrate_data.migration)
             recover_method(context, instance, dest, migrate_data, migration_status='failed')
 
         self.stub_out('nova.virt.fake.FakeDriver.live_migration', live_migration)
@@ -365,11 +365,25 @@ class RevertingComputeTest(AtomicTestCase):
         self.assert_holds(server['id'], {'host1': SMALL})
         self.assert_holds(migration['uuid'], {})
 
+    def test_a_source_whose_node_is_not_on_record_any_more_is_left_to_nova(self):
+        def rename(migration):
+            migration.source_node = 'of another name'
+
+        server = self.boot('host1')
+        self.roll_back(rename)
+
+        self.migrate(server, 'host2')
+        migration = self._wait_for_migration_status(server, ['failed'])
+
+        self.server_on(server, 'host1')
+        self.assert_holds(server['id'], {'host1': SMALL})
+        self.assert_holds(migration['uuid'], {})
+
     def test_a_server_deleted_meanwhile_gets_nothing_back(self):
         """Bug 1848343."""
         server = self.boot('host1')
 
-        def delete():
+        def delete(_migration):
             self.api.delete_server(server['id'])
             self._wait_until_deleted(server)
 
