@@ -87,3 +87,10 @@ class NumaAndDevicesTest(base.KronosServices, nova_tests._PCIServersWithMigratio
         server = self._wait_for_server_parameter(
             server, {'status': 'ACTIVE', 'OS-EXT-STS:task_state': None})
         self.assertEqual('host1', server['OS-EXT-SRV-ATTR:host'])
+
+    def test_placements_first_candidate_alone_does_not_do(self):
+        """What the two tests before show is due to Nova's filters."""
+        self.stub_out('kronos_nova.plugin.candidate_filters.left_over',
+                      lambda found, spec, node: found)
+
+        self.assertRaises(api_client.OpenStackApiException, self.check, reverse=False)
