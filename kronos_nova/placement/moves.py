@@ -38,6 +38,7 @@ class Parties:
     migration holds all that the instance held. ``source_overwrites`` says that the source's
     nova-compute is Nova's own: where the move fails it gives the instance what the migration holds
     in place of everything else, so that the migration has to hold what is shared as well.
+    ``source_tree`` are the providers of the source, where the caller has just asked for them.
     """
 
     instance: str
@@ -48,6 +49,7 @@ class Parties:
     user_id: str
     is_live: bool = True
     source_overwrites: bool = False
+    source_tree: frozenset[str] | None = None
 
     @property
     def consumers(self) -> tuple[str, str]:
@@ -64,7 +66,7 @@ def start(client: PlacementClient, move: Parties, destination: Allocations) -> A
     :raises InsufficientInventory: nothing was changed
     :raises ConcurrentUpdate, PlacementUnavailable: after all attempts
     """
-    source = client.tree(move.source)
+    source = client.tree(move.source) if move.source_tree is None else move.source_tree
 
     def change(held: Mapping[str, Consumer]) -> AllocationSet:
         instance, migration = _parties(move, held)

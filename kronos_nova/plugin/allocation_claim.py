@@ -65,7 +65,8 @@ class AllocationClaim:
             instance=self._instance.uuid, migration=self._migration.uuid, source=self._source.uuid,
             destination=destination, project_id=self._instance.project_id,
             user_id=self._instance.user_id,
-            source_overwrites=not reverts.are_atomic_on(self._source))
+            source_overwrites=not reverts.are_atomic_on(self._source),
+            source_tree=self._source_tree)
         try:
             moves.start(self._placement, parties, allocations)
         except errors.InsufficientInventory:
@@ -148,7 +149,6 @@ class ClaimingScheduler:
         return selection, self._take(context, spec, selection, found)
 
     def _select_target(self, context, spec, target):
-        self._task._check_host_is_up(target)
         root = objects.ComputeNodeList.get_all_by_host(context, target)[0].uuid
         found = self._claim.candidates(spec, root)
         try:
