@@ -2,10 +2,13 @@
 
 import sqlalchemy as sa
 
+from kronos_nova import boundary
 from kronos_nova.db import models
 from kronos_nova.db.retry import retried_as_update
 
-LONGEST = 255
+LONGEST = 200
+"""Characters of a name; how many more there were has to fit in as well."""
+
 CHUNK = 500
 """Values in one query; SQLite and MySQL take more, but a statement should stay readable."""
 
@@ -19,11 +22,12 @@ class ServerNames:
     @retried_as_update
     def keep(self, names, now):
         """
-        :param names: {uuid: name}; what cannot be printed is left out of a name
+        :param names: {uuid: name}; what cannot be printed is replaced
         """
         with self.database.writer() as session:
             for uuid, name in sorted(names.items()):
-                session.merge(models.ServerName(uuid=uuid, name=printable(name), seen_at=now))
+                session.merge(models.ServerName(
+                    uuid=uuid, name=boundary.shown(name, LONGEST), seen_at=now))
 
     def of(self, uuids):
         """{uuid: name} of those of the servers whose names are known."""
@@ -34,8 +38,3 @@ class ServerNames:
                     models.ServerName.uuid, models.ServerName.name,
                 ).where(models.ServerName.uuid.in_(wanted[start:start + CHUNK]))).all())
         return found
-
-
-def printable(name):
-    """A name as it may be shown: a tenant chose it."""
-    return ''.join(letter for letter in name if letter.isprintable())[:LONGEST]

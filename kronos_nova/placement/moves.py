@@ -1,14 +1,14 @@
 """The allocations of a move: the migration holds the source's, the instance the destination's.
 
-Three steps, each one ``POST /allocations``, each harmless when repeated: :func:`start` splits,
-:func:`finish` leaves the instance with the destination's alone, :func:`revert` gives the source's
-back. They hold for live and cold migrations and for resizes, to another host and to the same one,
-where the old and the new amounts are judged against ``max_unit`` apart.
+Two steps, each one ``POST /allocations``, each harmless when repeated: :func:`start` splits,
+:func:`revert` gives the source's back. When a move succeeds, nova-compute deletes what the
+migration holds. They hold for live and cold migrations and for resizes, to another host and to the
+same one, where the old and the new amounts are judged against ``max_unit`` apart.
 
 Whose an allocation is, :mod:`~kronos_nova.placement.ownership` says: what both hosts share stays
 with the instance all along and is counted once, and what is left over from earlier moves goes.
-:func:`finish` and :func:`revert` also take a *doubled* instance, which holds source and destination
-both, as before migrations had allocations of their own and as after evacuations.
+:func:`revert` also takes a *doubled* instance, which holds source and destination both, as before
+migrations had allocations of their own and as after evacuations.
 """
 
 import dataclasses
@@ -79,28 +79,6 @@ def start(client: PlacementClient, move: Parties, destination: Allocations) -> A
         return AllocationSet.of(
             migration.holding(for_migration),
             instance.holding(ownership.merged(parts.shared, destination)),
-        ).changed_from(held.values())
-
-    return client.replace(move.consumers, change)
-
-
-def finish(client: PlacementClient, move: Parties) -> AllocationSet | None:
-    """The move succeeded: the migration's allocations go, the instance keeps the destination's.
-
-    :raises NothingToMove: the instance holds nothing on the destination; nothing was changed
-    :raises ConcurrentUpdate, PlacementUnavailable: after all attempts
-    """
-    destination = client.tree(move.destination)
-    sharing = client.sharing()
-
-    def change(held: Mapping[str, Consumer]) -> AllocationSet:
-        instance, migration = _parties(move, held)
-        if not on(instance.allocations, destination):
-            raise errors.NothingToMove(
-                problem=f'instance {move.instance} holds nothing on {move.destination}')
-        shared = ownership.reached(client, on(instance.allocations, sharing), move.destination)
-        return AllocationSet.of(
-            migration.holding({}), instance.holding(on(instance.allocations, destination | shared))
         ).changed_from(held.values())
 
     return client.replace(move.consumers, change)
