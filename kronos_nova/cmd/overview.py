@@ -87,6 +87,7 @@ class DrainState:
     """A host that is to be empty, is, or waits to be released."""
 
     host: str
+    aggregate: str
     state: str
     requested_by: str
     left: int | None
@@ -203,7 +204,8 @@ class Observer:
                      for name, role, heard_at in self.journal.workers(now - FORGOTTEN_AFTER))
 
     def _drains(self):
-        return tuple(DrainState(host=found.host, state=found.state, left=found.left,
+        return tuple(DrainState(host=found.host, aggregate=found.aggregate, state=found.state,
+                                left=found.left,
                                 requested_by=found.requested_by, blocked=len(found.blocked))
                      for found in Drains(self.database).in_states(
                          (*drains.ACTIVE, drains.EMPTY, drains.OVERDUE, drains.RELEASING)))

@@ -28,6 +28,10 @@ def executor():
     return _main_in_threads('executor')
 
 
+def exporter():
+    return _main('exporter')
+
+
 def manage():
     return _main('manage')
 

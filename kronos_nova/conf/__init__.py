@@ -10,13 +10,14 @@ from kronos_nova.conf import allocations
 from kronos_nova.conf import claims
 from kronos_nova.conf import database
 from kronos_nova.conf import executor
+from kronos_nova.conf import exporter
 from kronos_nova.conf import kronos
 from kronos_nova.conf import nova
 from kronos_nova.conf import paths
 from kronos_nova.conf import prometheus
 from kronos_nova.conf import scheduler
 
-GROUPS = (kronos, prometheus, database, executor, nova, claims, scheduler, allocations)
+GROUPS = (kronos, prometheus, database, executor, nova, claims, scheduler, allocations, exporter)
 
 
 def register_opts(conf):

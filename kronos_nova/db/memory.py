@@ -5,6 +5,7 @@ import datetime
 import sqlalchemy as sa
 
 from kronos_nova import exception
+from kronos_nova.db import counters
 from kronos_nova.db import models
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import plan as plans
@@ -153,6 +154,9 @@ class Cycles:
             row.finished_at, row.outcome, row.report = now, outcome, report
             row.imbalanced_cycles = row.imbalanced_cycles + 1 if imbalanced else 0
             row.failures, row.not_before = 0, None
+            if outcome not in plans.BLIND:
+                row.good_at = now
+            counters.add(session, counters.CYCLES, aggregate=aggregate, outcome=outcome)
 
     @retried
     def fail(self, aggregates, now, interval):
@@ -166,6 +170,8 @@ class Cycles:
                     sa.or_(models.Cycle.finished_at.is_(None),
                            models.Cycle.finished_at < models.Cycle.started_at))):
                 row.outcome, row.failures = plans.FAILED, row.failures + 1
+                counters.add(session, counters.CYCLES, aggregate=row.aggregate,
+                             outcome=plans.FAILED)
                 pause = min(interval * 2.0 ** min(row.failures - 1, 16),
                             max(LONGEST_PAUSE_SECONDS, interval))
                 row.not_before = now + datetime.timedelta(seconds=pause)

@@ -212,7 +212,8 @@ class Cycle(Base):
     ``outcome`` and ``report`` (with the uuid of every instance that stayed) are of the last one
     that ended. ``imbalanced_cycles`` counts how many in a row found an imbalance above its
     threshold. ``failures`` counts how many in a row did not
-    end, because their process did not; the next one begins at ``not_before`` or later.
+    end, because their process did not; the next one begins at ``not_before`` or later. ``good_at``
+    is when the last one ended that had data to plan by.
     """
 
     __tablename__ = 'cycles'
@@ -226,6 +227,7 @@ class Cycle(Base):
     report = sa.Column(CompressedText)
     failures = sa.Column(sa.Integer, nullable=False, default=0, server_default='0')
     not_before = sa.Column(Timestamp)
+    good_at = sa.Column(Timestamp)
 
 
 class Worker(Base):
@@ -312,6 +314,16 @@ class SwitchEvent(_Switched, Base):
     kind = sa.Column(sa.String(16), nullable=False)
     aggregate = sa.Column(sa.String(255), nullable=False)
     told = sa.Column(sa.Boolean, nullable=False, server_default=sa.true())
+
+
+class Counter(Base):
+    """A total of :mod:`kronos_nova.db.counters`; ``labels`` are a JSON object."""
+
+    __tablename__ = 'counters'
+
+    name = sa.Column(sa.String(64), primary_key=True)
+    labels = sa.Column(sa.String(512), primary_key=True)
+    value = sa.Column(sa.Double, nullable=False)
 
 
 class ServerName(Base):

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import json
+from collections.abc import Iterable
 from dataclasses import field
 
 # Phases, in the order in which they share one budget.
@@ -20,7 +21,12 @@ NO_MOVE = 'no_move'
 DRAINING = 'draining'
 """Only in the record of the last evaluation: hosts of the aggregate are being emptied."""
 FAILED = 'failed'
+BLIND = (NO_DATA, FAILED)
+"""After these nobody knows whether something should move."""
 OUTCOMES = (PLANNED, BALANCED, COOLING, NO_DATA, NO_MOVE, FAILED)
+
+HOT = 0.9
+"""A score above this is a host that has next to nothing left."""
 
 # Why an instance stayed.
 SKIP_REASONS = ('cooldown', 'quarantine', 'locked', 'excluded', 'busy', 'not_active', 'no_profile',
@@ -117,10 +123,10 @@ class AggregateReport:
     host_scores: tuple[HostScore, ...] = ()
 
     def to_json(self):
-        """The latest report as it is kept: every why and why not, but not the scores of every
-        host."""
-        return json.dumps(dataclasses.asdict(dataclasses.replace(self, host_scores=())),
-                          sort_keys=True)
+        """The latest report as it is kept: every why and why not, but of the scores only how many
+        ``hosts`` there are and how many ``hot_hosts``."""
+        kept = dataclasses.asdict(dataclasses.replace(self, host_scores=()))
+        return json.dumps(kept | hosts_of(self.host_scores), sort_keys=True)
 
     def to_summary_json(self):
         """The report as it is kept with its plan: of the instances that stayed only how many, by
@@ -138,6 +144,12 @@ class AggregateReport:
         parts = {name: tuple(_built(part, row) for row in raw.get(name, ()))
                  for name, part in _PARTS.items()}
         return _built(cls, raw | parts)
+
+
+def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
+    """How many ``hosts`` scores are of, and how many of these are hot in a policy."""
+    return {'hosts': len({score.host for score in scores}),
+            'hot_hosts': len({score.host for score in scores if score.value > HOT})}
 
 
 _PARTS = {'policies': PolicyReport, 'moves': Move, 'not_moved': Skip, 'refusals': Refusal}

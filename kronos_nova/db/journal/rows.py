@@ -7,6 +7,7 @@ import json
 import sqlalchemy as sa
 
 from kronos_nova import exception
+from kronos_nova.db import counters
 from kronos_nova.db import models
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -67,6 +68,8 @@ def note(session, uuids, step, now, worker, detail=''):
     session.execute(sa.insert(models.MoveEvent), [
         {'move_uuid': uuid, 'at': now, 'old_state': old, 'new_state': new, 'worker': worker,
          'detail': detail} for uuid in uuids])
+    if new in moves.TERMINAL:
+        counters.count_ended(session, uuids)
 
 
 def record(cls, row, **changed):

@@ -1,0 +1,52 @@
+"""``kronos-exporter``: what Kronos does, as metrics for Prometheus."""
+
+import sys
+
+import prometheus_client
+from oslo_config import cfg
+from oslo_log import log as logging
+from oslo_utils import timeutils
+
+from kronos_nova import exception
+from kronos_nova.cmd import control
+from kronos_nova.cmd import daemon
+from kronos_nova.cmd import exported
+
+NAME = 'kronos-exporter'
+
+LOG = logging.getLogger(__name__)
+
+
+def serve(conf):
+    """Answer scrapes, from a thread of its own.
+
+    :returns: the server and its thread
+    :raises DatabaseVersionError: the control database is not what this code needs
+    :raises ConfigurationError: it cannot listen where it is told to
+    """
+    registry = prometheus_client.CollectorRegistry()
+    registry.register(exported.Collector(conf, control.database(conf), timeutils.utcnow))
+    group = conf.kronos_exporter
+    try:
+        return prometheus_client.start_http_server(group.port, addr=group.address,
+                                                   registry=registry)
+    except OSError as error:
+        raise exception.ConfigurationError(
+            what='[kronos_exporter] port', problem=f'{group.address} port {group.port}: {error}',
+            remedy='Choose an address of this host and a port that is free.') from error
+
+
+def main(argv=None):
+    """:returns: the exit status: 0 told to end, 1 the configuration does not do"""
+    try:
+        conf = daemon.load_config(NAME, sys.argv[1:] if argv is None else argv)
+        server, thread = serve(conf)
+    except (exception.KronosException, cfg.Error) as error:
+        print(f'{NAME}: {error}', file=sys.stderr)
+        return 1
+    LOG.info('Metrics at http://%s:%d/metrics', *server.server_address[:2])
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        server.shutdown()
+    return 0

@@ -1,0 +1,58 @@
+"""How well an aggregate is, as one figure for a wall or an alert."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from kronos_nova.cmd.overview import AggregateState
+from kronos_nova.cmd.overview import DrainState
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import plan as plans
+
+BEST = 100.0
+
+# What can be lost, at most. Together they are all there is: an aggregate with everything wrong at
+# once has no health.
+IMBALANCE = 40.0
+HOT = 30.0
+DRAINS = 20.0
+DATA = 10.0
+
+MANY = 0.25
+"""The part of the hosts at which all that hot hosts can cost is lost: balancing does not help where
+a quarter of them has next to nothing left, capacity does."""
+
+
+def score(aggregate: AggregateState, hosts: Mapping[str, int],
+          drained: Iterable[DrainState]) -> float | None:
+    """From 0 to 100, None where it is not known: never evaluated, or the last evaluation failed.
+
+    Lost are 40 for an imbalance of twice its threshold or more, in the worst policy, and for less
+    in proportion; 30 for a quarter of hot hosts or more, and for fewer in proportion; 20 for a
+    host in the aggregate that cannot be emptied although it is to be; 10 for policies without data,
+    in proportion.
+
+    :param hosts: ``hosts`` and ``hot_hosts`` of the last evaluation
+    """
+    if aggregate.outcome in (None, plans.FAILED):
+        return None
+    blind = [policy for policy in aggregate.policies if policy.imbalance is None]
+    is_stuck = any(each.state in (drains.BLOCKED, drains.OVERDUE)
+                   and each.aggregate == aggregate.name for each in drained)
+    return BEST - (
+        IMBALANCE * max(map(_excess, aggregate.policies), default=0.0)
+        + HOT * min(1.0, _part(hosts.get('hot_hosts', 0), hosts.get('hosts', 0)) / MANY)
+        + DRAINS * is_stuck
+        + DATA * _part(len(blind), len(aggregate.policies)))
+
+
+def _excess(policy):
+    """0 at its threshold and below, 1 at twice that and above."""
+    if policy.imbalance is None or policy.imbalance <= policy.threshold:
+        return 0.0
+    if not policy.threshold:
+        return 1.0
+    return min(1.0, policy.imbalance / policy.threshold - 1.0)
+
+
+def _part(some, total):
+    return some / total if total else 0.0

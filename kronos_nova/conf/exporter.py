@@ -1,0 +1,26 @@
+"""``[kronos_exporter]``: what Kronos does, as metrics for Prometheus."""
+
+from oslo_config import cfg
+
+GROUP = cfg.OptGroup('kronos_exporter', title='Exporter', help="""
+``kronos-exporter`` reads the control database and serves what Kronos does as metrics for
+Prometheus. One is enough; where several run, scrape one of them.
+""")
+
+OPTS = [
+    cfg.PortOpt('port', default=9789, help="""
+TCP port at which ``kronos-exporter`` serves ``/metrics``. Change it where something else has it.
+"""),
+    cfg.HostAddressOpt('address', default='127.0.0.1', help="""
+Address at which ``port`` listens. The metrics are served without authentication and name aggregates
+and hosts: set it to an address that your Prometheus alone can reach.
+"""),
+]
+
+
+def register_opts(conf):
+    conf.register_opts(OPTS, group=GROUP)
+
+
+def list_opts():
+    return OPTS

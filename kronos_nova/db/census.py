@@ -1,0 +1,42 @@
+"""How many there are of what the control database holds now, for monitoring."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+
+from kronos_nova.db import models
+from kronos_nova.db.retry import retried
+from kronos_nova.objects import move as moves
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Census:
+    """
+    moves : by state, of those that wait or are under way
+    repairs : of allocations, by kind and state
+    resting : servers that Nova would let go nowhere
+    scores : of every (host, policy), the last
+    """
+
+    moves: Mapping[str, int]
+    repairs: Mapping[tuple[str, str], int]
+    resting: int
+    scores: Mapping[tuple[str, str], float]
+
+
+@retried
+def take(database, now) -> Census:
+    """:param now: UTC without a zone"""
+    move, repair, refusal, score = models.Move, models.Repair, models.Refusal, models.Score
+    count = sa.func.count()
+    with database.reader() as session:
+        return Census(
+            moves=dict(session.execute(sa.select(move.state, count).where(
+                move.state.in_((moves.PLANNED, *moves.IN_FLIGHT))).group_by(move.state)).all()),
+            repairs={(kind, state): number for kind, state, number in session.execute(
+                sa.select(repair.kind, repair.state, count).group_by(repair.kind, repair.state))},
+            resting=session.scalar(sa.select(count).select_from(refusal).where(
+                refusal.until > now)),
+            scores={(host, policy): value for host, policy, value in session.execute(
+                sa.select(score.host, score.policy, score.value))})

@@ -1,0 +1,88 @@
+"""Totals that only ever grow, for monitoring: rows of the journal go when they are too old, and
+what is counted from them would fall.
+
+A total is added to in the transaction that makes what it counts, so that it is neither missed nor
+counted twice, whoever dies.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+from oslo_db import exception as db_exc
+
+from kronos_nova.db import models
+from kronos_nova.db.retry import retried
+from kronos_nova.objects import move as moves
+
+MOVES = 'moves'
+MOVED_BYTES = 'moved_bytes'
+MOVE_SECONDS = 'move_seconds'
+"""Of completed moves, from Nova's answer to the request until the end."""
+MOVES_BY_SECONDS = 'moves_by_seconds'
+"""The same moves by the smallest of SECONDS that they did not outlast (``le``)."""
+CYCLES = 'cycles'
+
+SECONDS = (10, 30, 60, 120, 300, 600, 1800, float('inf'))
+"""From a small idle guest to the default ``migration_timeout``."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Total:
+    """What one combination of ``labels`` has come to."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+class Counters:
+    """The totals in the control database."""
+
+    def __init__(self, database):
+        self.database = database
+
+    @retried
+    def read(self) -> list[Total]:
+        with self.database.reader() as session:
+            return [Total(row.name, json.loads(row.labels), row.value)
+                    for row in session.scalars(sa.select(models.Counter).order_by(
+                        models.Counter.name, models.Counter.labels))]
+
+
+def add(session, name, amount=1.0, **labels):
+    """Add to a total within a transaction. To more than one: in the order of their names."""
+    key = {'name': name, 'labels': json.dumps(labels, sort_keys=True)}
+    if _increase(session, key, amount):
+        return
+    try:
+        with session.begin_nested():
+            session.execute(sa.insert(models.Counter).values(value=amount, **key))
+    except db_exc.DBDuplicateEntry:  # somebody else was first
+        _increase(session, key, amount)
+
+
+def _increase(session, key, amount):
+    row = models.Counter
+    return session.execute(sa.update(row).where(
+        row.name == key['name'], row.labels == key['labels'],
+    ).values(value=row.value + amount)).rowcount
+
+
+def count_ended(session, uuids):
+    """Count moves that have just come to their last state."""
+    row = models.Move
+    for move in session.execute(sa.select(
+            row.aggregate, row.phase, row.kind, row.state, row.error_type, row.memory_mb,
+            row.requested_at, row.finished_at).where(row.uuid.in_(uuids))).all():
+        is_timed = move.state == moves.COMPLETED and move.requested_at and move.finished_at
+        if move.state == moves.COMPLETED:
+            add(session, MOVED_BYTES, move.memory_mb * 2.0 ** 20, aggregate=move.aggregate)
+        if is_timed:
+            seconds = (move.finished_at - move.requested_at).total_seconds()
+            add(session, MOVE_SECONDS, seconds)
+        add(session, MOVES, aggregate=move.aggregate, phase=move.phase, kind=move.kind,
+            state=move.state, error=move.error_type or '')
+        if is_timed:
+            add(session, MOVES_BY_SECONDS, le=next(each for each in SECONDS if seconds <= each))

@@ -1,0 +1,173 @@
+"""What ``kronos-exporter`` answers a Prometheus that scrapes it."""
+
+import datetime
+import json
+import shutil
+import subprocess
+
+import requests
+from oslo_config import cfg
+from oslo_utils import timeutils
+from prometheus_client import parser
+
+from kronos_nova import conf as kronos_conf
+from kronos_nova import exception
+from kronos_nova.cmd import exporter
+from kronos_nova.db import drains
+from kronos_nova.db import memory
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects.drain import BLOCKED
+from kronos_nova.objects.drain import Drain
+from tests.unit.cmd import test_automation
+
+AT_WORK = (moves.MIGRATING, moves.VERIFYING)
+
+
+class ExporterTestCase(test_automation.OperatorTestCase):
+    def setUp(self):
+        super().setUp()
+        self.configure('aggregates = gpu, db')
+        self.cycles = memory.Cycles(self.database)
+        self.conf = cfg.ConfigOpts()
+        kronos_conf.register_opts(self.conf)
+        self.conf([f'--config-file={self.config}'])
+        self.conf.set_override('port', 0, 'kronos_exporter')
+
+    def start(self):
+        server, thread = exporter.serve(self.conf)
+        self.addCleanup(thread.join)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return 'http://{}:{}/metrics'.format(*server.server_address[:2])
+
+    def scrape(self):
+        answer = requests.get(self.start(), timeout=30)
+        self.assertEqual(200, answer.status_code)
+        return answer.text
+
+    def series(self):
+        """{(name, labels as sorted pairs): value} of a scrape."""
+        return {(sample.name, tuple(sorted(sample.labels.items()))): sample.value
+                for family in parser.text_string_to_metric_families(self.scrape())
+                for sample in family.samples}
+
+    def evaluate(self, name='gpu', outcome=plans.BALANCED, **report):
+        now = timeutils.utcnow()
+        self.cycles.begin(name, 'one', now - datetime.timedelta(seconds=4), 1)
+        found = plans.AggregateReport(name=name, outcome=outcome, mode='spread', planner='spread',
+                                      **report)
+        self.cycles.end(name, now, outcome, False, found.to_json())
+
+    def policy(self, imbalance):
+        return plans.PolicyReport(
+            name='cpu', weight=1.0, threshold=0.1, imbalance_before=imbalance,
+            imbalance_after=imbalance, state='no_data' if imbalance is None else 'ok')
+
+    def carry_out(self, count, seconds):
+        self.run_plan(*((f'vm{number}', 'a', 'b') for number in range(count)))
+        begun = timeutils.utcnow()
+        ended = begun + datetime.timedelta(seconds=seconds)
+        for move in self.journal.dispatch(test_automation.WIDE, timeutils.utcnow):
+            taken = self.journal.claim(move.uuid, begun)
+            for state in AT_WORK:
+                taken = self.journal.advance(taken, state, begun, requested_at=begun)
+            self.journal.advance(taken, moves.COMPLETED, ended, finished_at=ended)
+
+    def everything(self):
+        """A bit of all that there is a metric for."""
+        self.evaluate(policies=(self.policy(0.05),), not_moved=(
+            plans.Skip(reason='locked', instances=('vm1',)),))
+        self.carry_out(1, seconds=5)
+
+
+class ExporterTest(ExporterTestCase):
+    def test_balance_is_told_by_aggregate_and_policy(self):
+        self.evaluate(policies=(self.policy(0.15),), host_scores=tuple(
+            plans.HostScore(host, 'cpu', value, value)
+            for host, value in (('a', 0.95), ('b', 0.5), ('c', 0.2), ('d', 0.2), ('e', 0.2),
+                                ('f', 0.2), ('g', 0.2), ('h', 0.2))))
+        memory.Scores(self.database).replace('spread', {'cpu': 1.0}, {'a': {'cpu': 0.95}},
+                                             timeutils.utcnow())
+        found = self.series()
+        gpu = ('aggregate', 'gpu')
+        self.assertEqual(0.15, found['kronos_imbalance_ratio', (gpu, ('policy', 'cpu'))])
+        self.assertEqual(1, found['kronos_hot_hosts', (gpu,)])
+        self.assertEqual(8, found['kronos_hosts', (gpu,)])
+        self.assertEqual(0.95, found['kronos_host_score_ratio', (('host', 'a'),
+                                                                 ('policy', 'cpu'))])
+        # Half of 40 for an imbalance of one and a half times its threshold, half of 30 for an
+        # eighth of hot hosts.
+        self.assertAlmostEqual(65.0, found['kronos_health_score', (gpu,)])
+        self.assertNotIn(('kronos_health_score', (('aggregate', 'db'),)), found)
+        self.assertEqual(1, found['kronos_last_cycle_outcome', (gpu, ('outcome', 'balanced'))])
+        self.assertAlmostEqual(4, found['kronos_last_cycle_duration_seconds', (gpu,)], delta=0.1)
+        self.assertEqual(1, found['kronos_control_database_up', ()])
+
+    def test_an_aggregate_without_data_keeps_the_time_of_its_last_good_evaluation(self):
+        self.evaluate(policies=(self.policy(0.05),))
+        good = self.series()['kronos_last_good_cycle_timestamp_seconds', (('aggregate', 'gpu'),)]
+        self.evaluate(outcome=plans.NO_DATA, policies=(self.policy(None),))
+        found = self.series()
+        self.assertEqual(good, found['kronos_last_good_cycle_timestamp_seconds',
+                                     (('aggregate', 'gpu'),)])
+        self.assertLess(good, found['kronos_last_cycle_timestamp_seconds',
+                                    (('aggregate', 'gpu'),)])
+        self.assertEqual(0, found['kronos_policy_has_data', (('aggregate', 'gpu'),
+                                                             ('policy', 'cpu'))])
+        self.assertEqual(90.0, found['kronos_health_score', (('aggregate', 'gpu'),)])
+
+    def test_moves_are_counted_when_they_end_and_stay_counted(self):
+        self.carry_out(2, seconds=45)
+        self.manage('db', 'purge', '--days', '1')
+        found = self.series()
+        self.assertEqual(2, found['kronos_moves_total', (
+            ('aggregate', 'gpu'), ('error', ''), ('kind', 'live'), ('phase', 'spread'),
+            ('state', 'completed'))])
+        self.assertEqual(2 * 2 ** 30, found['kronos_moved_memory_bytes_total',
+                                            (('aggregate', 'gpu'),)])
+        self.assertEqual(0, found['kronos_move_duration_seconds_bucket', (('le', '30.0'),)])
+        self.assertEqual(2, found['kronos_move_duration_seconds_bucket', (('le', '60.0'),)])
+        self.assertEqual(2, found['kronos_move_duration_seconds_count', ()])
+        self.assertEqual(90.0, found['kronos_move_duration_seconds_sum', ()])
+
+    def test_a_drain_that_is_stuck_shows_and_costs_health(self):
+        self.evaluate(policies=(self.policy(0.05),))
+        drains.Drains(self.database).request([Drain(
+            uuid='1', host='a', aggregate='gpu', state=BLOCKED, requested_by='jane', left=3,
+            requested_at=timeutils.utcnow(), blocked={'vm1': 'capacity'})])
+        found = self.series()
+        self.assertEqual(3, found['kronos_drain_servers_left', (('host', 'a'),
+                                                                ('state', 'blocked'))])
+        self.assertEqual(1, found['kronos_drain_blocked_servers', (('host', 'a'),)])
+        self.assertEqual(80.0, found['kronos_health_score', (('aggregate', 'gpu'),)])
+
+    def test_promtool_finds_nothing_to_say(self):
+        if shutil.which('promtool') is None:
+            self.skipTest('promtool is not installed')
+        self.everything()
+        checked = subprocess.run(['promtool', 'check', 'metrics'], input=self.scrape(),
+                                 capture_output=True, text=True, timeout=60)
+        self.assertEqual((0, '', ''), (checked.returncode, checked.stdout, checked.stderr))
+
+    def test_no_series_is_of_a_server(self):
+        self.evaluate(outcome=plans.PLANNED, not_moved=(
+            plans.Skip(reason='locked', instances=('vm-locked',)),))
+        self.carry_out(1, seconds=5)
+        self.assertNotIn('vm', json.dumps([key for key in self.series()]))
+
+    def test_without_its_database_it_answers_and_says_so(self):
+        url = self.start()
+        self.manage('db', 'version', 'control')
+        with self.database.writer() as session:
+            session.connection().exec_driver_sql('DROP TABLE cycles')
+        answer = requests.get(url, timeout=30)
+        self.assertEqual(200, answer.status_code)
+        self.assertIn('kronos_control_database_up 0.0', answer.text)
+
+    def test_a_port_that_is_taken_is_named_with_its_remedy(self):
+        port = int(self.start().rpartition(':')[2].partition('/')[0])
+        self.conf.set_override('port', port, 'kronos_exporter')
+        error = self.assertRaises(exception.ConfigurationError, exporter.serve, self.conf)
+        self.assertIn('[kronos_exporter] port', str(error))
+        self.assertIn('that is free', str(error))

@@ -1,0 +1,53 @@
+"""What is shipped for monitoring belongs together: metrics, alerts, playbooks."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import yaml
+
+from tests.unit.cmd import test_exporter
+
+ROOT = pathlib.Path(__file__).parents[3]
+RULES = ROOT / 'etc/kronos/prometheus/kronos.rules.yaml'
+METRICS = re.compile(r'\bkronos_[a-z_]+')
+
+
+def alerts():
+    [group] = yaml.safe_load(RULES.read_text())['groups']
+    return group['rules']
+
+
+class MonitoringTest(test_exporter.ExporterTestCase):
+    def families(self):
+        self.everything()
+        return set(re.findall(r'^# TYPE (\w+) ', self.scrape(), re.MULTILINE))
+
+    def test_every_metric_is_in_the_documentation_and_nothing_else_is(self):
+        text = (ROOT / 'doc/source/monitoring.rst').read_text()
+        table = text.partition('\nMetrics\n')[2]
+        self.assertEqual(self.families(), set(re.findall(r'``(kronos_\w+)``', table)))
+
+    def test_alerts_ask_for_metrics_that_there_are(self):
+        asked = {name for alert in alerts() for name in METRICS.findall(alert['expr'])}
+        self.assertEqual(set(), asked - self.families())
+
+    def test_every_alert_has_a_playbook_a_severity_and_a_test(self):
+        text = (ROOT / 'doc/source/alerts.rst').read_text()
+        tested = (pathlib.Path(__file__).parent / 'alerts.test.yaml').read_text()
+        titles = re.findall(r'^(Kronos\w+)\n=+$', text, re.MULTILINE)
+        self.assertEqual(titles, [alert['alert'] for alert in alerts()])
+        for alert in alerts():
+            name = alert['alert']
+            self.assertEqual(f'alerts.html#{name.lower()}', alert['annotations']['playbook'])
+            self.assertIn(alert['labels']['severity'], ('critical', 'warning', 'info'))
+            self.assertIn(name, tested)
+
+    def test_each_alert_fires_when_it_should_and_not_before(self):
+        if shutil.which('promtool') is None:
+            self.skipTest('promtool is not installed')
+        checked = subprocess.run(
+            ['promtool', 'test', 'rules', str(pathlib.Path(__file__).parent / 'alerts.test.yaml')],
+            capture_output=True, text=True, timeout=120)
+        self.assertEqual(0, checked.returncode, checked.stdout + checked.stderr)
