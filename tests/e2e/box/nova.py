@@ -17,13 +17,13 @@ class Daemon:
     def __init__(self, name, argv, root, shared):
         self.name = name
         self.state_path = root / 'state' / name
-        self._own = root / 'etc' / 'nova' / f'{name}.conf'
+        self.own_conf = root / 'etc' / 'nova' / f'{name}.conf'
         self.process = Process(
-            name, [*argv, '--config-file', shared, '--config-file', self._own], root)
+            name, [*argv, '--config-file', shared, '--config-file', self.own_conf], root)
 
     def configure(self, *layers):
         self.state_path.mkdir(parents=True, exist_ok=True)
-        conffile.write(self._own, {
+        conffile.write(self.own_conf, {
             'DEFAULT': {'host': self.name, 'state_path': self.state_path},
             'oslo_concurrency': {'lock_path': self.state_path / 'locks'}}, *layers)
 
