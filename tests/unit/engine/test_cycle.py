@@ -44,6 +44,8 @@ RULES = cycle.CycleRules(
 OPTIONS = options.EngineOptions(
     aggregates=('gpu',), include_unassigned_hosts=False, spread_planner='greedy')
 
+WIDE = moves.Caps(total=9, per_source=9, per_destination=9)
+
 
 class RecordedCloud:
     """Hosts a and b; instances are where they are put, each a tenth of a host's load."""
@@ -53,6 +55,7 @@ class RecordedCloud:
         self.placed = {'vm1': 'a', 'vm2': 'a', 'vm3': 'a', 'vm4': 'b'}
         self.status = dict.fromkeys('ab', 'enabled')
         self.load = {}
+        self.stopped = set()
         self.aggregates = {'gpu': ('a', 'b')}
         self.used = None
 
@@ -68,7 +71,8 @@ class RecordedCloud:
                              for name, hosts in self.aggregates.items()),
             instances=tuple(snapshot.Instance(
                 uuid=uuid, name=uuid, display_name=uuid, host=host, project_id='p',
-                status='ACTIVE', vcpus=1, memory_mb=512, disk_gb=1, resources={'VCPU': 1})
+                status='SHUTOFF' if uuid in self.stopped else 'ACTIVE', vcpus=1, memory_mb=512,
+                disk_gb=1, resources={'VCPU': 1})
                 for uuid, host in self.placed.items()))
 
     def query(self, query):
@@ -366,6 +370,28 @@ class DrainingTest(CycleTestCase):
         void = [plan for plan in self.journal.plans() if plan.state == plans.VOID]
         self.assertEqual(['a is being drained, which goes first'],
                          [plan.ended_because for plan in void])
+
+    def test_a_server_that_was_started_meanwhile_is_planned_again_and_live(self):
+        self.cloud.stopped = {'vm1'}
+        self.drain(with_stopped=True)
+        self.run_cycle()
+        self.assertEqual({'vm1': 'cold', 'vm2': 'live', 'vm3': 'live'},
+                         {move.instance_uuid: move.kind for move in self.journal.moves()})
+        self.cloud.stopped = set()
+        for move in self.journal.dispatch(WIDE, self.clock):
+            taken = self.journal.claim(move.uuid, self.clock())
+            # What the executor does with one that is not as it was planned for.
+            states = ([moves.ABANDONED] if move.kind == 'cold' else
+                      [moves.MIGRATING, moves.VERIFYING, moves.COMPLETED])
+            for state in states:
+                taken = self.journal.advance(taken, state, self.clock(), finished_at=self.clock())
+            self.journal.settle(move.uuid, self.clock())
+        self.journal.close_plans(self.clock())
+        self.cloud.placed |= {'vm2': 'b', 'vm3': 'b'}
+        self.run_cycle()
+        [again] = self.journal.moves(states=(moves.PLANNED,))
+        self.assertEqual(('vm1', 'a', 'live'), (again.instance_uuid, again.source, again.kind))
+        self.assertEqual(('draining', 1, 0), self.state())
 
     def test_while_its_moves_run_it_is_only_counted(self):
         self.drain()
