@@ -16,13 +16,25 @@ class StepRecorder:
 
     def take(self, vm: int, destination: int, why: str) -> Step:
         problem, before = self.state.problem, self.imbalances
+        ends = [int(self.state.vm_host[vm]), destination]
+        loads = self.state.scores[ends].copy()
         source = self.state.move(vm, destination)
         self.imbalances = self.state.imbalances()
-        changes = map(change, problem.policies, before, self.imbalances)
-        effect = ', '.join(filter(None, changes))
+        effect = ', '.join(filter(None, map(
+            change, problem.policies, before, self.imbalances)))
+        on_hosts = '; '.join(filter(None, (
+            _on_host(problem, host, old, self.state.scores[host])
+            for host, old in zip(ends, loads, strict=True))))
+        said = (f'imbalance {effect}' if effect else '', on_hosts)
         return Step(vm=vm, source=source, destination=destination,
                     combined_after=float(self.imbalances @ problem.policy_weights),
-                    why=why, reason=f'{why}: imbalance {effect}' if effect else why)
+                    why=why, reason=': '.join(filter(None, (why, '; '.join(filter(None, said))))))
+
+
+def _on_host(problem, host, old, new):
+    """What a move does to the load of one of its hosts."""
+    effect = ', '.join(filter(None, map(change, problem.policies, old, new)))
+    return f'load of {problem.hosts[host]} {effect}' if effect else ''
 
 
 def change(name, old, new):
