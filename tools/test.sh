@@ -63,7 +63,7 @@ export HYPOTHESIS_NO_PLUGINS=1
 suite nova-33 .venv-33/bin/python ./tests/functional --exclude-regex DeadConductor \
     'functional.test_(loading|balancing|live_migration)' \
     'inventory.*columns_say' \
-    'claims.*(boot_and_delete|never_counted_twice|survives_audit)'
+    'claims.*(boot_and_delete|never_counted_twice|survives_audit)' 'cmd.test_commands'
 unset OS_NOVA_DISABLE_EVENTLET_PATCHING HYPOTHESIS_NO_PLUGINS
 check 'demo' env KRONOS_DEMO_VENV="$PWD/.venv" tools/demo.sh --fast
 
