@@ -9,6 +9,7 @@ from rich.progress import MofNCompleteColumn
 from rich.progress import Progress
 from rich.progress import TimeRemainingColumn
 
+from kronos_nova.cmd import columns
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.db import repairs as repairs_db
@@ -151,7 +152,7 @@ class Repairs(lister.Lister):
 
     def take_action(self, parsed_args):
         return (('Repair', 'Created At', 'Kind', 'Instance', 'State', 'Evidence', 'Detail'),
-                [(row.uuid, row.created_at.isoformat(sep=' ', timespec='seconds'), row.kind,
+                [(row.uuid, columns.Time(row.created_at), row.kind,
                   row.instance_uuid, row.state, row.evidence, row.detail)
                  for row in _journal(self.app.conf).list(parsed_args.instance)])
 

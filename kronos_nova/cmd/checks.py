@@ -165,13 +165,12 @@ def _options(conf, role):
                 wrong.append(f'[{group}] {option}: {error}')
     if wrong:
         raise ValueError('; '.join(wrong))
-    is_scope_needed = role.name != roles.COMPUTE
-    if is_scope_needed and not (conf.kronos.aggregates or conf.kronos.include_unassigned_hosts):
+    if role.plans and not (conf.kronos.aggregates or conf.kronos.include_unassigned_hosts):
         raise exception.ConfigurationError(
             what='[kronos]', problem='no aggregate is in scope',
             remedy='Set aggregates, or include_unassigned_hosts = true.')
-    return (f'automation = {conf.kronos.automation}' if is_scope_needed
-            else f'claims are kept in {conf.kronos_claims.store}'), None
+    return (f'automation = {conf.kronos.automation}' if role.plans
+            else f'run_in = {conf.kronos.run_in}'), None
 
 
 def _typos(conf, role):

@@ -7,6 +7,7 @@ from cliff import lister
 from cliff import show
 
 from kronos_nova.claims import kept
+from kronos_nova.cmd import columns
 from kronos_nova.cmd import db
 from kronos_nova.db import migrate
 from kronos_nova.objects.claim import PREPARED
@@ -26,7 +27,7 @@ def _row(claim):
     amount = claim.amount
     return (claim.id, claim.host, claim.node, claim.instance_uuid, amount.vcpus, amount.memory_mb,
             amount.disk_gb, claim.resize_target, claim.state,
-            claim.created_at.isoformat(' ', timespec='seconds'))
+            columns.Time(claim.created_at))
 
 
 class List(lister.Lister):

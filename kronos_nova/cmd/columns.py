@@ -38,7 +38,9 @@ class Lines(columns.FormattableColumn):
 
 
 def as_utc(time):
-    return time.replace(tzinfo=datetime.UTC)
+    """:param time: UTC where it has no zone"""
+    return (time.replace(tzinfo=datetime.UTC) if time.tzinfo is None
+            else time.astimezone(datetime.UTC))
 
 
 def local(time):

@@ -3,6 +3,7 @@
 from cliff import lister
 from oslo_utils import timeutils
 
+from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
 
 
@@ -14,6 +15,9 @@ class List(lister.Lister):
 
     def take_action(self, parsed_args):
         found = control.refusals(self.app.conf).list(timeutils.utcnow())
-        return ('Instance', 'Refused at', 'Rests until', 'Hosts', 'Reason of the last one'), [
-            (refusal.instance_uuid, refused_at.isoformat(' '), until.isoformat(' '),
-             ', '.join(refusal.hosts), refusal.reason) for refusal, until, refused_at in found]
+        names = control.names(self.app.conf).of(each.instance_uuid for each, *_times in found)
+        return ('Instance', 'Name', 'Refused at', 'Rests until', 'Hosts',
+                'Reason of the last one'), [
+            (refusal.instance_uuid, columns.Optional(names.get(refusal.instance_uuid)),
+             columns.Time(refused_at), columns.Time(until), ', '.join(refusal.hosts),
+             refusal.reason) for refusal, until, refused_at in found]

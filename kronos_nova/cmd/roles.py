@@ -13,21 +13,25 @@ from kronos_nova.plugin import standalone
 CONDUCTOR, COMPUTE, DAEMON = 'conductor', 'compute', 'daemon'
 ROLES = (CONDUCTOR, COMPUTE, DAEMON)
 
-PLANNING = frozenset((
-    'windows', 'policies', 'prometheus', 'placement', 'nova', 'scope', 'names', 'database'))
-"""Checks of what is needed by whoever plans and moves."""
+PLANNING = ('windows', 'policies', 'prometheus', 'scope', 'names')
+"""Checks of what is needed by whoever plans."""
+
+REACHED = ('placement', 'nova', 'database')
+"""Checks of what is needed by whoever plans or moves."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
     """
     name : conductor, compute or daemon
+    plans : whether it plans, and so needs to know what and by which policies
     skips : {name of a check: why it is not made on such a host}
     managers : of Nova's services on such a host, those that Kronos takes part in
     connect : prepares for reading Nova; gives (reads the cloud, makes a placement client)
     """
 
     name: str
+    plans: bool
     skips: dict[str, str]
     managers: tuple[str, ...]
     connect: Callable[[], tuple[Callable, Callable]] | None
@@ -50,13 +54,16 @@ def role(name: str, conf, options) -> Role:
     :param options: parsed arguments with ``config_file`` and ``config_dir``
     """
     if name == COMPUTE:
-        return Role(name=name, managers=('Compute',), connect=None, skips={
-            each: 'a compute host does not need it' for each in PLANNING})
+        unneeded = dict.fromkeys((*PLANNING, *REACHED), 'a compute host does not need it')
+        return Role(name=name, plans=False, managers=('Compute',), connect=None, skips=unneeded)
     outside = {'claims': 'only nova-compute has claims'}
     if name == CONDUCTOR:
-        return Role(name=name, managers=('Conductor', 'Scheduler'), skips=outside,
+        plans = conf.kronos.run_in == 'conductor'
+        if not plans:
+            outside |= dict.fromkeys(PLANNING, 'the daemons plan, not nova-conductor')
+        return Role(name=name, plans=plans, managers=('Conductor', 'Scheduler'), skips=outside,
                     connect=lambda: _in_process(options))
-    return Role(name=name, managers=(), connect=lambda: _by_api(conf),
+    return Role(name=name, plans=True, managers=(), connect=lambda: _by_api(conf),
                 skips=outside | {'plugin': 'a daemon runs beside Nova, not in it'})
 
 

@@ -4,8 +4,8 @@ from keystoneauth1 import loading
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_nova', title='Nova API', help="""
-How ``kronos-engine``, ``kronos-executor``, ``kronos-record`` and ``kronos-test-config`` reach the
-public API: keystoneauth's options. Not needed inside Nova.
+How ``kronos-engine``, ``kronos-executor`` and ``kronos-record`` reach the public API:
+keystoneauth's options. Not needed inside Nova.
 """)
 
 OPTS = [

@@ -1,11 +1,14 @@
 """``kronos-test-config`` against a cloud's API, a Prometheus and a database."""
 
+import argparse
 import contextlib
 import io
 import json
 import pathlib
 import socket
 
+from kronos_nova.cmd import manage
+from kronos_nova.cmd import roles
 from kronos_nova.cmd import test_config
 from tests.unit.cmd import configured
 
@@ -111,6 +114,23 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertIsNone(queries['imbalance']['matched'])
         self.assertIn('3 series', queries['imbalance']['detail'])
         self.assertNotIn('none of the hosts', queries['imbalance']['detail'])
+
+    def test_a_conductor_beside_daemons_needs_no_policies_either(self):
+        conf = manage.load_config(argparse.Namespace(config_file=[self.conf], config_dir=None))
+        conf.set_override('run_in', 'daemons', 'kronos')
+        role = roles.role(roles.CONDUCTOR, conf, None)
+        self.assertEqual((False, {'claims', *roles.PLANNING}), (role.plans, {*role.skips}))
+
+    def test_what_a_host_is_is_told_by_its_files(self):
+        def guessed(text):
+            path = self.folder / 'other.conf'
+            path.write_text(text)
+            return roles.guess(manage.load_config(
+                argparse.Namespace(config_file=[str(path)], config_dir=None)))
+        self.assertEqual('compute', guessed('[DEFAULT]\n'))
+        self.assertEqual('conductor', guessed('[api_database]\nconnection = sqlite://\n'))
+        self.assertEqual('daemon', guessed('[kronos]\nrun_in = daemons\n'))
+        self.assertEqual('daemon', guessed('[kronos_nova]\nauth_type = password\n'))
 
     def test_a_compute_host_needs_no_policies(self):
         pathlib.Path(self.conf).write_text(

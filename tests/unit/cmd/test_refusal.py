@@ -1,0 +1,24 @@
+"""``kronos-manage refusal list``."""
+
+import datetime
+import json
+
+from oslo_utils import timeutils
+
+from kronos_nova.db import names
+from kronos_nova.db import refusals
+from kronos_nova.objects.plan import Refusal
+from tests.unit.cmd import test_automation
+
+
+class RefusalsTest(test_automation.OperatorTestCase):
+    def test_servers_have_names_and_times_have_zones(self):
+        now = timeutils.utcnow()
+        names.ServerNames(self.database).keep({'vm1': 'web'}, now)
+        refusals.Refusals(self.database).rest(
+            [Refusal(instance_uuid='vm1', hosts=('a', 'b', 'c'), reason='No valid host')], 600, now)
+        self.assertIn('| vm1      | web  |', self.manage('refusal', 'list'))
+        [found] = json.loads(self.manage('refusal', 'list', '-f', 'json'))
+        self.assertEqual('web', found['Name'])
+        until = datetime.datetime.fromisoformat(found['Rests until'])
+        self.assertEqual((datetime.timedelta(), 'a, b, c'), (until.utcoffset(), found['Hosts']))
