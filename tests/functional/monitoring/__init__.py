@@ -1,0 +1,1 @@
+"""Metrics and dashboards, on a real Prometheus."""

@@ -1,0 +1,96 @@
+"""Every panel of the dashboards, asked of a real Prometheus that scrapes a real exporter."""
+
+import json
+import time
+
+import requests
+from oslo_utils import timeutils
+
+from kronos_nova.db import drains
+from kronos_nova.db import memory
+from kronos_nova.db import repairs as repairs_db
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects import repair as repairs
+from kronos_nova.objects.drain import BLOCKED
+from kronos_nova.objects.drain import Drain
+from tests.functional.prometheus import Prometheus
+from tests.unit.cmd import test_automation
+from tests.unit.cmd import test_exporter
+from tools import dashboards
+
+WINDOW = '10s'
+"""Stands for an hour and for a day, so that a test need not last that long."""
+
+
+class DashboardsTest(test_exporter.ExporterTestCase):
+    def setUp(self):
+        super().setUp()
+        address = self.start().removeprefix('http://').removesuffix('/metrics')
+        self.prometheus = self.useFixture(Prometheus([
+            {'job_name': 'kronos', 'static_configs': [{'targets': [address]}]}]))
+
+    def live(self):
+        """A bit of all that the dashboards show."""
+        now = timeutils.utcnow()
+        self.evaluate(policies=(self.policy(0.05),), not_moved=(
+            plans.Skip(reason='locked', instances=('vm1',)),), host_scores=(
+                plans.HostScore('a', 'cpu', 0.5, 0.5),))
+        memory.Scores(self.database).replace('spread', {'cpu': 1.0}, {'a': {'cpu': 0.5}}, now)
+        type(self.journal)(self.database, 'one').heartbeat(now)
+        drains.Drains(self.database).request([Drain(
+            uuid='1', host='a', aggregate='gpu', state=BLOCKED, requested_by='jane', left=3,
+            requested_at=now)])
+        repairs_db.Repairs(self.database, timeutils.utcnow).plan(repairs.Repair(
+            kind='leaked', instance_uuid='vm1', evidence='', before={}, after={}))
+
+    def move(self):
+        """A move that completes, and one that fails."""
+        self.carry_out(1, seconds=45)
+        self.journal.settle(self.journal.moves()[0].uuid, timeutils.utcnow())
+        self.journal.close_plans(timeutils.utcnow())
+        self.run_plan(('vm8', 'a', 'b'), ('vm9', 'a', 'b'))
+        now = timeutils.utcnow()
+        [first, _second] = self.journal.dispatch(test_automation.WIDE, timeutils.utcnow)
+        taken = self.journal.claim(first.uuid, now)
+        self.journal.advance(taken, moves.FAILED, now, finished_at=now,
+                             error_type='MigrationFailed')
+
+    def ask(self, query):
+        answer = requests.get(f'{self.prometheus.url}/api/v1/query', timeout=10, params={
+            'query': query.replace('$aggregate', '.*').replace('[1h]', f'[{WINDOW}]').replace(
+                '[24h]', f'[{WINDOW}]')}).json()
+        self.assertEqual('success', answer['status'], (query, answer))
+        return answer['data']['result']
+
+    def test_every_query_returns_data(self):
+        self.live()
+        # A rate needs two samples: what is counted has to be there before it grows.
+        self.move()
+        time.sleep(2)
+        self.journal.close_plans(timeutils.utcnow())
+        self.grow()
+        queries = [target['expr'] for *_name, rows in dashboards.DASHBOARDS for row in rows
+                   for panel in row for target in panel['targets']]
+        deadline = time.monotonic() + 60
+        empty = queries
+        while empty and time.monotonic() < deadline:
+            time.sleep(0.5)
+            empty = [query for query in empty if not self.ask(query)]
+        self.assertEqual([], empty)
+        self.assertLess(25, len(queries))
+
+    def grow(self):
+        """What was counted once is counted again."""
+        with self.database.writer() as session:
+            session.connection().exec_driver_sql('UPDATE counters SET value = value + 1')
+
+    def test_what_is_shipped_is_what_is_made(self):
+        shipped = {path.name: path.read_text() for path in dashboards.TARGET.glob('*.json')}
+        self.assertEqual(dashboards.written(), shipped)
+        for text in shipped.values():
+            found = json.loads(text)
+            ids = [panel['id'] for panel in found['panels']]
+            self.assertEqual(len(ids), len(set(ids)))
+            self.assertTrue(all(p['gridPos']['x'] + p['gridPos']['w'] <= dashboards.WIDTH
+                                for p in found['panels']))

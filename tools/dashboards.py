@@ -1,0 +1,165 @@
+"""Writes the Grafana dashboards of Kronos into etc/kronos/grafana; see doc/source/monitoring.rst.
+
+A dashboard is rows of panels, a panel a title, a unit and its queries. Run it after a change; a
+test compares what it gives with what is shipped.
+"""
+
+import json
+import pathlib
+
+TARGET = pathlib.Path(__file__).parents[1] / 'etc/kronos/grafana'
+SCHEMA = 39
+"""Of the JSON, that of Grafana 11; later ones migrate it when it is imported."""
+
+SOURCE = {'type': 'prometheus', 'uid': '${source}'}
+WIDTH, HEIGHT = 24, 8
+
+
+def stat(title, unit, query, **options):
+    return _panel('stat', title, unit, [(query, '')], {
+        'colorMode': 'value', 'graphMode': 'area', 'reduceOptions': {'calcs': ['lastNotNull']},
+    }, **options)
+
+
+def lines(title, unit, *queries, **options):
+    """:param queries: (PromQL, legend)"""
+    return _panel('timeseries', title, unit, queries,
+                  {'legend': {'displayMode': 'list', 'placement': 'bottom'},
+                   'tooltip': {'mode': 'multi', 'sort': 'desc'}}, **options)
+
+
+def bars(title, unit, query, legend, **options):
+    return _panel('bargauge', title, unit, [(query, legend)], {
+        'displayMode': 'gradient', 'orientation': 'horizontal',
+        'reduceOptions': {'calcs': ['lastNotNull']}}, **options)
+
+
+def heatmap(title, query):
+    panel = _panel('heatmap', title, 's', [(query, '{{le}}')], {'calculate': False})
+    panel['targets'][0]['format'] = 'heatmap'
+    return panel
+
+
+def _panel(kind, title, unit, queries, options, *, at=(), minimum=None, maximum=None):
+    """
+    :param at: (value, colour) from which on a figure is shown in it, ascending
+    """
+    steps = [{'color': 'green', 'value': None}] + [
+        {'color': colour, 'value': value} for value, colour in at]
+    defaults = {'unit': unit, 'thresholds': {'mode': 'absolute', 'steps': steps}}
+    if minimum is not None:
+        defaults['min'] = minimum
+    if maximum is not None:
+        defaults['max'] = maximum
+    return {'type': kind, 'title': title, 'datasource': SOURCE, 'options': options,
+            'fieldConfig': {'defaults': defaults, 'overrides': []},
+            'targets': [{'refId': chr(ord('A') + number), 'expr': query, 'legendFormat': legend,
+                         'datasource': SOURCE}
+                        for number, (query, legend) in enumerate(queries)]}
+
+
+A = '{aggregate=~"$aggregate"}'
+ERRORS = '{aggregate=~"$aggregate",error!=""}'
+
+FLEET = ('Kronos: fleet', 'kronos-fleet', [
+    [stat('Health, worst aggregate', 'none', 'min(kronos_health_score)', minimum=0, maximum=100),
+     stat('Moves under way', 'none', 'sum(kronos_moves_under_way)'),
+     stat('Problems', 'none', 'sum(kronos_problems)', at=[(1, 'orange')]),
+     stat('Servers in quarantine', 'none', 'max(kronos_quarantined_servers)',
+          at=[(10, 'orange')])],
+    [bars('Health by aggregate', 'none', 'sort(kronos_health_score)', '{{aggregate}}',
+          minimum=0, maximum=100),
+     bars('Imbalance in parts of its threshold', 'percentunit',
+          'sort_desc(kronos_imbalance_ratio / kronos_imbalance_threshold_ratio)',
+          '{{aggregate}}: {{policy}}', at=[(1, 'red')], minimum=0)],
+    [lines('Age of the last good evaluation', 's',
+           ('time() - kronos_last_good_cycle_timestamp_seconds > 0', '{{aggregate}}')),
+     lines('Processes', 'none', ('kronos_workers', '{{role}}, {{state}}'), minimum=0)],
+    [lines('Hosts that are being emptied', 'none',
+           ('kronos_drain_servers_left', '{{host}}: {{state}}'), minimum=0),
+     lines('Repairs of allocations', 'none',
+           ('kronos_allocation_repairs', '{{kind}}: {{state}}'), minimum=0)],
+])
+
+AGGREGATE = ('Kronos: aggregate', 'kronos-aggregate', [
+    [stat('Health', 'none', f'min(kronos_health_score{A})', minimum=0, maximum=100),
+     stat('Hosts', 'none', f'sum(kronos_hosts{A})'),
+     stat('Hot hosts', 'none', f'sum(kronos_hot_hosts{A})', at=[(1, 'orange')]),
+     stat('Paused', 'bool', f'max(kronos_paused{A})', at=[(1, 'orange')])],
+    [lines('Imbalance', 'percentunit', (f'kronos_imbalance_ratio{A}', '{{policy}}'),
+           (f'kronos_imbalance_threshold_ratio{A}', '{{policy}}: threshold'), minimum=0),
+     lines('Load of the hosts', 'percentunit',
+           ('topk(50, kronos_host_score_ratio)', '{{host}}: {{policy}}'), minimum=0, maximum=1)],
+    [lines('Servers that stay, by reason', 'none', (f'kronos_stayed_servers{A}', '{{reason}}'),
+           minimum=0),
+     lines('Planned moves', 'none', (f'kronos_last_cycle_moves{A}', '{{aggregate}}'), minimum=0)],
+    [lines('Evaluations by outcome', 'none',
+           (f'sum by (outcome) (increase(kronos_cycles_total{A}[1h]))', '{{outcome}}'), minimum=0),
+     lines('Duration of evaluations', 's',
+           (f'kronos_last_cycle_duration_seconds{A}', '{{aggregate}}'), minimum=0)],
+])
+
+MOVES = ('Kronos: moves', 'kronos-moves', [
+    [stat('Under way', 'none', 'sum(kronos_moves_under_way)'),
+     stat('Waiting', 'none', 'sum(kronos_moves_waiting)'),
+     stat('Moved in 24 hours', 'bytes', 'sum(increase(kronos_moved_memory_bytes_total[24h]))'),
+     stat('Remaining time of open plans', 's',
+          'max(kronos_open_plan_remaining_seconds) or vector(0)')],
+    [lines('Moves that ended, an hour', 'none',
+           (f'sum by (state) (increase(kronos_moves_total{A}[1h]))', '{{state}}'), minimum=0),
+     lines('Errors, an hour', 'none',
+           (f'sum by (error) (increase(kronos_moves_total{ERRORS}[1h]))', '{{error}}'), minimum=0)],
+    [heatmap('Duration of completed moves',
+             'sum by (le) (increase(kronos_move_duration_seconds_bucket[1h]))'),
+     lines('Duration of completed moves', 's',
+           ('histogram_quantile(0.5, sum by (le) (rate(kronos_move_duration_seconds_bucket[1h])))',
+            'median'),
+           ('histogram_quantile(0.95, sum by (le) (rate(kronos_move_duration_seconds_bucket[1h])))',
+            '95 %'), minimum=0)],
+    [lines('Servers that are left alone', 'none', ('kronos_quarantined_servers', 'quarantine'),
+           ('kronos_cooling_servers', 'cooling'), ('kronos_resting_servers', 'resting'), minimum=0),
+     lines('Open plans', 'none', (f'kronos_open_plan_moves{A}', '{{aggregate}}: {{state}}'),
+           minimum=0)],
+])
+
+DASHBOARDS = (FLEET, AGGREGATE, MOVES)
+
+
+def dashboard(title, uid, rows) -> dict:
+    """What Grafana imports."""
+    panels, top = [], 0
+    for row in rows:
+        height = HEIGHT if len(row) < 4 else HEIGHT // 2
+        for number, panel in enumerate(row):
+            width = WIDTH // len(row)
+            panels.append({**panel, 'id': len(panels) + 1, 'gridPos': {
+                'x': number * width, 'y': top, 'w': width, 'h': height}})
+        top += height
+    return {'uid': uid, 'title': title, 'tags': ['kronos'], 'schemaVersion': SCHEMA, 'version': 1,
+            'editable': True, 'refresh': '1m', 'time': {'from': 'now-6h', 'to': 'now'},
+            'timezone': '', 'panels': panels, 'annotations': {'list': []},
+            'links': [{'type': 'dashboards', 'title': 'Kronos', 'tags': ['kronos'],
+                       'asDropdown': True}],
+            'templating': {'list': [
+                {'name': 'source', 'type': 'datasource', 'query': 'prometheus',
+                 'label': 'Prometheus'},
+                {'name': 'aggregate', 'type': 'query', 'datasource': SOURCE, 'multi': True,
+                 'includeAll': True, 'allValue': '.*', 'refresh': 2, 'label': 'Aggregate',
+                 'query': 'label_values(kronos_paused, aggregate)',
+                 'current': {'text': 'All', 'value': '$__all'}}]}}
+
+
+def written() -> dict[str, str]:
+    """{file name: its text}"""
+    return {f'{uid}.json': json.dumps(dashboard(title, uid, rows), indent=1) + '\n'
+            for title, uid, rows in DASHBOARDS}
+
+
+def main():
+    TARGET.mkdir(parents=True, exist_ok=True)
+    for name, text in written().items():
+        (TARGET / name).write_text(text)
+
+
+if __name__ == '__main__':
+    main()
