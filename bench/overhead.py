@@ -111,7 +111,3 @@ def _failures(sides):
         if quotient > TOLERANCE:
             yield (f'{kind}: the median with the plugin is {quotient:.2f} times that without, '
                    f'target {TOLERANCE:.2f}')
-        asked = {name: statistics.mean(side.requests[kind]) for name, side in sides.items()}
-        if asked[WITH] > asked[WITHOUT]:
-            yield (f'{kind}: {asked[WITH]:.1f} requests to placement with the plugin, '
-                   f'{asked[WITHOUT]:.1f} without, target: no more')
