@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import time
 from collections.abc import Callable
 
@@ -21,6 +22,7 @@ from kronos_nova.conf import strict
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.engine import options as engine_options
+from kronos_nova.engine import scope
 from kronos_nova.engine import windows as engine_windows
 from kronos_nova.metrics import prometheus
 from kronos_nova.objects.snapshot import UNASSIGNED
@@ -102,14 +104,15 @@ def examine(conf, role: roles.Role) -> Report:
     check('options', lambda: _options(conf, role))
     check('typos', lambda: _typos(conf, role))
     check('plugin', lambda: _plugin(role))
-    check('windows', lambda: _windows(conf, time.time()))
+    windows = check('windows', lambda: _windows(conf, time.time()))
     policy_set = check('policies', lambda: _policies(conf))
     client = check('prometheus', lambda: _prometheus(conf))
     reach = _Reach(role)
     check('placement', lambda: _placement(reach))
     snapshot = check('nova', lambda: _nova(reach))
     check('scope', lambda: _scope(conf, snapshot), ('Nova', snapshot))
-    check('names', lambda: _names(conf, snapshot), ('Nova', snapshot))
+    check('names', lambda: _names(conf, snapshot, windows), ('Nova', snapshot),
+          ('maintenance_window', windows))
     check('database', lambda: _database(conf))
     check('claims', lambda: _claims(conf))
     check('broker', lambda: _broker(conf))
@@ -132,6 +135,18 @@ def _sentence(error):
     if isinstance(error, db_exception.DBError):
         return db_engine.first_line(error)
     return f'{error.__class__.__name__}: {error}'
+
+
+_WORDS = ((re.compile(r'invalid literal for int\(\) with base 10: (.*)'), r'\1 is no whole number'),
+          (re.compile(r'could not convert string to float: (.*)'), r'\1 is no number'))
+
+
+def _without_where(error):
+    """What oslo.config has against a value, without the insides of oslo.config and Python."""
+    said = str(error).rpartition(' is not valid: ')[2]
+    for found, better in _WORDS:
+        said = found.sub(better, said)
+    return said
 
 
 class _Reach:
@@ -162,7 +177,7 @@ def _options(conf, role):
             try:
                 conf[group][option]
             except (cfg.Error, ValueError) as error:
-                wrong.append(f'[{group}] {option}: {error}')
+                wrong.append(f'[{group}] {option}: {_without_where(error)}')
     if wrong:
         raise ValueError('; '.join(wrong))
     if role.plans and not (conf.kronos.aggregates or conf.kronos.include_unassigned_hosts):
@@ -204,16 +219,14 @@ def _windows(conf, now):
                 'give it the time zone UTC.',
                 problem=f'"{window.cron}" of {window.aggregate} is open while clocks in '
                         f'{window.zone} are changed, next at {changes[0].isoformat()}')
-    return columns.count(len(found), 'window'), None
+    return columns.count(len(found), 'window'), found
 
 
-def _names(conf, snapshot):
+def _names(conf, snapshot, windows):
     known = {each.name for each in snapshot.aggregates} | {UNASSIGNED}
     named = {'aggregate_automation': set(conf.kronos.aggregate_automation),
-             'maintenance_window': {
-                 window.aggregate
-                 for window in engine_windows.parse(conf.kronos.maintenance_window).windows
-                 } - {engine_windows.EVERY}}
+             'maintenance_window': {window.aggregate for window in windows}
+             - {engine_windows.EVERY}}
     for option, names in named.items():
         if names - known:
             raise exception.ConfigurationError(
@@ -256,7 +269,7 @@ def _nova(reach):
 
 def _scope(conf, snapshot):
     parts = []
-    for name in engine_options.from_conf(conf).scopes(()):
+    for name in scope.scopes(conf):
         try:
             hosts = snapshot.hosts_of(name)
         except KeyError as error:

@@ -71,6 +71,9 @@ def _say(error, code):
 def _configure_logging(is_debugging):
     logging.basicConfig(level=logging.DEBUG if is_debugging else logging.WARNING,
                         format='%(message)s')
+    if not is_debugging:
+        # What cannot be loaded is told as the error that comes of it.
+        logging.getLogger('stevedore').setLevel(logging.CRITICAL)
 
 
 def console(app, width=0):

@@ -46,7 +46,10 @@ def unknown_keys(conf) -> list[str]:
         if group not in known:
             problems.append(f'there is no group [{group}]{_meant(group, known)}')
             continue
-        registered = known[group] | {_plain(name) for name in conf[group]} | _of_plugin(conf, group)
+        of_plugin = _of_plugin(conf, group)
+        if of_plugin is None:
+            continue
+        registered = known[group] | {_plain(name) for name in conf[group]} | of_plugin
         problems += [f'[{group}] {key}: there is no such option{_meant(key, registered)}'
                      for key in sorted(values) if _plain(key) not in registered]
     return problems
@@ -60,12 +63,12 @@ def lacks_driver(conf) -> bool:
 
 def _of_plugin(conf, group):
     """The options of the way to authenticate that is configured, which keystoneauth registers when
-    it is used."""
+    it is used; None where there is no such way, which is said when it is used."""
     name = conf[group].auth_type if group == kronos_conf.nova.GROUP.name else None
     try:
         options = loading.get_auth_plugin_conf_options(name) if name else ()
-    except exceptions.NoMatchingPlugin:  # said when it is used
-        return set()
+    except exceptions.NoMatchingPlugin:
+        return None
     return {name for option in options for name in _names(option)}
 
 
@@ -88,4 +91,4 @@ def _plain(name):
 
 def _meant(wrong, known):
     close = difflib.get_close_matches(_plain(wrong), sorted(known), n=1)
-    return f'; is {close[0]} meant?' if close else ''
+    return f'; perhaps {close[0]} is meant' if close else ''

@@ -31,10 +31,11 @@ class StrictTest(testtools.TestCase):
         problems = strict.unknown_keys(self.conf(
             '[kronos]\naggregatez = gpu\nzzz = 1\n[kronos_prometeus]\nurl = x\n'))
         self.assertEqual(3, len(problems))
-        self.assertIn('[kronos] aggregatez: there is no such option; is aggregates meant?',
+        self.assertIn('[kronos] aggregatez: there is no such option; perhaps aggregates is meant',
                       problems)
         self.assertIn('[kronos] zzz: there is no such option', problems)
-        self.assertIn('there is no group [kronos_prometeus]; is kronos_prometheus meant?', problems)
+        self.assertIn('there is no group [kronos_prometeus]; perhaps kronos_prometheus is meant',
+                      problems)
 
     def test_a_nova_conf_that_does_not_load_kronos(self):
         self.assertTrue(strict.lacks_driver(self.conf('[kronos]\naggregates = gpu\n')))

@@ -27,20 +27,20 @@ WRONG = {
         r'^\[kronos\] maintenance_window: "gpu; 0 25 \* \* sat; 60": .*25.*\. Write it as AGGR'),
     'name of an option': (
         '[kronos]', '[kronos]\nevaluation_intervall = 60', 'typos',
-        r'\[kronos\] evaluation_intervall: there is no such option; is evaluation_interval mean'),
+        r'\[kronos\] evaluation_intervall: there is no such option; perhaps evaluation_interval'),
     'number': (
         '[kronos]', '[kronos]\nevaluation_interval = often', 'options',
-        r'^\[kronos\] evaluation_interval: .*often'),
+        r"^\[kronos\] evaluation_interval: 'often' is no whole number$"),
     'level': (
         '[kronos]', '[kronos]\nautomation = sometimes', 'options',
-        r'^\[kronos\] automation: .*sometimes'),
+        r"^\[kronos\] automation: Valid values are \[off, .*\], but found 'sometimes'$"),
     'aggregate': (
         'aggregates = gpu', 'aggregates = gpus', 'scope',
         r'^\[kronos\] aggregates, gpus: there is no such aggregate\. .*openstack aggregate list'),
     'path of the policies': (
         'policies.yaml', 'policy.yaml', 'policies', r'policy\.yaml: .*No such file'),
     'address of Prometheus': (
-        '{prometheus}', '{prometheus}/graph', 'prometheus', r'404|HTML'),
+        '{prometheus}', 'http://127.0.0.1:1', 'prometheus', r'Connection refused'),
     'password of the control database': (
         'box:box@', 'box:bix@', 'database',
         r'^\[kronos_database\] connection: .*Access denied for user .*\. Compare user, password'),
