@@ -20,6 +20,15 @@ def _main_in_threads(module):
     return importlib.import_module(f'kronos_nova.cmd.{module}').main()
 
 
+def _main_beside_nova(module):
+    """The same for what looks at Nova's code, where that is installed."""
+    if importlib.util.find_spec('nova') is None:
+        return _main_in_threads(module)
+    standalone.hide_eventlet()
+    standalone.use_threads()
+    return importlib.import_module(f'kronos_nova.cmd.{module}').main()
+
+
 def engine():
     return _main_in_threads('engine')
 
@@ -45,11 +54,8 @@ def replay():
 
 
 def status():
-    standalone.hide_eventlet()
-    if importlib.util.find_spec('nova') is not None:
-        standalone.use_threads()
-    return importlib.import_module('kronos_nova.cmd.status').main()
+    return _main_beside_nova('status')
 
 
 def test_config():
-    return _main_in_threads('test_config')
+    return _main_beside_nova('test_config')

@@ -5,6 +5,7 @@ eventlet wherever it is installed, which prints warnings and keeps Nova 34 from 
 for commands there is none, but for Nova 33, whose code imports it in threads too.
 """
 
+import functools
 import importlib
 import logging
 import os
@@ -58,6 +59,7 @@ def _be_impatient():
     api_database.configure(conf.CONF)
 
 
+@functools.cache
 def use_threads():
     """Have Nova's code work in threads; before anything of it is imported."""
     os.environ['OS_NOVA_DISABLE_EVENTLET_PATCHING'] = 'true'

@@ -1,5 +1,6 @@
 """The commands as programs, on the Nova that is installed."""
 
+import json
 import pathlib
 import subprocess
 
@@ -34,6 +35,14 @@ class CommandsTest(testtools.TestCase):
         self.assertEqual(0, self.run_command('kronos-manage', 'db', 'sync')[0])
         code, said = self.run_command('kronos-status', 'upgrade', 'check')
         self.assertEqual((0, 2), (code, said.count('Success')), said)
+
+    def test_kronos_test_config_says_so_too(self):
+        for role, managers in (('conductor', 'Conductor and Scheduler'), ('compute', 'Compute')):
+            _code, said = self.run_command('kronos-test-config', '--role', role, '-f', 'json')
+            report = json.loads(said[:said.rindex('}') + 1])
+            found = {row['check']: row for row in report['checks']}
+            self.assertEqual(('ok', f"it fits Nova's {managers}"),
+                             (found['plugin']['state'], found['plugin']['detail']))
 
     def test_what_most_commands_do_not_need_is_not_loaded(self):
         """Half of the time that a stop takes on a busy machine would be that."""
