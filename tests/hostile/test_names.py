@@ -83,5 +83,5 @@ class LogTest(testtools.TestCase):
             name='gpu', outcome=plans.BALANCED, mode='spread', planner='spread',
             warnings=('server group a\n2026-01-01 CRITICAL forged \x1b[2J stays broken',))
         cycle.log(report)
-        self.assertEqual(2, len(log.output.splitlines()))
+        self.assertEqual(1, len(log.output.splitlines()))
         self.assertNotIn('\x1b', log.output)

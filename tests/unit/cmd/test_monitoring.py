@@ -49,5 +49,5 @@ class MonitoringTest(test_exporter.ExporterTestCase):
             self.skipTest('promtool is not installed')
         checked = subprocess.run(
             ['promtool', 'test', 'rules', str(pathlib.Path(__file__).parent / 'alerts.test.yaml')],
-            capture_output=True, text=True, timeout=120)
+            capture_output=True, text=True, timeout=600)
         self.assertEqual(0, checked.returncode, checked.stdout + checked.stderr)
