@@ -44,8 +44,9 @@ def claim_of(row: object, host: str, now: datetime.datetime) -> Claim:
         raise boundary.OutOfBounds(what='pci', problem='must be a list of addresses')
     values['numa_topology'] = _text_or_none(row, 'numa_topology', _TOPOLOGY_CHARACTERS)
     values['migration_uuid'] = _text_or_none(row, 'migration_uuid', 36)
-    values['resize_target'] = boundary.integer(int(row.get('resize_target') or 0),
-                                               'resize_target', 0, 1)
+    target = row.get('resize_target') or 0  # some databases make a bool of it
+    values['resize_target'] = boundary.integer(
+        int(target) if isinstance(target, bool) else target, 'resize_target', 0, 1)
     values['state'] = row.get('state')
     if values['state'] not in (CLAIMED, PREPARED):
         raise boundary.OutOfBounds(what='state', problem='is none that a claim has')

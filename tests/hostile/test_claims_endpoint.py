@@ -40,7 +40,9 @@ class CentralTableTest(testtools.TestCase):
         {'numa_topology': 'x' * 100_000}, {'created_at': '9999-12-31T23:59:59+00:00'},
         {'created_at': '0001-01-01T00:00:00+00:00'}, {'created_at': 'yesterday'},
         {'created_at': 5}, {'state': 'owned'}, {'state': {}}, {'migration_uuid': 'x' * 100},
-        {'resize_target': 7}, {'resize_target': 'yes'}, {'instance_uuid': ['vm1']})
+        {'resize_target': 7}, {'resize_target': 'yes'}, {'resize_target': [1]},
+        {'resize_target': float('inf')}, {'node': '\ud800'}, {'instance_uuid': 'a\x00'},
+        {'instance_uuid': ['vm1']})
     def test_what_is_no_claim_of_it_is_refused_and_nothing_is_written(self, change):
         self.assertRaises(exception.ClaimError, self.write, ROW, {**ROW, **change})
         self.assertEqual([], self.table.load('cmp1'))
