@@ -204,6 +204,23 @@ Seconds during which an instance is not moved back to a host that it left, whoev
 from one host to another and back is the sign of two rules at odds. 0 permits it. Needs the
 migrations that Nova keeps; a longer window than they are kept is of no use.
 """),
+    cfg.IntOpt('max_moves_per_project', mutable=True, default=0, min=0, help="""
+How many instances of one project a plan may move at most; 0 is no limit. What empties a disabled
+host is not counted, here and in the two options below. Set it where a tenant with many servers of
+one kind should not see all of them move at once: half of ``max_migrations_per_cycle`` is a start
+value.
+"""),
+    cfg.IntOpt('max_moves_per_project_and_day', mutable=True, default=0, min=0, help="""
+How many moves of one project's instances may be made within 24 hours at most, in all aggregates
+together; 0 is no limit. Plans that wait for an approval are not counted before they start.
+"""),
+    cfg.IntOpt('max_moves_per_cause_and_day', mutable=True, default=0, min=0, help="""
+How many moves of other instances the load of one may cause within 24 hours at most; 0 is no limit.
+A move that spreads load is put down to the instance with the largest load on the host that it
+leaves, unless it moves that very instance. So one that is busy now and idle then cannot move its
+neighbours about all day: once its number is used, its host is left as loaded as it is, and only it
+may still leave. 10 is a start value.
+"""),
     cfg.IntOpt('reserve_hosts', mutable=True, default=0, min=0, help="""
 How many hosts' worth of room stays free in an aggregate, on the hosts that have instances: what the
 largest of them can take, in every resource class. Packing stops there, and a disabled host is not

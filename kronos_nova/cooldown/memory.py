@@ -43,6 +43,9 @@ class Memory:
     imbalanced : aggregate to how many cycles in a row before this one found it imbalanced
     moves : migrations that ended within the longest window one looks back
     tries : moves of Kronos that ended within the window that tells what a move costs
+    projects_moved : project to how many moves there were of its instances in the last day, but for
+        those that emptied hosts
+    caused : instance uuid to how many moves of others in the last day its load is the cause of
     """
 
     under_way: Mapping[str, str] = field(default_factory=dict)
@@ -53,6 +56,8 @@ class Memory:
     imbalanced: Mapping[str, int] = field(default_factory=dict)
     moves: tuple[PastMove, ...] = ()
     tries: tuple[PastTry, ...] = ()
+    projects_moved: Mapping[str, int] = field(default_factory=dict)
+    caused: Mapping[str, int] = field(default_factory=dict)
 
     def clamped(self, aggregate: float, instance: float, quarantine: float) -> 'Memory':
         """The same with nothing longer than the durations (seconds) that are configured now.

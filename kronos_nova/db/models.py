@@ -90,7 +90,8 @@ class Move(Base):
 
     ``settled_at`` is when what follows from its end was done: a quarantine, or nothing.
     ``forced_at`` is when Nova was asked to complete it by force. ``outage`` tells whether the last
-    try ended because something that Nova needs did not answer. Memory is in bytes.
+    try ended because something that Nova needs did not answer. Memory is in bytes. ``caused_by`` is
+    the instance whose load the move is put down to.
     """
 
     __tablename__ = 'moves'
@@ -125,8 +126,11 @@ class Move(Base):
     error = sa.Column(Text)
     outage = sa.Column(sa.Boolean, nullable=False, default=False, server_default=sa.false())
     kind = sa.Column(sa.String(8), nullable=False, default='live', server_default='live')
+    project_id = sa.Column(sa.String(255))
+    caused_by = sa.Column(sa.String(36))
 
     __table_args__ = (sa.Index('moves_plan_uuid_idx', 'plan_uuid'),
+                      sa.Index('moves_checked_at_idx', 'checked_at'),
                       sa.Index('moves_state_idx', 'state', 'not_before'),
                       sa.Index('moves_state_finished_at_idx', 'state', 'finished_at'),
                       sa.Index('moves_instance_uuid_idx', 'instance_uuid'))

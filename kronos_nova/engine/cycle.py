@@ -40,6 +40,8 @@ from kronos_nova.scoring import normalised
 
 LOG = logging.getLogger(__name__)
 
+DAY = datetime.timedelta(days=1)
+
 LONGEST_LINE = 2000
 """Characters of a line of the log; tenants choose the names in it."""
 
@@ -288,7 +290,10 @@ class Cycle:
                   for name, unit in units.items()}
         waiting = {name: busy[other] for name, unit in units.items()
                    for other in sorted(unit) if other in busy}
+        projects_moved, caused = (ports.journal.moved_since(now - DAY)
+                                  if self.options.caps.look_back else ({}, {}))
         return Memory(under_way=waiting | busy, aggregates=cooling | shared,
+                      projects_moved=projects_moved, caused=caused,
                       instances=cooldowns.cooling(db_memory.INSTANCE, now),
                       quarantines=cooldowns.quarantined(now),
                       refused=ports.refusals.resting(now),

@@ -5,6 +5,7 @@ import dataclasses
 from kronos_nova.constraints import eligibility
 from kronos_nova.constraints.eligibility import OptOut
 from kronos_nova.engine import windows
+from kronos_nova.engine.caps import CapOptions
 from kronos_nova.engine.windows import Windows
 from kronos_nova.engine.worth import Price
 from kronos_nova.objects.snapshot import UNASSIGNED
@@ -40,6 +41,7 @@ class EngineOptions:
     soft_group_cost: float | None = None
     opt_out: OptOut = OptOut()
     windows: Windows = Windows()
+    caps: CapOptions = CapOptions()
 
     def scopes(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """What to plan, in order: of the aggregates called ``names`` those in scope, and the
@@ -65,4 +67,7 @@ def from_conf(conf) -> EngineOptions:
         'opt_out': OptOut(never_projects=frozenset(group.never_move_projects),
                           only_evacuate_projects=frozenset(group.only_evacuate_projects),
                           heeded=eligibility.heeded(group.move_hints)),
+        'caps': CapOptions(per_project=group.max_moves_per_project,
+                           per_project_and_day=group.max_moves_per_project_and_day,
+                           per_cause_and_day=group.max_moves_per_cause_and_day),
         'windows': windows.parse(group.maintenance_window)})

@@ -22,6 +22,7 @@ from kronos_nova.engine.approval import Checked
 from kronos_nova.engine.approval import check_again
 from kronos_nova.engine.build import Scope
 from kronos_nova.engine.build import build
+from kronos_nova.engine.caps import Caps
 from kronos_nova.engine.measure import Feed
 from kronos_nova.engine.measure import Load
 from kronos_nova.engine.measure import measure
@@ -68,6 +69,14 @@ class PlannerPorts:
     clock: Callable[[], float]
     now: float
     dry_run: DryRun = not_asked
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Checks:
+    """What a finished plan of one aggregate has to pass."""
+
+    vetting: Vetting
+    caps: Caps
 
 
 def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
@@ -169,7 +178,8 @@ class _Cycle:
         limits = self.limits()
         vetting = Vetting(self.surroundings.dry_run, self.snapshot, case.problem.hosts,
                           lambda: limits.is_over)
-        chosen = self.choose(model, needed, limits, vetting)
+        caps = Caps(self.options.caps, case.problem, self.snapshot.instances, self.memory)
+        chosen = self.choose(model, needed, limits, Checks(vetting, caps))
         self.carried.add(chosen.state, [step for _phase, step in chosen.steps])
         reasons = case.held | self.stayed(chosen, needed)
         refused = {refusal.instance_uuid for refusal in vetting.refusals()}
@@ -179,7 +189,7 @@ class _Cycle:
         report = self.report(scope, load, plan.PLANNED if chosen.steps else outcome, before,
                              chosen.state, (*notes, *self.broken(chosen.state)))
         return dataclasses.replace(
-            report, moves=vetting.told(chosen.moves()), refusals=vetting.refusals(),
+            report, moves=caps.told(vetting.told(chosen.moves())), refusals=vetting.refusals(),
             not_moved=explain.skips(reasons, case.problem.vms),
             hosts_emptied=_emptied(before, chosen.state))
 
@@ -226,28 +236,30 @@ class _Cycle:
         load = measure(self.feed, self.policies.active, scope.host_names, scope.available, rules)
         return without_misfits(load, self.feed, scope.instances, scope.vm_host)
 
-    def choose(self, model, needed, limits, vetting):
-        """Plan, ask about the plan, and go on without what is refused until nothing is. One
-        deadline holds for all rounds and all questions."""
+    def choose(self, model, needed, limits, checks):
+        """Plan, check the plan, and go on without what is refused until nothing is. One deadline
+        holds for all rounds and all questions."""
         chosen = None
         while True:
-            chosen = phases.run(self.masked(model, vetting, chosen), needed, self.planner,
+            chosen = phases.run(self.masked(model, checks, chosen), needed, self.planner,
                                 self.options, self.to_plan(limits), chosen)
-            refused = vetting.refused(chosen.moves())
+            # Not asked about is what there will be no move of.
+            refused = checks.caps.passed(chosen.moves()) or checks.vetting.refused(chosen.moves())
             if not refused:
                 return chosen
             chosen = phases.without(chosen, refused, limits)
             if limits.is_over:
                 return chosen
 
-    def masked(self, model, vetting, chosen):
+    def masked(self, model, checks, chosen):
         """The model without the pairs that were refused; what is in the plan stays as it is."""
-        problem, vetoes = model.problem, dict(vetting.vetoes())
+        problem, vetoes = model.problem, dict(checks.vetting.vetoes())
         for _phase, step in chosen.steps if chosen else ():
             vetoes |= {(problem.vms[step.vm], host): 'it is in the plan already'
                        for host in problem.hosts}
         rules = dataclasses.replace(self.rules, vetoes=vetoes)
-        return model.with_rules(*SchedulerVeto.compile(problem, self.snapshot, rules))
+        return model.with_rules(*SchedulerVeto.compile(problem, self.snapshot, rules),
+                                *checks.caps.compile())
 
     def to_plan(self, limits):
         """The limits of one round: of the time that is left, a part is for questions."""
@@ -289,6 +301,10 @@ class _Cycle:
             yield (f'server group {state.problem.groups[number].name} stays broken: '
                    f'{state.groups.misplaced[number]} of its members would have to move')
 
+    def unread(self, scope):
+        if scope.name in self.snapshot.unread:
+            yield self.snapshot.unread[scope.name]
+
     def report(self, scope, load, outcome, before=None, after=None, notes=()) -> AggregateReport:
         rows = {name: PolicyReport(name=name, state='no_data', detail=detail, weight=policy.weight,
                                    threshold=policy.threshold)
@@ -305,7 +321,7 @@ class _Cycle:
             policies=tuple(rows[name] for name in sorted(rows)),
             combined_before=before.combined() if before and load.policies else None,
             combined_after=after.combined() if after and load.policies else None,
-            warnings=(*load.warnings, *notes),
+            warnings=(*self.unread(scope), *load.warnings, *notes),
             host_scores=tuple(_host_scores(scope, load, after)))
 
 

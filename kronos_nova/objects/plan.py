@@ -31,7 +31,7 @@ HOT = 0.9
 # Why an instance stayed.
 SKIP_REASONS = ('cooldown', 'quarantine', 'locked', 'excluded', 'busy', 'not_active', 'no_profile',
                 'group', 'capacity', 'zone', 'isolation', 'reserve', 'returning', 'rule', 'refused',
-                'threshold', 'no_gain', 'budget')
+                'cap', 'threshold', 'no_gain', 'budget')
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +41,7 @@ class Move:
     ``order`` counts from 1: taken one after the other in this order, every hard constraint holds
     after every move. ``depends_on`` are the orders of the moves that must have ended well before
     this one may start. ``combined_after`` is the combined imbalance once it is done.
+    ``caused_by`` is the uuid of another instance whose load the move is put down to, or ''.
     """
 
     order: int
@@ -52,6 +53,8 @@ class Move:
     combined_after: float
     reason: str
     depends_on: tuple[int, ...] = ()
+    project_id: str = ''
+    caused_by: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

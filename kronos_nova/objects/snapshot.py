@@ -144,7 +144,8 @@ class MoveUnderWay:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything a cycle reads of Nova and placement. ``taken_at`` is ISO 8601, UTC."""
+    """Everything a cycle reads of Nova and placement. ``taken_at`` is ISO 8601, UTC. ``unread``
+    maps aggregates (or the pool) to what an operator must know of hosts that could not be read."""
 
     taken_at: str
     hosts: tuple[Host, ...]
@@ -153,6 +154,7 @@ class Snapshot:
     server_groups: tuple[ServerGroup, ...] = ()
     moves_under_way: tuple[MoveUnderWay, ...] = ()
     shared_providers: tuple[SharedProvider, ...] = ()
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     def with_moves_under_way(self, moves: Iterable[MoveUnderWay]) -> 'Snapshot':
         """The same with further moves under way, what they need on their destinations included.

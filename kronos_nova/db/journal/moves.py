@@ -164,6 +164,19 @@ class Moves:
             return [_past_try(row) for row in session.execute(query)]
 
     @retried
+    def moved_since(self, since):
+        """({project: moves of its instances}, {instance uuid: moves of which its load is the
+        cause}), of those that were planned since then and not given up, but for those that empty
+        hosts."""
+        move = models.Move
+        with self.database.reader() as session:
+            return tuple({name: count for name, count in session.execute(
+                sa.select(column, sa.func.count()).where(
+                    move.checked_at >= since, move.state != moves.ABANDONED,
+                    move.phase != plans.EVACUATE, column.is_not(None)).group_by(column))}
+                for column in (move.project_id, move.caused_by))
+
+    @retried
     def events(self, move_uuid):
         """[(time, old state, new state, worker, detail)] of a move, the oldest first."""
         query = sa.select(models.MoveEvent).where(

@@ -299,7 +299,8 @@ def _add_moves(session, plan, chosen, now, stagger, cold=()):
             ordinal=move.order, depends_on=json.dumps(sorted(move.depends_on)), phase=move.phase,
             instance_uuid=move.instance_uuid, source=move.source, destination=move.destination,
             memory_mb=move.memory_mb, reason=move.reason, state=moves.PLANNED,
-            created_at=plan.created_at, checked_at=now,
+            created_at=plan.created_at, checked_at=now, project_id=move.project_id or None,
+            caused_by=move.caused_by or None,
             kind=drains.COLD if move.instance_uuid in cold else drains.LIVE,
             not_before=now + datetime.timedelta(seconds=position * stagger))
         session.add(row)

@@ -1,0 +1,130 @@
+"""How many moves may be made of one project's instances, or because of one instance's load."""
+
+import collections
+import dataclasses
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+import numpy as np
+
+from kronos_nova.cooldown import Memory
+from kronos_nova.objects.plan import EVACUATE
+from kronos_nova.objects.plan import SPREAD
+from kronos_nova.objects.plan import Move
+from kronos_nova.objects.snapshot import Instance
+from kronos_nova.simulation import Problem
+from kronos_nova.simulation.rules import Sets
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CapOptions:
+    """Moves at most; 0 is no cap. A day is the last 24 hours.
+
+    per_project : of a project's instances, in a plan
+    per_project_and_day : the same, in a day
+    per_cause_and_day : in a day, of others than the instance whose load they relieve hosts of
+    """
+
+    per_project: int = 0
+    per_project_and_day: int = 0
+    per_cause_and_day: int = 0
+
+    @property
+    def look_back(self) -> bool:
+        """Whether it matters what was moved before."""
+        return bool(self.per_project_and_day or self.per_cause_and_day)
+
+
+class Caps:
+    """What is left of the caps while one aggregate is planned.
+
+    What empties a disabled host is not capped. What relieves a host is put down to the instance
+    with the largest load there; to move that one itself is put down to nobody. A project or an
+    instance that would have passed its cap once is closed: nothing more is planned of it, or
+    because of it.
+    """
+
+    def __init__(self, options: CapOptions, problem: Problem, instances: Iterable[Instance],
+                 memory: Memory):
+        self._options, self._problem = options, problem
+        projects = {instance.uuid: instance.project_id or '' for instance in instances}
+        self._project = {uuid: projects[uuid] for uuid in problem.vms}
+        self._heaviest = _heaviest(problem)
+        self._moved, self._caused = memory.projects_moved, memory.caused
+        self._closed_projects = {name for name, moved in self._moved.items()
+                                 if 0 < options.per_project_and_day <= moved}
+        self._closed_causes = {uuid for uuid, moved in self._caused.items()
+                               if 0 < options.per_cause_and_day <= moved}
+
+    def told(self, moves: Iterable[Move]) -> tuple[Move, ...]:
+        """The moves with whose instances they are of, and whose load they are put down to."""
+        return tuple(dataclasses.replace(
+            move, project_id=self._project[move.instance_uuid], caused_by=self._cause(move))
+            for move in moves)
+
+    def passed(self, moves: Iterable[Move]) -> frozenset[int]:
+        """Orders of the moves that are more than a cap permits."""
+        in_plan, caused, passed = collections.Counter(), collections.Counter(), set()
+        for move in moves:
+            if move.phase == EVACUATE:
+                continue
+            project, cause = self._project[move.instance_uuid], self._cause(move)
+            in_plan[project] += 1
+            caused[cause] += 1
+            if self._is_too_much(project, in_plan):
+                self._closed_projects.add(project)
+                passed.add(move.order)
+            elif cause and _is_over(self._options.per_cause_and_day, self._caused, caused, cause):
+                self._closed_causes.add(cause)
+                passed.add(move.order)
+        return frozenset(passed)
+
+    def compile(self) -> tuple[Sets, ...]:
+        """The rule that nothing more is moved of what is closed. It yields where hosts are
+        emptied."""
+        problem = self._problem
+        by_project = np.array([self._project[uuid] in self._closed_projects
+                               for uuid in problem.vms], dtype=bool)
+        closed_hosts = np.array([uuid in self._closed_causes for uuid in self._heaviest],
+                                dtype=bool)
+        by_cause = closed_hosts[problem.vm_host] & (
+            np.array(self._heaviest, dtype=object)[problem.vm_host] != np.array(problem.vms))
+        kind = np.where(by_project, 1, np.where(by_cause, 2, 0))
+        if not kind.any():
+            return ()
+
+        def why(state, vm, host):
+            if kind[vm] == 1:
+                return (f'as many instances of project {self._project[problem.vms[vm]]} are moved '
+                        'as may be')
+            return (f'the load of {self._heaviest[problem.vm_host[vm]]} has caused as many moves '
+                    'as it may in a day')
+
+        allowed = np.zeros((3, len(problem.hosts)), dtype=bool)
+        allowed[0] = True
+        return (Sets(reason='cap', why=why, kind=kind, allowed=allowed, yields=True),)
+
+    def _is_too_much(self, project, in_plan):
+        options = self._options
+        return (_is_over(options.per_project, {}, in_plan, project)
+                or _is_over(options.per_project_and_day, self._moved, in_plan, project))
+
+    def _cause(self, move):
+        if move.phase != SPREAD:
+            return ''
+        heaviest = self._heaviest[self._problem.hosts.index(move.source)]
+        return '' if heaviest == move.instance_uuid else heaviest
+
+
+def _is_over(cap: int, before: Mapping[str, int], now: Mapping[str, int], name: str) -> bool:
+    return 0 < cap < before.get(name, 0) + now[name]
+
+
+def _heaviest(problem: Problem) -> tuple[str, ...]:
+    """For each host the instance with the largest load on it, by the policies' weights; '' where
+    there is none."""
+    load = (problem.weights * problem.host_scale[problem.vm_host]) @ problem.policy_weights
+    found = [''] * len(problem.hosts)
+    for vm in np.argsort(load, kind='stable'):
+        found[problem.vm_host[vm]] = problem.vms[vm]
+    return tuple(found)
