@@ -75,18 +75,23 @@ class _Auditing(lister.Lister):
         self.app.stderr.write(
             f'{result.instances} instances, {result.consumers} consumers: '
             f'{len(result.findings)} findings; {len(result.in_flight)} in flight, left alone\n')
-        return held, result.findings
+        if result.silent:
+            self.app.stderr.write(
+                f'Not judged, as they do not answer: cell {", cell ".join(result.silent)}\n')
+        return held, result
 
 
 class Audit(_Auditing):
     """Find leaked, doubled, missing and misplaced allocations in all cells. Changes nothing.
 
-    Exit codes: 0 nothing is wrong, 1 the audit could not be done, 3 something is wrong.
+    Exit codes: 0 nothing is wrong, 1 the audit could not be done, 3 something is wrong, or a cell
+    could not be judged because its database does not answer.
     """
 
     def take_action(self, parsed_args):
-        _held, findings = self.look(parsed_args)
-        self.exit_code = FOUND if findings else CLEAN
+        _held, result = self.look(parsed_args)
+        findings = result.findings
+        self.exit_code = FOUND if findings or result.silent else CLEAN
         return (('Kind', 'Instance', 'Host', 'Evidence', 'Remedy'),
                 [(each.kind, each.instance, each.host or '', each.evidence, each.remedy)
                  for each in findings])
@@ -96,7 +101,8 @@ class Heal(_Auditing):
     """Mend what an audit finds. Without --apply it only shows what would be done.
 
     Exit codes: 0 nothing was wrong or all of it is healed, 1 healing could not be done, 3 something
-    is wrong and --apply was not given, 4 something is wrong and could not be healed.
+    is wrong and --apply was not given, 4 something is wrong and could not be healed; a cell whose
+    database does not answer is something that is wrong.
     """
 
     def get_parser(self, prog_name):
@@ -110,13 +116,14 @@ class Heal(_Auditing):
         return parser
 
     def take_action(self, parsed_args):
-        held, findings = self.look(parsed_args)
+        held, result = self.look(parsed_args)
+        findings = result.findings
         chosen = [each for each in findings if self._is_chosen(each, parsed_args)]
         outcomes = self._apply(held, chosen) if parsed_args.apply else [
             heal.Outcome(finding=each, detail=each.remedy,
                          state='would heal' if each.can_be_healed else repairs.SKIPPED)
             for each in chosen]
-        self.exit_code = self._judge(findings, outcomes, parsed_args.apply)
+        self.exit_code = self._judge(result, outcomes, parsed_args.apply)
         return (('Kind', 'Instance', 'Host', 'State', 'Detail', 'Repair'),
                 [(each.finding.kind, each.finding.instance, each.finding.host or '', each.state,
                   each.detail, each.repair or '') for each in outcomes])
@@ -133,13 +140,14 @@ class Heal(_Auditing):
         return [healer.heal(each) for each in findings]
 
     @staticmethod
-    def _judge(findings, outcomes, is_applied):
-        if not findings:
+    def _judge(result, outcomes, is_applied):
+        if not result.findings and not result.silent:
             return CLEAN
         if not is_applied:
             return FOUND
         healed = [each for each in outcomes if each.state == repairs.HEALED]
-        return CLEAN if len(healed) == len(findings) else LEFT
+        is_done = len(healed) == len(result.findings) and not result.silent
+        return CLEAN if is_done else LEFT
 
 
 class Repairs(lister.Lister):

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Aggregate
@@ -42,6 +43,18 @@ class HostScope:
         ends = frozenset(end for move in moves if move.source in self or move.destination in self
                          for end in (move.source, move.destination))
         return HostScope(self._aggregates, self._scopes, self._also | ends)
+
+
+def unread(aggregates: Iterable[Aggregate], hosts: Mapping[str, str]) -> dict[str, str]:
+    """{aggregate, or the pool of hosts in none: a line for a person} where hosts could not be read.
+
+    :param hosts: name to why
+    """
+    parts = {each.name: hosts.keys() & set(each.hosts) for each in aggregates}
+    parts[UNASSIGNED] = hosts.keys() - {host for each in aggregates for host in each.hosts}
+    return {name: f'{len(left)} of its hosts could not be read and are left out: '
+                  f'{", ".join(sorted({hosts[host] for host in left}))}'
+            for name, left in parts.items() if left}
 
 
 def within(aggregates: Iterable[Aggregate], hosts: Collection[str]) -> tuple[Aggregate, ...]:

@@ -78,12 +78,14 @@ class AuditLimits:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What an audit found. ``in_flight`` are the instances that were left alone."""
+    """What an audit found. ``in_flight`` are the instances that were left alone, ``silent`` the
+    cells that do not answer and were not judged."""
 
     findings: tuple[Finding, ...]
     instances: int
     consumers: int
     in_flight: frozenset[str]
+    silent: tuple[str, ...] = ()
 
 
 def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
@@ -91,7 +93,7 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
     """Judge every instance and every consumer on the providers of compute nodes.
 
     ``holdings`` should have been read before: whatever Nova began since is in flight in its
-    records.
+    records. Of cells that do not answer nothing is judged, and nobody is a stranger meanwhile.
 
     :param track: as :func:`kronos_nova.placement.holdings.untracked`
     """
@@ -116,9 +118,11 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
         finding = judge_exactly(case, nova, holdings, limits)
         if finding is not None:
             findings.append(finding)
-    findings.extend(_strangers(unknown - deleted - nova.building(unknown - deleted), holdings))
+    if not records.silent:  # they might be at home there
+        findings.extend(_strangers(unknown - deleted - nova.building(unknown - deleted), holdings))
     return Audit(findings=tuple(findings), instances=len(records.instances),
-                 consumers=len(holdings.consumers), in_flight=frozenset(in_flight))
+                 consumers=len(holdings.consumers), in_flight=frozenset(in_flight),
+                 silent=records.silent)
 
 
 def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:

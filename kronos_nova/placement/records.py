@@ -59,19 +59,21 @@ class Migration:
 class Records:
     """All instances, and all migrations that have not ended, by uuid.
 
-    ``hosts`` are the root providers that are compute nodes: {uuid: host}.
+    ``hosts`` are the root providers that are compute nodes: {uuid: host}. ``silent`` are the names
+    of cells that do not answer: nothing of them is here.
     """
 
     hosts: Mapping[str, str]
     instances: Mapping[str, Instance]
     migrations: Mapping[str, Migration]
+    silent: tuple[str, ...] = ()
 
 
 class NovaRecords(Protocol):
     """Nova's databases. Every method raises InventoryError where they cannot be read."""
 
     def read(self) -> Records:
-        """Everything at once."""
+        """Everything at once, of the cells that answer."""
 
     def migrations(self, uuids: Iterable[str]) -> Mapping[str, Migration]:
         """Those of ``uuids`` that are migrations, ended or not."""

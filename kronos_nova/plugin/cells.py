@@ -1,8 +1,17 @@
 """Contexts for work that no request asked for, and the way to an instance's cell."""
 
+import sqlalchemy as sa
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
+from nova.db.main import api as main_db
+from oslo_log import log as logging
+
+LOG = logging.getLogger(__name__)
+
+PATIENCE = 5
+"""Seconds that all cells together have to say that their databases are there. Nova's own way to
+connect tries for more than a minute."""
 
 USER_ID = 'kronos'
 """Who asked for a migration, in Nova's records. A record without a user and a project breaks
@@ -30,6 +39,33 @@ def request_context(project_id, request_id):
 def mappings(context):
     """The CellMappings in which instances live: all but cell0."""
     return [cell for cell in objects.CellMappingList.get_all(context) if not cell.is_cell0()]
+
+
+def name(mapping):
+    return mapping.name or mapping.uuid
+
+
+def answering(context, wanted, patience=PATIENCE):
+    """The cells whose databases answer; what the others have is left out, and they are named in the
+    log.
+
+    :param wanted: CellMappings
+    :param patience: seconds for all of them together
+    :returns: (those that answer, those that do not)
+    """
+    answers = nova_context.scatter_gather_cells(context, wanted, patience, _ask)
+    alive = [cell for cell in wanted
+             if not nova_context.is_cell_failure_sentinel(answers[cell.uuid])]
+    silent = [cell for cell in wanted if cell not in alive]
+    if silent:
+        LOG.warning('The database of %s does not answer: what is there is left out.',
+                    ', '.join(f'cell {name(cell)}' for cell in silent))
+    return alive, silent
+
+
+def _ask(context):
+    with main_db.get_context_manager(context).reader.using(context) as session:
+        session.execute(sa.select(sa.literal(1)))
 
 
 def target_instance(context, uuid):

@@ -14,7 +14,7 @@ from kronos_nova.plugin import cells
 
 
 def past_moves(since):
-    """PastMoves of every cell.
+    """PastMoves of every cell that answers.
 
     :param since: datetime, UTC without a zone
     :raises InventoryError: a database cannot be read
@@ -23,7 +23,8 @@ def past_moves(since):
                'changes-since': since.replace(tzinfo=datetime.UTC)}
     context = cells.admin_context()
     try:
-        for cell in cells.mappings(context):
+        alive, _silent = cells.answering(context, cells.mappings(context))
+        for cell in alive:
             with nova_context.target_cell(context, cell) as cell_context:
                 for migration in objects.MigrationList.get_by_filters(cell_context, filters):
                     yield _past_move(migration)

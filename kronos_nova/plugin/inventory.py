@@ -5,9 +5,11 @@ import itertools
 
 from nova import context as nova_context
 from nova import exception as nova_exception
+from nova import objects
 from nova import servicegroup
 from nova.api.openstack import common
 from oslo_db import exception as db_exc
+from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from kronos_nova import exception
@@ -21,6 +23,11 @@ from kronos_nova.plugin import cells
 from kronos_nova.plugin import nova_tables
 from kronos_nova.plugin import placement
 
+LOG = logging.getLogger(__name__)
+
+SHORT_PATIENCE = 1
+"""Seconds for cells to answer, once one did not."""
+
 
 class InProcessInventory:
     """An inventory source for the conductor that reaches the API database and every cell's.
@@ -33,12 +40,15 @@ class InProcessInventory:
         self._placement = placement.client()
         self._providers = providers.ProviderCache()
         self._instances = nova_tables.InstanceReader()
+        self._silent = False
 
     def read(self, scopes=None) -> snapshot.Snapshot:
         """Hosts with QEMU or KVM and what runs there, all projects and cells.
 
         :param scopes: names of the aggregates whose hosts are wanted, or None for all hosts
-        :raises InventoryError: a database, a cell or placement cannot be read
+        Of cells whose database answers: of the others ``unread`` tells.
+
+        :raises InventoryError: the API database, placement, or no cell at all can be read
         """
         taken_at = timeutils.utcnow().strftime('%Y-%m-%dT%H:%M:%SZ')
         context = cells.admin_context()
@@ -49,7 +59,8 @@ class InProcessInventory:
 
     def _read(self, context, taken_at, scopes):
         aggregates = nova_tables.aggregates(context)
-        nodes, rows, moves = self._read_cells(context, scope.HostScope(aggregates, scopes))
+        wanted = scope.HostScope(aggregates, scopes)
+        (nodes, rows, moves), unread = self._read_cells(context, wanted)
         on_hosts = {host: {row.uuid for row, _size, _metadata in here}
                     for host, here in itertools.groupby(
                         sorted(rows, key=lambda each: each[0].host),
@@ -72,22 +83,40 @@ class InProcessInventory:
                 context, None if scopes is None else [each.uuid for each in instances])),
             shared_providers=tuple(shape.shared_provider(uuid, found, names)
                                    for uuid, found in trees.sharing.items()),
+            unread=scope.unread(aggregates, {host: why for host, why in unread.items()
+                                             if host in wanted}),
         ).with_moves_under_way(moves)
 
     def _read_cells(self, context, wanted):
-        """([(Node, cell name)], rows of instances, MovesUnderWay)"""
-        nodes, rows, moves = [], [], []
-        for cell in cells.mappings(context):
-            with nova_context.target_cell(context, cell) as cell_context:
-                here = nova_tables.migrations(cell_context, migration_status.LEAVING)
-                # Where they come from and where they go has to be known to tell what they take.
-                ours = wanted.with_ends_of(here)
-                found = [node for node in nova_tables.nodes(cell_context, ours.names)
-                         if nova_facts.is_supported(node.hypervisor_type) and node.host in ours]
-                nodes += [(node, cell.name or cell.uuid) for node in found]
-                rows += self._instances.read(cell_context, {node.host for node in found})
-                moves += here
-        return nodes, rows, moves
+        """(([(Node, cell name)], rows of instances, MovesUnderWay), {host: why it was not read})"""
+        everywhere = cells.mappings(context)
+        # A cell that was silent the last time is not waited for long again.
+        alive, silent = cells.answering(context, everywhere,
+                                        SHORT_PATIENCE if self._silent else cells.PATIENCE)
+        parts = []
+        for cell in alive:
+            try:
+                parts.append(self._read_cell(context, cell, wanted))
+            except (db_exc.DBError, nova_exception.NovaException) as error:
+                LOG.warning('Cell %s is left out: %s', cells.name(cell), error)
+                silent.append(cell)
+        self._silent = bool(silent)
+        if silent and not parts:
+            raise exception.InventoryError(problem='no cell answers')
+        unread = {each.host: f'cell {cells.name(cell)} does not answer' for cell in silent
+                  for each in objects.HostMappingList.get_by_cell_id(context, cell.id)}
+        return tuple([*itertools.chain(*kind)]
+                     for kind in zip(*parts, ([], [], []), strict=True)), unread
+
+    def _read_cell(self, context, cell, wanted):
+        with nova_context.target_cell(context, cell) as cell_context:
+            here = nova_tables.migrations(cell_context, migration_status.LEAVING)
+            # Where they come from and where they go has to be known to tell what they take.
+            ours = wanted.with_ends_of(here)
+            found = [node for node in nova_tables.nodes(cell_context, ours.names)
+                     if nova_facts.is_supported(node.hypervisor_type) and node.host in ours]
+            rows = [*self._instances.read(cell_context, {node.host for node in found})]
+        return [(node, cells.name(cell)) for node in found], rows, here
 
     def _host(self, node, cell, tree):
         service = node.service

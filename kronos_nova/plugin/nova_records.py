@@ -58,15 +58,31 @@ class CellRecords:
     def read(self) -> records.Records:
         hosts, instances, migrations = {}, {}, {}
         count = asked.Counter()
-        for context, cell in _cells():
-            nodes = audit_tables.nodes(context)
-            hosts.update({uuid: host for (host, _name), uuid in nodes.items()})
-            instances.update({each.row.uuid: _instance(each, nodes, cell, count)
-                              for each in audit_tables.instances(context)})
-            up = self._hosts_up(context)
-            unfinished = objects.MigrationList.get_by_filters(context, {'status': UNFINISHED})
-            migrations.update({each.uuid: _migration(each, up) for each in unfinished})
-        return records.Records(hosts=hosts, instances=instances, migrations=migrations)
+        context = cells.admin_context()
+        alive, silent = cells.answering(context, objects.CellMappingList.get_all(context))
+        for mapping in alive:
+            try:
+                parts = self._read_cell(context, mapping, count)
+            except (db_exc.DBError, nova_exception.NovaException) as error:
+                LOG.warning('Cell %s is left out: %s', cells.name(mapping), error)
+                silent.append(mapping)
+                continue
+            for all_of_them, part in zip((hosts, instances, migrations), parts, strict=True):
+                all_of_them.update(part)
+        if silent and not hosts and not instances:
+            raise exception.InventoryError(problem='no cell answers')
+        return records.Records(hosts=hosts, instances=instances, migrations=migrations,
+                               silent=tuple(map(cells.name, silent)))
+
+    def _read_cell(self, context, mapping, count):
+        [(target, cell)] = _targeted(context, [mapping])
+        nodes = audit_tables.nodes(target)
+        instances = {each.row.uuid: _instance(each, nodes, cell, count)
+                     for each in audit_tables.instances(target)}
+        up = self._hosts_up(target)
+        unfinished = objects.MigrationList.get_by_filters(target, {'status': UNFINISHED})
+        return ({uuid: host for (host, _name), uuid in nodes.items()}, instances,
+                {each.uuid: _migration(each, up) for each in unfinished})
 
     @_answered()
     def migrations(self, uuids):
@@ -212,7 +228,8 @@ class CellRecords:
 
 
 def _cells(instance=None, read_deleted='no'):
-    """[(context targeted at the cell, its name)] of all cells, or of that of an instance."""
+    """[(context targeted at the cell, its name)] of all cells that answer, or of that of an
+    instance."""
     context = cells.admin_context()
     if instance is not None:
         try:
@@ -221,11 +238,15 @@ def _cells(instance=None, read_deleted='no'):
             mapping = None
         mappings = [mapping] if mapping is not None else []
     else:
-        mappings = objects.CellMappingList.get_all(context)
+        mappings, _silent = cells.answering(context, objects.CellMappingList.get_all(context))
+    yield from _targeted(context, mappings, read_deleted)
+
+
+def _targeted(context, mappings, read_deleted='no'):
     for mapping in mappings:
         with nova_context.target_cell(context, mapping) as target:
             target.read_deleted = read_deleted
-            yield target, mapping.name or mapping.uuid
+            yield target, cells.name(mapping)
 
 
 def _of_each_cell(read, read_deleted='no'):
@@ -239,7 +260,7 @@ def _of_each_cell(read, read_deleted='no'):
     context.read_deleted = read_deleted
     mappings = objects.CellMappingList.get_all(context)
     answers = nova_context.scatter_gather_cells(context, mappings, CELL_SECONDS, read)
-    silent = [mapping.name or mapping.uuid for mapping in mappings
+    silent = [cells.name(mapping) for mapping in mappings
               if nova_context.is_cell_failure_sentinel(answers[mapping.uuid])]
     if silent and len(silent) == len(mappings):
         raise exception.InventoryError(problem='no cell answers')

@@ -1,0 +1,129 @@
+"""The database of one cell is down: all that is done for the others goes on, and it is named."""
+
+import threading
+import time
+
+import fixtures
+from nova import objects
+from nova.db.main import api as main_db
+from oslo_db import exception as db_exc
+from oslo_utils import timeutils
+
+from kronos_nova.db import repairs as repairs_db
+from kronos_nova.db import tasks
+from kronos_nova.objects import repair as repairs
+from kronos_nova.placement import audit
+from kronos_nova.placement import heal
+from kronos_nova.placement import holdings
+from kronos_nova.plugin import cells
+from kronos_nova.plugin import history
+from kronos_nova.plugin import inventory
+from kronos_nova.plugin import nova_records
+from tests.functional import base
+from tests.functional.test_balancing import QemuDriver
+
+SMALL = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1}
+AT_ONCE = audit.AuditLimits(grace=0, stalled=3600)
+
+
+class CellDownTest(base.NovaTestCase):
+    NUMBER_OF_CELLS = 2
+
+    def setUp(self):
+        self.useFixture(fixtures.MonkeyPatch('nova.virt.fake.MediumFakeDriver', QemuDriver))
+        super().setUp()
+        self._start_compute('host3', cell_name='cell2')
+        self.here, self.there = self.boot('host1'), self.boot('host3')
+        self.log = self.useFixture(fixtures.FakeLogger())
+        self.records = nova_records.CellRecords(self.placement_client)
+        self.ended = threading.Event()
+        self.addCleanup(self.ended.set)
+
+    def take_down(self, how):
+        names = {mapping.uuid: mapping.name
+                 for mapping in objects.CellMappingList.get_all(cells.admin_context())}
+        real = main_db.get_context_manager
+
+        def get_context_manager(context):
+            if names.get(getattr(context, 'cell_uuid', None)) == 'cell2':
+                how()
+            return real(context)
+
+        self.stub_out('nova.db.main.api.get_context_manager', get_context_manager)
+
+    @staticmethod
+    def refuse():
+        raise db_exc.DBConnectionError('connection refused')
+
+    def hang(self):
+        self.ended.wait(60)
+        raise db_exc.DBConnectionError('it took too long')
+
+    def lose_allocation(self, server):
+        self.placement.delete(f'/allocations/{server["id"]}')
+
+    def assert_named(self):
+        self.assertIn('cell cell2 does not answer', self.log.output)
+
+    def test_the_cloud_is_read_without_it_and_the_reading_says_so(self):
+        self.take_down(self.refuse)
+        found = inventory.InProcessInventory().read()
+        self.assertIn('host1', {host.name for host in found.hosts})
+        self.assertNotIn('host3', {host.name for host in found.hosts})
+        self.assertEqual([self.here['id']], [each.uuid for each in found.instances])
+        [line] = found.unread.values()
+        self.assertIn('1 of its hosts could not be read', line)
+        self.assertIn('cell cell2 does not answer', line)
+
+    def test_a_database_that_hangs_is_not_waited_for_long_and_less_the_next_time(self):
+        source = inventory.InProcessInventory()
+        whole = source.read()
+        self.assertIn('host3', {host.name for host in whole.hosts})
+        self.take_down(self.hang)
+        for seconds in (cells.PATIENCE + 5, inventory.SHORT_PATIENCE + 5):
+            begun = time.monotonic()
+            found = source.read()
+            self.assertLess(time.monotonic() - begun, seconds)
+            self.assertEqual({host.name for host in whole.hosts} - {'host3'},
+                             {host.name for host in found.hosts})
+
+    def test_past_moves_are_those_of_the_others(self):
+        self.take_down(self.refuse)
+        self.assertEqual([], list(history.past_moves(timeutils.utcnow())))
+
+    def test_the_others_are_audited_and_healed(self):
+        self.lose_allocation(self.here)
+        self.lose_allocation(self.there)
+        self.take_down(self.refuse)
+        held = holdings.read(self.placement_client)
+        result = audit.audit(held, self.records, AT_ONCE)
+        self.assertEqual([(audit.MISSING, self.here['id'])],
+                         [(each.kind, each.instance) for each in result.findings])
+        self.assertEqual(('cell2',), result.silent)
+        journal = repairs_db.Repairs(self.control_database, timeutils.utcnow)
+        healer = heal.Healer(self.placement_client, self.records, held, AT_ONCE, journal)
+        self.assertEqual([repairs.HEALED],
+                         [healer.heal(each).state for each in result.findings])
+        self.assert_holds(self.here['id'], {'host1': SMALL})
+
+    def test_nothing_of_it_is_taken_for_leaked(self):
+        self.take_down(self.refuse)
+        result = audit.audit(holdings.read(self.placement_client), self.records, AT_ONCE)
+        self.assertEqual((), result.findings)
+        self.assert_holds(self.there['id'], {'host3': SMALL})
+
+    def test_tasks_of_others_are_given_up(self):
+        context = cells.admin_context()
+        cells.target_instance(context, self.here['id'])
+        instance = objects.Instance.get_by_uuid(context, self.here['id'])
+        migration = objects.Migration(
+            context=context, instance_uuid=instance.uuid, status='accepted',
+            migration_type='live-migration', source_compute=instance.host,
+            source_node=instance.node, dest_compute='host2')
+        migration.create()
+        self.take_down(self.refuse)
+        self.assertIs(True, self.records.give_up(migration.uuid))
+        tasks.Tasks(self.control_database, 'one', timeutils.utcnow).end(migration.uuid)
+        again = objects.Migration.get_by_id(migration._context, migration.id)
+        self.assertEqual('error', again.status)
+        self.assertIn('cell2', self.log.output)
