@@ -97,7 +97,7 @@ def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, carried: Mov
         doubtful=np.array([memory.hold_on(uuid) in DOUBTFUL for uuid in vms], dtype=bool),
         groups=simulation.groups(snapshot, vms, scope.host_names),
         arriving=_arriving(scope, snapshot), evacuable=free,
-        draining=np.array([host.service.is_evacuable for host in scope.hosts]),
+        draining=np.array([host.service.is_evacuable for host in scope.hosts], dtype=bool),
         **_room(scope, snapshot, vm_host, carried))
     return PlanningCase(problem=problem, held=held, warnings=warnings)
 

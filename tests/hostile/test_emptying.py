@@ -148,6 +148,15 @@ class EmptyingTest(testtools.TestCase):
                          {(move.instance_uuid, move.destination) for move in moves})
         self.assertIn('of no host with room is the load known', moves[0].reason)
 
+    def test_of_an_aggregate_of_which_no_host_can_be_read_that_is_said(self):
+        control = self.begin()
+        found = dataclasses.replace(control.cloud.read(), hosts=(), instances=(),
+                                    unread={'gpu': '3 of its hosts could not be read'})
+        control.cloud.read = lambda scopes=None: found
+        report = control.run()
+        self.assertEqual(plans.NO_DATA, report.outcome)
+        self.assertIn('3 of its hosts could not be read', report.warnings)
+
     def test_what_fails_again_and_again_does_not_keep_the_others_from_their_turn(self):
         control = self.begin(budget=2)
         for uuid in SERVERS[:2]:
