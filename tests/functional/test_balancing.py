@@ -83,7 +83,7 @@ class CountingMetrics:
             metrics.Sample({label: name}, value, now) for name, value in values.items()))
 
 
-class BalancingTest(base.NovaTestCase):
+class BalancingTestCase(base.NovaTestCase):
     hosts = ('host1', 'host2', 'host3')
 
     def setUp(self):
@@ -125,6 +125,8 @@ class BalancingTest(base.NovaTestCase):
     def hosts_of(self, servers):
         return sorted(self.api.get_server(s['id'])['OS-EXT-SRV-ATTR:host'] for s in servers)
 
+
+class BalancingTest(BalancingTestCase):
     def test_servers_are_spread_and_every_one_holds_one_allocation(self):
         servers = [self.boot('host1') for _ in range(6)]
         report = self.cycle()
