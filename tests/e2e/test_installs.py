@@ -47,7 +47,7 @@ class InstallsTest(testtools.TestCase):
              *(f'--config-file={path}' for path in files)], capture_output=True, text=True)
         self.assertEqual((expected, ''), (done.returncode, done.stderr), done.stdout)
         found = json.loads(done.stdout)
-        for row in found['queries']:
+        for row in found['queries'] if expected == 0 else ():
             self.assertEqual(('ok', 2, 2), (row['state'], row['matched'], row['expected']), row)
         return found['role'], {row['check'] for row in found['checks'] if row['state'] != 'ok'}
 
