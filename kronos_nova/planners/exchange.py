@@ -164,7 +164,7 @@ class Exchanges:
         same &= packing.moved == packing.moved[first]
         found = []
         for vm in np.flatnonzero(same):
-            if packing.lets_in(vm)[destination] and not packing.space.are_related(vm, found):
+            if packing.lets_in(vm)[destination] and packing.space.fellows(vm).isdisjoint(found):
                 found.append(int(vm))
             if len(found) == bundles.count[n]:
                 return found

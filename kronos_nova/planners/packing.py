@@ -6,9 +6,8 @@ import numpy as np
 
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation.sizes import equal_rows
+from kronos_nova.simulation.space import NOWHERE
 from kronos_nova.simulation.space import SearchSpace
-
-NOWHERE = -1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.beam import Beam
-from kronos_nova.planners.beam import End
 from kronos_nova.planners.greedy import Greedy
-from kronos_nova.planners.improve import Search
+from kronos_nova.planners.incumbents import End
+from kronos_nova.planners.incumbents import Incumbents
+from kronos_nova.planners.local_search import LocalSearch
 from kronos_nova.planners.order import OrderedMove
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
@@ -35,23 +35,20 @@ class Spread:
         space = SearchSpace(capped, limits.budget, hosts_that_matter(state, limits.budget))
         if len(space.hosts) < 2 or not len(space.vms):
             return []
-        beam = Beam(space, limits)
-        search = Search(beam, limits)
-        search.begin()
-        first = as_greedy(beam, limits)
-        search.run()
-        moves = best_possible(beam, limits, first)
+        found = Incumbents(End(space.start, []))
+        first = as_greedy(space, found, limits)
+        LocalSearch(space, found, limits).run()
+        moves = best_possible(space, found, limits, first)
         return order.carry_out(moves, state, lambda move: 'evens the load')
 
 
-def as_greedy(beam: Beam, limits: Limits) -> list[OrderedMove]:
+def as_greedy(space: SearchSpace, found: Incumbents, limits: Limits) -> list[OrderedMove]:
     """What ``greedy`` would do: a plan to beat, and if nothing it touches is left out of the search
     one to begin with."""
-    space = beam.space
     trial = space.state.copy()
     steps = Greedy().plan(trial, limits)
     if np.isin([(step.source, step.destination) for step in steps], space.hosts).all():
-        beam.keep(End(trial.objective(), space.plan_of(trial)))
+        found.keep(End(trial.objective(), space.plan_of(trial)))
     return [OrderedMove(step.vm, step.source, step.destination) for step in steps]
 
 
@@ -69,13 +66,14 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
     return np.array(sorted(matter))
 
 
-def best_possible(beam: Beam, limits: Limits, first: list[OrderedMove]) -> list[OrderedMove]:
+def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
+                  first: list[OrderedMove]) -> list[OrderedMove]:
     """Of the plans found, the best for which there is an order, or the part of one that ends best;
     ``first`` if none is better."""
-    space, state = beam.space, beam.space.state
+    state = space.state
     best = min(([], first), key=lambda moves: _worth(state, moves))
     worth, is_improved = _worth(state, best), False
-    for number, end in enumerate(beam.kept):
+    for number, end in enumerate(found.kept):
         if end.cost > (worth[0] + 1) * TOLERANCE or (
                 (is_improved or number >= TRIED_WHEN_LATE) and limits.is_over):
             break

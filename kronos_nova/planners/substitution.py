@@ -9,9 +9,10 @@ et al. 2002), with the swap moves of machine reassignment (ROADEF 2012).
 
 import numpy as np
 
-from kronos_nova.planners.beam import Beam
-from kronos_nova.planners.beam import End
-from kronos_nova.planners.generation import Plan
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.incumbents import End
+from kronos_nova.planners.incumbents import Incumbents
+from kronos_nova.planners.incumbents import Plan
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation.space import SearchSpace
 
@@ -22,12 +23,12 @@ CHECKED = 8
 """Of the best pairs so many are looked at more closely; nearly always the first is possible."""
 
 
-def substitute(beam: Beam, end: End) -> None:
+def substitute(space: SearchSpace, found: Incumbents, end: End, limits: Limits) -> None:
     """Descend from an end state to a local optimum, and keep every better end on the way."""
-    while end is not None and end.plan and not beam.limits.is_over:
-        end = _Substitutions(beam.space, end).best()
+    while end is not None and end.plan and not limits.is_over:
+        end = _Substitutions(space, end).best()
         if end is not None:
-            beam.keep(end)
+            found.keep(end)
 
 
 class _Substitutions:
@@ -52,7 +53,7 @@ class _Substitutions:
 
     def _others(self, vm: int, host: int) -> list[int]:
         residents = self.space.residents[self.space.home[vm]]
-        residents = residents[np.isfinite(self.space.column(host)[residents])]
+        residents = residents[self.space.may_go(residents, host)]
         planned = {vm for vm, _host in self.end.plan}
         return [other for other in residents.tolist() if other not in planned]
 
@@ -89,7 +90,6 @@ class _Substitutions:
     def _is_possible(self, plan: Plan, which: list[int]) -> bool:
         space = self.space
         scores, free = space.after([plan])
-        return bool(space.is_legal(scores.max(axis=0), scores.min(axis=0), free)[0]) and not any(
-            space.meets(self.vm[[n]], self.there[[n]], np.array(
-                [move for move in plan if move[0] != self.vm[n]]).reshape(1, -1, 2))[0]
-            for n in which)
+        place = space.place_of(plan)
+        return bool(space.is_legal(scores.max(axis=0), scores.min(axis=0), free)[0]) and all(
+            space.keeps_apart(int(self.vm[n]), int(self.there[n]), place) for n in which)

@@ -3,28 +3,28 @@ scheduling texts call compaction of a solution."""
 
 import numpy as np
 
-from kronos_nova.planners.beam import Beam
-from kronos_nova.planners.beam import End
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.incumbents import End
+from kronos_nova.planners.incumbents import Incumbents
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation.space import SearchSpace
 
 
-def drop(beam: Beam) -> None:
+def drop(space: SearchSpace, found: Incumbents, limits: Limits) -> None:
     """Take out of the best plan, one after the other, moves without which it costs no more; the
     biggest memory first."""
-    space = beam.space
-    plan = beam.best.plan
-    while plan and not beam.limits.is_over:
+    plan = found.best.plan
+    while plan and not limits.is_over:
         scores, free = _without_each(space, plan)
         prices = space.price_of(plan) - np.array([space.price_of([move]) for move in plan])
         costs = space.combined(scores) + prices
         is_legal = space.is_legal(scores.max(axis=0), scores.min(axis=0), free)
-        needless = np.flatnonzero((costs <= beam.best.cost + TOLERANCE) & is_legal)
+        needless = np.flatnonzero((costs <= found.best.cost + TOLERANCE) & is_legal)
         if not len(needless):
             return
         n = max(needless, key=lambda n: (space.memory[plan[n][0]], -n))
         plan = plan[:n] + plan[n + 1:]
-        beam.keep(End(float(costs[n]), plan))
+        found.keep(End(float(costs[n]), plan))
 
 
 def _without_each(space: SearchSpace, plan) -> tuple[np.ndarray, np.ndarray]:
@@ -35,25 +35,24 @@ def _without_each(space: SearchSpace, plan) -> tuple[np.ndarray, np.ndarray]:
     return scores, free
 
 
-def cheapen(beam: Beam) -> None:
+def cheapen(space: SearchSpace, found: Incumbents, limits: Limits) -> None:
     """Replace instances of the best plan by neighbours with less memory that serve as well."""
-    space = beam.space
-    cost, plan = beam.best.cost, beam.best.plan
+    cost, plan = found.best.cost, found.best.plan
     for n, (_vm, host) in enumerate(plan):
-        if beam.limits.is_over:
+        if limits.is_over:
             break
-        found = _cheaper(space, plan, n, cost)
-        if found is not None:
-            plan = plan[:n] + [(found, host)] + plan[n + 1:]
-    if plan != beam.best.plan:
-        beam.prefer(End(cost, plan))
+        other = _cheaper(space, plan, n, cost)
+        if other is not None:
+            plan = plan[:n] + [(other, host)] + plan[n + 1:]
+    if plan != found.best.plan:
+        found.prefer(End(cost, plan))
 
 
 def _cheaper(space: SearchSpace, plan, n: int, cost: float) -> int | None:
     vm, host = plan[n]
     moved = {other for other, _ in plan}
     residents = space.residents[space.home[vm]]
-    others = [int(other) for other in residents[np.isfinite(space.column(host)[residents])]
+    others = [int(other) for other in residents[space.may_go(residents, host)]
               if space.memory[other] < space.memory[vm] and other not in moved]
     if not others:
         return None

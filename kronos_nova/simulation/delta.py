@@ -117,17 +117,16 @@ class Delta:
         """bool (...): whether one rule permits all moves of each chain."""
         if len(self._moves) == 1:
             return np.broadcast_to(rule.permits(self.state, *self._moves[0]), self.shape)
+        permits = functools.reduce(np.logical_and, (self._permits_move(rule, n)
+                                                    for n in range(len(self.moves))))
         if rule.adds_up:
-            return functools.reduce(np.logical_and, (self._permits_move(rule, n)
-                                                     for n in range(len(self.moves))))
-        permits = functools.reduce(np.logical_and, (rule.permits(self.state, *move)
-                                                    for move in self.moves))
+            return permits
         for index in zip(*np.nonzero(rule.entangles(self.state, self.moves)), strict=True):
             permits[index] = self._tried_out(rule, index)
         return permits
 
     def _permits_move(self, rule, n) -> np.ndarray:
-        """bool (...): the same of one move, of a rule that adds up."""
+        """bool (...): the same of one move, as far as it follows from sums."""
         return rule.permits(self.state, *self.moves[n], self.moves[:n] + self.moves[n + 1:])
 
     def has_room(self, n: int) -> np.ndarray:
@@ -152,7 +151,8 @@ class Delta:
         """float64 (...): the change of the price of misplaced members."""
         change = sum(self._misplacing_of(*move) for move in self.moves)
         if len(self.moves) > 1:
-            for index in zip(*np.nonzero(self.model.share_group(self.moves)), strict=True):
+            for index in zip(*np.nonzero(
+                    self.model.share_group(self.moves, self.model.costs)), strict=True):
                 trial = self.state.copy()
                 for vms, hosts in self.moves:
                     trial.move(int(vms[index]), int(hosts[index]))

@@ -3,6 +3,7 @@
 import numpy as np
 
 from kronos_nova.simulation.problem import Problem
+from kronos_nova.simulation.sorted_keys import contains
 from kronos_nova.simulation.sorted_keys import find
 
 
@@ -28,10 +29,15 @@ class Memberships:
         self._group_of = member_of[by_vm]
         self._count = np.bincount(self.members, minlength=len(problem.vms))
         self._first = np.cumsum(self._count) - self._count
+        self._keys = np.sort(member_of * len(problem.vms) + self.members)
 
     def of(self, vm: int) -> np.ndarray:
         """intp: the groups of an instance."""
         return self._group_of[self._first[vm]:self._first[vm] + self._count[vm]]
+
+    def has(self, groups: np.ndarray, vms: np.ndarray) -> np.ndarray:
+        """bool (n,): whether each group has the instance for a member."""
+        return contains(self._keys, groups * len(self._count) + vms)
 
     def expand(self, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Every group of every instance: intp (m,), the position in ``vms`` (n,), and intp (m,),

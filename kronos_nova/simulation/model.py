@@ -74,13 +74,16 @@ class Model:
         shared = self.problem.provider == self.problem.provider[host]
         return np.flatnonzero(shared.any(axis=1)).tolist()
 
-    def share_group(self, moves: tuple) -> np.ndarray:
-        """bool (...): the chains in which two instances are in one group."""
+    def share_group(self, moves: tuple, wanted: np.ndarray) -> np.ndarray:
+        """bool (...): the chains in which two instances are in one of the wanted groups.
+
+        :param wanted: bool (G,)
+        """
         shape = moves[0][0].shape
         shared = np.zeros(moves[0][0].size, dtype=bool)
         sets = [self.memberships.expand(vms.reshape(-1)) for vms, _hosts in moves]
         count = len(self.memberships.groups)
-        keys = [np.unique(position * count + groups) for position, groups in sets]
+        keys = [np.unique((position * count + groups)[wanted[groups]]) for position, groups in sets]
         for one, other in itertools.combinations(keys, 2):
             shared[np.intersect1d(one, other, assume_unique=True) // max(count, 1)] = True
         return shared.reshape(shape)

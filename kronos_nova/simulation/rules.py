@@ -6,6 +6,7 @@ together follows from sums (``adds_up``) are told the other moves; the others sa
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from collections.abc import Iterable
 from typing import Protocol
@@ -208,20 +209,27 @@ class Spacing:
         counted = self.forbids[groups]
         position, groups = position[counted], groups[counted]
         if len(position):
-            permits = self.permits_groups(state, groups, vms.reshape(-1)[position],
-                                          hosts.reshape(-1)[position])
+            vm, host, *flat = (np.broadcast_to(part, vms.shape).reshape(-1)[position]
+                               for part in (vms, hosts, *itertools.chain(*others)))
+            permits = self.permits_groups(state, groups, vm, host,
+                                          list(zip(flat[::2], flat[1::2], strict=True)))
             permitted[position[~permits]] = False
         return permitted.reshape(vms.shape)
 
-    def permits_groups(self, state, groups, vms, hosts) -> np.ndarray:
-        """bool (n,): whether each group lets its member go to the host."""
+    def permits_groups(self, state, groups, vms, hosts, others=()) -> np.ndarray:
+        """bool (n,): whether each group lets its member go to the host. What the others mean for an
+        affinity group does not add up: that has to be tried out."""
         counts, members = state.groups, state.model.memberships
         there = counts.on(groups, hosts)
-        return np.where(members.anti[groups], there < members.most[groups],
+        inside = there
+        for other, to in others:
+            change = (to == hosts).astype(np.intp) - (state.vm_host[other] == hosts)
+            inside = inside + change * members.has(groups, other)
+        return np.where(members.anti[groups], inside < members.most[groups],
                         there == counts.most_others(groups, state.vm_host[vms]))
 
     def entangles(self, state, moves):
-        return state.model.share_group(moves)
+        return state.model.share_group(moves, self.forbids & ~state.model.memberships.anti)
 
 
 class FreeReserve:

@@ -18,6 +18,9 @@ from kronos_nova.simulation.state import State
 KINDS = 8
 """So many scales of hosts are told apart at first sight. Clouds have few kinds of hosts, and each
 kind costs a matrix of its own."""
+ROWS = 256
+"""Instances whose prices are asked at once: enough for speed, and little memory."""
+NOWHERE = -1
 
 
 class SearchSpace:
@@ -51,15 +54,16 @@ class SearchSpace:
         self.memory = problem.memory_mb[self.vms]
         self.worst = np.maximum(state.imbalances(), problem.thresholds) + TOLERANCE
         self._take_room(budget)
-        self._take_groups()
+        self.spacing = [rule for rule in self.model.rules if isinstance(rule, Spacing)]
+        self._forbidding = [rule for rule in self.model.rules
+                            if not (hasattr(rule, 'linear') or isinstance(rule, Opaque))]
+        self._fellows: dict[int, frozenset[int]] = {}
         self.untouched = self._take_untouched()
         self.start = float(self.combined(self.scores[:, :, None])[0])
-        self.by_home = np.argsort(self.home, kind='stable')
-        self.first = np.searchsorted(self.home[self.by_home], np.arange(len(self.scores)))
-        self.population = np.bincount(self.home, minlength=len(self.scores))
-        self.residents = np.split(self.by_home, self.first[1:])
+        by_home = np.argsort(self.home, kind='stable')
+        first = np.searchsorted(self.home[by_home], np.arange(1, len(self.scores)))
+        self.residents = np.split(by_home, first)
         self._rows: dict[int, np.ndarray] = {}
-        self._columns: dict[int, np.ndarray] = {}
 
     def _take_room(self, budget: int) -> None:
         """Room of the rules that add up from what an instance needs on one host."""
@@ -73,24 +77,6 @@ class SearchSpace:
         self.free, self.sizes, self.room = free[:, scarce], demands[:, scarce], room[:, scarce]
         self.unit = np.maximum(self.room.max(axis=0, initial=0), TOLERANCE)
         self.floor = np.minimum(self.free, 0.0) - TOLERANCE
-
-    def _take_groups(self) -> None:
-        """The first group of each instance that the rules are about: Nova lets an instance into one
-        only; a further one is left to the order."""
-        members = self.model.memberships
-        rules = [rule.forbids for rule in self.model.rules if isinstance(rule, Spacing)]
-        counted = np.logical_or.reduce([np.zeros(len(members.groups), dtype=bool), *rules])
-        self._group = np.full(len(self.vms), -1)
-        self._members_of: dict[int, np.ndarray] = {}
-        position, groups = members.expand(self.vms)
-        wanted = counted[groups] & members.anti[groups]
-        self._group[position[wanted][::-1]] = groups[wanted][::-1]
-
-    def _members(self, group: int) -> np.ndarray:
-        """intp: the instances of the space in a group."""
-        if group not in self._members_of:
-            self._members_of[group] = np.flatnonzero(self._group == group)
-        return self._members_of[group]
 
     def _take_untouched(self) -> int:
         """Two rows for the hosts that are not touched, with the highest and the lowest score of
@@ -121,35 +107,47 @@ class SearchSpace:
                 return 2.0 ** kinds, number.reshape(-1)
             digits -= 1
 
-    def permitted(self, vm: int) -> np.ndarray:
-        """bool (h,): hosts that an instance may go to; room aside, because a plan may make it."""
-        return np.isfinite(self.row(vm))
-
     def row(self, vm: int) -> np.ndarray:
-        """float64 (h,): the price of moving an instance to each host, inf where it may not go, room
-        aside. :meth:`column` the other way round."""
+        """float64 (h,): the price of moving an instance to each host, 0 at home, inf where it may
+        not go; room aside, because a plan may make it."""
         if vm not in self._rows:
-            prices = self._prices(self.vms[vm], self.hosts)
-            prices[self.home[vm]] = np.inf
-            self._rows[vm] = np.pad(prices, (0, self.untouched), constant_values=np.inf)
+            self._rows[vm] = self._table(np.array([vm]))[0]
         return self._rows[vm]
 
-    def column(self, host: int) -> np.ndarray:
-        """float64 (v,): the price of moving each instance to a host, inf where it may not go, room
-        aside."""
-        if host not in self._columns:
-            if host >= len(self.hosts):
-                self._columns[host] = np.full(len(self.vms), np.inf)
-            else:
-                self._columns[host] = self._prices(self.vms, self.hosts[host])
-        return self._columns[host]
+    @functools.cached_property
+    def prices_at(self) -> np.ndarray | None:
+        """float32 (v + h, h): the rows of all instances, and behind them of things that cost
+        nothing, one for each host. None if everything may go anywhere for nothing."""
+        if self.model.prices.are_free and not self._forbidding and not self.untouched:
+            return None
+        table = np.zeros((len(self.vms) + len(self.scores), len(self.scores)), dtype=np.float32)
+        for start in range(0, len(self.vms), ROWS):
+            vms = np.arange(start, min(start + ROWS, len(self.vms)))
+            table[vms] = self._table(vms)
+        return table
+
+    def may_go(self, vms: np.ndarray, host: int) -> np.ndarray:
+        """bool (n,): whether instances may go to a host, room aside."""
+        if self.prices_at is None:
+            return self.home[vms] != host
+        return np.isfinite(self.prices_at[vms, host]) & (self.home[vms] != host)
+
+    def price_change(self, things: np.ndarray, sources: np.ndarray, hosts: np.ndarray):
+        """float (n,): what it costs more to have things on one host than on the other."""
+        if self.prices_at is None:
+            return 0.0
+        return self.prices_at[things, hosts] - self.prices_at[things, sources]
+
+    def _table(self, vms):
+        prices = self._prices(self.vms[vms][:, None], self.hosts)
+        prices[np.arange(len(vms)), self.home[vms]] = 0.0
+        return np.pad(prices, ((0, 0), (0, self.untouched)), constant_values=np.inf)
 
     def _prices(self, vms, hosts) -> np.ndarray:
         delta = self.state.delta((vms, hosts))
         permitted = np.ones(delta.shape, dtype=bool)
-        for rule in self.model.rules:
-            if not (hasattr(rule, 'linear') or isinstance(rule, Opaque)):
-                permitted &= rule.permits(self.state, *delta.moves[0])
+        for rule in self._forbidding:
+            permitted &= rule.permits(self.state, *delta.moves[0])
         return np.where(permitted, delta.price, np.inf)
 
     def prices(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
@@ -180,61 +178,48 @@ class SearchSpace:
             legal &= (free >= self.floor[:, :, None]).all(axis=(0, 1))
         return legal
 
-    def meets(self, vms: np.ndarray, hosts: np.ndarray, moves: np.ndarray) -> np.ndarray:
-        """bool (n,): whether an instance may not go to a host because of what else moves there.
+    def keeps_apart(self, vm: int, host: int, place: np.ndarray) -> bool:
+        """Whether the instances that moved let one of their server group go to a host.
 
-        :param moves: intp (n, length, 2), (instance, host) of the other moves, -1 for none
+        :param place: intp (v or more,), where every instance is, -1 for nowhere
         """
-        group = self._group[vms]
-        result = np.zeros(len(vms), dtype=bool)
-        some = np.flatnonzero(group >= 0)
-        if not len(some) or not moves.shape[1]:
-            return result
-        group, host, moves = group[some], hosts[some], moves[some]
-        same = (moves[:, :, 0] >= 0) & (self._group[moves[:, :, 0]] == group[:, None])
-        more = (same & (moves[:, :, 1] == host[:, None])).sum(axis=1)
-        more -= (same & (self.home[moves[:, :, 0]] == host[:, None])).sum(axis=1)
-        inside = self.state.groups.on(group, self.hosts[host])
-        result[some] = (more > 0) & (inside + more >= self.model.memberships.most[group])
-        return result
-
-    def is_met(self, vm: int, host: int, place: np.ndarray, leaving: tuple[int, ...] = ()) -> bool:
-        """Whether an instance may not go to a host because of what else is there.
-
-        :param place: intp (v or more,), where every instance is now
-        :param leaving: instances that are not there any more
-        """
-        group = self._group[vm] if vm < len(self.vms) else -1
-        if group < 0 or self.home[vm] == host:
-            return False
-        same = self._members(group)
-        same = same[~np.isin(same, (vm, *leaving))]
-        more = (place[same] == host).sum() - (self.home[same] == host).sum()
-        inside = int(self.state.groups.on(np.array([group]), self.hosts[[host]])[0])
-        return bool(more > 0 and inside + more >= self.model.memberships.most[group])
+        return vm >= len(self.vms) or bool(self._apart(vm, np.array([host]), place)[0])
 
     def lets_in(self, vm: int, place: np.ndarray) -> np.ndarray:
         """bool (h,): hosts that an instance may go to, and its home, given where all others are;
-        room aside.
+        room aside. ``place`` as before."""
+        allowed = np.isfinite(self.row(vm))
+        return allowed & self._apart(vm, np.arange(len(allowed)), place)
 
-        :param place: intp (v,), -1 for instances that are nowhere
-        """
-        allowed = self.permitted(vm).copy()
-        allowed[self.home[vm]] = True
-        group = self._group[vm]
-        if group >= 0:
-            same = self._members(group)
-            inside = self.state.groups.on(np.full(len(self.hosts), group), self.hosts)
-            np.add.at(inside, self.home[same], -1)
-            same = same[(place[same] >= 0) & (same != vm)]
-            np.add.at(inside, place[same], 1)
-            allowed[:len(inside)] &= inside < self.model.memberships.most[group]
-        return allowed
+    def _apart(self, vm, hosts, place):
+        moved = [other for other in sorted(self.fellows(vm)) if place[other] != self.home[other]]
+        apart = np.ones(len(hosts), dtype=bool)
+        if moved:
+            to = np.append(self.hosts, [NOWHERE] * (self.untouched + 1))
+            others = tuple((self.vms[other], to[place[other]]) for other in moved)
+            for rule in self.spacing:
+                apart &= rule.permits(self.state, self.vms[vm], to[hosts], others)
+        return apart | (hosts == self.home[vm])
 
-    def are_related(self, vm: int, others: list[int]) -> bool:
-        """Whether an instance may have to keep away from one of the others."""
-        return self._group[vm] >= 0 and any(self._group[vm] == self._group[other]
-                                            for other in others)
+    def fellows(self, vm: int) -> frozenset[int]:
+        """The other instances of the space that may have to keep away from one."""
+        if vm not in self._fellows:
+            members = self.model.memberships
+            groups = [group for group in members.of(self.vms[vm]) if members.anti[group]
+                      and any(rule.forbids[group] for rule in self.spacing)]
+            vms = np.unique(members.members[np.isin(members.member_of, groups)])
+            place = np.searchsorted(self.vms, vms)
+            inside = place < len(self.vms)
+            inside[inside] = self.vms[place[inside]] == vms[inside]
+            self._fellows[vm] = frozenset(int(n) for n in place[inside] if n != vm)
+        return self._fellows[vm]
+
+    def place_of(self, plan: list[tuple[int, int]]) -> np.ndarray:
+        """intp (v,): where every instance is after a plan."""
+        place = self.home.copy()
+        for vm, host in plan:
+            place[vm] = host
+        return place
 
     def plan_of(self, state: State) -> list[tuple[int, int]]:
         """Where instances are in another state, as a plan."""

@@ -1,4 +1,4 @@
-"""The local search by which ``spread`` improves on plans of many moves."""
+"""The local search of ``spread``."""
 
 import dataclasses
 
@@ -9,14 +9,14 @@ from hypothesis import settings
 
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
-from kronos_nova.planners.beam import Beam
-from kronos_nova.planners.improve import Search
+from kronos_nova.planners.incumbents import End
+from kronos_nova.planners.incumbents import Incumbents
 from kronos_nova.planners.local_search import LocalSearch
 from kronos_nova.planners.spread import Spread
 from kronos_nova.simulation.space import SearchSpace
 from tests.unit.planners import clouds
 
-EFFORT = 5e6
+EFFORT = 2e7
 
 
 def uneven(hosts=24, per_host=10, seed=3):
@@ -43,9 +43,11 @@ class LocalSearchTest(testtools.TestCase):
         space = SearchSpace(state, limits.budget)
         if len(space.hosts) < 2 or not len(space.vms):
             return
-        beam = Beam(space, limits)
-        LocalSearch(beam, limits).run([], EFFORT)
-        for end in beam.kept:
+        found = Incumbents(End(space.start, []))
+        search = LocalSearch(space, found, limits)
+        search.effort = EFFORT
+        search.run()
+        for end in found.kept:
             ordering = order.Ordering(state, limits)
             is_whole = ordering.do_all([(int(space.vms[vm]), int(space.hosts[host]))
                                    for vm, host in end.plan])
@@ -59,12 +61,13 @@ class LocalSearchTest(testtools.TestCase):
         problem, ticks = uneven(), iter(range(1000))
         limits = Limits(budget=100, clock=lambda: next(ticks), deadline=20)
         space = SearchSpace(clouds.start(problem), limits.budget)
-        LocalSearch(Beam(space, limits), limits).run([], 1e12)
+        search = LocalSearch(space, Incumbents(End(space.start, [])), limits)
+        search.effort = 1e12
+        search.run()
         self.assertLess(next(ticks), 30)
 
 
 class ManyMovesTest(testtools.TestCase):
-    """A budget of more moves than a beam search can look far ahead with."""
 
     def combined(self, budget):
         problem = uneven()
@@ -72,11 +75,6 @@ class ManyMovesTest(testtools.TestCase):
         steps = Spread().plan(state, Limits(budget=budget))
         self.assertLessEqual(len(steps), budget)
         return state.combined()
-
-    def test_a_local_search_takes_over(self):
-        problem, limits = uneven(), Limits(budget=150)
-        space = SearchSpace(clouds.start(problem), limits.budget)
-        self.assertTrue(Search(Beam(space, limits), limits).is_long)
 
     def test_more_moves_make_it_better(self):
         few, more, many = (self.combined(budget) for budget in (20, 60, 150))
