@@ -76,8 +76,8 @@ class LocalSearch:
         self.chance = np.random.default_rng(0)
         hosts, things = len(space.hosts), len(space.vms) + len(space.hosts)
         self.spent, self.effort = 0.0, self._effort(len(space.vms) * hosts, limits.budget / hosts)
-        self.are_few = limits.budget < hosts
-        self.parts = FEW_MOVES if self.are_few else MANY_MOVES
+        self.are_few = limits.budget < hosts and hosts > MANY_HOSTS
+        self.parts = FEW_MOVES if limits.budget < hosts else MANY_MOVES
         self.pair = PAIR * (2 + space.free.shape[1])
         on_each = things / hosts + 1
         rated = on_each * (1.5 if self.are_few else on_each) * min(hosts, PARTNERS)
@@ -89,7 +89,7 @@ class LocalSearch:
     def _effort(pairs: int, per_host: float) -> float:
         times = min(max(1.0, per_host / MOVES_PER_HOST), MOST_TIMES)
         times *= LONG_TIMES if per_host >= LONG and pairs > FEW_PAIRS else 1
-        return EFFORT * np.clip(pairs / TINY, 0.1, 1) * max(1, pairs / FEW_PAIRS) ** GROWTH * times
+        return EFFORT * np.clip(pairs / TINY, 0.5, 1) * max(1, pairs / FEW_PAIRS) ** GROWTH * times
 
     def run(self) -> None:
         plans, idle, turn = [[]] * self.count, 0, 0
