@@ -14,7 +14,6 @@ from kronos_nova.planners.incumbents import Plan
 from kronos_nova.planners.placements import PARTNERS
 from kronos_nova.planners.placements import Placements
 from kronos_nova.planners.softened_max import SoftenedMax
-from kronos_nova.planners.substitution import substitute
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation.space import SearchSpace
 
@@ -61,8 +60,8 @@ small clusters then end worse; without any, full hosts block each other for good
 GIVEN_UP = 30
 """Turns without success after which the search ends."""
 MANY_HOSTS = 60
-"""With more hosts than that, other instances for the same moves are not tried in the end: a plan
-then has flows enough to choose from."""
+"""With more hosts than that and fewer moves, exchanges of two instances that are at home are left
+out: there is not the time to rate all pairs, and on fewer hosts some clusters end worse without."""
 
 
 class LocalSearch:
@@ -104,9 +103,6 @@ class LocalSearch:
             if turn % KICKS == KICKS - 1:
                 plans = [self._kicked(plan) for plan in plans]
             turn, idle = turn + 1, idle + 1
-        if len(self.space.hosts) <= MANY_HOSTS and not self.limits.is_over:
-            for end in self.found.kept[:POOL]:
-                substitute(self.space, self.found, end, self.limits)
         trim.drop(self.space, self.found, self.limits)
         trim.cheapen(self.space, self.found, self.limits)
 

@@ -214,13 +214,6 @@ class SearchSpace:
             self._fellows[vm] = frozenset(int(n) for n in place[inside] if n != vm)
         return self._fellows[vm]
 
-    def place_of(self, plan: list[tuple[int, int]]) -> np.ndarray:
-        """intp (v,): where every instance is after a plan."""
-        place = self.home.copy()
-        for vm, host in plan:
-            place[vm] = host
-        return place
-
     def plan_of(self, state: State) -> list[tuple[int, int]]:
         """Where instances are in another state, as a plan."""
         there = np.searchsorted(self.hosts, state.vm_host[self.vms])
