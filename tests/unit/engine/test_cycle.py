@@ -42,7 +42,7 @@ RULES = cycle.CycleRules(
     instance_cooldown_factor=2, instance_cooldown_max=1000, return_window=0, experience_window=600,
     stale_plan_age=600, stagger=0)
 OPTIONS = options.EngineOptions(
-    aggregates=('gpu',), include_unassigned_hosts=False, spread_planner='greedy')
+    aggregates=('gpu',), include_unassigned_hosts=False)
 
 WIDE = moves.Caps(total=9, per_source=9, per_destination=9)
 

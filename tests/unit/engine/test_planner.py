@@ -52,6 +52,8 @@ def instance(uuid, on, **values):
 
 
 class PipelineTest(testtools.TestCase):
+    planners = 'greedy', 'ffd'
+
     def setUp(self):
         super().setUp()
         self.policy = dict(POLICY)
@@ -60,7 +62,7 @@ class PipelineTest(testtools.TestCase):
         self.source = Recorded(imbalance={'h0': 0.8, 'h1': 0.0, 'h2': 0.0},
                                vm_profile=dict.fromkeys('abcd', 0.2))
         self.options = EngineOptions(aggregates=('agg',), include_unassigned_hosts=False,
-                                     spread_planner='greedy', pack_planner='ffd')
+                                     spread_planner=self.planners[0], pack_planner=self.planners[1])
         self.dry_run = lambda move, instance, destination: AGREED
         self.groups = ()
         self.far = None
@@ -266,7 +268,8 @@ class PipelineTest(testtools.TestCase):
         self.dry_run = dry_run
         report = self.plan()
         self.assertEqual({'c', 'd'}, {move.instance_uuid for move in report.moves})
-        self.assertEqual({'a': 3, 'b': 3, 'c': 1, 'd': 1}, asked)
+        self.assertEqual((3, 3), (asked['a'], asked['b']))
+        self.assertLessEqual(sum(asked.values()), 9)
         self.assertEqual([('a', 3), ('b', 3)], [(refusal.instance_uuid, len(refusal.hosts))
                                                 for refusal in report.refusals])
         self.assertIn('no NUMA on', report.refusals[0].reason)
@@ -394,7 +397,7 @@ class PipelineTest(testtools.TestCase):
             'imbalance': {'h0': 0.8, 'h1': 0.1, 'h2': 0.0},
             'capacity': {'h0': 0.1, 'h1': 0.1, 'h2': 0.0},
             'vm_profile': dict.fromkeys('abcde', 0.1)}
-        self.assertEqual({'threshold'}, set(self.stayed(self.plan())) & {'threshold'})
+        self.assertIn('threshold', self.stayed(self.plan(pack_planner='ffd')))
         self.source.answers['imbalance']['h0'] = 0.3
         self.assertEqual(('h1',), self.plan().hosts_emptied)
         self.source.answers['capacity']['h0'] = 0.45
@@ -424,3 +427,9 @@ class PipelineTest(testtools.TestCase):
     def test_an_aggregate_that_does_not_exist(self):
         error = self.assertRaises(exception.ConfigurationError, self.plan, aggregates=('gpu',))
         self.assertIn('there is no aggregate of that name', str(error))
+
+
+class DefaultPlannersTest(PipelineTest):
+    """The same with the planners that are used where nobody chooses others."""
+
+    planners = 'spread', 'pack'
