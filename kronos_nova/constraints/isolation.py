@@ -36,11 +36,13 @@ def _by_project(tenants, instances):
     """:param tenants: for each host the projects that it is kept for; none means all"""
     if not any(tenants):
         return ()
-    number = {name: n for n, name in enumerate(sorted(set().union(*tenants)))}
+    sorts = {kept: number for number, kept in enumerate(dict.fromkeys(tenants))}
+    number = {name: n for n, name in enumerate(sorted(frozenset().union(*sorts)))}
     # The last row is of all projects that no host names.
-    allowed = np.tile([not kept for kept in tenants], (len(number) + 1, 1))
-    for host, kept in enumerate(tenants):
-        allowed[[number[name] for name in kept], host] = True
+    allowed = np.tile([not kept for kept in sorts], (len(number) + 1, 1))
+    for kept, column in sorts.items():
+        allowed[[number[name] for name in kept], column] = True
+    allowed = allowed[:, [sorts[kept] for kept in tenants]]
     kind = np.array([number.get(i.project_id, len(number)) for i in instances], dtype=np.intp)
 
     def why(state, vm, host):
@@ -70,21 +72,29 @@ def _by_flavor(offers, instances):
 
 
 def _offers(problem, snapshot):
-    """For each host the projects it is kept for, and its aggregates' metadata, hashable."""
-    tenants = [set() for _host in problem.hosts]
-    properties = [{} for _host in problem.hosts]
+    """For each host the projects it is kept for, and its aggregates' metadata, hashable; looked at
+    once for all hosts that are in the same aggregates."""
+    inside = [() for _host in problem.hosts]
     index = {name: number for number, name in enumerate(problem.hosts)}
-    for aggregate in snapshot.aggregates:
-        words = {key: {word.strip() for word in value.split(',')}
-                 for key, value in aggregate.metadata.items()}
-        for number in (index[name] for name in aggregate.hosts if name in index):
-            for key, values in words.items():
-                if key.startswith(TENANT_KEY):
-                    tenants[number] |= values
-                else:
-                    properties[number].setdefault(key, set()).update(values)
-    return tenants, [frozenset((key, frozenset(values)) for key, values in has.items())
-                     for has in properties]
+    for number, aggregate in enumerate(snapshot.aggregates):
+        for host in (index[name] for name in set(aggregate.hosts) if name in index):
+            inside[host] += (number,)
+    found = {numbers: _offer([snapshot.aggregates[number].metadata for number in numbers])
+             for numbers in dict.fromkeys(inside)}
+    return [found[numbers][0] for numbers in inside], [found[numbers][1] for numbers in inside]
+
+
+def _offer(all_metadata):
+    tenants, properties = set(), {}
+    for metadata in all_metadata:
+        for key, value in metadata.items():
+            words = {word.strip() for word in value.split(',')}
+            if key.startswith(TENANT_KEY):
+                tenants |= words
+            else:
+                properties.setdefault(key, set()).update(words)
+    return frozenset(tenants), frozenset(
+        (key, frozenset(values)) for key, values in properties.items())
 
 
 def _asked(instance):
