@@ -12,12 +12,17 @@ import numpy as np
 from kronos_nova.planners.packing import Packing
 from kronos_nova.simulation import TOLERANCE
 
-MOST_OUT = 4
-MOST_BACK = 3
-ROWS = 600
-COLUMNS = 1500
+MOST_OUT, MOST_BACK = 4, 3
+"""Instances of one size that change places at once. Sizes of flavors mostly double from one to the
+next, so that four small ones make room for two steps up; what comes back fills what is left."""
+ROWS, COLUMNS = 600, 1500
+"""Bundles of either side that are rated against each other: a million pairs are some hundredths of
+a second, and an exchange is looked for hundreds of times."""
 TRIES = 20
+"""Best exchanges whose instances are looked at one by one. They fail only where a rule keeps single
+instances of a size out, and then mostly all of that size."""
 UNLIMITED = 1e9
+"""Usable room where nothing is needed of any kind; more than any host has."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

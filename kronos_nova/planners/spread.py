@@ -17,6 +17,8 @@ from kronos_nova.simulation import State
 from kronos_nova.simulation.space import SearchSpace
 
 ENDS = 50
+"""Hosts at each end of a policy that matter even to a plan of few moves: once the furthest are
+mended, those behind them are the ends."""
 TRIED_WHEN_LATE = 8
 """Plans for which an order is looked for, even after the deadline, as long as none has one."""
 
