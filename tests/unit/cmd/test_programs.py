@@ -28,7 +28,7 @@ class ProgramsTest(testtools.TestCase):
         name = program.__name__.rpartition('.')[2].replace('_', '-')
         self.assert_version(f'kronos-{name}', out.getvalue())
 
-    @ddt.data('kronos-manage', 'kronos-engine', 'kronos-executor')
+    @ddt.data('kronos-manage', 'kronos-engine', 'kronos-executor', 'kronos-exporter')
     def test_so_does_each_that_has_to_be_alone_in_its_process(self, name):
         done = subprocess.run([*command('kronos-nova', name), '--version'], text=True,
                               capture_output=True)
