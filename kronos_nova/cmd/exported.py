@@ -54,11 +54,13 @@ class Collector:
     def _families(self):
         seen, last = self.observer.look(), memory.Cycles(self.database).last()
         rows = {row.aggregate: row for row in last}
+        # Parsed once: the report of a large aggregate names every server that stayed.
+        reports = {name: json.loads(row.report) for name, row in rows.items() if row.report}
         yield from _problems(seen)
         yield from _aggregates(seen)
-        yield from _balance(seen, rows)
+        yield from _balance(seen, reports)
         yield from _cycles(rows)
-        yield from _plans(seen, rows)
+        yield from _plans(seen, reports)
         yield from _workers_and_drains(seen)
         yield from _totals(counters.Counters(self.database).read())
         yield from self._now(seen)
@@ -104,7 +106,7 @@ def _aggregates(seen):
                  {(each.name,): each.window_opens_at is None for each in seen.aggregates})
 
 
-def _balance(seen, rows):
+def _balance(seen, reports):
     policies = [(each.name, policy) for each in seen.aggregates for policy in each.policies]
     measured = [(name, policy) for name, policy in policies if policy.imbalance is not None]
     labels = ('aggregate', 'policy')
@@ -115,12 +117,11 @@ def _balance(seen, rows):
                                        for name, policy in policies})
     yield _gauge('kronos_policy_has_data', 'Whether its queries could be planned by.', labels,
                  {(name, policy.name): policy.imbalance is not None for name, policy in policies})
-    hosts = {name: json.loads(row.report) for name, row in rows.items() if row.report}
     yield _gauge('kronos_hosts', 'Hosts that were measured.', ('aggregate',),
-                 {(name,): report.get('hosts', 0) for name, report in hosts.items()})
+                 {(name,): report.get('hosts', 0) for name, report in reports.items()})
     yield _gauge('kronos_hot_hosts', 'Hosts with a score above 0.9 in a policy.', ('aggregate',),
-                 {(name,): report.get('hot_hosts', 0) for name, report in hosts.items()})
-    scores = {(each.name,): health.score(each, hosts.get(each.name, {}), seen.drains)
+                 {(name,): report.get('hot_hosts', 0) for name, report in reports.items()})
+    scores = {(each.name,): health.score(each, reports.get(each.name, {}), seen.drains)
               for each in seen.aggregates}
     yield _gauge('kronos_health_score', 'From 0 to 100; the documentation has the formula.',
                  ('aggregate',), {key: value for key, value in scores.items() if value is not None})
@@ -146,7 +147,7 @@ def _cycles(rows):
                  {(row.aggregate,): row.failures for row in rows.values()})
 
 
-def _plans(seen, rows):
+def _plans(seen, reports):
     plans = [(each.name, each.plan) for each in seen.aggregates if each.plan]
     yield _gauge('kronos_open_plan', 'The plan that waits or runs, its state as a label.',
                  ('aggregate', 'state', 'purpose'),
@@ -158,17 +159,16 @@ def _plans(seen, rows):
     yield _gauge('kronos_open_plan_remaining_seconds', 'How long the plan will still take.',
                  ('aggregate',), {(name,): plan.remaining_seconds for name, plan in plans
                                   if plan.remaining_seconds is not None})
-    found = {name: json.loads(row.report) for name, row in rows.items() if row.report}
     yield _gauge('kronos_last_cycle_moves', 'Moves that the last evaluation planned.',
-                 ('aggregate',), {(name,): len(each['moves']) for name, each in found.items()})
+                 ('aggregate',), {(name,): len(each['moves']) for name, each in reports.items()})
     yield _gauge('kronos_last_cycle_moves_memory_bytes', 'Memory of the servers that these move.',
                  ('aggregate',),
                  {(name,): sum(move['memory_mb'] for move in each['moves']) * 2 ** 20
-                  for name, each in found.items()})
+                  for name, each in reports.items()})
     yield _gauge('kronos_stayed_servers', 'Servers that the last evaluation left where they are, '
                  'by the reason.', ('aggregate', 'reason'),
                  {(name, skip['reason']): skip.get('count') or len(skip.get('instances', ()))
-                  for name, each in found.items() for skip in each['not_moved']})
+                  for name, each in reports.items() for skip in each['not_moved']})
 
 
 def _workers_and_drains(seen):
