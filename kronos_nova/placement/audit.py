@@ -11,6 +11,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 
+from kronos_nova import exception
 from kronos_nova.objects.migration_status import LIVE
 from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.allocations import off
@@ -139,12 +140,19 @@ def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
 def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
                   limits: AuditLimits) -> Finding | None:
     """:func:`judge`; amounts that do not match what is known at once are compared with all that
-    Nova and Neutron know of the instance, which takes a few requests."""
+    Nova and Neutron know of the instance, which takes a few requests. Where that cannot be read,
+    nothing is known to be wrong or right, and it is this instance's own affair."""
     finding = judge(case, holdings, limits)
     if finding is None or finding.kind != MISMATCHED:
         return finding
+    try:
+        asks_for = nova.asks_for(case.uuid)
+    except exception.InventoryError as error:
+        return Finding(kind=STALLED, instance=case.uuid, host=finding.host,
+                       evidence=f'what it asks for cannot be told. {error}',
+                       remedy='mend what is named and repeat the audit')
     findings = [judge(dataclasses.replace(case, instance=dataclasses.replace(
-        case.instance, asks_for=asked)), holdings, limits) for asked in nova.asks_for(case.uuid)]
+        case.instance, asks_for=asked)), holdings, limits) for asked in asks_for]
     return findings[0] if findings and all(findings) else None
 
 

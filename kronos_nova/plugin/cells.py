@@ -10,8 +10,9 @@ from oslo_log import log as logging
 LOG = logging.getLogger(__name__)
 
 PATIENCE = 5
-"""Seconds that all cells together have to say that their databases are there. Nova's own way to
-connect tries for more than a minute."""
+"""Seconds that all cells together have to answer. Nova's own way to connect tries for more than a
+minute; the worker that waits says every few seconds that it lives, or its tasks are taken from it:
+see kronos_nova.plugin.reconciling."""
 
 USER_ID = 'kronos'
 """Who asked for a migration, in Nova's records. A record without a user and a project breaks
@@ -46,24 +47,33 @@ def name(mapping):
 
 
 def answering(context, wanted, patience=PATIENCE):
-    """The cells whose databases answer; what the others have is left out, and they are named in the
-    log.
+    """The cells whose databases answer.
+
+    :returns: (those that do, those that do not), as :func:`ask` finds them
+    """
+    answers, silent = ask(context, wanted, _first_service, patience)
+    return [cell for cell in wanted if cell.uuid in answers], silent
+
+
+def ask(context, wanted, read, patience=PATIENCE):
+    """Read cells side by side. What those have whose databases do not answer is left out, and they
+    are named in the log.
 
     :param wanted: CellMappings
+    :param read: called with a context that is targeted at the cell
     :param patience: seconds for all of them together
-    :returns: (those that answer, those that do not)
+    :returns: ({uuid of a cell that answered: what ``read`` gave}, the cells that did not)
     """
-    answers = nova_context.scatter_gather_cells(context, wanted, patience, _ask)
-    alive = [cell for cell in wanted
-             if not nova_context.is_cell_failure_sentinel(answers[cell.uuid])]
-    silent = [cell for cell in wanted if cell not in alive]
+    answers = nova_context.scatter_gather_cells(context, wanted, patience, read)
+    silent = [cell for cell in wanted
+              if nova_context.is_cell_failure_sentinel(answers[cell.uuid])]
     if silent:
         LOG.warning('The database of %s does not answer: what is there is left out.',
                     ', '.join(f'cell {name(cell)}' for cell in silent))
-    return alive, silent
+    return {cell.uuid: answers[cell.uuid] for cell in wanted if cell not in silent}, silent
 
 
-def _ask(context):
+def _first_service(context):
     with main_db.get_context_manager(context).reader.using(context) as session:
         session.query(models.Service.id).limit(1).all()
 

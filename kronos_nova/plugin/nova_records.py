@@ -5,6 +5,8 @@ import contextlib
 import datetime
 import itertools
 
+from keystoneauth1 import exceptions as keystone_exc
+from neutronclient.common import exceptions as neutron_exc
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
@@ -29,21 +31,22 @@ LOG = logging.getLogger(__name__)
 # How many uuids one query may name.
 CHUNK = 500
 
-# For all cells together. The worker that waits says every few seconds that it lives, or its tasks
-# are taken from it; see kronos_nova.plugin.reconciling.
-CELL_SECONDS = 5
-
 RECENT = datetime.timedelta(days=1)
 """Migrations that ended longer ago hold nothing any more, or an audit finds what they hold."""
 
 UNFINISHED = list(migration_status.UNDER_WAY)
 
 
+UNANSWERED = (db_exc.DBError, nova_exception.NovaException,
+              keystone_exc.ClientException, neutron_exc.NeutronException)
+"""What Nova's objects raise when a database, Neutron or what they look for is not there."""
+
+
 @contextlib.contextmanager
 def _answered():
     try:
         yield
-    except (db_exc.DBError, nova_exception.NovaException) as error:
+    except UNANSWERED as error:
         raise exception.InventoryError(problem=str(error)) from error
 
 
@@ -250,7 +253,7 @@ def _targeted(context, mappings, read_deleted='no'):
 
 
 def _of_each_cell(read, read_deleted='no'):
-    """Read the cells side by side; one that does not answer is named in the log and left out.
+    """Read the cells side by side.
 
     :param read: called with a context that is targeted at the cell
     :returns: (what it gave of the cells that answered, names of those that did not)
@@ -258,17 +261,10 @@ def _of_each_cell(read, read_deleted='no'):
     """
     context = cells.admin_context()
     context.read_deleted = read_deleted
-    mappings = objects.CellMappingList.get_all(context)
-    answers = nova_context.scatter_gather_cells(context, mappings, CELL_SECONDS, read)
-    silent = [cells.name(mapping) for mapping in mappings
-              if nova_context.is_cell_failure_sentinel(answers[mapping.uuid])]
-    if silent and len(silent) == len(mappings):
+    answers, silent = cells.ask(context, objects.CellMappingList.get_all(context), read)
+    if silent and not answers:
         raise exception.InventoryError(problem='no cell answers')
-    if silent:
-        LOG.warning('The instances of %s are looked at when the cell answers again.',
-                    ', '.join(silent))
-    return [answer for answer in answers.values()
-            if not nova_context.is_cell_failure_sentinel(answer)], silent
+    return [*answers.values()], [*map(cells.name, silent)]
 
 
 def _end(migration):

@@ -1,5 +1,6 @@
 """One instance or one cell that cannot be read keeps no other instance from being repaired."""
 
+from neutronclient.common import exceptions as neutron_exc
 from nova import objects
 from oslo_db import exception as db_exc
 from oslo_utils import timeutils
@@ -11,6 +12,8 @@ from kronos_nova.placement import audit
 from kronos_nova.placement import heal
 from kronos_nova.placement import holdings
 from kronos_nova.placement import reconcile
+from kronos_nova.placement.allocations import INSTANCE
+from kronos_nova.placement.allocations import AllocationSet
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import nova_records
 from tests.functional import base
@@ -94,6 +97,39 @@ class OneInstanceTest(RepairTestCase):
         self.stub_out('nova.objects.InstanceMapping.get_by_instance_uuid', broken)
         states = [outcome.state for outcome in self.reconcile()]
         self.assertEqual([repairs.FAILED, repairs.HEALED], states)
+
+
+class AmountsTest(RepairTestCase):
+    """Each server holds more than it asks for; what it asks for beyond its records is asked."""
+
+    def setUp(self):
+        super().setUp()
+        self.servers = sorted((self.boot('host1') for _ in range(3)), key=lambda s: s['id'])
+        for server in self.servers:
+            consumer = self.placement_client.consumer(server['id'])
+            self.placement_client.post(AllocationSet((consumer.holding(
+                {root: {**amounts, 'VCPU': 2} for root, amounts in consumer.allocations.items()},
+                consumer_type=INSTANCE),)))
+
+    def audit(self):
+        found = audit.audit(holdings.read(self.placement_client), self.records, AT_ONCE).findings
+        return sorted(found, key=lambda finding: finding.instance)
+
+    def test_one_without_request_spec_keeps_no_other_from_being_audited(self):
+        self.forget_request_spec(self.servers[0])
+        first, *others = self.audit()
+        self.assertEqual((audit.STALLED, self.servers[0]['id']), (first.kind, first.instance))
+        self.assertIn('RequestSpec', first.evidence)
+        self.assertEqual([audit.MISMATCHED] * 2, [each.kind for each in others])
+
+    def test_neutron_is_down(self):
+        def down(*_args, **_kwargs):
+            raise neutron_exc.ConnectionFailed(reason='nobody listens')
+
+        self.stub_out('nova.network.neutron.API.get_requested_resource_for_instance', down)
+        found = self.audit()
+        self.assertEqual([audit.STALLED] * 3, [each.kind for each in found])
+        self.assertIn('nobody listens', found[0].evidence)
 
 
 class OneCellTest(RepairTestCase):
