@@ -17,6 +17,19 @@ HOST = {'VCPU': 64, 'MEMORY_MB': 512 * 1024, 'DISK_GB': 8000}
 # What real servers carry, and what Kronos has no use for.
 USER_DATA = base64.b64encode(random.Random(1).randbytes(1200)).decode()
 KEY_DATA = 'ssh-rsa ' + base64.b64encode(random.Random(2).randbytes(280)).decode()
+IMAGE = 'c1b5f4a2-6d2e-4f55-9a01-6f0f4ac3d1aa'
+SYSTEM_METADATA = {'image_base_image_ref': IMAGE, 'image_container_format': 'bare',
+                   'image_disk_format': 'qcow2', 'image_min_disk': '10', 'image_min_ram': '0',
+                   'image_hw_disk_bus': 'virtio', 'image_os_distro': 'debian', 'owner_id': 'o'}
+NETWORK_INFO = json.dumps([{
+    'id': '4d2b86a1-9e4c-4a9e-8f83-6d3f2f0c5a11', 'address': 'fa:16:3e:00:00:01', 'type': 'ovs',
+    'network': {'id': '0f3f9f0e-53a0-45a5-a1f8-7ecb4bb1d7a0', 'bridge': 'br-int', 'label': 'net',
+                'subnets': [{'cidr': '10.0.0.0/16', 'dns': [], 'routes': [], 'version': 4,
+                             'gateway': {'address': '10.0.0.1', 'type': 'gateway', 'version': 4},
+                             'ips': [{'address': '10.0.7.7', 'type': 'fixed', 'version': 4}]}],
+                'meta': {'injected': False, 'tenant_id': 't', 'mtu': 1450}},
+    'details': {'port_filter': True, 'connectivity': 'l2'}, 'devname': 'tap4d2b86a1-9e',
+    'vnic_type': 'normal', 'profile': {}, 'active': True, 'preserve_on_delete': False}])
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +176,7 @@ class Cloud:
                  'compute_id', 'vm_state', 'power_state', 'memory_mb', 'vcpus', 'root_gb',
                  'ephemeral_gb', 'instance_type_id', 'user_data', 'key_name', 'key_data',
                  'created_at', 'updated_at', 'launched_at', 'deleted', 'cleaned', 'hidden',
-                 'locked', 'launched_on', 'availability_zone'),
+                 'locked', 'launched_on', 'availability_zone', 'image_ref'),
                 (self._instance(vm, created) for vm in self.vms))
         flavors = [_flavor_json(flavor) for flavor in self.flavors]
         _insert(connection, 'instance_extra', ('instance_uuid', 'flavor', 'created_at', 'deleted'),
@@ -171,13 +184,20 @@ class Cloud:
         _insert(connection, 'instance_metadata',
                 ('instance_uuid', '`key`', 'value', 'created_at', 'deleted'),
                 self._metadata(created))
+        _insert(connection, 'instance_system_metadata',
+                ('instance_uuid', '`key`', 'value', 'created_at', 'deleted'),
+                ((vm.uuid, key, value, created, 0) for vm in self.vms
+                 for key, value in SYSTEM_METADATA.items()))
+        _insert(connection, 'instance_info_caches',
+                ('instance_uuid', 'network_info', 'created_at', 'deleted'),
+                ((vm.uuid, NETWORK_INFO, created, 0) for vm in self.vms))
 
     def _instance(self, vm, created):
         flavor, host = self.flavors[vm.flavor], host_name(vm.host)
         return (vm.number, vm.uuid, 'user', vm.project, f'vm{vm.number}', f'vm{vm.number}', host,
                 host, vm.host + 1, 'active', 1, flavor['memory_mb'], flavor['vcpus'],
                 flavor['root_gb'], 0, flavor['id'], USER_DATA, 'key', KEY_DATA, created, created,
-                created, 0, 0, 0, 0, host, 'az0')
+                created, 0, 0, 0, 0, host, 'az0', IMAGE)
 
     def _metadata(self, created):
         for vm in self.vms:
