@@ -7,6 +7,8 @@ import time
 
 from bench import report
 
+HEALTHY = 'healthy'
+
 MOST = 1.1
 """Times what a cycle of the healthy aggregate takes without any fault."""
 
@@ -28,7 +30,9 @@ def run(args) -> report.Report:
         for name, spoil in faults.items():
             cloud = Cloud(args.hosts, args.vms)
             spoil(cloud)
-            plans[name], spent = cloud.plan_good()
+            plans[name], _spent = cloud.plan_good(beside='before')
+            # What both share, such as the answers, is read by the first, and has to be counted.
+            _plan, spent = cloud.plan_good(beside='later')
             seconds[name].append(spent)
     base = min(seconds['none'])
     rows = [(name, len(plans[name].moves), 'same' if plans[name] == plans['none'] else 'DIFFERENT',
@@ -43,7 +47,8 @@ def run(args) -> report.Report:
 
 
 class Cloud:
-    """Aggregates ``bad`` and ``good`` that share nothing; faults change rows of ``bad``."""
+    """Two aggregates that share nothing, of hosts bad0, bad1 ... and good0, good1 ...; faults
+    change rows of the bad."""
 
     def __init__(self, hosts, vms):
         from kronos_nova.objects import snapshot
@@ -85,23 +90,27 @@ class Cloud:
         return metrics.Vector(tuple(metrics.Sample({label: name}, value, 0.0)
                                     for name, value in (*values.items(), *self.more)))
 
-    def plan_good(self):
-        """(AggregateReport, CPU seconds without those for ``bad``)"""
+    def plan_good(self, beside):
+        """(AggregateReport, CPU seconds without those for the faulty aggregate)
+
+        :param beside: what that one is called; aggregates are planned in the order of their names
+        """
         from kronos_nova.engine import planner
         from kronos_nova.engine.options import EngineOptions
         from kronos_nova.policies import loader
         snapshot = self.objects.Snapshot(
             taken_at='', hosts=tuple(self.hosts.values()),
             instances=tuple(self.instances.values()), server_groups=tuple(self.groups.values()),
-            aggregates=tuple(self.objects.Aggregate(name=side, uuid=side, hosts=tuple(
-                host for host in self.hosts if host.startswith(side))) for side in ('bad', 'good')))
+            aggregates=tuple(self.objects.Aggregate(name=name, uuid=side, hosts=tuple(
+                host for host in self.hosts if host.startswith(side)))
+                for side, name in (('bad', beside), ('good', HEALTHY))))
         spent_on_bad = []
         real = planner._Cycle.plan_alone
 
         def plan_alone(this, scope):
             begun = time.process_time()
             found = real(this, scope)
-            if scope.name == 'bad':
+            if scope.name == beside:
                 spent_on_bad.append(time.process_time() - begun)
             return found
 
@@ -110,14 +119,14 @@ class Cloud:
         try:
             found = planner.plan_cycle(
                 snapshot, loader.parse(POLICIES),
-                EngineOptions(aggregates=('bad', 'good'), include_unassigned_hosts=False,
+                EngineOptions(include_unassigned_hosts=False,
                               spread_planner='greedy', evacuate_disabled_hosts=True,
                               enforce_hard_affinity=True),
                 planner.PlannerPorts(source=self, clock=lambda: 0.0, now=0.0))
         finally:
             planner._Cycle.plan_alone = real
         spent = time.process_time() - begun - sum(spent_on_bad)
-        return next(each for each in found.aggregates if each.name == 'good'), spent
+        return next(each for each in found.aggregates if each.name == HEALTHY), spent
 
 
 POLICIES = b"""
