@@ -100,6 +100,7 @@ class OpenStackInventory:
     def _read(self, taken_at, scopes):
         services = {s['host']: s for s in self._compute('/os-services?binary=nova-compute',
                                                         'services')}
+        shape.refuse_silent_cells(services.values())
         aggregates = [shape.aggregate(a) for a in self._compute('/os-aggregates', 'aggregates')]
         migrations = list(self._migrations_under_way())
         wanted = scope.HostScope(aggregates, scopes).with_ends_of(migrations)
@@ -108,7 +109,7 @@ class OpenStackInventory:
                        and h['service']['host'] in wanted]
         groups = list(self._server_groups())
         servers = list(self._pages('/servers/detail?all_tenants=1', 'servers'))
-        shape.refuse_gaps(services.values(), servers)
+        shape.refuse_gaps(servers)
         on_host = collections.defaultdict(list)
         for server in servers:
             on_host[server[shape.HOST]].append(server)

@@ -51,16 +51,24 @@ class SharingProvider:
     roots: frozenset[str]
 
 
-def refuse_gaps(services: Iterable[dict], servers: Iterable[dict]):
-    """Nova answers for a cell that is down with the bare names of what it has there; a plan that
-    does not know where those run would be wrong.
+def refuse_silent_cells(services: Iterable[dict]):
+    """Of a cell that is down Nova knows the names of its hosts, and lists no hypervisor of any.
 
-    :raises InventoryError: something is missing
+    :raises InventoryError: there is such a cell
     """
     unread = sorted(service['host'] for service in services if 'state' not in service)
     if unread:
         raise exception.InventoryError(
-            problem=f'the cell of the hosts {", ".join(unread[:5])} is down')
+            problem=f'the cell of the hosts {", ".join(unread[:5])} is down, and Nova\'s API lists '
+                    'no hypervisors until it is up again')
+
+
+def refuse_gaps(servers: Iterable[dict]):
+    """Nova answers for a cell that is down with the bare uuids of what it has there; a plan that
+    does not know where those run would be wrong.
+
+    :raises InventoryError: something is missing
+    """
     bare = [server['id'] for server in servers if HOST not in server]
     if bare:
         raise exception.InventoryError(

@@ -4,19 +4,13 @@ import collections
 import dataclasses
 
 import fixtures
-import openstack
-from keystoneauth1 import session
-from keystoneauth1 import token_endpoint
 from nova import context as nova_context
 from nova import objects
 from nova.virt import fake
-from openstack.config import cloud_region
 
-from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.plugin.inventory import InProcessInventory
 from tests.functional import base
-
-ADMIN = {'X-Auth-User': 'admin', 'X-Auth-Project-Id': 'admin', 'X-Roles': 'reader,member,admin'}
+from tests.functional.inventory.public import public_inventory
 
 
 class QemuDriver(fake.MediumFakeDriver):
@@ -38,12 +32,7 @@ class QemuTestCase(base.NovaTestCase):
         super().setUp()
 
     def public(self, scopes=None):
-        nova = self.api.base_url
-        plain = session.Session(token_endpoint.Token(nova, 'admin'), additional_headers=ADMIN)
-        region = cloud_region.from_session(
-            plain, compute_endpoint_override=nova,
-            placement_endpoint_override=self.placement_fixture.endpoint)
-        return OpenStackInventory(openstack.connection.Connection(config=region)).read(scopes)
+        return public_inventory(self).read(scopes)
 
     def populate(self):
         """A bit of everything that a snapshot has a word for."""

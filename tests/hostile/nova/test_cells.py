@@ -9,6 +9,7 @@ from nova.db.main import api as main_db
 from oslo_db import exception as db_exc
 from oslo_utils import timeutils
 
+from kronos_nova import exception
 from kronos_nova.db import repairs as repairs_db
 from kronos_nova.db import tasks
 from kronos_nova.objects import repair as repairs
@@ -20,6 +21,7 @@ from kronos_nova.plugin import history
 from kronos_nova.plugin import inventory
 from kronos_nova.plugin import nova_records
 from tests.functional import base
+from tests.functional.inventory.public import public_inventory
 from tests.functional.test_balancing import QemuDriver
 
 SMALL = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1}
@@ -74,6 +76,11 @@ class CellDownTest(base.NovaTestCase):
         [line] = found.unread.values()
         self.assertIn('1 of its hosts could not be read', line)
         self.assertIn('cell cell2 does not answer', line)
+
+    def test_novas_api_lists_no_hypervisors_then_and_that_is_said_with_the_hosts(self):
+        self.take_down(self.refuse)
+        error = self.assertRaises(exception.InventoryError, public_inventory(self).read)
+        self.assertIn('the cell of the hosts host3 is down', str(error))
 
     def test_a_database_that_hangs_is_not_waited_for_long_and_less_the_next_time(self):
         source = inventory.InProcessInventory()
