@@ -182,7 +182,9 @@ Seconds for which moves that ended count in what the next ones are expected to c
 What a spread plan must lower the combined imbalance by (0 to 1) for every member of a
 ``soft-affinity`` or ``soft-anti-affinity`` server group that it puts where the group does not want
 it; what gains less is cut off the plan's end. Unset, the soft policies are as strict as the hard
-ones. Once set, packing and the evacuation of disabled hosts pass them over. 0.02 is a start value.
+ones, and only ``kronos-manage host drain`` passes them over where a host could not be emptied
+otherwise. Once set, packing and the evacuation of disabled hosts pass them over. 0.02 is a start
+value.
 """),
     cfg.FloatOpt('instance_cooldown_factor', mutable=True, default=2.0, min=1.0, max=100.0, help="""
 How many times longer ``instance_cooldown`` gets each time that an instance is moved again, so that

@@ -2,8 +2,8 @@
 
 The planner is the one of every cycle, and what keeps no server on a disabled host keeps none here.
 What it is given is changed: memory is left out, and how full hosts are by what is allocated is one
-more measure, which is never missing. Room, groups, zones, isolation and Nova's own filters hold as
-ever.
+more measure, which is never missing. Room, hard server groups, zones, isolation and Nova's own
+filters hold as ever; soft groups give way, which to Nova are a preference.
 """
 
 import collections
@@ -131,8 +131,8 @@ class _Case:
     def _report(self, policies, options, ports, avoided):
         wanted = dataclasses.replace(
             options, evacuate_disabled_hosts=True, enforce_hard_affinity=False,
-            enforce_soft_affinity=False, budget=WITHOUT_END, min_coverage=1.0, windows=Windows(),
-            hold_cycles=1, spread_planner='greedy',
+            enforce_soft_affinity=False, soft_groups_yield=True, budget=WITHOUT_END,
+            min_coverage=1.0, windows=Windows(), hold_cycles=1, spread_planner='greedy',
             reserve_hosts=max(drain.keep_spare for drain in self.drains.values()),
             include_unassigned_hosts=self.aggregate not in self._aggregates(),
             aggregates=tuple({self.aggregate} & self._aggregates()))

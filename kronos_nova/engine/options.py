@@ -18,6 +18,7 @@ class EngineOptions:
     aggregates : names, or None for every aggregate there is
     budget : moves a cycle may plan in an aggregate; None leaves it to the policies
     max_sample_age : seconds; None accepts samples of any age
+    soft_groups_yield : no option of an operator; drains set it
     """
 
     aggregates: tuple[str, ...] | None = None
@@ -39,6 +40,7 @@ class EngineOptions:
     reserve_hosts: int = 0
     price: Price = Price()
     soft_group_cost: float | None = None
+    soft_groups_yield: bool = False
     opt_out: OptOut = OptOut()
     windows: Windows = Windows()
     caps: CapOptions = CapOptions()

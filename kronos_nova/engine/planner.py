@@ -138,6 +138,7 @@ class _Cycle:
         self.rules = ConstraintRules(
             restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
             soft_groups_veto=options.soft_group_cost is None,
+            soft_groups_yield=options.soft_groups_yield,
             returns=left(self.memory.moves, surroundings.now - options.return_window))
 
     def scope(self, name) -> Scope:

@@ -49,10 +49,11 @@ class Model:
 
     @functools.cached_property
     def for_emptying(self) -> 'Model':
-        """The same without the rules that yield: by what is left hosts are emptied that could not
-        be otherwise."""
+        """The same without the rules, and the groups, that yield: by what is left hosts are emptied
+        that could not be otherwise."""
         other = self.with_rules()
-        other.rules = tuple(rule for rule in self.rules if not rule.yields)
+        other.rules = tuple(rule.for_emptying() if isinstance(rule, Spacing) else rule
+                            for rule in self.rules if not rule.yields)
         return other
 
     def with_ceiling(self, state, ceiling: float) -> 'Model':

@@ -198,9 +198,15 @@ class Spacing:
     adds_up = False
     yields = False
 
-    def __init__(self, reason: str, why: Why, forbids: np.ndarray):
-        """:param forbids: bool (G,), the groups that the rule is about"""
-        self.reason, self.why, self.forbids = reason, why, forbids
+    def __init__(self, reason: str, why: Why, forbids: np.ndarray, firm: np.ndarray):
+        """
+        :param forbids: bool (G,), the groups that the rule is about
+        :param firm: bool (G,), those that do not give way where a host could not be emptied
+        """
+        self.reason, self.why, self.forbids, self.firm = reason, why, forbids, firm
+
+    def for_emptying(self) -> 'Spacing':
+        return Spacing(self.reason, self.why, self.forbids & self.firm, self.firm)
 
     def permits(self, state, vms, hosts, others=()):
         vms, hosts = np.broadcast_arrays(vms, hosts)

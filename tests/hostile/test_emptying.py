@@ -9,6 +9,7 @@ import testtools
 from kronos_nova.constraints import eligibility
 from kronos_nova.db import memory
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects import snapshot
 from kronos_nova.objects.drain import Drain
 from tests.hostile import cloud as clouds
 
@@ -60,6 +61,20 @@ def load_the_others(control):
         control.cloud.server(f'heavy-{host}', host, load=0.9)
 
 
+def keep_together(control):
+    """One that an affinity group wants nowhere else, as long as all of it is there."""
+    control.cloud.groups = (snapshot.ServerGroup(
+        uuid='g', name='together', policy='soft-affinity', members=SERVERS),)
+
+
+def keep_from_the_others(control):
+    for host in 'bc':
+        control.cloud.server(f'member-{host}', host)
+    control.cloud.groups = tuple(snapshot.ServerGroup(
+        uuid=f'g-{uuid}', name='apart', policy='soft-anti-affinity',
+        members=(uuid, 'member-b', 'member-c')) for uuid in SERVERS)
+
+
 def claim_more_than_there_is(control):
     for uuid in SERVERS:
         control.cloud.load[uuid] = 7.0
@@ -71,6 +86,7 @@ SPOILT = {'metadata never': metadata('never'), 'metadata only-evacuate': metadat
           'its exporter': silence_the_host, "another's exporter": silence_another,
           'every exporter': silence_all, 'threshold': load_the_others,
           'profile out of range': claim_more_than_there_is}
+SOFT_GROUPS = {'soft affinity': keep_together, 'soft anti-affinity': keep_from_the_others}
 UNKNOWN = ('its exporter', 'every exporter', 'shared names', 'profile out of range')
 
 
@@ -104,11 +120,21 @@ class EmptyingTest(testtools.TestCase):
             control.carry_out()
             self.assertEqual(set(), control.cloud.on('a'))
 
-    @ddt.data(*SPOILT)
+    @ddt.data(*SOFT_GROUPS)
+    def test_soft_groups_keep_servers_on_a_disabled_host_until_they_cost(self, name):
+        control = self.begin()
+        SOFT_GROUPS[name](control)
+        report = control.run()
+        self.assertEqual((), report.moves)
+        self.assertTrue(any('soft-' in warning for warning in report.warnings), report.warnings)
+        control.options = dataclasses.replace(control.options, soft_group_cost=0.02)
+        self.assertEqual(set(SERVERS), {move.instance_uuid for move in control.run().moves})
+
+    @ddt.data(*SPOILT, *SOFT_GROUPS)
     def test_a_host_is_drained_whatever(self, name):
         for policy in self.spread_and_pack():
             control = self.begin(**policy)
-            SPOILT[name](control)
+            (SPOILT | SOFT_GROUPS)[name](control)
             now = control.clock()
             control.drains.request([Drain(uuid='d', host='a', aggregate='gpu', state='draining',
                                           requested_by='jane', requested_at=now)])
