@@ -9,6 +9,7 @@ from nova.conductor import manager as conductor_manager
 from nova.scheduler import manager as scheduler_manager
 from oslo_messaging import conffixture
 
+from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import compute
 from kronos_nova.plugin import conductor
 from kronos_nova.plugin import entry
@@ -47,6 +48,13 @@ class LoadingTest(LoadedTestCase):
                           compute.KronosComputeManager), self.loaded())
         self.assertIsInstance(self.started['conductor'].manager.compute_task_mgr,
                               conductor.KronosComputeTaskManager)
+
+    def takes_claims_of_others(self):
+        endpoints = self.started['conductor'].manager.additional_endpoints
+        return any(isinstance(each, claim_rpc.ClaimStoreEndpoint) for each in endpoints)
+
+    def test_computes_that_keep_their_claims_themselves_find_no_door_in_the_conductor(self):
+        self.assertFalse(self.takes_claims_of_others())
 
     def methods_of_a_migration(self):
         """How the allocations of an instance are written while it is migrated."""

@@ -7,12 +7,15 @@ import json
 import pathlib
 import socket
 
+import ddt
+
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import roles
 from kronos_nova.cmd import test_config
 from tests.unit.cmd import configured
 
 
+@ddt.ddt
 class TestConfigTest(configured.ConfiguredTestCase):
     def run_command(self, *args):
         out, err = io.StringIO(), io.StringIO()
@@ -100,6 +103,16 @@ class TestConfigTest(configured.ConfiguredTestCase):
             self.assertIn(said, detail)
             self.assertNotIn('secret', detail)
         self.assertFalse((self.folder / 'kronos.sqlite').exists())
+
+    @ddt.data(('aggregate_automation', 'gpus:auto'),
+              ('maintenance_window', 'gpus; 0 2 * * sat; 60'))
+    @ddt.unpack
+    def test_an_aggregate_that_does_not_exist(self, option, value):
+        self.kronos += f'\n{option} = {value}'
+        self.write()
+        status, checks, _queries = self.report()
+        self.assertEqual((1, 'failed'), (status, checks['names'][0]))
+        self.assertIn(f'[kronos] {option}, gpus: there is no such aggregate', checks['names'][1])
 
     def test_an_aggregate_of_one_host_deserves_a_look(self):
         self.cloud.aggregates[0]['hosts'] = ['cmp1']
