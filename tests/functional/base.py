@@ -91,7 +91,7 @@ def _patiently(name):
     """One of Nova's waits, which give up after some five seconds: that a machine is busy is no
     failure of a test."""
     def wait(self, *args, **kwargs):
-        for attempt in reversed(range(PATIENCE)):
+        for attempt in reversed(range(self.patience)):
             try:
                 return getattr(super(Patience, self), name)(*args, **kwargs)
             except AssertionError:
@@ -101,7 +101,12 @@ def _patiently(name):
 
 
 class Patience:
-    """A mixin for tests on Nova's fixtures, before Nova's own base class."""
+    """A mixin for tests on Nova's fixtures, before Nova's own base class.
+
+    ``patience`` is how many times Nova's own time-outs are waited for.
+    """
+
+    patience = PATIENCE
 
     _wait_for_assert = _patiently('_wait_for_assert')
     _wait_for_migration_status = _patiently('_wait_for_migration_status')

@@ -15,11 +15,12 @@ from tests.unit.claims import test_sqlite
 
 
 def _clouds():
-    """One kind of cloud is enough for every run of the tests; the others are of the matrix."""
+    """One way for one kind of cloud is enough for every run of the tests; the others are of the
+    matrix."""
     for name, kind in kinds.KINDS.items():
         if kind.may_be_used_again:
-            prefix = '' if kind is kinds.SharedPool else 'Matrix_'
             for order in (InstallTest, LeaveTest):
+                prefix = '' if (kind, order) == (kinds.SharedPool, InstallTest) else 'Matrix_'
                 title = f'{prefix}{order.__name__}_{name.replace(" ", "_")}'
                 yield title, type(title, (order, rolling.RollingCloud), {
                     'kind': kind(), '__module__': __name__})
