@@ -1,7 +1,10 @@
 """What was read of the load: instant vectors and series, as Prometheus answers them."""
 
+import collections
 import dataclasses
 from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import NamedTuple
 
 IMBALANCE = 'imbalance'
 VM_PROFILE = 'vm_profile'
@@ -19,10 +22,9 @@ class MetricQuery:
     promql: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """One series of an instant vector; ``value`` may be NaN or infinite, ``timestamp`` in Unix
-    seconds."""
+    seconds. A tuple, which is made in a fifth of the time: a profile has one an instance."""
 
     labels: Mapping[str, str]
     value: float
@@ -36,6 +38,19 @@ class Vector:
 
     samples: tuple[Sample, ...]
     warnings: tuple[str, ...] = ()
+    _by_label: dict = dataclasses.field(default_factory=dict, init=False, repr=False,
+                                        compare=False)
+
+    def by(self, label: str) -> Mapping[str, Sequence[Sample]]:
+        """The samples by what ``label`` says, without those that lack it. Sorted out once, so that
+        many aggregates can look theirs up."""
+        if label not in self._by_label:
+            found = self._by_label[label] = collections.defaultdict(list)
+            for sample in self.samples:
+                if label in sample.labels:
+                    found[sample.labels[label]].append(sample)
+            found.default_factory = None
+        return self._by_label[label]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """One figure a host, or the reason why there is none that may be trusted."""
 
-import collections
 import dataclasses
 
 import numpy as np
@@ -65,16 +64,13 @@ def read(vector: Vector, label: str, hosts: tuple[str, ...], available: np.ndarr
 
     :param available: bool (H,), the hosts that need a sample
     """
-    index = {host: position for position, host in enumerate(hosts)}
-    values = np.full(len(hosts), np.nan)
-    times, seen = np.full(len(hosts), -np.inf), collections.Counter()
-    for sample in vector.samples:
-        name = sample.labels.get(label)
-        if name in index:
-            seen[name] += 1
-            values[index[name]], times[index[name]] = sample.value, sample.timestamp
+    values, times = np.full(len(hosts), np.nan), np.full(len(hosts), -np.inf)
+    samples = vector.by(label)
+    for position, host in enumerate(hosts):
+        for sample in samples.get(host, ()):
+            values[position], times[position] = sample.value, sample.timestamp
     stale = (times < rules.oldest) & ~np.isnan(values)
-    problems = [*_repeated(seen), *_outside(values, hosts, allowed)]
+    problems = [*_repeated(samples, hosts), *_outside(values, hosts, allowed)]
     values = np.where(stale, np.nan, values)
     missing = np.isnan(values) & available
     if not problems:
@@ -95,8 +91,8 @@ def normalised(values: np.ndarray) -> np.ndarray:
     return (values - low) / (high - low)
 
 
-def _repeated(seen):
-    repeated = sorted(name for name, count in seen.items() if count > 1)
+def _repeated(samples, hosts):
+    repeated = sorted(host for host in hosts if len(samples.get(host, ())) > 1)
     if repeated:
         yield (f'more than one series for {_listed(repeated)}: aggregate the query by the host '
                'label')

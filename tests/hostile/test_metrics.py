@@ -124,6 +124,19 @@ class HostileAnswerTest(testtools.TestCase):
     def test_nonsense_is_an_error_of_the_metrics(self, body):
         self.refused(body)
 
+    @ddt.data(
+        {'value': [1, '1']}, {'metric': None, 'value': [1, '1']}, 5, 'text', [1], None,
+        {'metric': {'host': 1}, 'value': [1, '1']}, {'metric': {'host': 'b'}},
+        {'metric': {'host': 'b'}, 'histogram': [1, {}]}, {'metric': {'host': 'b'}, 'value': 'ab'},
+        {'metric': {'host': 'b'}, 'value': [1]}, {'metric': {'host': 'b'}, 'value': [1, '1', 2]},
+        {'metric': {'host': 'b'}, 'value': [1, 1]}, {'metric': {'host': 'b'}, 'value': ['1', '1']},
+        {'metric': {'host': 'b'}, 'value': [1, 'x']}, {'metric': {'host': 'b'}, 'value': [1, None]},
+        {'metric': {'host': 'b'}, 'value': [10 ** 400, '1']},
+        {'metric': {f'l{n}': '' for n in range(101)}, 'value': [1, '1']})
+    def test_one_bad_series_among_good_ones_is_found_and_named_as_if_it_were_alone(self, series):
+        alone = self.refused(body_of(series))
+        self.assertEqual(alone, self.refused(body_of(*[HOST] * 50, series, *[HOST] * 50)))
+
     def test_values_that_no_float_holds_stay_values(self):
         vector = answer.read_vector(
             body_of({'metric': {'host': 'a'}, 'value': [1, '9' * 400]}), 'it')

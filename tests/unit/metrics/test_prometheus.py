@@ -70,6 +70,16 @@ class QueryTest(ClientTestCase):
         self.assertEqual(1700000000.5, vector.samples[0].timestamp)
         self.assertTrue(math.isnan(vector.samples[1].value))
 
+    def test_samples_by_a_label(self):
+        vector = self.client(self.serve(say(200, body_of([
+            {'metric': {'host': name}, 'value': [1700000000, value]}
+            for name, value in (('a', '1'), ('b', '2'), ('a', '3'))]
+            + [{'metric': {}, 'value': [1700000000, '4']}]))).url).query(CPU)
+        self.assertEqual({'a': [1.0, 3.0], 'b': [2.0]}, {
+            name: [sample.value for sample in samples]
+            for name, samples in vector.by('host').items()})
+        self.assertEqual({}, vector.by('no such label'))
+
     def test_the_path_prefix_stays_and_the_query_arrives_whole(self):
         server = self.serve(say(200, TWO_HOSTS))
         self.client(server.url + '/prometheus/').query(CPU)
