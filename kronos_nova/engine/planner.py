@@ -120,8 +120,9 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     if load.no_data and any(move.phase in (plan.SPREAD, plan.PACK) for move in report.moves):
         return Checked(waits_for='; '.join(
             f'policy {policy} has no data: {why}' for policy, why in sorted(load.no_data.items())))
-    case = build(scope, load, cycle.feed, snapshot, cycle.carried, memory, options)
-    model = registry.compile_model(case.problem, snapshot, cycle.rules,
+    around = cycle.scopes.around(scope)
+    case = build(scope, load, cycle.feed, around, cycle.carried, memory, options)
+    model = registry.compile_model(case.problem, around, cycle.rules,
                                    prices(case.problem, options.price, memory.tries))
     start = State(model)
     return check_again(case, start.under(model.with_ceiling(start, options.overload_ceiling)),
@@ -163,9 +164,10 @@ class _Cycle:
         load = self.measure(scope)
         if not load.policies and not self.options.evacuate_disabled_hosts:
             return self.report(scope, load, plan.NO_DATA, notes=tuple(stranded(scope)))
-        case = build(scope, load, self.feed, self.snapshot, self.carried, self.memory, self.options)
+        around = self.scopes.around(scope)
+        case = build(scope, load, self.feed, around, self.carried, self.memory, self.options)
         model = registry.compile_model(
-            case.problem, self.snapshot, self.rules,
+            case.problem, around, self.rules,
             prices(case.problem, self.options.price, self.memory.tries))
         needed = self.needed(scope, load, model)
         before = State(model)
@@ -177,9 +179,9 @@ class _Cycle:
         if waiting:
             return self.report(scope, load, plan.COOLING, before, before, (waiting, *notes))
         limits = self.limits()
-        vetting = Vetting(self.surroundings.dry_run, self.snapshot, case.problem.hosts,
+        vetting = Vetting(self.surroundings.dry_run, around, case.problem.hosts,
                           lambda: limits.is_over)
-        caps = Caps(self.options.caps, case.problem, self.snapshot.instances, self.memory)
+        caps = Caps(self.options.caps, case.problem, around.instances, self.memory)
         chosen = self.choose(model, needed, limits, Checks(vetting, caps))
         self.carried.add(chosen.state, [step for _phase, step in chosen.steps])
         reasons = case.held | self.stayed(chosen, needed)
