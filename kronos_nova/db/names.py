@@ -24,17 +24,34 @@ class ServerNames:
         """
         :param names: {uuid: name}; what cannot be printed is replaced
         """
+        row, shown = models.ServerName, {uuid: boundary.shown(name, LONGEST)
+                                         for uuid, name in sorted(names.items())}
         with self.database.writer() as session:
-            for uuid, name in sorted(names.items()):
-                session.merge(models.ServerName(
-                    uuid=uuid, name=boundary.shown(name, LONGEST), seen_at=now))
+            known = _names(session, shown)
+            for uuids in _chunks(known):
+                session.execute(sa.update(row).where(row.uuid.in_(uuids)).values(seen_at=now))
+            for uuid, name in known.items():
+                if name != shown[uuid]:
+                    session.execute(sa.update(row).where(row.uuid == uuid).values(name=shown[uuid]))
+            new = [{'uuid': uuid, 'name': name, 'seen_at': now} for uuid, name in shown.items()
+                   if uuid not in known]
+            if new:
+                session.execute(sa.insert(row), new)
 
     def of(self, uuids):
         """{uuid: name} of those of the servers whose names are known."""
-        wanted, found = sorted(set(uuids)), {}
         with self.database.reader() as session:
-            for start in range(0, len(wanted), CHUNK):
-                found.update(session.execute(sa.select(
-                    models.ServerName.uuid, models.ServerName.name,
-                ).where(models.ServerName.uuid.in_(wanted[start:start + CHUNK]))).all())
-        return found
+            return _names(session, uuids)
+
+
+def _names(session, uuids):
+    row, found = models.ServerName, {}
+    for chunk in _chunks(uuids):
+        found.update(session.execute(
+            sa.select(row.uuid, row.name).where(row.uuid.in_(chunk))).all())
+    return found
+
+
+def _chunks(uuids):
+    wanted = sorted(set(uuids))
+    return [wanted[start:start + CHUNK] for start in range(0, len(wanted), CHUNK)]

@@ -1,0 +1,38 @@
+"""What plans call servers."""
+
+import sqlalchemy as sa
+import testtools
+
+from kronos_nova.db import models
+from kronos_nova.db import names
+from tests.unit.db import fixtures
+
+
+class ServerNamesTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.clock = fixtures.Clock()
+        self.database = self.useFixture(fixtures.ControlDatabase()).database
+        self.names = names.ServerNames(self.database)
+
+    def test_the_last_name_and_the_last_time_are_kept(self):
+        self.names.keep({'a': 'web', 'b': 'db'}, self.clock())
+        self.clock.go(60)
+        self.names.keep({'b': 'database', 'c': 'cache\n'}, self.clock())
+        self.assertEqual({'a': 'web', 'b': 'database', 'c': 'cache\N{REPLACEMENT CHARACTER}'},
+                         self.names.of(['a', 'b', 'c', 'd']))
+        with self.database.reader() as session:
+            seen = dict(session.execute(sa.select(
+                models.ServerName.uuid, models.ServerName.seen_at)).all())
+        self.assertEqual(60, (seen['b'] - seen['a']).total_seconds())
+        self.assertEqual(seen['b'], seen['c'])
+
+    def test_more_than_one_statement_takes(self):
+        many = {f'{number:05}': f'vm{number}' for number in range(2 * names.CHUNK + 1)}
+        for _time in range(2):
+            self.names.keep(many, self.clock())
+        self.assertEqual(many, self.names.of(many))
+
+    def test_nothing(self):
+        self.names.keep({}, self.clock())
+        self.assertEqual({}, self.names.of([]))
