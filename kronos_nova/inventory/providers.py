@@ -111,7 +111,7 @@ class ProviderCache:
 
     def _kept_amounts(self, amounts):
         checked = shape.amounts(amounts)
-        return self._amounts.setdefault(tuple(sorted(checked.items())), checked)
+        return self._amounts.setdefault(tuple(checked.items()), checked)
 
 
 def _tell_missing(roots, known):

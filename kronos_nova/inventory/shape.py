@@ -37,7 +37,7 @@ LONGEST_VALUE = 65_535
 @dataclasses.dataclass(frozen=True, slots=True)
 class Provider:
     """A resource provider as placement shows it: ``inventories`` by resource class, ``held`` by
-    consumer uuid and resource class."""
+    consumer uuid and resource class, as :func:`amounts` gives them."""
 
     inventories: Mapping[str, dict]
     held: Mapping[str, Mapping[str, int]]
@@ -108,14 +108,14 @@ def _resource_inventory(raw):
 
 
 def amounts(resources: Mapping[str, int]) -> dict[str, int]:
-    """What a consumer is allocated, by resource class.
+    """What a consumer is allocated, by resource class, sorted.
 
     :raises OutOfBounds: it is nothing that placement could have allocated
     """
     if not isinstance(resources, Mapping):
         raise boundary.OutOfBounds(what='an allocation', problem='must be an object')
     return {name: boundary.integer(amount, f'an allocation of {boundary.shown(name, 80)}', 0, MOST)
-            for name, amount in resources.items()}
+            for name, amount in sorted(resources.items())}
 
 
 def _together(parts: list[ResourceInventory]) -> ResourceInventory:
@@ -140,15 +140,19 @@ def _together(parts: list[ResourceInventory]) -> ResourceInventory:
 def used(tree: Iterable[Provider]) -> dict[str, int]:
     """What all consumers together are allocated on the tree, by resource class: instances,
     migrations, soft-deleted servers, whoever else asked placement."""
-    total = collections.Counter()
+    total = collections.defaultdict(int)
     for provider in tree:
         for resources in provider.held.values():
-            total.update(resources)
+            for name, amount in resources.items():
+                total[name] += amount
     return dict(sorted(total.items()))
 
 
-def held_by_consumer(tree: Iterable[Provider]) -> dict[str, dict[str, int]]:
+def held_by_consumer(tree: Iterable[Provider]) -> Mapping[str, Mapping[str, int]]:
     """Consumer uuid -> what it is allocated on the tree, by resource class."""
+    tree = list(tree)
+    if len(tree) == 1:
+        return tree[0].held
     held = collections.defaultdict(collections.Counter)
     for provider in tree:
         for consumer, resources in provider.held.items():

@@ -1,5 +1,6 @@
 """Reads the cloud in-process: Nova's tables by columns, placement by provider and generation."""
 
+import collections
 import functools
 import itertools
 
@@ -60,11 +61,10 @@ class InProcessInventory:
     def _read(self, context, taken_at, scopes):
         aggregates = nova_tables.aggregates(context)
         wanted = scope.HostScope(aggregates, scopes)
-        (nodes, rows, moves), unread = self._read_cells(context, wanted)
-        on_hosts = {host: {row.uuid for row, _size, _metadata in here}
-                    for host, here in itertools.groupby(
-                        sorted(rows, key=lambda each: each[0].host),
-                        key=lambda each: each[0].host)}
+        (nodes, servers, moves), unread = self._read_cells(context, wanted)
+        on_hosts = collections.defaultdict(set)
+        for server in servers:
+            on_hosts[server.host].add(server.uuid)
         trees = self._providers.read(
             self._placement, {node.uuid: on_hosts.get(node.host, set()) for node, _cell in nodes})
         hosts = tuple(self._host(node, cell, trees.of[node.uuid]) for node, cell in nodes
@@ -72,10 +72,10 @@ class InProcessInventory:
         held = {host.name: shape.held_by_consumer(trees.of[host.uuid]) for host in hosts}
         shared = shape.held_by_consumer(each.provider for each in trees.sharing.values())
         names = {host.uuid: host.name for host in hosts}
-        instances = tuple(_instance(row, size, metadata, held[row.host].get(row.uuid, {}),
-                                    shared.get(row.uuid, {}))
-                          for row, size, metadata in rows
-                          if nova_tables.is_listed(row) and row.host in held)
+        instances = tuple(_instance(server, held[server.host].get(server.uuid, {}),
+                                    shared.get(server.uuid, {}))
+                          for server in servers
+                          if nova_tables.is_listed(server) and server.host in held)
         return snapshot.Snapshot(
             taken_at=taken_at, hosts=hosts, instances=instances,
             aggregates=scope.within(aggregates, held),
@@ -88,7 +88,7 @@ class InProcessInventory:
         ).with_moves_under_way(moves)
 
     def _read_cells(self, context, wanted):
-        """(([(Node, cell name)], rows of instances, MovesUnderWay), {host: why it was not read})"""
+        """(([(Node, cell name)], Servers, MovesUnderWay), {host: why it was not read})"""
         everywhere = cells.mappings(context)
         # A cell that was silent the last time is not waited for long again.
         alive, silent = cells.answering(context, everywhere,
@@ -115,8 +115,8 @@ class InProcessInventory:
             ours = wanted.with_ends_of(here)
             found = [node for node in nova_tables.nodes(cell_context, ours.names)
                      if nova_facts.is_supported(node.hypervisor_type) and node.host in ours]
-            rows = [*self._instances.read(cell_context, {node.host for node in found})]
-        return [(node, cells.name(cell)) for node in found], rows, here
+            servers = [*self._instances.read(cell_context, {node.host for node in found})]
+        return [(node, cells.name(cell)) for node in found], servers, here
 
     def _host(self, node, cell, tree):
         service = node.service
@@ -148,11 +148,12 @@ def aggregate_hosts():
 _status = functools.cache(common.status_from_state)
 
 
-def _instance(row, size, metadata, resources, shared_resources):
+def _instance(server, resources, shared_resources):
+    size = server.size
     return snapshot.Instance(
-        uuid=row.uuid, name=nova_tables.instance_name(row), display_name=row.display_name or '',
-        host=row.host, project_id=row.project_id, status=_status(row.vm_state, row.task_state),
-        task_state=row.task_state, locked=bool(row.locked), vcpus=size.vcpus,
-        memory_mb=size.memory_mb, disk_gb=size.disk_gb, metadata=metadata,
+        uuid=server.uuid, name=server.name, display_name=server.display_name, host=server.host,
+        project_id=server.project_id, status=_status(server.vm_state, server.task_state),
+        task_state=server.task_state, locked=server.locked, vcpus=size.vcpus,
+        memory_mb=size.memory_mb, disk_gb=size.disk_gb, metadata=server.metadata,
         flavor_extra_specs=size.extra_specs, resources=resources,
         shared_resources=shared_resources)

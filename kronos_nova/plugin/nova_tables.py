@@ -9,6 +9,8 @@ compare each with Nova's objects; names of tables and columns are those of
 import collections
 import dataclasses
 import json
+import sys
+from typing import NamedTuple
 
 import nova.conf
 from nova.compute import vm_states
@@ -29,6 +31,7 @@ HOSTS = 200
 MEMBERS = 1000
 """How many instances one statement names."""
 
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Node:
     """A compute node with what its service says, a mapping as Nova's servicegroup drivers want."""
@@ -47,6 +50,22 @@ class Size:
     memory_mb: int
     disk_gb: int
     extra_specs: collections.abc.Mapping[str, str]
+
+
+class Server(NamedTuple):
+    """What Kronos reads of an instance. Not the row itself: with that the text of its flavor would
+    be kept, most of what was read."""
+
+    uuid: str
+    name: str
+    display_name: str
+    host: str
+    project_id: str
+    vm_state: str
+    task_state: str | None
+    locked: bool
+    size: Size
+    metadata: collections.abc.Mapping[str, str]
 
 
 def _main(context):
@@ -90,15 +109,13 @@ class InstanceReader:
         self._sizes = {}
 
     def read(self, context, hosts):
-        """Rows (``uuid``, ``name``, ``display_name``, ``host``, ``project_id``, ``vm_state``,
-        ``task_state``, ``locked``, ``size``, ``metadata``) of what is on some hosts of a cell,
-        soft-deleted ones with it."""
+        """The Servers on some hosts of a cell, soft-deleted ones with them."""
         for chunk in chunks(hosts, HOSTS):
             metadata = _metadata(context, chunk)
             for row in self._rows(context, chunk):
                 size = self._size(row)
                 if size is not None:
-                    yield row, size, metadata.get(row.uuid, {})
+                    yield _server(row, size, metadata.get(row.uuid, {}))
 
     @staticmethod
     def _rows(context, hosts):
@@ -124,6 +141,18 @@ class InstanceReader:
                             'read: %r', row.uuid, error)
                 return None
             return size
+
+
+def _server(row, size, metadata):
+    return Server(
+        uuid=row.uuid, name=instance_name(row), display_name=row.display_name or '',
+        # Thousands have the same: each is kept once.
+        host=sys.intern(row.host), project_id=_kept(row.project_id), vm_state=_kept(row.vm_state),
+        task_state=_kept(row.task_state), locked=bool(row.locked), size=size, metadata=metadata)
+
+
+def _kept(text):
+    return text and sys.intern(text)
 
 
 def parse_flavor(text):
@@ -184,9 +213,9 @@ def instance_name(row):
             return row.uuid
 
 
-def is_listed(row):
+def is_listed(server):
     """Whether Nova lists an instance: one that is soft-deleted only holds what it held."""
-    return row.vm_state != vm_states.SOFT_DELETED
+    return server.vm_state != vm_states.SOFT_DELETED
 
 
 def migrations(context, statuses):
@@ -224,9 +253,7 @@ def server_groups(context, instances=None):
     group, policy, member = (api_models.InstanceGroup, api_models.InstanceGroupPolicy,
                              api_models.InstanceGroupMember)
     with _api(context) as session:
-        wanted = None if instances is None else {
-            number for chunk in chunks(instances, MEMBERS) for number, in session.query(
-                member.group_id).filter(member.instance_uuid.in_(chunk))}
+        wanted = None if instances is None else _groups_with(session, frozenset(instances))
         found, members = [], collections.defaultdict(list)
         for chunk in [None] if wanted is None else chunks(wanted, MEMBERS):
             found += _among(session.query(
@@ -240,6 +267,17 @@ def server_groups(context, instances=None):
         uuid=row.uuid, name=row.name, policy=row.policy, members=tuple(members[row.id]),
         rules={name: int(value) for name, value in json.loads(row.rules or '{}').items()})
         for row in found]
+
+
+def _groups_with(session, instances):
+    """Ids of the groups that any of these is a member of: all members are read where they are
+    fewer, for it is the naming of instances that takes time."""
+    member = api_models.InstanceGroupMember
+    if session.query(member).count() <= len(instances):
+        return {number for number, uuid in session.query(member.group_id, member.instance_uuid)
+                if uuid in instances}
+    return {number for chunk in chunks(instances, MEMBERS) for number, in session.query(
+        member.group_id).filter(member.instance_uuid.in_(chunk))}
 
 
 def _among(query, column, values):
