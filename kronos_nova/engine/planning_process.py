@@ -19,6 +19,11 @@ from kronos_nova.engine import child
 NICENESS = 10
 """Added to that of the service: a cycle may take its time, the service may not."""
 
+MEMORY = {'MALLOC_ARENA_MAX': '1', 'MALLOC_MMAP_THRESHOLD_': str(1 << 20)}
+"""For the child's malloc, where it is glibc's. Answers are read in threads of their own, and each
+would leave what it took of the memory in an arena that nobody shrinks; answers of some MB, which
+come from the heap once the first was freed, would leave holes in it."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Command:
@@ -45,7 +50,7 @@ class PlanningProcess:
         argv = [sys.executable, '-m', command.module, '--answers', str(theirs), '--',
                 *command.arguments]
         # The child is no server: it needs none of the green threads that this process may have.
-        environment = {**os.environ, 'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1'}
+        environment = {**os.environ, 'OS_NOVA_DISABLE_EVENTLET_PATCHING': '1', **MEMORY}
         try:
             self.popen = subprocess.Popen(  # noqa: S603
                 argv, env=environment, stdin=subprocess.PIPE, pass_fds=(theirs,),
