@@ -43,19 +43,19 @@ class Feed:
     def profile(self, policy: Policy) -> tuple[dict[str, list[float]], tuple[str, ...]]:
         """The profile by its label, and warnings; empty where there is no usable answer."""
         if policy.name not in self._profiles:
-            try:
-                vector, warnings = self.vector(policy, metrics.VM_PROFILE), ()
-            except exception.MetricsError as error:
+            # The answer itself is not kept: it has all labels of a series an instance.
+            vector, warnings = self._ask(policy, metrics.VM_PROFILE), ()
+            if isinstance(vector, exception.MetricsError):
+                warnings = (f'the profile is missing, every instance takes the fallback: {vector}',)
                 vector = Vector(samples=())
-                warnings = (f'the profile is missing, every instance takes the fallback: {error}',)
             samples = profiling.by_label(vector, policy.vm_profile_label)
             unusable = sorted(samples.keys() & self._shared_names(policy.vm_profile_label_type))
             if unusable:
                 warnings += (f'{len(unusable)} values of the label "{policy.vm_profile_label}" are '
                              f'names of several instances, such as "{unusable[0]}": not used',)
-            self._profiles[policy.name] = (
-                {name: samples[name] for name in samples.keys() - set(unusable)},
-                warnings + vector.warnings)
+                for name in unusable:
+                    del samples[name]
+            self._profiles[policy.name] = samples, warnings + vector.warnings
         return self._profiles[policy.name]
 
     def _shared_names(self, label_type):

@@ -20,6 +20,7 @@ from nova.db.main import api as main_db
 from nova.db.main import models
 from oslo_log import log as logging
 
+from kronos_nova.objects import migration_status
 from kronos_nova.objects import snapshot
 
 CONF = nova.conf.CONF
@@ -226,6 +227,17 @@ def migrations(context, statuses):
             row.deleted == 0, row.status.in_(statuses)).order_by(row.id)
         return [snapshot.MoveUnderWay(instance_uuid=uuid, source=source, destination=destination)
                 for uuid, source, destination in rows if destination]
+
+
+def live_migrations(context, statuses, since):
+    """Rows (``instance_uuid``, ``source_compute``, ``dest_compute``, ``updated_at``) of a cell's
+    live migrations in some statuses that changed since then (UTC without a zone)."""
+    row = models.Migration
+    with _main(context) as session:
+        return session.query(
+            row.instance_uuid, row.source_compute, row.dest_compute, row.updated_at,
+        ).filter(row.deleted == 0, row.migration_type == migration_status.LIVE,
+                 row.status.in_(statuses), row.updated_at >= since).order_by(row.id).all()
 
 
 def aggregates(context):

@@ -1,6 +1,7 @@
 """What is read of the cloud, and what is not: Nova's tables by columns, placement by generation."""
 
 import dataclasses
+import datetime
 
 import sqlalchemy as sa
 from nova import context as nova_context
@@ -9,10 +10,13 @@ from nova import servicegroup
 from nova.api.openstack import common
 from nova.db.main import api as main_db
 from nova.scheduler import utils as scheduler_utils
+from oslo_utils import timeutils
 
+from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.inventory import providers
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.plugin import cells
+from kronos_nova.plugin import history
 from kronos_nova.plugin import nova_records
 from kronos_nova.plugin.compute_api import service_of
 from kronos_nova.plugin.inventory import InProcessInventory
@@ -75,6 +79,20 @@ class ColumnsTest(test_two_ways.QemuTestCase):
              for each in objects.InstanceGroupList.get_all(context)},
             {each.uuid: (each.name, each.policy, each.members, each.rules)
              for each in snapshot.server_groups})
+
+    def test_columns_say_what_novas_own_migrations_say(self):
+        server = self.boot('host1')
+        self.migrate(server, 'host2')
+        self._wait_for_migration_status(server, ['completed'])
+        since = timeutils.utcnow() - datetime.timedelta(hours=1)
+        with self.cell() as cell:
+            [found] = objects.MigrationList.get_by_filters(cell, {
+                'migration_type': 'live-migration', 'status': 'completed',
+                'changes-since': since.replace(tzinfo=datetime.UTC)})
+        self.assertEqual(
+            [PastMove(instance_uuid=server['id'], source='host1', destination='host2',
+                      ended_at=found.updated_at.timestamp())], list(history.past_moves(since)))
+        self.assertEqual([], list(history.past_moves(since + datetime.timedelta(hours=2))))
 
     def test_columns_ask_for_what_novas_own_objects_ask_for(self):
         servers = [self.boot('host1'), self.boot('host1'), self.boot('host2'), self.boot('host2')]
