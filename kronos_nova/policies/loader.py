@@ -5,10 +5,18 @@ import pathlib
 import pydantic
 import yaml
 
+from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.policies import models
 
-MAX_BYTES = 1 << 20
+MAX_BYTES = 1 << 18
+"""PyYAML takes 20 s of the processor for a megabyte of short values."""
+
+MOST_POLICIES = 100
+MOST_PROBLEMS = 50
+"""Lines of a message; the file is corrected and checked again."""
+
+_LONGEST_NAME = 63
 
 
 class _Loader(yaml.SafeLoader):
@@ -20,6 +28,14 @@ class _Loader(yaml.SafeLoader):
             raise yaml.YAMLError(f'line {self.peek_event().start_mark.line + 1}: aliases are not '
                                  'supported, write the value out')
         return super().compose_node(parent, index)
+
+    def construct_object(self, node, deep=False):
+        try:
+            return super().construct_object(node, deep)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # As PyYAML's constructors end for a value that does not fit its tag.
+            raise yaml.YAMLError(f'line {node.start_mark.line + 1}: this is no value of '
+                                 f'{node.tag}') from error
 
     def construct_mapping(self, node, deep=False):
         seen = set()
@@ -58,29 +74,36 @@ def parse(content: bytes | str, path='policies') -> models.PolicySet:
         raise _error(path, [f'is not YAML: {" ".join(str(error).split())}']) from error
     if not isinstance(tree, dict):
         raise _error(path, ['must be a mapping with the key "policies"'])
+    rows = tree.get('policies')
+    if isinstance(rows, list) and len(rows) > MOST_POLICIES:
+        raise _error(path, [f'policies: has {len(rows)} entries, more than {MOST_POLICIES}'])
     try:
         return models.PolicySet.model_validate(tree)
     except pydantic.ValidationError as error:
         found = error.errors()
         lines = [_line(problem, tree) for problem in found]
         if any(problem['loc'] for problem in found):  # then nobody looked at them together
-            rows = tree.get('policies')
             rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
             lines += [f'policies: {line}' for line in models.contradictions(rows) if rows]
         raise _error(path, lines) from error
 
 
 def _error(path, problems):
-    return exception.PolicyError(path=path, problems='\n'.join(problems))
+    lines = [boundary.shown(problem) for problem in problems[:MOST_PROBLEMS]]
+    if len(problems) > MOST_PROBLEMS:
+        lines.append(f'and {len(problems) - MOST_PROBLEMS} more')
+    return exception.PolicyError(path=path, problems='\n'.join(lines))
 
 
 def _line(problem, tree):
     """``policies[0] (cpu).threshold: ...``"""
     place = ''
     for part in problem['loc']:
-        place += f'[{part}]' if isinstance(part, int) else f'.{part}' if place else part
+        word = boundary.shown(part, _LONGEST_NAME)
+        place += f'[{part}]' if isinstance(part, int) else f'.{word}' if place else word
         if isinstance(part, int) and isinstance(tree, list) and isinstance(tree[part], dict):
-            place += f' ({tree[part].get("name", "no name")})'
+            name = tree[part].get('name', 'no name')
+            place += f' ({boundary.shown(name, _LONGEST_NAME)})'
         tree = _step(tree, part)
     return f'{place or "policies"}: {problem["msg"].removeprefix("Value error, ")}'
 

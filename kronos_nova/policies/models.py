@@ -6,6 +6,7 @@ from typing import Literal
 import pydantic
 
 WEIGHT_TOLERANCE = 1e-6
+_LARGEST = 10**9
 
 Fraction = pydantic.Field(ge=0.0, le=1.0, allow_inf_nan=False)
 
@@ -96,6 +97,11 @@ def contradictions(rows: list[dict]) -> Iterator[str]:
     weights = [row.get('weight') for row in rows if row.get('enabled', True) is True]
     if not weights:
         yield 'no policy is enabled'
-    elif (all(isinstance(weight, int | float) for weight in weights)
+    elif (all(_can_be_summed(weight) for weight in weights)
           and not abs(sum(weights) - 1.0) <= WEIGHT_TOLERANCE):
         yield f'the weights of the enabled policies must sum to 1, but sum to {sum(weights):g}'
+
+
+def _can_be_summed(weight):
+    """Whether it is a number, and none that no float holds; either is said of the policy itself."""
+    return isinstance(weight, float) or (isinstance(weight, int) and abs(weight) <= _LARGEST)
