@@ -47,7 +47,7 @@ class DrainTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.hosts = {name: UP for name in 'abc'}
-        self.servers, self.groups, self.room = [], [], {}
+        self.servers, self.groups, self.room, self.under_way = [], [], {}, ()
 
     def server(self, uuid, host='a', vcpus=1, **what):
         self.servers.append(snapshot.Instance(**{
@@ -63,7 +63,7 @@ class DrainTest(testtools.TestCase):
                     'VCPU': snapshot.ResourceInventory(total=self.room.get(name, 8))})
                 for name, service in self.hosts.items()),
             aggregates=(snapshot.Aggregate(name='gpu', uuid='g', hosts=tuple(self.hosts)),),
-            server_groups=tuple(self.groups))
+            server_groups=tuple(self.groups), moves_under_way=self.under_way)
 
     def plan(self, *hosts, source=None, failures=None, refused='', **what):
         drains = [Drain(uuid=host, host=host, aggregate='gpu', state='draining',
@@ -133,6 +133,13 @@ class DrainTest(testtools.TestCase):
         for uuid, word in (('paused', 'PAUSED'), ('busy', 'rebuilding'), ('large', 'room'),
                            ('twin1', 'group')):
             self.assertIn(word, said[uuid])
+
+    def test_a_server_that_is_on_its_way_is_left_and_not_blocked(self):
+        self.server('leaves', status='MIGRATING', task_state='migrating')
+        self.under_way = (snapshot.MoveUnderWay(
+            instance_uuid='leaves', source='a', destination='b'),)
+        plan = self.plan()
+        self.assertEqual(({'a': 1}, {}), (plan.left, plan.blocked))
 
     def test_several_hosts_are_emptied_into_the_others_only(self):
         for host in 'ab':
