@@ -7,6 +7,7 @@ Takes an existing ``ConfigOpts`` and never makes or reads a global one: only ``p
 import copy
 
 from kronos_nova.conf import allocations
+from kronos_nova.conf import bounds
 from kronos_nova.conf import claims
 from kronos_nova.conf import database
 from kronos_nova.conf import executor
@@ -18,6 +19,9 @@ from kronos_nova.conf import prometheus
 from kronos_nova.conf import scheduler
 
 GROUPS = (kronos, prometheus, database, executor, nova, claims, scheduler, allocations, exporter)
+
+for _module in GROUPS:
+    bounds.bound(_module.OPTS)
 
 
 def register_opts(conf):

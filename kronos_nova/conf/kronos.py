@@ -56,7 +56,7 @@ aggregates.
 The policies: which PromQL says how loaded a host is, and what imbalance is worth a migration. Read
 again when it changes. "kronos-test-config" checks it.
 """),
-    cfg.IntOpt('evaluation_interval', mutable=True, default=300, min=1, help="""
+    cfg.IntOpt('evaluation_interval', mutable=True, default=300, min=1, max=604800, help="""
 Seconds between two evaluations of an aggregate. Shorter than your Prometheus' scrape interval is of
 no use; a start value is 300.
 """),
@@ -194,7 +194,7 @@ one which keeps being chosen moves less and less. 1 keeps it as it is.
 Seconds that ``instance_cooldown`` grows to at most. How often an instance was moved is forgotten
 once it was left alone for as long.
 """),
-    cfg.IntOpt('refusal_rest_cycles', mutable=True, default=12, min=0, help="""
+    cfg.IntOpt('refusal_rest_cycles', mutable=True, default=12, min=0, max=1000, help="""
 For how many ``evaluation_interval`` an instance is left alone for which Nova refused three hosts
 beforehand, or all there are: what it asks for (pinned CPUs, a device, a trait) does not come and go
 by the minute, and asking anew in every cycle costs calls of the scheduler. ``kronos-manage refusal

@@ -21,6 +21,7 @@ import sys
 from collections.abc import Callable
 from collections.abc import Iterable
 
+from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 from oslo_utils import timeutils
@@ -143,7 +144,7 @@ def run(conf, keep, scopes, may_write):
     try:
         database, sources = keep()
         make_cycle(conf, database, sources, scopes, may_write).run()
-    except exception.KronosException as e:
+    except (exception.KronosException, cfg.Error) as e:  # oslo.config looks at a value late
         LOG.error('Nothing was planned for %s: %s', ', '.join(scopes), e)
         return NOT_PLANNED
     except db_exc.DBError as e:

@@ -1,5 +1,6 @@
 """Work that is repeated until it succeeds, and whose trouble is told once and not every second."""
 
+from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
@@ -27,7 +28,7 @@ class Guard:
             work()
         except db_exc.DBError as e:
             self._miss_database(part, e)
-        except exception.KronosException as e:
+        except (exception.KronosException, cfg.Error) as e:  # oslo.config looks at a value late
             self._say(part, str(e))
         else:
             self._find_database(part)

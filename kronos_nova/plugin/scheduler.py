@@ -11,6 +11,7 @@ import nova.conf
 from nova.scheduler import filters
 from nova.scheduler import manager
 from nova.scheduler import weights
+from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 from oslo_service import periodic_task
@@ -75,7 +76,7 @@ class KronosSchedulerManager(manager.SchedulerManager):
         """Read the scores and what is being emptied; while they cannot be read there are none."""
         try:
             look(VIEW, _database(), CONF.kronos_scheduler.score_max_age)
-        except (db_exc.DBError, exception.KronosException) as e:
+        except (db_exc.DBError, exception.KronosException, cfg.Error) as e:
             VIEW.forget()
             self._say(f'{e}')
         else:

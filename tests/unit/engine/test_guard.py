@@ -2,6 +2,7 @@
 
 import fixtures
 import testtools
+from oslo_config import cfg
 from oslo_db import exception as db_exc
 
 from kronos_nova import exception
@@ -54,3 +55,9 @@ class GuardTest(testtools.TestCase):
             ['The executor of Kronos waits until this is mended: Placement: out of order',
              'The planner of Kronos waits until this is mended: Placement: out of order',
              'The executor of Kronos goes on.'], self.lines())
+
+    def test_a_value_that_oslo_config_refuses_when_it_is_read_is_to_be_mended(self):
+        self.problem = cfg.ConfigFileValueError('Value for option cooldown is not valid')
+        self.run_parts('planner', 'planner')
+        self.assertEqual(['The planner of Kronos waits until this is mended: Value for option '
+                          'cooldown is not valid'], self.lines())

@@ -1,0 +1,38 @@
+"""Bounds that no option sets for itself: a number is finite, and none so large that the time or the
+size that is made of it does not exist."""
+
+import math
+from collections.abc import Iterable
+
+from oslo_config import cfg
+from oslo_config import types
+
+LARGEST = 10**9
+"""In seconds three decades. Whoever means "for ever" writes more nines than a date has room for."""
+
+MOST_DAYS = 36_500
+
+
+class Finite(types.Float):
+    """A number within its bounds; NaN is neither below nor above any, and would pass them all."""
+
+    def __call__(self, value):
+        number = super().__call__(value)
+        if not math.isfinite(number):
+            raise ValueError('Should be a finite number')
+        return number
+
+
+def bound(options: Iterable[cfg.Opt]) -> None:
+    """Give whole and other numbers among ``options`` the bounds that they lack."""
+    for option in options:
+        if type(option) is cfg.IntOpt:
+            most = MOST_DAYS if option.name.endswith('_days') else LARGEST
+            option.type = types.Integer(*_ends(option.type, most))
+        elif type(option) is cfg.FloatOpt:
+            option.type = Finite(*_ends(option.type, LARGEST))
+
+
+def _ends(bounded, most):
+    return (-most if bounded.min is None else bounded.min,
+            most if bounded.max is None else bounded.max)
