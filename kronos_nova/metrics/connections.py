@@ -10,6 +10,7 @@ import socket
 import threading
 
 from requests import adapters
+from requests import exceptions
 from urllib3 import connection
 from urllib3 import connectionpool
 
@@ -72,8 +73,13 @@ class Adapter(adapters.HTTPAdapter):
         super().init_poolmanager(*args, **kwargs)
         self.poolmanager.pool_classes_by_scheme = self._pools
 
-    def proxy_manager_for(self, *args, **kwargs):
-        manager = super().proxy_manager_for(*args, **kwargs)
+    def proxy_manager_for(self, proxy, **kwargs):
+        """
+        :raises InvalidProxyURL: of a kind whose connections cannot be remembered
+        """
+        if proxy.lower().startswith('socks'):  # they are made by PySocks, with arguments of its own
+            raise exceptions.InvalidProxyURL('SOCKS proxies are not supported')
+        manager = super().proxy_manager_for(proxy, **kwargs)
         manager.pool_classes_by_scheme = self._pools
         return manager
 

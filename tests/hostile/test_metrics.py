@@ -8,6 +8,7 @@ import socket
 import time
 
 import ddt
+import fixtures
 import numpy as np
 import testtools
 
@@ -33,6 +34,16 @@ HOST = {'metric': {'host': 'cmp1'}, 'value': [1700000000.5, '0.25']}
 def body_of(*series, **extra):
     return json.dumps({'status': 'success', **extra,
                        'data': {'resultType': 'vector', 'result': series}}).encode()
+
+
+class ProxyTest(testtools.TestCase):
+    def test_one_that_kronos_cannot_speak_to_is_an_error_of_the_metrics(self):
+        for scheme in ('socks5', 'socks5h', 'SOCKS4', 'ftp'):
+            self.useFixture(fixtures.EnvironmentVariable('http_proxy', f'{scheme}://127.0.0.1:1'))
+            self.useFixture(fixtures.EnvironmentVariable('no_proxy'))
+            client = prometheus.PrometheusClient(Endpoint(url='http://prometheus.test:9090'),
+                                                 max_retries=0)
+            self.assertRaises(exception.MetricsError, client.query, CPU)
 
 
 @ddt.ddt
