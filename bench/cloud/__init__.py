@@ -28,6 +28,8 @@ def register(subparsers):
                         help='also measure a quarter and half of the size, and give the exponent')
     parser.add_argument('--audit', action='store_true',
                         help='also measure "kronos-manage allocations audit"')
+    parser.add_argument('--reconciler', action='store_true',
+                        help='also measure the first look at recent migrations')
     parser.set_defaults(run=run)
 
 
@@ -35,7 +37,7 @@ def run(args) -> report.Report:
     from bench.cloud import trial
     tables, notes = [], []
     sizes = [4, 2, 1] if args.growth else [1]
-    rows, pieces, audits = [], [], []
+    rows, pieces, audits, looks = [], [], [], []
     for part in sizes:
         size = trial.Size(
             hosts=args.hosts // part, vms=args.vms // part,
@@ -46,12 +48,16 @@ def run(args) -> report.Report:
                 found += cloud.cycles(1 + args.warm, args.changed, args.scope)
             if args.audit:
                 audits.append(cloud.audit())
+            if args.reconciler:
+                looks.append(cloud.reconcile())
         rows += [each.row(size) for each in found]
         pieces += [row for each in found for row in each.pieces(size)]
     tables.append(report.Table('cycles', COLUMNS, rows))
     tables.append(report.Table('pieces of cycles', PIECES, pieces))
     if audits:
         tables.append(report.Table('kronos-manage allocations audit', trial.AUDIT_COLUMNS, audits))
+    if looks:
+        tables.append(report.Table('reconciler at start', trial.RECONCILER_COLUMNS, looks))
     if args.growth:
         tables.append(report.Table('growth with the number of hosts', ('cycle', 'exponent'),
                                    list(_growth(rows))))

@@ -31,7 +31,10 @@ from tests.e2e.box.settings import LOOPBACK
 from tests.e2e.box.settings import command
 
 TIMEOUT = 3600
+WORKERS = 4
 VERSION = {'OpenStack-API-Version': 'placement 1.38'}
+RECONCILER_COLUMNS = ('migrations', 'workers', 'CPU s of all', 'of the one that looks', 'wall s',
+                      'placement CPU s', 'database CPU s', 'requests', 'statements')
 AUDIT_COLUMNS = ('instances', 'wall s', 'CPU s', 'peak MiB', 'requests', 'findings')
 
 
@@ -213,6 +216,25 @@ class Trial:
             body = ask.get(f'/allocations/{vm.uuid}', headers=VERSION).json()
             body['consumer_type'] = 'INSTANCE'
             ask.put(f'/allocations/{vm.uuid}', headers=VERSION, json=body)
+
+    # -- reconciler
+
+    def reconcile(self):
+        """A row of RECONCILER_COLUMNS: the first look of WORKERS conductor workers at everything
+        that is recent."""
+        self.services.database.query(
+            'kronos', 'UPDATE leases SET holder = NULL, expires_at = NULL, progress_at = NULL')
+        before = self._meters()
+        workers = [subprocess.Popen(
+            [sys.executable, '-m', 'bench.cloud.reconciler', f'worker{number}', '--config-file',
+             str(self.nova_conf)], stdout=subprocess.PIPE) for number in range(WORKERS)]
+        said = [json.loads(worker.communicate(timeout=TIMEOUT)[0]) for worker in workers]
+        after = self._meters()
+        spent = {key: after[key] - before[key] for key in before}
+        return (self.size.migrations, WORKERS, sum(each['cpu'] for each in said),
+                sum(each['cpu'] for each in said if each['looked']),
+                max(each['wall'] for each in said), spent['placement'], spent['database'],
+                spent['requests'], spent['statements'])
 
     # -- audit
 
