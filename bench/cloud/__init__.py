@@ -2,12 +2,15 @@
 
 import itertools
 import math
+import statistics
 
 from bench import report
 
 COLUMNS = ('hosts', 'instances', 'cycle', 'CPU s', 'of it planners', 'the rest', 'wall s',
            'peak MiB', 'placement CPU s', 'database CPU s', 'requests', 'statements',
            'control database KiB')
+SLOWER = 1.2
+RPC = ('phase', 'calls', 'median ms', 'p99 ms', 'max ms', 'p99 of that of off')
 PIECES = ('hosts', 'instances', 'cycle', 'piece', 'CPU s', 'wall s')
 
 
@@ -30,18 +33,23 @@ def register(subparsers):
                         help='also measure "kronos-manage allocations audit"')
     parser.add_argument('--reconciler', action='store_true',
                         help='also measure the first look at recent migrations')
+    parser.add_argument('--rpc', type=int, metavar='ROUNDS',
+                        help='measure nothing else but RPCs of a nova-conductor while its '
+                             'reconciler is off, on, off, and while it plans')
+    parser.add_argument('--phase', type=float, default=30.0,
+                        help='seconds of each phase of --rpc (30)')
     parser.set_defaults(run=run)
 
 
 def run(args) -> report.Report:
     from bench.cloud import trial
+    if args.rpc:
+        return _rpc(args, trial)
     tables, notes = [], []
     sizes = [4, 2, 1] if args.growth else [1]
     rows, pieces, audits, looks = [], [], [], []
     for part in sizes:
-        size = trial.Size(
-            hosts=args.hosts // part, vms=args.vms // part,
-            hosts_per_aggregate=args.hosts_per_aggregate, migrations=args.migrations)
+        size = _size(args, trial, part)
         with trial.Trial(size) as cloud:
             found = cloud.cycles(1 + args.warm, args.changed)
             if args.scope:
@@ -67,6 +75,29 @@ def run(args) -> report.Report:
         'which is work of nova-scheduler, is left out. A process that lives for several cycles '
         'pays for loading in its first.')
     return report.Report(tables=tuple(tables), notes=tuple(notes))
+
+
+def _size(args, trial, part=1):
+    return trial.Size(
+        hosts=args.hosts // part, vms=args.vms // part,
+        hosts_per_aggregate=args.hosts_per_aggregate, migrations=args.migrations)
+
+
+def _rpc(args, trial):
+    from bench.cloud import rpc
+    with trial.Trial(_size(args, trial)) as cloud, rpc.Conductor(cloud) as conductor:
+        calls = conductor.measure(args.rpc, args.phase)
+    p99 = {phase: 1000 * statistics.quantiles(took, n=100)[98] for phase, took in calls.items()}
+    rows = [(phase, len(took), 1000 * statistics.median(took), p99[phase], 1000 * max(took),
+             p99[phase] / p99[rpc.OFF]) for phase, took in calls.items()]
+    failures = [f'{phase}: p99 is {p99[phase] / p99[rpc.OFF]:.2f} times that of off, target '
+                f'{SLOWER:g}' for phase in p99 if p99[phase] > SLOWER * p99[rpc.OFF]]
+    return report.Report(
+        tables=(report.Table('conductor RPC object_class_action_versions', RPC, rows),),
+        failures=tuple(failures),
+        notes=(f'One caller, 10 ms between calls; one conductor with {rpc.WORKERS} workers, '
+               'MariaDB, placement and RabbitMQ on the same machine. The phases take turns; the '
+               'first cycle, which loads Nova and reads everything, is not among them.',))
 
 
 def _growth(rows):

@@ -1,0 +1,113 @@
+"""One nova-conductor beside a cloud: how long its RPCs take while it does nothing else, while one
+of its workers reconciles, and while the process that it started plans."""
+
+import json
+import subprocess
+import sys
+import time
+
+from bench.cloud import tables
+from tests.e2e.box import conffile
+from tests.e2e.box import processes
+from tests.e2e.box import rabbitmq
+from tests.e2e.box.settings import Ports
+
+WORKERS = 2
+OFF, RECONCILER, CYCLE = 'off', 'reconciler', 'cycle'
+START = 240
+
+
+class Conductor:
+    """A context manager.
+
+    :param trial: bench.cloud.trial.Trial
+    """
+
+    def __init__(self, trial):
+        self._trial, self._services = trial, trial.services
+        root = self._services.root
+        self._broker = rabbitmq.RabbitMQ(root, Ports())
+        self._conf = root / 'conductor.conf'
+        self._process = processes.Process(
+            'conductor', [sys.executable, '-m', 'bench.conductor', '--config-file',
+                          trial.nova_conf, '--config-file', self._conf], root,
+            env={'KRONOS_BENCH_CHILD': 'bench.cloud.child',
+                 'KRONOS_BENCH_CYCLES': str(trial.cycles_file)})
+
+    def __enter__(self):
+        self._turn_reconciler(False)
+        self._broker.start(60)
+        self._broker.server.wait_ready(60)
+        conffile.write(self._conf, {
+            'DEFAULT': {'transport_url': self._broker.url, 'host': 'controller1',
+                        'log_file': self._services.root / 'conductor.log'},
+            'conductor': {'workers': WORKERS},
+            'kronos': {'planner_max_cycles': 1000, 'planner_idle_time': 3600},
+            'kronos_allocations': {'reconcile_interval': 1}})
+        self._process.start()
+        # The first cycle is not measured: it loads Nova and reads everything.
+        self._await_cycle(0)
+        return self
+
+    def __exit__(self, *exc):
+        self._process.stop()
+
+    def measure(self, rounds, seconds):
+        """{phase: seconds of each call}, of alternating phases of that many seconds each; a cycle
+        takes as long as it takes."""
+        probe = subprocess.Popen(
+            [sys.executable, '-m', 'bench.rpc_probe', str(self._conf), tables.host_name(0)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        spans = []
+        time.sleep(seconds)
+        for _round in range(rounds):
+            for phase in (OFF, RECONCILER, OFF, CYCLE):
+                begun = time.time()
+                if phase == CYCLE:
+                    self._cycle()
+                else:
+                    self._turn_reconciler(phase == RECONCILER)
+                    if phase == RECONCILER:
+                        begun = self._await_reconciler()
+                    time.sleep(seconds)
+                spans.append((phase, begun, time.time()))
+                self._turn_reconciler(False)
+                time.sleep(5)  # what is under way ends
+        output, _errors = probe.communicate(timeout=60)
+        calls = json.loads(output)
+        return {phase: [took for at, took in calls for name, begun, ended in spans
+                        if name == phase and begun <= at and at + took <= ended]
+                for phase in (OFF, RECONCILER, CYCLE)}
+
+    def _turn_reconciler(self, is_on):
+        """Off is when somebody else has its lease. All that is recent looks new to it again."""
+        if is_on:
+            self._query("UPDATE leases SET holder = NULL, expires_at = NULL, progress_at = NULL "
+                        "WHERE name = 'reconciler'")
+            self._services.database.query(
+                'nova_cell1', 'UPDATE migrations SET updated_at = updated_at - INTERVAL 1 SECOND')
+        else:
+            self._query("UPDATE leases SET holder = 'bench', expires_at = '2100-01-01' "
+                        "WHERE name = 'reconciler'")
+
+    def _await_reconciler(self):
+        """When it began to ask placement about instances."""
+        log = self._services.placement.access_log
+        before = log.read_bytes().count(b'/allocations/')
+        processes.wait_for(lambda: log.read_bytes().count(b'/allocations/') > before, START,
+                           'no worker reconciles')
+        return time.time()
+
+    def _cycle(self):
+        before = self._lines()
+        self._query("UPDATE cycles SET started_at = '2000-01-01'")
+        self._await_cycle(before)
+
+    def _await_cycle(self, before):
+        processes.wait_for(lambda: self._lines() > before, 3600, 'no cycle ended', interval=0.2)
+
+    def _lines(self):
+        return len(self._trial.cycles_file.read_text().splitlines())
+
+    def _query(self, sql):
+        self._services.database.query('kronos', sql)
