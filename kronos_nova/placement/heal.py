@@ -18,6 +18,7 @@ from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.allocations import AllocationSet
 from kronos_nova.placement.allocations import Consumer
 from kronos_nova.placement.client import PlacementClient
+from kronos_nova.placement.records import History
 from kronos_nova.placement.records import NovaRecords
 
 
@@ -60,14 +61,19 @@ class Healer:
         self._limits = limits
         self._journal = journal
 
-    def look(self, uuid: str, migrations: Iterable[str] = ()) -> tuple[audit.Finding | None, bool]:
+    def look(self, uuid: str, migrations: Iterable[str] = (), read: History | None = None
+             ) -> tuple[audit.Finding | None, bool]:
         """What is wrong with an instance and its migrations now, and whether nothing is under way
         that may change it.
 
         :param migrations: uuids of those that are to be looked at however old they are
+        :param read: what was read of it a moment ago; believed where nothing is wrong
         """
-        case = self._case(uuid, migrations)
-        return self._judge_case(case), not audit.is_in_flight(case, self._limits)
+        case = self._case(uuid, migrations, read)
+        finding = self._judge_case(case)
+        if finding is not None and read is not None:
+            return self.look(uuid, migrations)
+        return finding, not audit.is_in_flight(case, self._limits)
 
     def heal(self, finding: audit.Finding) -> Outcome:
         """Look again, and if it is still so, write it down, mend it, write down how it went.
@@ -98,17 +104,19 @@ class Healer:
     def _judge_case(self, case):
         return audit.judge_exactly(case, self._nova, self._holdings, self._limits)
 
-    def _case(self, uuid, holders):
+    def _case(self, uuid, holders, read=None):
         """
         :param holders: uuids of consumers that may hold something: of an instance's old migrations
             there may be hundreds, and placement is asked about these alone
         """
-        found = self._nova.migrations_of(uuid, frozenset(holders))
+        if read is None:
+            read = self._nova.histories({uuid: frozenset(holders)}).get(uuid)
+        if read is None:
+            raise exception.InventoryError(problem=f'the cell of instance {uuid} does not answer')
         case = audit.AuditCase(
-            uuid=uuid, instance=self._nova.instance(uuid),
-            held=self._client.consumer(uuid).allocations,
+            uuid=uuid, instance=read.instance, held=self._client.consumer(uuid).allocations,
             migrations=tuple((migration, self._client.consumer(migration.uuid).allocations)
-                             for migration in found))
+                             for migration in read.migrations))
         if not all(map(self._holdings.knows, (case.held, *(held for _, held in case.migrations)))):
             # A host made a provider meanwhile: a VGPU, a PCI device.
             self._holdings = holdings.read_providers(self._client)

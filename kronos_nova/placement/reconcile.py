@@ -27,6 +27,8 @@ from kronos_nova.placement.records import NovaRecords
 
 LOG = logging.getLogger(__name__)
 
+# Instances that are read at once: they are looked at within a second or two.
+CHUNK = 50
 # A worker that died when the source compute was about to be told may have told it.
 HANDED_OVER_PATIENCE = 5
 # How long after its last sign of life a worker may have lived.
@@ -96,13 +98,24 @@ class Reconciler:
             return
         providers = holdings.read_providers(self.client)
         healer = heal.Healer(self.client, self.nova, providers, self.limits, self.journal)
-        for uuid in sorted(instances):
-            yield self._look(healer, uuid, recent[uuid])
+        instances.sort()
+        for start in range(0, len(instances), CHUNK):
+            chunk = instances[start:start + CHUNK]
+            read = self._read({uuid: recent[uuid].keys() for uuid in chunk})
+            for uuid in chunk:
+                yield self._look(healer, uuid, recent[uuid], read.get(uuid))
 
-    def _look(self, healer, uuid, migrations):
+    def _read(self, wanted):
+        """What one cannot be read for keeps none of the others waiting: each is read by itself."""
+        try:
+            return self.nova.histories(wanted)
+        except exception.InventoryError:
+            return {}
+
+    def _look(self, healer, uuid, migrations, read):
         self.unsettled.add(uuid)
         try:
-            finding, is_settled = healer.look(uuid, migrations.keys())
+            finding, is_settled = healer.look(uuid, migrations.keys(), read)
             if is_settled:
                 self.unsettled.discard(uuid)
             if is_settled and finding is None:

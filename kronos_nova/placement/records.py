@@ -56,6 +56,15 @@ class Migration:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """An instance as it is now, None if there is none any more, and its migrations: those that have
+    not ended or changed within a day, and older ones that were asked for."""
+
+    instance: Instance | None
+    migrations: tuple[Migration, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
     """All instances, and all migrations that have not ended, by uuid.
 
@@ -84,12 +93,11 @@ class NovaRecords(Protocol):
     def building(self, uuids: Iterable[str]) -> frozenset[str]:
         """Those of ``uuids`` that are instances in the making, which no cell has yet."""
 
-    def instance(self, uuid: str) -> Instance | None:
-        """The instance as it is now, None if there is none any more."""
+    def histories(self, wanted: Mapping[str, Set[str]]) -> Mapping[str, History]:
+        """What is known of some instances, of those whose cells answer.
 
-    def migrations_of(self, instance_uuid: str, also: Set[str] = frozenset()) -> list[Migration]:
-        """The migrations of an instance that have not ended or changed within a day, and of the
-        older ones those among ``also`` (uuids)."""
+        :param wanted: instance uuid to the uuids of migrations that are wanted however old
+        """
 
     def recent(self, seconds: float) -> tuple[Mapping[str, Mapping[str, object]], Sequence[str]]:
         """The instances of migrations that have not ended, or that changed within ``seconds``: each

@@ -12,6 +12,10 @@ from kronos_nova.plugin import candidates
 CONF = nova.conf.CONF
 
 
+MOST_KINDS = 10_000
+"""Of instances, which a Counter remembers: it may live as long as a service."""
+
+
 class Counter:
     """Counts what instances ask for by their own records alone, each kind of them once."""
 
@@ -27,6 +31,8 @@ class Counter:
             return None
         key = asking.row.flavor, asking.image, not asking.row.image_ref
         if key not in self._counted:
+            if len(self._counted) >= MOST_KINDS:
+                self._counted.clear()
             self._counted[key] = _amounts(_spec(*key))
         return self._counted[key]
 

@@ -36,14 +36,14 @@ class Asking:
     network_info: str
 
 
-def nodes(context, host=None):
-    """{(host, hypervisor hostname): uuid} of a cell's compute nodes, or of one host's."""
+def nodes(context, hosts=None):
+    """{(host, hypervisor hostname): uuid} of a cell's compute nodes, or of those of some hosts."""
     node = models.ComputeNode
     with main_db.get_context_manager(context).reader.using(context) as session:
         query = session.query(node.host, node.hypervisor_hostname, node.uuid).filter(
             node.deleted == 0)
-        if host is not None:
-            query = query.filter(node.host == host)
+        if hosts is not None:
+            query = query.filter(node.host.in_(hosts))
         return {(row.host, row.hypervisor_hostname): row.uuid for row in query}
 
 

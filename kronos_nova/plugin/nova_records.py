@@ -56,16 +56,16 @@ class CellRecords:
     def __init__(self, placement: PlacementClient):
         self._placement = placement
         self._services = servicegroup.API()
+        self._count = asked.Counter()
 
     @_answered()
     def read(self) -> records.Records:
         hosts, instances, migrations = {}, {}, {}
-        count = asked.Counter()
         context = cells.admin_context()
         alive, silent = cells.answering(context, objects.CellMappingList.get_all(context))
         for mapping in alive:
             try:
-                parts = self._read_cell(context, mapping, count)
+                parts = self._read_cell(context, mapping)
             except (db_exc.DBError, nova_exception.NovaException) as error:
                 LOG.warning('Cell %s is left out: %s', cells.name(mapping), error)
                 silent.append(mapping)
@@ -77,10 +77,10 @@ class CellRecords:
         return records.Records(hosts=hosts, instances=instances, migrations=migrations,
                                silent=tuple(map(cells.name, silent)))
 
-    def _read_cell(self, context, mapping, count):
+    def _read_cell(self, context, mapping):
         [(target, cell)] = _targeted(context, [mapping])
         nodes = audit_tables.nodes(target)
-        instances = {each.row.uuid: _instance(each, nodes, cell, count)
+        instances = {each.row.uuid: _instance(each, nodes, cell, self._count)
                      for each in audit_tables.instances(target)}
         up = self._hosts_up(target)
         unfinished = objects.MigrationList.get_by_filters(target, {'status': UNFINISHED})
@@ -111,27 +111,37 @@ class CellRecords:
         return frozenset(uuid for uuid in uuids if _is_building(context, uuid))
 
     @_answered()
-    def instance(self, uuid):
-        for context, cell in _cells(instance=uuid):
-            for each in audit_tables.instances(context, [uuid]):
-                nodes = audit_tables.nodes(context, each.row.host) if each.row.host else {}
-                return _instance(each, nodes, cell, asked.Counter())
-        return None
+    def histories(self, wanted):
+        context = cells.admin_context()
+        by_cell = collections.defaultdict(list)
+        known = objects.InstanceMappingList.get_by_instance_uuids(context, list(wanted))
+        found = dict.fromkeys(wanted, records.History(instance=None))
+        for each in known:
+            if each.cell_mapping is not None:
+                by_cell[each.cell_mapping.uuid].append(each)
+        for mappings in by_cell.values():
+            [(target, cell)] = _targeted(context, [mappings[0].cell_mapping], read_deleted='yes')
+            uuids = [each.instance_uuid for each in mappings]
+            try:
+                found.update(self._histories(target, cell, {uuid: wanted[uuid] for uuid in uuids}))
+            except (db_exc.DBError, nova_exception.NovaException) as error:
+                LOG.warning('Cell %s is left out: %s', cell, error)
+                for uuid in uuids:
+                    del found[uuid]
+        return found
 
-    @_answered()
-    def migrations_of(self, instance_uuid, also=frozenset()):
-        since = timeutils.utcnow(with_timezone=True) - RECENT
-        found = {}
-        for context, _cell in _cells(instance=instance_uuid, read_deleted='yes'):
-            up = _HostsUp(context, self._services)
-            filters = [{'status': UNFINISHED}, {'changes-since': since}]
-            if also:
-                filters.append({'uuid': sorted(also)})
-            for each in filters:
-                rows = objects.MigrationList.get_by_filters(
-                    context, {'instance_uuid': instance_uuid, **each})
-                found.update({row.uuid: _migration(row, up) for row in rows})
-        return list(found.values())
+    def _histories(self, context, cell, wanted):
+        also = frozenset().union(*wanted.values())
+        rows, up = collections.defaultdict(list), _HostsUp(context, self._services)
+        for row in nova_tables.migrations_of(context, wanted, UNFINISHED,
+                                             timeutils.utcnow() - RECENT, also):
+            rows[row.instance_uuid].append(_migration(row, up))
+        read = {each.row.uuid: each for each in audit_tables.instances(context, list(wanted))}
+        hosts = {each.row.host for each in read.values() if each.row.host}
+        nodes = audit_tables.nodes(context, hosts) if hosts else {}
+        return {uuid: records.History(
+            instance=_instance(read[uuid], nodes, cell, self._count) if uuid in read else None,
+            migrations=tuple(rows[uuid])) for uuid in wanted}
 
     @_answered()
     def recent(self, seconds):

@@ -13,6 +13,7 @@ import sys
 from typing import NamedTuple
 
 import nova.conf
+import sqlalchemy as sa
 from nova.compute import vm_states
 from nova.db.api import api as api_db
 from nova.db.api import models as api_models
@@ -305,3 +306,16 @@ def recent_migrations(context, unfinished, since):
         # Two statements, an index each.
         found = set(map(tuple, session.query(*columns).filter(row.status.in_(unfinished))))
         return found.union(map(tuple, session.query(*columns).filter(row.updated_at >= since)))
+
+
+def migrations_of(context, instances, unfinished, since, also):
+    """Rows of the migrations of some instances that are in a status of ``unfinished``, changed
+    since then (UTC without a zone), or are among ``also`` (uuids)."""
+    row = models.Migration
+    with _main(context) as session:
+        return session.query(
+            row.uuid, row.instance_uuid, row.migration_type, row.status, row.source_compute,
+            row.dest_compute, row.created_at, row.updated_at,
+        ).filter(row.instance_uuid.in_(list(instances)), row.uuid.is_not(None), sa.or_(
+            row.status.in_(unfinished), row.updated_at >= since, row.uuid.in_(also)),
+        ).order_by(row.id).all()

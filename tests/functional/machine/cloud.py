@@ -119,15 +119,15 @@ class Cloud:
     def building(self, uuids):
         return frozenset()
 
-    def instance(self, uuid):
-        return next((self._instance(server) for server in self._alive() if server.uuid == uuid),
-                    None)
-
-    def migrations_of(self, instance_uuid, also=frozenset()):
-        return [self._migration(server, move) for server in self.servers
-                for move in server.moves if server.uuid == instance_uuid and (
-                    move.status not in migration_status.ENDED or move.uuid in also
-                    or self.now - move.changed < RECENT)]
+    def histories(self, wanted):
+        alive = {server.uuid: self._instance(server) for server in self._alive()}
+        return {uuid: records.History(
+            instance=alive.get(uuid),
+            migrations=tuple(self._migration(server, move) for server in self.servers
+                             for move in server.moves if server.uuid == uuid and (
+                                 move.status not in migration_status.ENDED or move.uuid in also
+                                 or self.now - move.changed < RECENT)))
+                for uuid, also in wanted.items()}
 
     def asks_for(self, instance_uuid):
         return tuple(self._instance(server).asks_for for server in self._alive()

@@ -16,6 +16,7 @@ from kronos_nova.placement.allocations import INSTANCE
 from kronos_nova.placement.allocations import AllocationSet
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import nova_records
+from kronos_nova.plugin import nova_tables
 from tests.functional import base
 
 SMALL = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1}
@@ -87,14 +88,14 @@ class OneInstanceTest(RepairTestCase):
         self.assert_all_but_the_first_hold()
 
     def test_the_reconciler_goes_on_after_one_that_cannot_be_looked_at(self):
-        real = objects.InstanceMapping.get_by_instance_uuid
+        real = objects.InstanceMappingList.get_by_instance_uuids
 
-        def broken(_class, context, uuid):
-            if uuid == self.servers[1]['id']:
+        def broken(_class, context, uuids):
+            if self.servers[1]['id'] in uuids:
                 raise db_exc.DBError('a row that nobody can read')
-            return real(context, uuid)
+            return real(context, uuids)
 
-        self.stub_out('nova.objects.InstanceMapping.get_by_instance_uuid', broken)
+        self.stub_out('nova.objects.InstanceMappingList.get_by_instance_uuids', broken)
         states = [outcome.state for outcome in self.reconcile()]
         self.assertEqual([repairs.FAILED, repairs.HEALED], states)
 
@@ -142,16 +143,19 @@ class OneCellTest(RepairTestCase):
         for server in (self.here, self.there):
             self.lose_allocation(server)
         self.dead = {'cell2'}
-        real = objects.MigrationList.get_by_filters
+        objects_of, rows_of = objects.MigrationList.get_by_filters, nova_tables.migrations_of
         uuids = {mapping.uuid: mapping.name
                  for mapping in objects.CellMappingList.get_all(cells.admin_context())}
 
-        def of_a_living_cell(_class, context, *args, **kwargs):
+        def of_a_living_cell(real, context, *args, **kwargs):
             if uuids.get(context.cell_uuid) in self.dead:
                 raise db_exc.DBConnectionError('cell2 is down')
             return real(context, *args, **kwargs)
 
-        self.stub_out('nova.objects.MigrationList.get_by_filters', of_a_living_cell)
+        self.stub_out('nova.objects.MigrationList.get_by_filters',
+                      lambda _class, *args, **kwargs: of_a_living_cell(objects_of, *args, **kwargs))
+        self.stub_out('kronos_nova.plugin.nova_tables.migrations_of',
+                      lambda *args, **kwargs: of_a_living_cell(rows_of, *args, **kwargs))
 
     def test_the_other_cells_are_repaired(self):
         states = [outcome.state for outcome in self.reconcile()]
