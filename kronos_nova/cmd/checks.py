@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import re
 import time
 from collections.abc import Callable
 
@@ -12,12 +11,12 @@ import oslo_messaging
 from oslo_config import cfg
 from oslo_db import exception as db_exception
 
-from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import query_checks
 from kronos_nova.cmd import roles
+from kronos_nova.conf import mistyped
 from kronos_nova.conf import strict
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
@@ -137,18 +136,6 @@ def _sentence(error):
     return f'{error.__class__.__name__}: {error}'
 
 
-_WORDS = ((re.compile(r'invalid literal for int\(\) with base 10: (.*)'), r'\1 is no whole number'),
-          (re.compile(r'could not convert string to float: (.*)'), r'\1 is no number'))
-
-
-def _without_where(error):
-    """What oslo.config has against a value, without the insides of oslo.config and Python."""
-    said = str(error).rpartition(' is not valid: ')[2]
-    for found, better in _WORDS:
-        said = found.sub(better, said)
-    return said
-
-
 class _Reach:
     """How Nova is reached, found out when it is first asked."""
 
@@ -169,17 +156,9 @@ class _Reach:
 
 
 def _options(conf, role):
-    """oslo.config looks at a value when it is read."""
-    wrong = []
-    for module in kronos_conf.GROUPS:
-        group = module.GROUP.name
-        for option in conf[group]:
-            try:
-                conf[group][option]
-            except (cfg.Error, ValueError) as error:
-                wrong.append(f'[{group}] {option}: {_without_where(error)}')
+    wrong = mistyped.values(conf)
     if wrong:
-        raise ValueError('; '.join(wrong))
+        raise ValueError(mistyped.described(wrong))
     if role.plans and not (conf.kronos.aggregates or conf.kronos.include_unassigned_hosts):
         raise exception.ConfigurationError(
             what='[kronos]', problem='no aggregate is in scope',

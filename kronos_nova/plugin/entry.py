@@ -13,6 +13,7 @@ from oslo_log import log as logging
 from oslo_messaging.notify import notifier
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.conf import mistyped
 from kronos_nova.plugin import compat
 
 LOG = logging.getLogger(__name__)
@@ -27,6 +28,8 @@ MANAGERS = {
 class KronosDriver(notifier.Driver):
     """Registers Kronos' managers with Nova, and drops every notification."""
 
+    _is_refused = False
+
     def __init__(self, conf, topics, transport):
         super().__init__(conf, topics, transport)
         # A service without a manager (nova-api) never imports nova.service, nor does importing it
@@ -37,6 +40,9 @@ class KronosDriver(notifier.Driver):
         if not _is_usable():
             return
         kronos_conf.register_opts(conf)
+        if self._is_refused or _refuse_mistyped(conf):
+            KronosDriver._is_refused = True
+            return
         service.SERVICE_MANAGERS.update(MANAGERS)
 
     def notify(self, ctxt, message, priority, retry):
@@ -50,3 +56,17 @@ def _is_usable():
     if problem:
         LOG.error('Kronos is not loaded and this service runs as plain Nova: %s', problem)
     return not problem
+
+
+def _refuse_mistyped(conf):
+    """Tell of values that oslo.config refuses when they are read: Nova reads all when it starts,
+    and some are read on the way of its requests.
+
+    :returns: whether there are any
+    """
+    wrong = mistyped.values(conf)
+    if wrong:
+        mistyped.go_by_defaults(conf, wrong)
+        LOG.error('Kronos is not loaded and this service runs as plain Nova until this is mended '
+                  'and it is started again: %s', mistyped.described(wrong))
+    return bool(wrong)

@@ -1,0 +1,48 @@
+"""Values that oslo.config refuses: it looks at each when it is read, and not before."""
+
+import re
+
+from oslo_config import cfg
+
+from kronos_nova import conf as kronos_conf
+
+_WORDS = ((re.compile(r'invalid literal for int\(\) with base 10: (.*)'), r'\1 is no whole number'),
+          (re.compile(r'could not convert string to float: (.*)'), r'\1 is no number'),
+          (re.compile(r'''(?<=[/'"])[^\s/@'"]+@'''), '***@'))    # credentials in a URL
+
+_LONGEST = 300
+
+
+def values(conf) -> dict[tuple[str, str], str]:
+    """{(group, option): what oslo.config has against its value} of all groups of ours."""
+    wrong = {}
+    for module in kronos_conf.GROUPS:
+        group = module.GROUP.name
+        for option in conf[group]:
+            try:
+                conf[group][option]
+            except (cfg.Error, ValueError) as error:
+                wrong[group, option] = _without_where(error)
+    return wrong
+
+
+def described(wrong) -> str:
+    return '; '.join(f'[{group}] {option}: {problem}'
+                     for (group, option), problem in wrong.items())
+
+
+def go_by_defaults(conf, wrong) -> None:
+    """Let the defaults stand for values that are wrong, so that whoever reads them goes on."""
+    for module in kronos_conf.GROUPS:
+        group = module.GROUP.name
+        for option in module.list_opts():
+            if (group, option.dest) in wrong and option.dest in conf[group]:
+                conf.set_override(option.dest, option.default, group)
+
+
+def _without_where(error):
+    """The problem without the insides of oslo.config and Python."""
+    said = str(error).rpartition(' is not valid: ')[2]
+    for found, better in _WORDS:
+        said = found.sub(better, said)
+    return (said if said.isprintable() else repr(said))[:_LONGEST]
