@@ -117,13 +117,14 @@ def one_kind_of_error():
     """Have whatever a database refuses come as oslo.db's error.
 
     oslo.db lets those that it does not recognise through as SQLAlchemy raised them, among them
-    SQLite's for a disk that is full or a file that cannot be opened.
+    SQLite's for a disk that is full or a file that cannot be opened, and MySQL's for a table that
+    is not there.
 
     :raises DBError: the database refused, or does not answer
     """
     try:
         yield
-    except sqlalchemy.exc.OperationalError as error:
+    except (sqlalchemy.exc.OperationalError, sqlalchemy.exc.ProgrammingError) as error:
         raise db_exc.DBError(error) from error
 
 

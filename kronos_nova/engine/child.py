@@ -149,7 +149,7 @@ def run(conf, keep, scopes, may_write):
         return NOT_PLANNED
     except db_exc.DBError as e:
         LOG.error('Nothing was planned for %s: a database does not answer: %s', ', '.join(scopes),
-                  e)
+                  db_engine.first_line(e))
         return NOT_PLANNED
     return PLANNED
 

@@ -59,6 +59,17 @@ class MariaDBTest(testtools.TestCase):
             self.assertRaises(Interrupted, self.sync, url, statements)
             self.sync(url)
 
+    def test_a_table_that_is_not_there_is_an_error_of_the_database(self):
+        url = self.server.empty()
+        self.sync(url)
+        database = db_engine.Database(db_engine.create_engine(url))
+        self.addCleanup(database.engine.dispose)
+        with database.writer() as session:
+            session.execute(sqlalchemy.text('RENAME TABLE moves TO elsewhere'))
+        error = self.assertRaises(db_exc.DBError, journal.Journal(database, 'a:1:x').tries,
+                                  timeutils.utcnow())
+        self.assertNotIn('\n', db_engine.first_line(error))
+
     def test_services_need_no_rights_but_those_that_are_documented(self):
         url = self.server.empty()
         self.sync(url)
