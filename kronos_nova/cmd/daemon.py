@@ -55,7 +55,8 @@ def load_config(prog, arguments):
     logging.register_options(conf)
     kronos_conf.register_opts(conf)
     messaging.set_transport_defaults(CONTROL_EXCHANGE)
-    conf(arguments, project='nova', prog=prog, version=f'{prog} {manage.version_string()}')
+    kronos_conf.read(conf, arguments, project='nova', prog=prog,
+                     version=f'{prog} {manage.version_string()}')
     logging.setup(conf, 'kronos')
     return conf
 

@@ -45,8 +45,8 @@ def load_config(arguments):
     conf = cfg.ConfigOpts()
     logging.register_options(conf)
     kronos_conf.register_opts(conf)
-    conf(arguments, project='nova', prog=NAME,
-         version=f'{NAME} {manage.version_string()}')
+    kronos_conf.read(conf, arguments, project='nova', prog=NAME,
+                     version=f'{NAME} {manage.version_string()}')
     logging.setup(conf, 'kronos')
     return conf
 

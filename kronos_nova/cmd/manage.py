@@ -41,7 +41,7 @@ def load_config(options):
     kronos_conf.register_opts(conf)
     args = [f'--config-file={path}' for path in options.config_file or ()]
     args += [f'--config-dir={path}' for path in options.config_dir or ()]
-    conf(args, project='nova', prog='kronos-manage')
+    kronos_conf.read(conf, args, project='nova', prog='kronos-manage')
     return conf
 
 

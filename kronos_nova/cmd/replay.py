@@ -92,8 +92,8 @@ def _configured(arguments):
     """The engine's options: the files', then the command line's."""
     conf = cfg.ConfigOpts()
     kronos_conf.register_opts(conf)
-    conf([], project='kronos-replay', default_config_files=arguments.config_file,
-         default_config_dirs=[])
+    kronos_conf.read(conf, [], project='kronos-replay', default_config_dirs=[],
+                     default_config_files=arguments.config_file)
     options = engine_options.from_conf(conf)
     if not options.aggregates and not options.include_unassigned_hosts:
         options = dataclasses.replace(options, aggregates=None, include_unassigned_hosts=True)

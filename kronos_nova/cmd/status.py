@@ -17,6 +17,8 @@ from kronos_nova.cmd import manage
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 
+BROKEN = 255
+
 
 class Checks(upgradecheck.UpgradeCommands):
     def __init__(self, conf):
@@ -56,4 +58,8 @@ def main(argv=None):
         return 0
     conf = cfg.ConfigOpts()
     kronos_conf.register_opts(conf)
-    return upgradecheck.main(conf, project='nova', upgrade_command=Checks(conf), argv=argv)
+    try:
+        return upgradecheck.main(conf, project='nova', upgrade_command=Checks(conf), argv=argv)
+    except (OSError, UnicodeError) as error:
+        print(f'kronos-status: a configuration file cannot be read: {error}', file=sys.stderr)
+        return BROKEN

@@ -6,6 +6,8 @@ Takes an existing ``ConfigOpts`` and never makes or reads a global one: only ``p
 
 import copy
 
+from oslo_config import cfg
+
 from kronos_nova.conf import allocations
 from kronos_nova.conf import bounds
 from kronos_nova.conf import claims
@@ -32,6 +34,27 @@ def register_opts(conf):
         # same one in two ConfigOpts would make one of them.
         conf.register_group(copy.deepcopy(module.GROUP))
         module.register_opts(conf)
+
+
+def read(conf, arguments, **rest):
+    """Give ``conf`` its command line and its files.
+
+    :raises cfg.Error: a file cannot be read or is no text, or something in it is wrong
+    """
+    try:
+        conf(arguments, **rest)
+    except OSError as error:
+        raise cfg.ConfigFileParseError(error.filename, error.strerror) from error
+    except UnicodeError as error:
+        raise cfg.ConfigFileParseError(
+            'a configuration file', f'it is not UTF-8: {error.reason} after '
+            f'"{_before(error)}"') from error
+
+
+def _before(error):
+    """The last of the text that could be read: oslo.config does not tell which file it is in."""
+    start = bytes(error.object[:error.start]).decode(errors='replace')
+    return ''.join(filter(str.isprintable, start.rpartition('\n')[2]))[-40:]
 
 
 def list_opts():
