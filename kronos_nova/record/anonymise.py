@@ -29,6 +29,9 @@ _KNOWN_KEY = re.compile(
     r'(hw|hw_rng|os|quota|resources\d*|trait\d*|accel|pci_passthrough|capabilities):[\w:.-]{1,80}'
     r'|kronos:move|availability_zone|group_policy')
 _TENANTS = 'filter_tenant_id'
+
+# Traits and resource classes that operators name themselves.
+_CUSTOM = re.compile(r'CUSTOM_\w+')
 _SPEC = 'aggregate_instance_extra_specs:'
 
 # What is compared with by Nova's filters, and no name of anything.
@@ -118,7 +121,9 @@ class _Names:
         self.group = _numbered([g.name for g in groups], 'group-{:04d}'.format)
         self.group_uuid = _numbered([g.uuid for g in groups], _uuids(4))
         self.shared_uuid = _numbered([p.uuid for p in snapshot.shared_providers], _uuids(5))
+        self.custom = _numbered(_custom(snapshot), 'CUSTOM_{:05d}'.format)
         self._anything = {
+            **self.custom,
             **self.display_name, **self.domain, **self.group, **self.group_uuid,
             **self.aggregate_uuid, **self.shared_uuid, **self.cell, **self.zone, **self.aggregate,
             **self.project, **self.host, **self.host_uuid, **self.instance_uuid}
@@ -143,6 +148,11 @@ class _Names:
             return word
         return self._words.setdefault(word, f'value-{len(self._words) + 1}')
 
+    def classes(self, amounts):
+        """Amounts by resource class, or None, under the pseudonyms of the classes."""
+        return amounts and {self.custom.get(name, name): amount
+                            for name, amount in amounts.items()}
+
     def key(self, key: str) -> str:
         """A key of an aggregate's metadata or a flavor's extra specs."""
         if key.startswith(_SPEC):
@@ -151,8 +161,20 @@ class _Names:
             rest = key.removeprefix(_TENANTS)
             return _TENANTS + (rest and '-' + self._keys.setdefault(rest, f'{len(self._keys) + 1}'))
         if _KNOWN_KEY.fullmatch(key):
-            return key
+            return _CUSTOM.sub(lambda word: self.custom[word[0]], key)
         return self._keys.setdefault(key, f'key-{len(self._keys) + 1}')
+
+
+def _custom(snapshot):
+    """Every name of a trait or a resource class that is somebody's own."""
+    amounts = [each for host in snapshot.hosts for each in (host.inventory, host.used or {})]
+    amounts += [each for shared in snapshot.shared_providers
+                for each in (shared.inventory, shared.used)]
+    amounts += [each for instance in snapshot.instances
+                for each in (instance.resources, instance.shared_resources,
+                             instance.flavor_extra_specs)]
+    amounts += [aggregate.metadata for aggregate in snapshot.aggregates]
+    return {word for keys in amounts for key in keys for word in _CUSTOM.findall(key)}
 
 
 def _snapshot(snapshot, names):
@@ -171,6 +193,7 @@ def _snapshot(snapshot, names):
             for move in snapshot.moves_under_way),
         shared_providers=tuple(dataclasses.replace(
             shared, uuid=names.shared_uuid[shared.uuid],
+            inventory=names.classes(shared.inventory), used=names.classes(shared.used),
             hosts=tuple(names.host[host] for host in shared.hosts))
             for shared in snapshot.shared_providers))
 
@@ -178,7 +201,8 @@ def _snapshot(snapshot, names):
 def _host(host, names):
     return dataclasses.replace(
         host, name=names.host[host.name], uuid=names.host_uuid[host.uuid],
-        cell=names.cell[host.cell],
+        cell=names.cell[host.cell], inventory=names.classes(host.inventory),
+        used=names.classes(host.used),
         service=dataclasses.replace(host.service, disabled_reason=None))
 
 
@@ -187,7 +211,8 @@ def _instance(instance, names):
         instance, uuid=names.instance_uuid[instance.uuid], name=names.domain[instance.name],
         display_name=names.display_name[instance.display_name], host=names.host[instance.host],
         project_id=names.project.get(instance.project_id),
-        metadata=_wish(instance.metadata),
+        metadata=_wish(instance.metadata), resources=names.classes(instance.resources),
+        shared_resources=names.classes(instance.shared_resources),
         flavor_extra_specs=_values(instance.flavor_extra_specs, names))
 
 
