@@ -270,7 +270,7 @@ def _database(conf):
             what='The control database', problem=f'{file} does not exist',
             remedy='Run "kronos-manage db sync" as the user of nova-conductor.')
     try:
-        migrate.check(db_engine.control_engine(conf, max_retries=0), migrate.CONTROL)
+        migrate.check(db_engine.control_engine(conf), migrate.CONTROL)
     except (db_exception.DBError, ValueError) as error:
         raise exception.ConfigurationError(
             what='[kronos_database] connection', problem=db_engine.first_line(error),

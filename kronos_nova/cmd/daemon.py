@@ -75,8 +75,7 @@ def make_context(conf, aggregates):
 
     :raises DatabaseVersionError: the control database is not what this code needs
     """
-    # Not tried for long: the next tick asks again, and one that waits does not hear SIGTERM.
-    engine = db_engine.control_engine(conf, max_retries=0)
+    engine = db_engine.control_engine(conf)
     migrate.check(engine, migrate.CONTROL)
     database, host = db_engine.Database(engine), socket.gethostname()
     return service.ServiceContext(

@@ -13,10 +13,10 @@ from kronos_nova.db import migrate
 from kronos_nova.db import retention
 
 
-def open_engine(conf, name):
+def open_engine(conf, name, control_engine=db_engine.control_engine):
     """An engine of the database ``name``, 'control' or 'claims', as ``conf`` has it."""
     if name == migrate.CONTROL.name:
-        return db_engine.control_engine(conf)
+        return control_engine(conf)
     return db_engine.create_engine(db_engine.claims_url(conf))
 
 
@@ -28,10 +28,11 @@ class _PerDatabase(lister.Lister):
                             help='control, claims or both; default: both')
         return parser
 
-    def selected(self, parsed_args):
+    def selected(self, parsed_args, *how):
         """``[(engine, history), ...]``"""
         names = parsed_args.databases or list(migrate.HISTORIES)
-        return [(open_engine(self.app.conf, name), migrate.HISTORIES[name]) for name in names]
+        return [(open_engine(self.app.conf, name, *how), migrate.HISTORIES[name])
+                for name in names]
 
 
 class Sync(_PerDatabase):
@@ -43,7 +44,8 @@ class Sync(_PerDatabase):
 
     def take_action(self, parsed_args):
         rows = [(history.name, *migrate.sync(engine, history))
-                for engine, history in self.selected(parsed_args)]
+                for engine, history in self.selected(
+                    parsed_args, db_engine.patient_control_engine)]
         return ('Database', 'From', 'To'), rows
 
 

@@ -8,7 +8,9 @@ from oslo_db import options
 GROUP = cfg.OptGroup('kronos_database', title='Control database', help="""
 Where plans, moves, cooldowns and quarantines are kept. Unset, ``connection`` is an SQLite file
 under ``[DEFAULT] state_path``, which serves one controller; with several controllers use
-MySQL/MariaDB or PostgreSQL.
+MySQL/MariaDB or PostgreSQL. Of oslo.db's options ``max_retries`` and ``retry_interval`` are for
+``kronos-manage db sync`` alone: whatever else asks is told at once that the database does not
+answer, and the services ask again.
 """)
 
 OPTS = [

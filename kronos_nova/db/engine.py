@@ -47,10 +47,20 @@ def claims_url(conf):
     return f'sqlite:///{state_file(conf, conf.kronos_claims.claim_db)}'
 
 
-def control_engine(conf, **options):
-    """An engine of the control database, as ``[kronos_database]`` says, but for ``options``.
+def control_engine(conf):
+    """An engine of the control database, as ``[kronos_database]`` says. Connects lazily.
 
-    Connects lazily, but for ``max_retries``: oslo.db tries the first connection at once.
+    But for ``max_retries``, with which oslo.db tries the first connection for a minute and a half:
+    a service asks again in its next tick, and must hear that it is to end; a person wants to know.
+    """
+    return patient_control_engine(conf, max_retries=0)
+
+
+def patient_control_engine(conf, **options):
+    """The same with ``max_retries``, for what is run once while the database may still be
+    starting.
+
+    :raises DBConnectionError: it does not answer
     """
     return create_engine(control_url(conf), **_options(conf) | options)
 

@@ -56,6 +56,8 @@ def load(path) -> models.PolicySet:
         problem, each with its place in the file
     """
     path = pathlib.Path(path)
+    if path.exists() and not path.is_file():  # one to wait at, such as a FIFO
+        raise _error(path, ['is not a file'])
     try:
         with path.open('rb') as stream:
             content = stream.read(MAX_BYTES + 1)

@@ -1,8 +1,10 @@
 """Whatever stands in a policies file, it is refused soon, in a few lines that can be printed."""
 
+import os
 import time
 
 import ddt
+import fixtures
 import testtools
 
 from kronos_nova import exception
@@ -51,3 +53,9 @@ class PoliciesFileTest(testtools.TestCase):
         self.assertLess(time.process_time() - began, SECONDS)
         self.assertLess(len(str(error)), 20_000)
         self.assertTrue(all(line.isprintable() for line in str(error).split('\n')), str(error))
+
+    def test_nobody_waits_at_a_pipe(self):
+        path = self.useFixture(fixtures.TempDir()).join('policies.yaml')
+        os.mkfifo(path)
+        error = self.assertRaises(exception.PolicyError, policies.load, path)
+        self.assertIn(f'{path}: is not a file', str(error).replace('\n', ' '))
