@@ -13,7 +13,6 @@ import sys
 from typing import NamedTuple
 
 import nova.conf
-import sqlalchemy as sa
 from nova.compute import vm_states
 from nova.db.api import api as api_db
 from nova.db.api import models as api_models
@@ -316,6 +315,7 @@ def migrations_of(context, instances, unfinished, since, also):
         return session.query(
             row.uuid, row.instance_uuid, row.migration_type, row.status, row.source_compute,
             row.dest_compute, row.created_at, row.updated_at,
-        ).filter(row.instance_uuid.in_(list(instances)), row.uuid.is_not(None), sa.or_(
-            row.status.in_(unfinished), row.updated_at >= since, row.uuid.in_(also)),
+        ).filter(
+            row.instance_uuid.in_(list(instances)), row.uuid.is_not(None),
+            row.status.in_(unfinished) | (row.updated_at >= since) | row.uuid.in_(also),
         ).order_by(row.id).all()
