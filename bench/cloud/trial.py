@@ -113,7 +113,7 @@ class Trial:
             'DEFAULT': {'service_down_time': 10 ** 7, 'log_file': self.services.root / 'child.log'},
             'kronos_prometheus': {'url': prometheus, 'timeout': 120},
             'kronos': {'automation': 'observe', 'aggregates': ','.join(self.size.aggregates),
-                       'policies_file': self.policies, 'evaluation_interval': 10 ** 6,
+                       'policies_file': self.policies, 'evaluation_interval': 604800,
                        'cycle_timeout': TIMEOUT}})
 
     def _manage(self, *arguments):
