@@ -212,10 +212,11 @@ class Scores:
         """
         with self.database.writer() as session:
             session.execute(sa.delete(models.Score).where(models.Score.host.in_(list(scores))))
-            session.add_all(
-                models.Score(host=host, policy=policy, mode=mode, weight=weights[policy],
-                             value=value, at=now)
-                for host, values in scores.items() for policy, value in values.items())
+            rows = [{'host': host, 'policy': policy, 'mode': mode, 'weight': weights[policy],
+                     'value': value, 'at': now}
+                    for host, values in scores.items() for policy, value in values.items()]
+            if rows:
+                session.execute(sa.insert(models.Score), rows)
 
     @retried
     def combined(self, not_before):
