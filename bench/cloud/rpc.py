@@ -104,7 +104,12 @@ class Conductor:
         self._await_cycle(before)
 
     def _await_cycle(self, before):
-        processes.wait_for(lambda: self._lines() > before, 3600, 'no cycle ended', interval=0.2)
+        def has_ended():
+            if not self._process.alive():
+                raise SystemExit(f'the conductor ended:\n{self._process.tail()}')
+            return self._lines() > before
+
+        processes.wait_for(has_ended, 3600, 'no cycle ended', interval=0.2)
 
     def _lines(self):
         return len(self._trial.cycles_file.read_text().splitlines())

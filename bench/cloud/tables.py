@@ -157,7 +157,7 @@ class Cloud:
                 ('id', 'uuid', 'host', '`binary`', 'topic', 'report_count', 'disabled',
                  'last_seen_up', 'updated_at', 'created_at', 'version', 'forced_down', 'deleted'),
                 ((number + 1, self._uuid(), name, 'nova-compute', 'compute', 1, 0, now, now, now,
-                  70, 0, 0) for number, name in enumerate(names)))
+                  _service_version(), 0, 0) for number, name in enumerate(names)))
         _insert(connection, 'compute_nodes',
                 ('id', 'uuid', 'host', 'hypervisor_hostname', 'vcpus', 'memory_mb', 'local_gb',
                  'vcpus_used', 'memory_mb_used', 'local_gb_used', 'hypervisor_type',
@@ -255,6 +255,12 @@ def host_name(number):
 
 def _now():
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None, microsecond=0)
+
+
+def _service_version():
+    """Of this Nova: a conductor does not start beside computes that are too old."""
+    from nova.objects import service
+    return service.SERVICE_VERSION
 
 
 def _flavor_json(flavor):
