@@ -40,8 +40,10 @@ class Conductor:
         self._broker.server.wait_ready(60)
         conffile.write(self._conf, {
             'DEFAULT': {'transport_url': self._broker.url, 'host': 'controller1',
-                        'log_file': self._services.root / 'conductor.log'},
+                        'log_file': self._services.root / 'conductor.log',
+                        'periodic_fuzzy_delay': 0},
             'conductor': {'workers': WORKERS},
+            'oslo_messaging_notifications': {'driver': 'kronos'},
             'kronos': {'planner_max_cycles': 1000, 'planner_idle_time': 3600},
             'kronos_allocations': {'reconcile_interval': 1}})
         self._process.start()
