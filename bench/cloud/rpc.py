@@ -48,7 +48,7 @@ class Conductor:
             'kronos_allocations': {'reconcile_interval': 1}})
         self._process.start()
         # The first cycle is not measured: it loads Nova and reads everything.
-        self._await_cycle(0)
+        self._await_cycle()
         return self
 
     def __exit__(self, *exc):
@@ -101,20 +101,21 @@ class Conductor:
         return time.time()
 
     def _cycle(self):
-        before = self._lines()
-        self._query("UPDATE cycles SET started_at = '2000-01-01'")
-        self._await_cycle(before)
+        """Workers may share the aggregates: it has ended when all were evaluated."""
+        self._query("UPDATE cycles SET started_at = '2000-01-01', finished_at = NULL")
+        self._await_cycle()
 
-    def _await_cycle(self, before):
+    def _await_cycle(self):
+        wanted = len(self._trial.size.aggregates)
+
         def has_ended():
             if not self._process.alive():
                 raise SystemExit(f'the conductor ended:\n{self._process.tail()}')
-            return self._lines() > before
+            [row] = self._services.database.query(
+                'kronos', 'SELECT COUNT(*) AS ended FROM cycles WHERE finished_at >= started_at')
+            return row['ended'] >= wanted
 
         processes.wait_for(has_ended, 3600, 'no cycle ended', interval=0.2)
-
-    def _lines(self):
-        return len(self._trial.cycles_file.read_text().splitlines())
 
     def _query(self, sql):
         self._services.database.query('kronos', sql)
