@@ -14,7 +14,7 @@ from kronos_nova.cmd import replay
 from kronos_nova.cmd import status
 from kronos_nova.cmd import test_config
 
-CONTENTS = {'Latin-1': '[kronos]\naggregates = café\n'.encode('latin-1'),
+CONTENTS = {'Latin-1': '[kronos]\naggregates = hôte\n'.encode('latin-1'),
             'UTF-16': '[kronos]\naggregates = rack\n'.encode('utf-16')}
 PROGRAMS = {'kronos-test-config': (test_config.main, [], 2),
             'kronos-record': (record.main, ['x'], 1),
@@ -45,7 +45,7 @@ class ConfigurationFilesTest(testtools.TestCase):
     def test_what_stands_before_is_shown(self):
         error = self.assertRaises(cfg.Error, kronos_conf.read, cfg.ConfigOpts(),
                                   ['--config-file', self.path(CONTENTS['Latin-1'])])
-        self.assertIn('"aggregates = caf"', str(error))
+        self.assertIn('"aggregates = h"', str(error))
 
     @ddt.data(*PROGRAMS)
     def test_each_program_says_so_in_one_line(self, name):
