@@ -2,10 +2,13 @@
 
 import re
 import subprocess
+import threading
 import time
 
+import fixtures
 from testtools import content
 
+from kronos_nova.db.drains import Drains
 from kronos_nova.objects import move as moves
 from tests.e2e.box.processes import wait_for
 from tests.e2e.box.settings import command
@@ -14,6 +17,13 @@ from tests.e2e.executor.test_daemons import POLICIES
 
 EMPTY, NOT_YET, BLOCKED = 0, 3, 4
 MOVE_SECONDS = 10
+
+
+def seconds(text):
+    """Of a duration such as ``2 min 38 s``."""
+    words = text.split()
+    return sum(int(number) * {'h': 3600, 'min': 60, 's': 1}[unit]
+               for number, unit in zip(words[::2], words[1::2], strict=True))
 
 
 class DrainTestCase(base.ExecutorTestCase):
@@ -89,12 +99,17 @@ class DrainTest(DrainTestCase):
         self.assertEqual({twins[0], pinned}, {*re.findall(r'blocked: .*\((.{36})\)', said)}, said)
         self.assertEqual('enabled', self.cloud.client.services()['compute1']['status'])
 
-        began = time.monotonic()
         code, said = self.run_manage('host', 'drain', 'compute1', '--with-stopped', '--wait',
                                      '--reason', 'new disks')
-        took = time.monotonic() - began
         self.assertEqual(BLOCKED, code, said)
-        self.addDetail('said', content.text_content(f'{said}\ntook {took:.0f} s'))
+        drain = Drains(self.database).latest('compute1')
+        took = max(move.finished_at for move in self.journal.moves(limit=1000)
+                   if move.source == 'compute1' and move.requested_at
+                   and move.requested_at > drain.requested_at) - drain.requested_at
+        expected = seconds(re.search(r'Expected: about (.*)\.', said)[1])
+        self.addDetail('said', content.text_content(f'{said}\ntook {took}'))
+        self.assertLess(abs(took.total_seconds() - expected), 0.25 * expected,
+                        f'{expected} s were expected, it took {took}')
         self.assertEqual({twins[0], pinned}, self.on('compute1'))
         self.assertIn('new disks', self.cloud.client.services()['compute1']['disabled_reason'])
         self.assertEqual('SHUTOFF', self.cloud.client.server(stopped)['status'])
@@ -133,16 +148,61 @@ class DrainTest(DrainTestCase):
         self.audit()
 
 
+class Capacity(fixtures.Fixture):
+    """Looks again and again at what every host has promised; ``exceeded`` and ``most`` (of the
+    memory of a host, as a fraction) tell of it."""
+
+    def __init__(self, client):
+        self.exceeded, self.most = [], 0.0
+        self._client = client
+        self._ended = threading.Event()
+
+    def _setUp(self):
+        thread = threading.Thread(target=self._watch, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join, 30)
+        self.addCleanup(self._ended.set)
+
+    def _watch(self):
+        rooms = {uuid: self._rooms(uuid) for uuid in self._client.providers()}
+        while not self._ended.wait(1):
+            for uuid, room in rooms.items():
+                used = self._client.placement(
+                    'GET', f'/resource_providers/{uuid}/usages')['usages']
+                self.most = max(self.most, used['MEMORY_MB'] / room['MEMORY_MB'])
+                self.exceeded += [(uuid, name, amount) for name, amount in used.items()
+                                  if amount > room[name]]
+
+    def _rooms(self, uuid):
+        found = self._client.placement('GET', f'/resource_providers/{uuid}/inventories')
+        return {name: (each['total'] - each['reserved']) * each['allocation_ratio']
+                for name, each in found['inventories'].items()}
+
+
 class MaintenanceTest(DrainTestCase):
     computes = 8
+    on_a_host = 4
+    """So many servers have room there, three are there: there is little to spare."""
+
+    def boot_large(self):
+        self.cloud.client.create_flavor('large', vcpus=1, ram=65024 // self.on_a_host)
+        uuids = [self.cloud.client.create(self.cloud.image, host=host, flavor='large')
+                 for host in self.hosts for _number in range(self.on_a_host - 1)]
+        self.cloud.client.wait_active(uuids, 300)
+        self.addCleanup(self._delete, uuids)
+        return uuids
 
     def test_every_host_is_emptied_once_and_no_server_moves_more_than_it_must(self):
         self.orders(default={'seconds': 1})
-        servers = [uuid for uuid, _host in self.boot(24)]
+        servers = self.boot_large()
         done = self.cloud.root / 'serviced'
         hook = (f'echo "$KRONOS_HOST" >> {done}')
-        code, said = self.run_manage('maintenance', 'run', *self.hosts, '--hook', hook)
+        with Capacity(self.cloud.client) as capacity:
+            code, said = self.run_manage('maintenance', 'run', *self.hosts, '--hook', hook)
+        self.addDetail('said', content.text_content(said))
         self.assertEqual(0, code, said)
+        self.assertEqual([], capacity.exceeded)
+        self.assertLess(0.9, capacity.most)
         self.assertEqual(sorted(self.hosts), sorted(done.read_text().split()))
         self.assertEqual({'enabled'}, {each['status']
                                        for each in self.cloud.client.services().values()})
