@@ -2,7 +2,14 @@
 # The demo: a cloud of real OpenStack services on this machine, unevenly loaded, that Kronos
 # balances. Needs Debian, root, Python 3.11 or later, and Debian packages and PyPI within reach.
 #
-#   tools/demo.sh [--fast] [--keep] [--output result.json] ...
+#   tools/demo.sh [--fast] [--keep] [--output result.json] [--trace FILE]
+#                 [--concurrency auto|threading|eventlet]
+#
+#   --fast           six hosts in one aggregate and short migrations, for CI
+#   --keep           leave the cloud running and print its addresses
+#   --output         where the result goes (result.json)
+#   --trace          an .npz with loads in percent to play, in place of synthetic days
+#   --concurrency    Nova's concurrency_backend
 #
 # What it installs stays for the next run: Debian packages (bindep.txt), and a virtual environment
 # and fresh databases under ~/.cache/kronos-nova. Nothing else does. KRONOS_DEMO_VENV names a virtual
@@ -22,6 +29,11 @@ say() {
 fail() {
     printf '%s\n' "$*" >&2
     exit 2
+}
+
+help() {
+    sed -n '2,/^set -eu/{/^#/{s/^# \{0,1\}//;p}}' "$0"
+    exit 0
 }
 
 find_python() {
@@ -57,6 +69,11 @@ install_environment() {
         --no-deps --no-build-isolation --editable "$source_dir"
     printf '%s' "$wanted" > "$venv/installed"
 }
+
+# Before anything is installed.
+for argument; do
+    case $argument in -h | --help) help ;; esac
+done
 
 # shellcheck source=tools/machine.sh
 . "$source_dir/tools/machine.sh"
