@@ -123,8 +123,9 @@ class OpenStackInventory:
         names = {host.uuid: host.name for host in hosts}
         return Snapshot(
             taken_at=taken_at, hosts=hosts,
-            instances=tuple(shape.instance(server, held[server[shape.HOST]], shared)
-                            for server in servers if server[shape.HOST] in held),
+            instances=shape.one_of_each(
+                shape.instance(server, held[server[shape.HOST]], shared)
+                for server in servers if server[shape.HOST] in held),
             aggregates=scope.within(aggregates, held),
             server_groups=tuple(shape.server_group(g) for g in groups),
             shared_providers=tuple(shape.shared_provider(uuid, found, names)

@@ -76,6 +76,15 @@ def refuse_gaps(servers: Iterable[dict]):
                     'their cell is down, or the user of [kronos_nova] lacks the admin role')
 
 
+def one_of_each(instances: Iterable[Instance]) -> tuple[Instance, ...]:
+    """The first of those that have the same uuid. A server that changes while Nova lists page after
+    page is on two of them, and one that is taken to another cell is in both for a while."""
+    found = {}
+    for instance in instances:
+        found.setdefault(instance.uuid, instance)
+    return tuple(found.values())
+
+
 def host(hypervisor: dict, service: dict, tree: Iterable[Provider]) -> Host:
     return Host(
         name=service['host'], uuid=hypervisor['id'],

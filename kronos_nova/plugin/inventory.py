@@ -72,10 +72,9 @@ class InProcessInventory:
         held = {host.name: shape.held_by_consumer(trees.of[host.uuid]) for host in hosts}
         shared = shape.held_by_consumer(each.provider for each in trees.sharing.values())
         names = {host.uuid: host.name for host in hosts}
-        instances = tuple(_instance(server, held[server.host].get(server.uuid, {}),
-                                    shared.get(server.uuid, {}))
-                          for server in servers
-                          if nova_tables.is_listed(server) and server.host in held)
+        instances = shape.one_of_each(
+            _instance(server, held[server.host].get(server.uuid, {}), shared.get(server.uuid, {}))
+            for server in servers if nova_tables.is_listed(server) and server.host in held)
         return snapshot.Snapshot(
             taken_at=taken_at, hosts=hosts, instances=instances,
             aggregates=scope.within(aggregates, held),

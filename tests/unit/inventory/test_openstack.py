@@ -76,6 +76,11 @@ class OpenStackInventoryTest(testtools.TestCase):
         self.assertIn('1', [query.get('all_tenants') for path, query, _ in self.cloud.asked
                             if path.endswith('/servers/detail')])
 
+    def test_a_server_that_is_listed_twice_is_one(self):
+        self.cloud.servers.append({**self.cloud.servers[0], 'OS-EXT-SRV-ATTR:host': 'cmp2'})
+        found = [(each.uuid[-1], each.host) for each in self.read().instances]
+        self.assertEqual([('1', 'cmp1'), ('2', 'cmp1'), ('3', 'cmp2')], sorted(found))
+
     def test_one_consumer_gets_what_one_provider_of_the_tree_has(self):
         root = self.cloud.hypervisors[0]['id']
         self.cloud.inventories[root]['VCPU'].update(min_unit=2, max_unit=16, step_size=6)
