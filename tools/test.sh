@@ -39,6 +39,9 @@ suite() {
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
+# By this hypothesis draws the same examples every time: what the gate says depends on the code alone.
+export CI=true
+
 check 'ruff' .venv/bin/ruff check .
 check 'shellcheck' shellcheck tools/*.sh devstack/settings devstack/plugin.sh .ci/run
 check 'doc8' .venv/bin/doc8 -q --max-line-length 120 doc/source README.rst
