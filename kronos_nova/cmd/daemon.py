@@ -19,7 +19,6 @@ from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
-from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.cmd import manage
 from kronos_nova.db import engine as db_engine
@@ -51,14 +50,8 @@ def load_config(prog, arguments):
 
     :param arguments: the command line
     """
-    conf = cfg.CONF
-    logging.register_options(conf)
-    kronos_conf.register_opts(conf)
     messaging.set_transport_defaults(CONTROL_EXCHANGE)
-    kronos_conf.read(conf, arguments, project='nova', prog=prog,
-                     version=f'{prog} {manage.version_string()}')
-    logging.setup(conf, 'kronos')
-    return conf
+    return manage.load_service_config(cfg.CONF, prog, arguments)
 
 
 def refuse_unless_wanted(conf):

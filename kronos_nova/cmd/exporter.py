@@ -7,7 +7,6 @@ from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
-from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.cmd import control
 from kronos_nova.cmd import exported
@@ -37,24 +36,11 @@ def serve(conf):
             remedy='Choose an address of this host and a port that is free.') from error
 
 
-def load_config(arguments):
-    """Nova's configuration, of which nothing but our own options is asked.
-
-    :param arguments: the command line
-    """
-    conf = cfg.ConfigOpts()
-    logging.register_options(conf)
-    kronos_conf.register_opts(conf)
-    kronos_conf.read(conf, arguments, project='nova', prog=NAME,
-                     version=f'{NAME} {manage.version_string()}')
-    logging.setup(conf, 'kronos')
-    return conf
-
-
 def main(argv=None):
     """:returns: the exit status: 0 told to end, 1 the configuration does not do"""
     try:
-        conf = load_config(sys.argv[1:] if argv is None else argv)
+        conf = manage.load_service_config(
+            cfg.ConfigOpts(), NAME, sys.argv[1:] if argv is None else argv)
         server, thread = serve(conf)
     except (exception.KronosException, cfg.Error) as error:
         print(f'{NAME}: {error}', file=sys.stderr)

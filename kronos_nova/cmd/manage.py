@@ -31,6 +31,20 @@ def add_config_arguments(parser):
                         help='Read the files of this directory too; may be repeated.')
 
 
+def load_service_config(conf, prog, arguments):
+    """Read Nova's configuration into ``conf``, and log as it says.
+
+    :param arguments: the command line
+    :returns: ``conf``
+    """
+    log.register_options(conf)
+    kronos_conf.register_opts(conf)
+    kronos_conf.read(conf, arguments, project='nova', prog=prog,
+                     version=f'{prog} {version_string()}')
+    log.setup(conf, 'kronos')
+    return conf
+
+
 def load_config(options):
     """Nova's configuration, from the files that Nova's own commands read.
 
