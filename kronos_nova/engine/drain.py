@@ -103,12 +103,12 @@ class _Case:
     def plan(self, policies, options, ports, avoided):
         report = self._report(policies, options, ports, avoided)
         leaving = {move.instance_uuid for move in report.moves}
-        under_way = {move.instance_uuid for move in self.snapshot.moves_under_way}
+        on_their_way = leaving | {move.instance_uuid for move in self.snapshot.moves_under_way}
         left, blocked = collections.Counter(), collections.defaultdict(dict)
         reasons = {uuid: skip.reason for skip in report.not_moved for uuid in skip.instances}
         for uuid, server in self.servers.items():
             left[server.host] += 1
-            if uuid not in leaving | under_way:
+            if uuid not in on_their_way:
                 # A planner that has nothing to move says nothing of what stays.
                 reason = reasons.get(uuid) or eligibility.obstacle(
                     self._instance(server), options.opt_out, eligibility.EVACUATE) or 'capacity'

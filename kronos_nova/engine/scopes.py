@@ -27,7 +27,6 @@ class Scopes:
             aggregate.name: [hosts[name] for name in set(aggregate.hosts) if name in hosts]
             for aggregate in snapshot.aggregates}
         self._hosts[UNASSIGNED] = [host for name, host in hosts.items() if name not in inside]
-        self._all_hosts = {host.name: host for host in snapshot.hosts}
         self._aggregates_of = _positions(aggregate.hosts for aggregate in snapshot.aggregates)
         self._groups_of = _positions(group.members for group in snapshot.server_groups)
         self._moves_of = _positions((move.instance_uuid, move.destination)
@@ -62,15 +61,14 @@ class Scopes:
         them, with their instances; the aggregates and server groups that they are in.
         """
         whole = self._snapshot
-        hosts = {host.name: None for host in scope.hosts}
         uuids = {instance.uuid: None for instance in scope.instances}
-        moves = _chosen(whole.moves_under_way, self._moves_of, (*uuids, *hosts))
+        moves = _chosen(whole.moves_under_way, self._moves_of, (*uuids, *scope.host_names))
         uuids |= {move.instance_uuid: None for move in moves
                   if move.instance_uuid in self._instances}
         return dataclasses.replace(
-            whole, hosts=tuple(self._all_hosts[name] for name in hosts),
+            whole, hosts=scope.hosts,
             instances=tuple(self._instances[uuid] for uuid in uuids), moves_under_way=moves,
-            aggregates=_chosen(whole.aggregates, self._aggregates_of, hosts),
+            aggregates=_chosen(whole.aggregates, self._aggregates_of, scope.host_names),
             server_groups=_chosen(whole.server_groups, self._groups_of, uuids))
 
 
