@@ -3,11 +3,13 @@
 import datetime
 import threading
 
+from oslo_context import context as oslo_context
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova.db import engine as db_engine
 from kronos_nova.objects.move import IN_FLIGHT
+from kronos_nova.objects.move import request_id
 
 LOG = logging.getLogger(__name__)
 
@@ -100,6 +102,9 @@ class Executor:
 
     def _step(self, move_uuid, read):
         """One step, by what the journal says since the move is reserved."""
+        # What the log says until the next step in this thread is of this move, Nova's lines too.
+        oslo_context.RequestContext(request_id=request_id(move_uuid),
+                                    global_request_id=request_id(move_uuid))
         try:
             move = read(move_uuid)
             if move.owner == self.journal.worker and move.state in IN_FLIGHT:

@@ -12,6 +12,7 @@ from kronos_nova.executor import compute
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import snapshot
+from kronos_nova.objects.move import request_id
 from kronos_nova.objects.nova_facts import COMPUTE_EXECUTION
 
 LOG = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ class OpenStackComputeApi:
         # Not sent twice: where the first one arrived, Nova would refuse the second.
         answer = self._request(
             move.instance_uuid, 'POST', f'/servers/{move.instance_uuid}/action', json=action,
-            headers={'X-OpenStack-Request-ID': f'req-{move.uuid}'},
+            headers={'X-OpenStack-Request-ID': request_id(move.uuid)},
             connect_retries=0, status_code_retries=0)
         if answer.status_code in NOT_AS_PLANNED:
             raise exception.PlanOutdated(instance=move.instance_uuid,

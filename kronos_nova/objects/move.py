@@ -44,6 +44,12 @@ def is_legal(old: str, new: str) -> bool:
     return new in TRANSITIONS[old]
 
 
+def request_id(move_uuid: str) -> str:
+    """The request id under which Nova is asked for a move, and by which its lines of the log are
+    found in every service."""
+    return f'req-{move_uuid}'
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveRecord:
     """A move as the journal has it. ``created_at`` is when it was planned, ``checked_at`` when it

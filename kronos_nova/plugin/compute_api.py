@@ -19,6 +19,7 @@ from kronos_nova.executor import compute
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import snapshot
+from kronos_nova.objects.move import request_id
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import outages
@@ -111,7 +112,7 @@ class InProcessComputeApi:
     def _migrate(self, move, act):
         """:param act: asks Nova, given context and instance"""
         with answered(move.instance_uuid):
-            context = cells.request_context(None, f'req-{move.uuid}')
+            context = cells.request_context(None, request_id(move.uuid))
             instance = self._instance(context, move.instance_uuid)
             if instance is None:
                 raise _outdated(move, 'it does not exist any more')
@@ -127,7 +128,7 @@ class InProcessComputeApi:
 
     def confirm(self, move):
         with answered(move.instance_uuid):
-            context = cells.request_context(None, f'req-{move.uuid}')
+            context = cells.request_context(None, request_id(move.uuid))
             instance = self._instance(context, move.instance_uuid)
             if instance is None:
                 return
@@ -183,7 +184,7 @@ class InProcessComputeApi:
         :param act: called with context, instance and the migration's number
         """
         with answered(move.instance_uuid):
-            context = cells.request_context(None, f'req-{move.uuid}')
+            context = cells.request_context(None, request_id(move.uuid))
             instance = self._instance(context, move.instance_uuid)
             migration = instance and self._migration(context, move)
             if not migration:

@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 
 import testtools
+from oslo_context import context as oslo_context
 
 from kronos_nova import exception
 from kronos_nova.db import drains
@@ -46,9 +47,11 @@ class RecordedNova:
         self.aborts_now = True
         self.sets_free = True
         self.on_hold_room = lambda: None
+        self.on_instance = lambda uuid: None
         self.held, self.released = set(), []
 
     def instance(self, uuid):
+        self.on_instance(uuid)
         return self.instances.get(uuid)
 
     def service(self, host):
@@ -138,6 +141,21 @@ class ExecutorTest(testtools.TestCase):
         """Until the last try has failed; the pauses between tries are waited for."""
         return next(state for state in (self.tick(50) for _ in range(20))
                     if state in moves.TERMINAL)
+
+    def test_what_is_logged_of_a_move_carries_its_request_id(self):
+        said_under = {}
+
+        def remember(uuid):
+            # As Nova makes those for work that no request asked for.
+            oslo_context.RequestContext(overwrite=False)
+            said_under[uuid] = oslo_context.get_current().global_request_id
+
+        self.nova.on_instance = remember
+        self.nova.instances['vm2'] = compute.InstanceState(host='a', status='ACTIVE')
+        self.plan(('vm1', 'a', 'b'), ('vm2', 'a', 'b'))
+        self.tick()
+        self.assertEqual({move.instance_uuid: f'req-{move.uuid}' for move in self.journal.moves()},
+                         said_under)
 
     def test_a_move_that_goes_well(self):
         self.plan()
