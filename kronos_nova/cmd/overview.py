@@ -159,7 +159,7 @@ class Observer:
         defaults = levels.defaults(self.conf)
         level, pause = switches.level(name, defaults), switches.pause(name)
         own = switches.levels.get(name) or switches.levels.get('*')
-        report = plans.AggregateReport.from_json(last.report) if last and last.report else None
+        report = _report(last)
         return AggregateState(
             name=name, level=level, paused=pause and str(pause),
             set_by=own.set_by if own is not None and own.value == level else None,
@@ -259,6 +259,20 @@ class Observer:
         return aggregate.evaluated_at is None or now - aggregate.evaluated_at > allowed
 
 
+def _report(last):
+    """What the last evaluation found; None before the first. One whose process died found nothing,
+    and what the one before it had measured is the latest there is."""
+    if last is None or not (last.report or last.outcome == plans.FAILED):
+        return None
+    report = (plans.AggregateReport.from_json(last.report) if last.report else
+              plans.AggregateReport(name=last.aggregate, outcome=plans.FAILED, mode='', planner=''))
+    if last.outcome != plans.FAILED or (report.outcome == plans.FAILED and report.warnings):
+        return report
+    return dataclasses.replace(report, outcome=plans.FAILED, warnings=(
+        'its planning process ended in the middle of it; the log of the process that plans says '
+        'why',))
+
+
 def reason(report: plans.AggregateReport | None) -> str:
     """Why an evaluation ended as it did, in words.
 
@@ -294,7 +308,7 @@ def _no_move(report):
 
 _REASONS = collections.defaultdict(lambda: lambda report: report.outcome, {
     plans.BALANCED: _balanced, plans.PLANNED: _planned, plans.COOLING: _first_warning,
-    plans.NO_DATA: _no_data, plans.NO_MOVE: _no_move})
+    plans.NO_DATA: _no_data, plans.NO_MOVE: _no_move, plans.FAILED: _first_warning})
 
 
 def stayed(report: plans.AggregateReport) -> list[tuple[str, int]]:

@@ -219,10 +219,19 @@ class Cycle:
         names = self.options.aggregates
         known = {aggregate.name for aggregate in snapshot.aggregates}
         for name in sorted(set(names or ()) - known):
-            LOG.error('[kronos] aggregates: there is no aggregate "%s". Correct the option, or '
-                      'create the aggregate.', name)
+            self._tell_missing(name)
         return dataclasses.replace(
             self.options, aggregates=names and tuple(name for name in names if name in known))
+
+    def _tell_missing(self, name):
+        """Once in the log, and in the status for as long as it is so."""
+        wrong = 'there is no aggregate of that name: correct [kronos] aggregates, or create it'
+        if self._last.get(name) != plans.FAILED:
+            LOG.error('Aggregate %s is not evaluated: %s.', name, wrong)
+        mode = self.policies.mode
+        report = plans.AggregateReport(name=name, outcome=plans.FAILED, mode=mode,
+                                       planner=self.options.planner(mode), warnings=(wrong,))
+        self.ports.cycles.end(name, self.utcnow(), plans.FAILED, False, report.to_json())
 
     def _make_sure_of_our_turn(self):
         if not self.may_write():

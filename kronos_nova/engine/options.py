@@ -45,6 +45,10 @@ class EngineOptions:
     windows: Windows = Windows()
     caps: CapOptions = CapOptions()
 
+    def planner(self, mode: str) -> str:
+        """Name of the planner for policies of a mode."""
+        return self.pack_planner if mode == 'pack' else self.spread_planner
+
     def scopes(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """What to plan, in order: of the aggregates called ``names`` those in scope, and the
         pool."""

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import datetime
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -222,7 +223,7 @@ class _Cycle:
         if name in self.memory.under_way:
             return self.memory.under_way[name]
         if self.memory.is_cooling(name):
-            return f'cooling for {self.memory.aggregates[name]:.0f} s more'
+            return f'cooling for {math.ceil(self.memory.aggregates[name])} s more'
         if not windows.is_open(name, now):
             opens = datetime.datetime.fromtimestamp(windows.opens_at(name, now), datetime.UTC)
             return f'outside its maintenance windows; the next opens at {opens.isoformat()}'
@@ -274,8 +275,7 @@ class _Cycle:
 
     @property
     def planner(self):
-        return (self.options.pack_planner if self.policies.mode == 'pack'
-                else self.options.spread_planner)
+        return self.options.planner(self.policies.mode)
 
     def limits(self) -> Limits:
         clock = self.surroundings.clock

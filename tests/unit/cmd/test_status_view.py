@@ -112,6 +112,16 @@ class StatusTest(test_automation.OperatorTestCase):
         self.manage('automation', 'set', 'off')
         self.manage('status', expected=WELL)
 
+    def test_an_evaluation_whose_process_died_is_not_told_by_the_reason_of_the_one_before(self):
+        self.beat()
+        self.evaluate(policies=(self.policy(0.05),), ago=100)
+        now = timeutils.utcnow()
+        self.cycles.begin('gpu', 'one', now, 1)
+        self.cycles.fail(['gpu'], now, 300)
+        said = self.manage('status', expected=LOOK)
+        self.assertIn('failed: its planning process ended in the middle of it', said)
+        self.assertNotIn('every policy is at or below', said)
+
     def test_programs_get_json_with_times_that_have_a_zone(self):
         self.evaluate(policies=(self.policy(0.05),))
         self.beat()

@@ -8,6 +8,7 @@ import fixtures as test_fixtures
 import testtools
 
 from kronos_nova import exception
+from kronos_nova.cmd import overview
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.db import drains
 from kronos_nova.db import journal as db_journal
@@ -293,8 +294,21 @@ class CycleTest(CycleTestCase):
 
     def test_an_aggregate_that_does_not_exist_keeps_no_other_from_being_planned(self):
         with_a_typo = dataclasses.replace(OPTIONS, aggregates=('gpu', 'gup'))
+        self.cycles.begin('gup', 'one', self.clock(), 1)
         self.assertEqual(['gpu'], [report.name for report in self.run_cycle(
             engine_options=with_a_typo).aggregates])
+        told = {row.aggregate: row for row in self.cycles.last()}['gup']
+        self.assertEqual(plans.FAILED, told.outcome)
+        self.assertIn('there is no aggregate of that name', overview.reason(
+            plans.AggregateReport.from_json(told.report)))
+
+    def test_that_an_aggregate_does_not_exist_is_logged_once(self):
+        with_a_typo = dataclasses.replace(OPTIONS, aggregates=('gup',))
+        self.cycles.begin('gup', 'one', self.clock(), 1)
+        logger = self.useFixture(test_fixtures.FakeLogger(level=logging.INFO))
+        for _ in range(2):
+            self.run_cycle(engine_options=with_a_typo)
+        self.assertEqual(1, logger.output.count('there is no aggregate'))
 
     def test_a_peak_that_does_not_last_moves_nothing(self):
         patient = dataclasses.replace(OPTIONS, hold_cycles=2)
