@@ -47,10 +47,9 @@ class Show(show.ShowOne):
 
     def take_action(self, parsed_args):
         plan = control.journal(self.app.conf).plan(parsed_args.plan)
-        report = (dataclasses.asdict(plans.AggregateReport.from_json(plan.report)) if plan.report
-                  else NOT_KEPT)
-        names = control.names(self.app.conf).of(
-            move['instance_uuid'] for move in report['moves'])
+        kept = plan.report and plans.AggregateReport.from_json(plan.report)
+        report = dataclasses.asdict(kept) if kept else NOT_KEPT
+        names = control.names(self.app.conf).of(plans.servers_of(kept.moves if kept else ()))
         return zip(*{
             'uuid': plan.uuid, 'aggregate': plan.aggregate, 'state': plan.state,
             'mode': plan.mode, 'planner': plan.planner,
@@ -64,9 +63,7 @@ class Show(show.ShowOne):
             'left_out': columns.Optional(plan.ended_because),
             'times_made': plan.times_seen,
             'policies': self._lines(report['policies'], _policy_line),
-            'moves': self._lines(
-                [{**move, 'instance_name': names.get(move['instance_uuid'])}
-                 for move in report['moves']], _move_line),
+            'moves': self._lines([_named(move, names) for move in report['moves']], _move_line),
             'not_moved': self._lines(report['not_moved'], _skip_line),
             'refusals': self._lines(report['refusals'], _refusal_line),
             'warnings': self._lines(report['warnings'], str),
@@ -171,13 +168,35 @@ def _policy_line(policy):
             f'{policy["imbalance_after"]:.3f} (threshold {policy["threshold"]:.3f})')
 
 
+def _named(move, names):
+    """A move, and what could have been moved instead, with the names of the servers."""
+    other = move['next_best']
+    return {**move, 'instance_name': names.get(move['instance_uuid']), 'next_best': other and {
+        **other, 'instance_name': names.get(other['instance_uuid'])}}
+
+
 def _move_line(move):
-    server = columns.server(move['instance_uuid'], {
-        move['instance_uuid']: move['instance_name']})
     waits = ', '.join(map(str, move['depends_on']))
     after = f'; waits for {waits}' if waits else ''
-    return (f'{move["order"]}. {server} {move["source"]} -> {move["destination"]}: '
-            f'{move["reason"]}{after}')
+    return (f'{move["order"]}. {_server(move)} {move["source"]} -> {move["destination"]}: '
+            f'{move["reason"]}{after}\n     next best: {_next_best(move)}')
+
+
+def _next_best(move):
+    """Why this move and not another."""
+    other = move['next_best']
+    if not other:
+        return 'none that is permitted'
+    found = (f'{_server(other)} to {other["destination"]}, combined imbalance '
+             f'{other["combined_after"]:.3f} instead of {move["combined_after"]:.3f}, '
+             f'{other["memory_mb"]} MiB')
+    if other['combined_after'] < move['combined_after']:
+        return f'{found}: better alone, and not with the rest of the plan or for what it copies'
+    return found
+
+
+def _server(each):
+    return columns.server(each['instance_uuid'], {each['instance_uuid']: each['instance_name']})
 
 
 def _skip_line(skip):

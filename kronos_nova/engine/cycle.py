@@ -338,8 +338,8 @@ class Cycle:
         # Read now, not when the cycle began: planning may have taken long.
         level = self.ports.switches.read().planning_level(report.name, self.rules.automation)
         state = STATE_OF[level]
-        self.ports.names.keep({move.instance_uuid: self._names[move.instance_uuid]
-                               for move in report.moves}, now)
+        self.ports.names.keep({uuid: self._names[uuid]
+                               for uuid in plans.servers_of(report.moves)}, now)
         try:
             uuid = self.ports.journal.record_plan(
                 report, state, now, now + _seconds(self.rules.stale_plan_age), self.rules.stagger)

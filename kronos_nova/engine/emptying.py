@@ -49,9 +49,9 @@ class HostEmptier:
     def _record(self, snapshot, aggregate, outcome, now):
         hosts = ', '.join(sorted(outcome.left))
         self.ports.journal.supersede(aggregate, f'{hosts} is being drained, which goes first', now)
-        moving = {move.instance_uuid for move in outcome.report.moves}
+        named = plans.servers_of(outcome.report.moves)
         self.ports.names.keep({server.uuid: server.display_name for server in snapshot.instances
-                               if server.uuid in moving}, now)
+                               if server.uuid in named}, now)
         try:
             uuid = self.ports.journal.record_plan(
                 outcome.report, plans.EXECUTING, now, now + datetime.timedelta(days=1),
@@ -59,8 +59,9 @@ class HostEmptier:
         except exception.PlanPending as error:
             LOG.info('%s The drain of %s waits for its end.', error, hosts)
             return
-        LOG.info('Plan %s empties %s: %d moves, %.1f GiB', uuid, hosts, len(moving), sum(
-            move.memory_mb for move in outcome.report.moves) / 1024)
+        moving = outcome.report.moves
+        LOG.info('Plan %s empties %s: %d moves, %.1f GiB', uuid, hosts, len(moving),
+                 sum(move.memory_mb for move in moving) / 1024)
 
     def _note(self, each, outcome, is_at_work, now):
         left, blocked = outcome.left[each.host], outcome.blocked.get(each.host, {})

@@ -1,13 +1,19 @@
-"""Why instances stayed."""
+"""Why a move is made and not another, and why instances stayed."""
 
 import collections
+import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
 from kronos_nova.objects.plan import SKIP_REASONS
+from kronos_nova.objects.plan import Move
+from kronos_nova.objects.plan import NextBest
 from kronos_nova.objects.plan import Skip
+from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import obstacle
 from kronos_nova.planners.evacuate import waiting
+from kronos_nova.planners.runner_up import runners_up
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
 
@@ -18,6 +24,21 @@ NEAREST = 16
 """Hosts that are asked what they have against an instance."""
 
 PAIRS_AT_ONCE = 1_000_000
+
+
+def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
+                   moves: Sequence[Move]) -> tuple[Move, ...]:
+    """The moves of a plan, each with what could have been moved in its place.
+
+    :param start: before the first of them
+    :param steps: (phase, step) of the same plan, in the same order
+    """
+    problem = start.problem
+    return tuple(
+        move if found is None else dataclasses.replace(move, next_best=NextBest(
+            instance_uuid=problem.vms[found.vm], destination=problem.hosts[found.destination],
+            memory_mb=int(problem.memory_mb[found.vm]), combined_after=found.combined_after))
+        for move, found in zip(moves, runners_up(start, steps), strict=True))
 
 
 def skips(reasons: dict[int, str], vms: tuple[str, ...]) -> tuple[Skip, ...]:

@@ -192,8 +192,9 @@ class _Cycle:
         outcome = plan.NO_DATA if needed.why_no_more else plan.NO_MOVE
         report = self.report(scope, load, plan.PLANNED if chosen.steps else outcome, before,
                              chosen.state, (*notes, *self.broken(chosen.state)))
+        moves = explain.with_next_best(State(model), chosen.steps, chosen.moves())
         return dataclasses.replace(
-            report, moves=caps.told(vetting.told(chosen.moves())), refusals=vetting.refusals(),
+            report, moves=caps.told(vetting.told(moves)), refusals=vetting.refusals(),
             not_moved=explain.skips(reasons, case.problem.vms),
             hosts_emptied=_emptied(before, chosen.state))
 

@@ -35,6 +35,17 @@ SKIP_REASONS = ('cooldown', 'quarantine', 'locked', 'excluded', 'busy', 'not_act
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class NextBest:
+    """The move that would have been made in the place of another, had that one not been there:
+    after it alone the combined imbalance is ``combined_after``."""
+
+    instance_uuid: str
+    destination: str
+    memory_mb: int
+    combined_after: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
     """One live migration of a plan.
 
@@ -42,6 +53,7 @@ class Move:
     after every move. ``depends_on`` are the orders of the moves that must have ended well before
     this one may start. ``combined_after`` is the combined imbalance once it is done.
     ``caused_by`` is the uuid of another instance whose load the move is put down to, or ''.
+    ``next_best`` is None where nothing else was permitted.
     """
 
     order: int
@@ -55,6 +67,7 @@ class Move:
     depends_on: tuple[int, ...] = ()
     project_id: str = ''
     caused_by: str = ''
+    next_best: NextBest | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +162,12 @@ class AggregateReport:
         return _built(cls, raw | parts)
 
 
+def servers_of(moves: Iterable[Move]) -> set[str]:
+    """Uuids of all servers that moves name: those that move, and those that might have instead."""
+    others = (move.next_best for move in moves)
+    return {each.instance_uuid for each in (*moves, *filter(None, others))}
+
+
 def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
     """How many ``hosts`` scores are of, and how many of these are hot in a policy."""
     return {'hosts': len({score.host for score in scores}),
@@ -160,8 +179,13 @@ _PARTS = {'policies': PolicyReport, 'moves': Move, 'not_moved': Skip, 'refusals'
 
 def _built(cls, raw):
     known = {field.name for field in dataclasses.fields(cls)}
-    return cls(**{name: tuple(value) if isinstance(value, list) else value
-                  for name, value in raw.items() if name in known})
+    return cls(**{name: _value(value) for name, value in raw.items() if name in known})
+
+
+def _value(value):
+    if isinstance(value, dict):
+        return _built(NextBest, value)
+    return tuple(value) if isinstance(value, list) else value
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

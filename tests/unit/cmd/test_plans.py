@@ -1,6 +1,7 @@
 """Plans, moves and quarantines as an operator sees and steers them."""
 
 import contextlib
+import dataclasses
 import datetime
 import io
 import json
@@ -16,6 +17,7 @@ from kronos_nova.cmd import plan as plan_commands
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
+from kronos_nova.db import names
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from tests.unit.db import fixtures as db_fixtures
@@ -66,6 +68,29 @@ class PlansTest(testtools.TestCase):
         self.start(uuid)
         [row] = self.table('move', 'list')
         self.assertEqual(('vm3', 'planned'), (row['Instance'], row['State']))
+
+    def test_a_plan_says_why_this_move_and_not_the_next(self):
+        def instead(combined_after):
+            other = plans.NextBest(instance_uuid='vm9', destination='c', memory_mb=2048,
+                                   combined_after=combined_after)
+            [move] = db_fixtures.report([('vm1', 'a', 'b')]).moves
+            report = dataclasses.replace(db_fixtures.report([]), moves=(
+                dataclasses.replace(move, combined_after=0.1, next_best=other),))
+            now = timeutils.utcnow()
+            uuid = self.journal.record_plan(report, plans.PROPOSED, now,
+                                            now + datetime.timedelta(hours=1))
+            names.ServerNames(self.database).keep({'vm9': 'web'}, now)
+            said = self.manage('plan', 'show', uuid)
+            self.journal.reject_plan(uuid, now)
+            return said
+
+        said = instead(0.3)
+        self.assertIn('next best: web (vm9) to c, combined imbalance 0.300 instead of 0.100, '
+                      '2048 MiB', said)
+        self.assertNotIn('better alone', said)
+        self.assertIn('better alone', instead(0.05))
+        self.assertIn('next best: none that is permitted',
+                      self.manage('plan', 'show', self.propose(('vm1', 'a', 'b'))))
 
     def test_a_rejected_plan_cannot_be_approved(self):
         uuid = self.propose(('vm1', 'a', 'b'))

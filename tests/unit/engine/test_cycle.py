@@ -131,6 +131,15 @@ class CycleTest(CycleTestCase):
                          self.cooldowns.cooling(memory.INSTANCE, self.clock()))
         self.assertAlmostEqual(0.3, memory.Scores(self.database).combined(self.clock())['a'][1])
 
+    def test_a_move_is_told_beside_what_could_have_been_moved_instead(self):
+        [report] = self.run_cycle().aggregates
+        [move] = report.moves
+        other = move.next_best
+        self.assertEqual(('b', move.combined_after), (other.destination, other.combined_after))
+        self.assertNotEqual(move.instance_uuid, other.instance_uuid)
+        self.assertEqual(plans.servers_of(report.moves), set(names.ServerNames(self.database).of(
+            self.cloud.placed)))
+
     def test_an_instance_that_is_moved_again_cools_for_longer(self):
         self.cooldowns.cool(memory.INSTANCE, list(self.cloud.placed), self.clock())
         self.clock.go(1)

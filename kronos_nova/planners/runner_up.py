@@ -1,0 +1,55 @@
+"""What could have been moved instead: the second best of each move of a plan."""
+
+import dataclasses
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+import numpy as np
+
+from kronos_nova.objects.plan import EVACUATE
+from kronos_nova.objects.plan import SPREAD
+from kronos_nova.planners.base import Step
+from kronos_nova.planners.best_move import Ties
+from kronos_nova.planners.best_move import least_harmful
+from kronos_nova.simulation import State
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerUp:
+    """A single move in indexes of the problem; ``combined_after`` is the combined imbalance had it
+    been made and not the other."""
+
+    vm: int
+    destination: int
+    combined_after: float
+
+
+def runners_up(state: State, steps: Iterable[tuple[str, Step]]) -> Iterator[RunnerUp | None]:
+    """For each step of a plan the move that would have lowered the combined imbalance most in its
+    place, None where the rules and the policies permit no other.
+
+    To spread the load any server of the same host might have left it. Everything else is about the
+    one server that is moved, which might have gone to another host.
+
+    :param state: before the first of the steps; the steps are made in it
+    :param steps: (phase, step)
+    """
+    ties = Ties(state.problem)
+    for phase, step in steps:
+        yield _runner_up(state, ties, phase, step)
+        state.move(step.vm, step.destination)
+
+
+def _runner_up(state, ties, phase, step):
+    def wanted(delta):
+        (vms, hosts), = delta.moves
+        return (vms != step.vm) | (hosts != step.destination)
+
+    vms = np.array([step.vm])
+    if phase == SPREAD:
+        vms = np.flatnonzero((state.vm_host == step.source) & state.problem.movable)
+    pair = least_harmful(state, vms, ties, wanted, is_forced=phase == EVACUATE)
+    if pair is None:
+        return None
+    return RunnerUp(vm=pair[0], destination=pair[1],
+                    combined_after=state.combined() - float(state.delta(pair).decrease))
