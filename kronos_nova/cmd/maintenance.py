@@ -43,6 +43,9 @@ class _Running(command.Command):
                     raise exception.MaintenancePending(
                         maintenance=uuid, state='being run by another process')
                 found = work.look()
+                if found.state == m.DONE:
+                    self._say('Ended by "kronos-manage maintenance end".')
+                    return STOPPED
                 if found.in_state(m.FAILED) and not found.in_state(*m.AT_WORK):
                     return FAILED
                 if not found.in_state(m.WAITING, *m.AT_WORK):
@@ -176,7 +179,10 @@ class Resume(_Running):
 
 
 class Stop(command.Command):
-    """Begin with no further host; those that are at work are carried to their end."""
+    """Begin with no further host; those that are at work are carried to their end.
+
+    "maintenance resume" goes on, "maintenance end" gives up what is left.
+    """
 
     def take_action(self, parsed_args):
         maintenances = Maintenances(control.database(self.app.conf))
@@ -184,6 +190,23 @@ class Stop(command.Command):
         maintenances.set_state(found.uuid, m.STOPPED)
         left = ', '.join(found.in_state(*m.AT_WORK)) or 'none'
         self.app.stdout.write(f'Stopped; hosts still at work: {left}.\n')
+
+
+class End(command.Command):
+    """End a maintenance that is not to be gone on with: its hosts that wait are not serviced.
+
+    Hosts at work stay as they are, disabled, and are named: "host release" enables each.
+    """
+
+    def take_action(self, parsed_args):
+        maintenances = Maintenances(control.database(self.app.conf))
+        found = current(maintenances)
+        maintenances.set_state(found.uuid, m.DONE)
+        waiting = ', '.join(found.in_state(m.WAITING)) or 'none'
+        self.app.stdout.write(f'Ended; hosts not serviced: {waiting}.\n')
+        for host in found.in_state(*m.AT_WORK, m.FAILED):
+            self.app.stdout.write(f'{host} is {found.hosts[host]}: "kronos-manage host release '
+                                  f'{host}" ends that.\n')
 
 
 class Done(command.Command):

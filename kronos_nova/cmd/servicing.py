@@ -58,13 +58,15 @@ class Servicing:
 
     def look(self) -> m.Maintenance:
         """Do what can be done now; the Maintenance as it is then."""
-        found = self.ports.maintenances.current()
+        found = self.ports.maintenances.get(self.uuid)
+        if found.state == m.DONE:
+            return found
         for host in found.in_state(*m.AT_WORK):
             self._steps[found.hosts[host]](self, found, host)
-        found = self.ports.maintenances.current()
+        found = self.ports.maintenances.get(self.uuid)
         if found.state == m.RUNNING and not found.in_state(m.FAILED):
             self._begin_next(found)
-        return self.ports.maintenances.current()
+        return self.ports.maintenances.get(self.uuid)
 
     def end(self):
         """End the hooks that run: whoever runs them ends."""
@@ -90,6 +92,8 @@ class Servicing:
             self._to(host, m.HOOK)
             if not found.options.hook:
                 self._tell(host, f'empty; service it, then "kronos-manage maintenance done {host}"')
+        elif drain.state in (drains.RELEASING, drains.RELEASED):
+            self._to(host, m.LEFT_OUT)
         elif drain.state == drains.BLOCKED:
             self._tell(host, f'blocked by {len(drain.blocked)} of {drain.left} servers; see '
                              f'"kronos-manage host status {host}"')

@@ -39,6 +39,12 @@ class Maintenances:
             return row and _maintenance(row)
 
     @retried
+    def get(self, uuid) -> Maintenance:
+        """One that there is, done or not."""
+        with self.database.reader() as session:
+            return _maintenance(session.get_one(models.Maintenance, uuid))
+
+    @retried
     def take(self, uuid, runner, now, silent_before) -> bool:
         """Run a maintenance, unless another process that lives does.
 

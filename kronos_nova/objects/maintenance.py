@@ -20,6 +20,8 @@ RETURNING = 'returning'
 FINISHED = 'finished'
 FAILED = 'failed'
 """Its hook failed. It stays disabled, and nothing goes on before an operator resumes."""
+LEFT_OUT = 'left out'
+"""Somebody released it before it was serviced."""
 
 AT_WORK = (DRAINING, HOOK, RETURNING)
 

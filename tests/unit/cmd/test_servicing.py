@@ -63,7 +63,7 @@ class ServicingTest(testtools.TestCase):
         self.drains.change(self.drains.latest(host), (drains.RELEASING,), state=drains.RELEASED)
 
     def states(self):
-        return [*self.known.current().hosts.values()]
+        return [*self.known.get('m').hosts.values()]
 
     def test_host_after_host_is_emptied_serviced_and_released(self):
         work = self.begin()
@@ -157,6 +157,23 @@ class ServicingTest(testtools.TestCase):
         self.released('a')
         work.look()
         self.assertEqual([m.FINISHED, m.WAITING, m.WAITING], self.states())
+
+    def test_a_host_that_somebody_releases_is_left_out_and_the_others_are_serviced(self):
+        work = self.begin()
+        work.look()
+        self.drains.change(self.drains.latest('a'), drains.ACTIVE, state=drains.RELEASING)
+        work.look()
+        work.look()
+        self.assertEqual([m.LEFT_OUT, m.DRAINING, m.WAITING], self.states())
+
+    def test_one_that_is_ended_is_not_gone_on_with_and_another_may_begin(self):
+        work = self.begin()
+        work.look()
+        self.known.set_state('m', m.DONE)
+        self.empty('a')
+        self.assertEqual(m.DONE, work.look().state)
+        self.assertEqual([m.DRAINING, m.WAITING, m.WAITING], self.states())
+        self.assertIsNone(self.known.current())
 
     def test_two_maintenances_are_not_run_at_once_nor_one_by_two(self):
         self.begin()
