@@ -345,9 +345,9 @@ class Runner:
         ended = self.journal.advance(move, state, now, detail=detail, finished_at=now, **values)
         took = f' after {self._since(move.requested_at):.0f} s' if move.requested_at else ''
         why = f': {detail}' if detail else ''
-        LOG.info('Move %s of instance %s from %s to %s is %s%s, with %d retries%s', move.uuid,
-                 move.instance_uuid, move.source, move.destination, state, took, move.retry_count,
-                 why)
+        tries = f', at try {move.retry_count + 1}' if move.retry_count else ''
+        LOG.info('Move %s of instance %s from %s to %s is %s%s%s%s', move.uuid,
+                 move.instance_uuid, move.source, move.destination, state, took, tries, why)
         self.announce(ended)
 
     def _is_overdue(self, move):
