@@ -1,5 +1,5 @@
 #!/bin/bash
-# Every test that fits into a quarter of an hour: style, documentation, unit, hostile and functional
+# Every test that fits into half an hour: style, documentation, unit, hostile and functional
 # tests on Nova 34, a smoke set on Nova 33, and the demo in its fast form. Sets up what they need
 # (tools/setup.sh) where that has not been done.
 # The last line counts: N passed, N failed, N skipped. Exit status 1 when anything failed.
