@@ -27,6 +27,7 @@ from kronos_nova.objects.nova_facts import COMPUTE_INVENTORY
 from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.placement.client import PlacementClient
+from kronos_nova.placement.shortcut import Shortcut
 
 LOG = logging.getLogger(__name__)
 
@@ -113,7 +114,8 @@ class OpenStackInventory:
         on_host = collections.defaultdict(list)
         for server in servers:
             on_host[server[shape.HOST]].append(server)
-        trees = self._providers.read(PlacementClient(self._connection.placement), {
+        placement = PlacementClient(Shortcut(self._connection.placement))
+        trees = self._providers.read(placement, {
             h['id']: frozenset(server['id'] for server in on_host[h['service']['host']])
             for h in hypervisors})
         hosts = tuple(shape.host(h, services[h['service']['host']], trees.of[h['id']])

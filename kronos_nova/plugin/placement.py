@@ -5,9 +5,10 @@ import functools
 import nova.utils
 
 from kronos_nova.placement.client import PlacementClient
+from kronos_nova.placement.shortcut import Shortcut
 
 
 @functools.cache
 def client() -> PlacementClient:
     """A client by ``[placement]`` of nova.conf, one a process."""
-    return PlacementClient(nova.utils.get_sdk_adapter('placement', admin=True))
+    return PlacementClient(Shortcut(nova.utils.get_sdk_adapter('placement', admin=True)))

@@ -17,6 +17,7 @@ from nova.tests.functional import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.placement import shortcut
 from kronos_nova.placement.client import PlacementClient
 from kronos_nova.plugin import conductor
 from kronos_nova.plugin import placement
@@ -63,6 +64,19 @@ class RecordedPlacement(nova_fixtures.PlacementFixture):
             return self.after(*asked) or response
 
         self._patch(session.Session, 'request', request)
+        self._patch(shortcut.Shortcut, 'get', self._recorded(shortcut.Shortcut.get))
+
+    def _recorded(self, real):
+        def get(this, path, headers):
+            response = real(this, path, headers)
+            if response is None:  # the adapter's session will ask
+                return None
+            faked = self.before('GET', path, None)
+            if faked is not None:
+                return faked
+            self.requests.append(('GET', path, None, response.status_code))
+            return self.after('GET', path, None) or response
+        return get
 
     def _patch(self, owner, name, value):
         self.addCleanup(setattr, owner, name, getattr(owner, name))

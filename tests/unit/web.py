@@ -1,9 +1,15 @@
 """A web server on loopback that says what a test tells it to."""
 
+import datetime
 import http.server
+import ipaddress
 import threading
 
 import fixtures
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 
 class WebServer(fixtures.Fixture):
@@ -67,3 +73,21 @@ def say_in_turn(*responds):
     def respond(handler):
         (left.pop(0) if len(left) > 1 else left[0])(handler)
     return respond
+
+
+def self_signed():
+    """A key and a certificate for 127.0.0.1 that is its own authority, PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, '127.0.0.1')])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+        .serial_number(1).not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(
+            [x509.IPAddress(ipaddress.ip_address('127.0.0.1'))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256()))
+    return (certificate.public_bytes(serialization.Encoding.PEM) +
+            key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+                              serialization.NoEncryption()))

@@ -1,8 +1,6 @@
 """The Prometheus client, against a web server that misbehaves in every way we know."""
 
-import datetime
 import gzip
-import ipaddress
 import json
 import math
 import os
@@ -14,10 +12,6 @@ import urllib.parse
 import ddt
 import fixtures
 import testtools
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from oslo_config import cfg
 from oslo_config import fixture as config_fixture
 
@@ -31,6 +25,7 @@ from kronos_nova.objects.metrics import MetricQuery
 from tests.unit.web import WebServer
 from tests.unit.web import say
 from tests.unit.web import say_in_turn
+from tests.unit.web import self_signed
 
 CPU = MetricQuery('cpu', IMBALANCE, 'sum by (host) (rate(cpu[5m]))')
 
@@ -318,7 +313,7 @@ class CredentialsTest(ClientTestCase):
 class TlsTest(ClientTestCase):
     def setUp(self):
         super().setUp()
-        self.pem = self.file(_self_signed())
+        self.pem = self.file(self_signed())
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(self.pem)
 
@@ -348,23 +343,6 @@ class TlsTest(ClientTestCase):
             client = self.client(server.url, **{option: '/nonexistent'})
             error = self.assertRaises(exception.MetricsMisconfigured, client.query, CPU)
             self.assertIn('/nonexistent', str(error))
-
-
-def _self_signed():
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, '127.0.0.1')])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(1).not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(
-            [x509.IPAddress(ipaddress.ip_address('127.0.0.1'))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256()))
-    return (certificate.public_bytes(serialization.Encoding.PEM) +
-            key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
-                              serialization.NoEncryption()))
 
 
 @ddt.ddt

@@ -1,0 +1,87 @@
+"""GETs of keystoneauth's, at a fourth of what they cost there.
+
+Finding the endpoint, preparing the request, looking for proxies and cookies and writing the log
+takes keystoneauth and requests a millisecond of the processor or two for each request. A cycle's
+first look at a cloud of a thousand hosts is two thousand of them.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+import urllib3
+from keystoneauth1 import exceptions as ks_exceptions
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """What :class:`kronos_nova.placement.client.PlacementClient` looks at of a response."""
+
+    status_code: int
+    content: bytes
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Track:
+    """Of a request that keystoneauth has sent: the pool of connections, which has its TLS settings,
+    what comes before the path, and the headers."""
+
+    pool: urllib3.HTTPConnectionPool
+    prefix: str
+    headers: Mapping[str, str]
+
+
+class Shortcut:
+    """An adapter of keystoneauth whose GETs follow in the track of one that it has sent.
+
+    They go to the same endpoint over the same connections, with its headers and the token of the
+    moment. All that is not plain is still the adapter's own: the first GET, what is written, and
+    every GET that is not answered with 200 at once. So tokens are renewed, redirects followed, and
+    errors raised there, and the time-out of its session is kept.
+
+    :param adapter: a keystoneauth adapter
+    """
+
+    def __init__(self, adapter):
+        self._adapter = adapter
+        self._track = None
+
+    def request(self, path: str, method: str, headers: Mapping[str, str], **kwargs):
+        """As the adapter's, with a path that begins with a slash; of an :class:`Answer` there is
+        only what that has."""
+        if method != 'GET':
+            return self._adapter.request(path, method, headers=headers, **kwargs)
+        answer = self.get(path, headers)
+        if answer is None:
+            answer = self._adapter.request(path, method, headers=headers, **kwargs)
+            self._track = self._track_of(answer, path)
+        return answer
+
+    def get(self, path: str, headers: Mapping[str, str]) -> Answer | None:
+        """What is there, or None: it has to be asked for by the adapter."""
+        track, session = self._track, self._adapter.session
+        if track is None:
+            return None
+        try:
+            token = session.get_auth_headers(self._adapter.auth) or {}
+            response = track.pool.urlopen(
+                'GET', track.prefix + path, headers={**track.headers, **headers, **token},
+                timeout=session.timeout, redirect=False, retries=False)
+        except (urllib3.exceptions.HTTPError, ks_exceptions.ClientException):
+            return None
+        return Answer(response.status, response.data) if response.status == 200 else None
+
+    def _track_of(self, response, path):
+        """None where a request did not go straight to its end: by a redirect or a proxy, or not by
+        HTTP at all, as in tests."""
+        sent, transport = response.request, getattr(response, 'connection', None)
+        if response.status_code != 200 or response.history or transport is None or (
+                not sent.path_url.endswith(path)):
+            return None
+        session = self._adapter.session
+        found = session.session.merge_environment_settings(
+            sent.url, {}, stream=False, verify=session.verify, cert=session.cert)
+        if found['proxies']:
+            return None
+        pool = transport.get_connection_with_tls_context(
+            sent, found['verify'], cert=found['cert'])
+        return _Track(pool=pool, prefix=sent.path_url.removesuffix(path), headers=sent.headers)
