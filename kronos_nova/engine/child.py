@@ -37,6 +37,7 @@ from kronos_nova.db import refusals
 from kronos_nova.db import switches
 from kronos_nova.db import worker
 from kronos_nova.engine import cycle
+from kronos_nova.engine import garbage
 from kronos_nova.engine import options
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics import prometheus
@@ -55,12 +56,6 @@ STAYS, LEAVES = 'stays', 'leaves'
 
 OOM_SCORE = 500
 """Of 1000: where memory runs out, the kernel takes this process before any that serves requests."""
-
-
-CONTAINERS = 100_000
-"""Made before the garbage collector looks. A cycle makes a million that live as long as it does:
-with Python's own 700 half of the time that an answer of Prometheus takes to be read went into
-looking at them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +105,7 @@ def serve(conf, make_sources, answers, may_write):
         gc.freeze()  # Nova and all that was loaded with it is no garbage
         return kept
 
-    gc.set_threshold(CONTAINERS)
+    garbage.collect_rarely()
     for number, order in enumerate(sys.stdin, 1):
         status = run(conf, keep, json.loads(order), may_write)
         _give_memory_back()

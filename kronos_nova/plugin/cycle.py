@@ -1,5 +1,9 @@
 """Cycles in a process of its own, started by a conductor; see kronos_nova.engine.child."""
 
+from kronos_nova.engine import garbage  # isort: skip
+
+garbage.collect_rarely()  # of what is loaded here
+
 from nova import monkey_patch  # isort: skip
 
 monkey_patch.patch(backend='threading')  # as Nova's own binaries, before anything else
