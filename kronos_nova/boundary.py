@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Mapping
 from collections.abc import Sized
 
+import msgspec
+
 from kronos_nova import exception
 
 SHOWN_CHARACTERS = 300
@@ -126,7 +128,7 @@ def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> objec
     :raises OutOfBounds: it is no JSON, too deep, or has more than ``most_items`` members
     """
     content = body.encode() if isinstance(body, str) else body
-    if sum(map(content.count, _STRUCTURE)) > most_items:
+    if _has_more(content, most_items):
         raise OutOfBounds(what=what, problem=f'has more than {most_items} members')
     try:
         return json.loads(content)
@@ -134,6 +136,24 @@ def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> objec
         raise OutOfBounds(what=what, problem='is nested too deep') from error
     except ValueError as error:
         raise OutOfBounds(what=what, problem=f'is not JSON: {shown(error)}') from error
+
+
+def typed_json(body: bytes, decoder: msgspec.json.Decoder, most_items: int = JSON_ITEMS) -> object:
+    """The value of a JSON document of the decoder's type, within the bounds of :func:`json_of` and
+    in a third of its time; None where it is of another type or out of bounds. What is wrong then is
+    for whoever looks at :func:`json_of` to tell.
+    """
+    if _has_more(body, most_items):
+        return None
+    try:
+        return decoder.decode(body)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None
+
+
+def _has_more(content, most_items):
+    """Whether a document may have more members: each takes a character at least."""
+    return len(content) > most_items and sum(map(content.count, _STRUCTURE)) > most_items
 
 
 def _kind(value):

@@ -4,8 +4,10 @@ The same functions serve the live client and a recorded snapshot, so both refuse
 https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview
 """
 
-import itertools
 import math
+from typing import Literal
+
+import msgspec
 
 from kronos_nova import boundary
 from kronos_nova import exception
@@ -19,13 +21,33 @@ MOST_WARNINGS = 20
 MOST_LABELS = 100
 """Of a series; Prometheus' own default limits, where they are set, are lower."""
 
-_NUMBERS = frozenset((int, float))
-
 _REMEDY = {
     'scalar': 'a policy needs one series a host: aggregate by the host label',
     'string': 'a policy needs one series a host: aggregate by the host label',
     'matrix': 'it selects a range: wrap it in rate() or avg_over_time()',
 }
+
+
+class _PlainSeries(msgspec.Struct, gc=False):
+    metric: dict[str, str]
+    value: tuple[float, str]
+
+
+class _PlainData(msgspec.Struct, rename={'result_type': 'resultType'}):
+    result_type: Literal['vector']
+    result: list[_PlainSeries]
+
+
+class _PlainAnswer(msgspec.Struct, rename={'is_partial': 'isPartial'}):
+    """An instant vector with nothing wrong in it."""
+
+    status: Literal['success']
+    data: _PlainData
+    warnings: object = None
+    is_partial: object = None
+
+
+_PLAIN = msgspec.json.Decoder(_PlainAnswer)
 
 
 def read_vector(body: bytes, source: str) -> Vector:
@@ -36,12 +58,15 @@ def read_vector(body: bytes, source: str) -> Vector:
     :raises MetricsQueryRefused: the body is the API's own error
     :raises MetricsNotAVector: a scalar, a string, a matrix or native histograms
     """
+    plain = boundary.typed_json(body, _PLAIN)
+    samples = None if plain is None else _plain_samples(plain.data.result)
+    if samples is not None:
+        said = {'warnings': plain.warnings, 'isPartial': plain.is_partial}
+        return Vector(samples=samples, warnings=_warnings_of(said, source))
     answer = read_answer(body, source)
-    result = _result_of(answer, 'vector', source)
-    samples = _plain(result)
-    if samples is None:
-        samples = tuple(_sample(series, source) for series in result)
-    return Vector(samples=samples, warnings=_warnings_of(answer, source))
+    return Vector(
+        samples=tuple(_sample(series, source) for series in _result_of(answer, 'vector', source)),
+        warnings=_warnings_of(answer, source))
 
 
 def read_matrix(body: bytes, source: str) -> tuple[Series, ...]:
@@ -111,26 +136,17 @@ def _result_of(answer, wanted, source):
     return data['result']
 
 
-def _plain(result):
-    """The samples where every series is as it should be, or None. A profile has a series an
-    instance: looked at one by one, they take five times as long."""
-    try:
-        labels = [series['metric'] for series in result]
-        points = [series['value'] for series in result]
-        times, values = zip(*points, strict=True)
-        is_plain = (
-            _are(dict, labels) and _are(list, points) and _are(str, values)
-            and _NUMBERS.issuperset(map(type, times)) and all(map(math.isfinite, times))
-            and max(map(len, labels)) <= MOST_LABELS
-            and _are(str, itertools.chain.from_iterable(map(dict.values, labels))))
-        return tuple(map(Sample, labels, map(float, values), map(float, times))) if (
-            is_plain) else None
-    except (TypeError, KeyError, ValueError, OverflowError):
+def _plain_samples(result):
+    """The samples, or None if one of them is not as it should be. A profile has a series an
+    instance: looked at one by one they take ten times as long."""
+    labels = [series.metric for series in result]
+    times, values = zip(*[series.value for series in result], strict=True) if result else ((), ())
+    if max(map(len, labels), default=0) > MOST_LABELS or not all(map(math.isfinite, times)):
         return None
-
-
-def _are(kind, values):
-    return {kind}.issuperset(map(type, values))
+    try:
+        return tuple(map(Sample._make, zip(labels, map(float, values), times, strict=True)))
+    except ValueError:
+        return None
 
 
 def _sample(series, source):
@@ -155,7 +171,8 @@ def _series(series, source):
 
 def _labels(series, source):
     labels = series.get('metric') if isinstance(series, dict) else None
-    if not isinstance(labels, dict) or not _are(str, labels.values()):
+    if not isinstance(labels, dict) or not all(
+            isinstance(value, str) for value in labels.values()):
         raise exception.MetricsNotUnderstood(
             source=source, problem='a series of the result has no "metric" with text labels')
     if len(labels) > MOST_LABELS:

@@ -11,6 +11,8 @@ import ddt
 import fixtures
 import numpy as np
 import testtools
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kronos_nova import exception
 from kronos_nova.engine import measure
@@ -34,6 +36,39 @@ HOST = {'metric': {'host': 'cmp1'}, 'value': [1700000000.5, '0.25']}
 def body_of(*series, **extra):
     return json.dumps({'status': 'success', **extra,
                        'data': {'resultType': 'vector', 'result': series}}).encode()
+
+
+def strange_answers():
+    """Bodies that are instant vectors, and what is nearly one."""
+    texts = st.sampled_from(['', 'a', '1', 'NaN', '-1e999', ' 1_0 ', 'é', '\x00'])
+    times = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False))
+    odd = st.one_of(st.none(), texts, st.sampled_from(
+        [float('nan'), 10 ** 400, True, '\ud800', [], {}]))
+    plain = st.fixed_dictionaries({
+        'metric': st.dictionaries(texts, st.sampled_from(['', 'é', '\x00']), max_size=3),
+        'value': st.tuples(times, st.sampled_from(['1', 'NaN', '+Inf', '-1e999', ' 1_0 ']))})
+    strange = st.fixed_dictionaries({}, optional={
+        'metric': st.one_of(odd, st.dictionaries(texts, odd, max_size=2),
+                            st.just({f'l{n}': '' for n in range(101)})),
+        'value': st.one_of(odd, st.lists(st.one_of(times, odd), max_size=3)), 'histogram': odd})
+    vector = st.fixed_dictionaries({
+        'resultType': st.just('vector'),
+        'result': st.lists(st.one_of(plain, plain, plain, strange, odd), max_size=2)})
+    answers = st.fixed_dictionaries(
+        {'status': st.just('success'), 'data': st.one_of(vector, vector, vector, odd)},
+        optional={'warnings': st.one_of(odd, st.lists(odd, max_size=3)), 'isPartial': odd,
+                  'infos': odd})
+    around = st.sampled_from([b'%s', b'%s', b'%s', b' %s\n', b'\xef\xbb\xbf%s', b'\xff%s', b'%s{}'])
+    return st.builds(lambda answer, around: around.replace(b'%s', json.dumps(answer).encode()),
+                     answers, around)
+
+
+def _read(body):
+    """What comes of it, with NaN that equals itself."""
+    try:
+        return repr(answer.read_vector(body, 'it'))
+    except exception.MetricsError as error:
+        return type(error), str(error)
 
 
 class ProxyTest(testtools.TestCase):
@@ -147,6 +182,13 @@ class HostileAnswerTest(testtools.TestCase):
     def test_one_bad_series_among_good_ones_is_found_and_named_as_if_it_were_alone(self, series):
         alone = self.refused(body_of(series))
         self.assertEqual(alone, self.refused(body_of(*[HOST] * 50, series, *[HOST] * 50)))
+
+    @given(strange_answers())
+    def test_what_is_read_at_once_is_what_is_read_one_by_one(self, body):
+        at_once = _read(body)
+        with fixtures.MonkeyPatch('kronos_nova.boundary.typed_json', lambda body, decoder: None):
+            one_by_one = _read(body)
+        self.assertEqual(one_by_one, at_once)
 
     def test_values_that_no_float_holds_stay_values(self):
         vector = answer.read_vector(
