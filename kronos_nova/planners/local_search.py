@@ -23,8 +23,9 @@ above what was found before; twice as much hardly betters any."""
 FEW_PAIRS, GROWTH = 20_000, 0.4
 """With more pairs of instance and host than a small cluster has, by which power of them the effort
 grows: so that a thousand hosts take some seconds and not minutes."""
-TINY = 200
-"""With fewer pairs than that everything has been tried long before."""
+TINY, LITTLE = 200, 0.2
+"""With no more pairs than that, so much of the effort is enough; and :mod:`spread` searches for one
+budget after the other."""
 MOVES_PER_HOST, MOST_TIMES = 2, 4
 """With a budget of more moves for each host there is more to arrange: so many times more effort at
 most, for eight moves a host; beyond that hardly any instance is left where it was."""
@@ -57,6 +58,8 @@ further from what was found."""
 KICKS = 4
 """Every so many turns plans are also given a move to anywhere. Every second turn is too often:
 small clusters then end worse; without any, full hosts block each other for good."""
+DRAWN = 1000
+"""Pairs that are drawn at a time, none of them twice: in a small cluster all that there are."""
 GIVEN_UP = 30
 """Turns without success after which the search ends."""
 MANY_HOSTS = 60
@@ -72,26 +75,30 @@ class LocalSearch:
 
     def __init__(self, space: SearchSpace, found: Incumbents, limits: Limits):
         self.space, self.found, self.limits = space, found, limits
-        self.chance = np.random.default_rng(0)
+        self.chance, self.kicks = np.random.default_rng(0), []
         hosts, things = len(space.hosts), len(space.vms) + len(space.hosts)
-        self.spent, self.effort = 0.0, self._effort(len(space.vms) * hosts, limits.budget / hosts)
-        self.are_few = limits.budget < hosts and hosts > MANY_HOSTS
-        self.parts = FEW_MOVES if limits.budget < hosts else MANY_MOVES
+        # No plan has more moves than there are instances, however many it may have.
+        self.budget = min(limits.budget, len(space.vms))
+        self.spent, self.effort = 0.0, self._effort(len(space.vms) * hosts, self.budget / hosts)
+        self.are_few = self.budget < hosts and hosts > MANY_HOSTS
+        self.parts = FEW_MOVES if self.budget < hosts else MANY_MOVES
         self.pair = PAIR * (2 + space.free.shape[1])
         on_each = things / hosts + 1
         rated = on_each * (1.5 if self.are_few else on_each) * min(hosts, PARTNERS)
         rounds = self.effort / (STEP / 8 + THING * things + self.pair * rated)
-        self.count = int(np.clip(min(rounds / ROUNDS, rounds / TIMES / limits.budget), 1,
+        self.count = int(np.clip(min(rounds / ROUNDS, rounds / TIMES / self.budget), 1,
                                  MOST_SIDE_BY_SIDE))
 
     @staticmethod
     def _effort(pairs: int, per_host: float) -> float:
         times = min(max(1.0, per_host / MOVES_PER_HOST), MOST_TIMES)
         times *= LONG_TIMES if per_host >= LONG and pairs > FEW_PAIRS else 1
-        return EFFORT * np.clip(pairs / TINY, 0.5, 1) * max(1, pairs / FEW_PAIRS) ** GROWTH * times
+        times *= LITTLE if pairs <= TINY else max(1, pairs / FEW_PAIRS) ** GROWTH
+        return EFFORT * times
 
     def run(self) -> None:
         plans, idle, turn = [[]] * self.count, 0, 0
+        plans[1::2] = map(self._kicked, plans[1::2])
         while not self._is_over and idle < GIVEN_UP:
             best = self.found.best.cost
             self._descend(plans, self.parts[turn % len(self.parts)])
@@ -99,8 +106,11 @@ class LocalSearch:
                 trim.drop(self.space, self.found, self.limits)
                 idle = 0
             pool = self.found.kept[:max(1, min(POOL, self.count // 2))]
-            plans = [self._ruined(pool[n % len(pool)].plan, turn) for n in range(self.count)]
-            if turn % KICKS == KICKS - 1:
+            plans = [pool[n % len(pool)].plan for n in range(self.count)]
+            is_kicked = turn % KICKS == KICKS - 1
+            plans = [plan if is_kicked and n % 2 and len(plan) < self.budget
+                     else self._ruined(plan, turn) for n, plan in enumerate(plans)]
+            if is_kicked:
                 plans = [self._kicked(plan) for plan in plans]
             turn, idle = turn + 1, idle + 1
         trim.drop(self.space, self.found, self.limits)
@@ -112,7 +122,7 @@ class LocalSearch:
 
     def _descend(self, plans: list[Plan], part: float) -> None:
         """Let every plan become a local optimum, and keep the best."""
-        placements = Placements(self.space, self.limits.budget, plans)
+        placements = Placements(self.space, self.budget, plans)
         active, idle, smooth = np.arange(len(plans)), np.zeros(len(plans), dtype=int), None
         while len(active) and not self._is_over:
             temperature = part * float(
@@ -139,9 +149,11 @@ class LocalSearch:
     def _kicked(self, plan: Plan) -> Plan:
         """A plan with a move to anywhere, which by itself is of no use: another may need the room
         that it leaves."""
-        vm, host = int(self.chance.integers(len(self.space.vms))), int(
-            self.chance.integers(len(self.space.hosts)))
-        if (len(plan) >= self.limits.budget or vm in dict(plan)
+        if not self.kicks:
+            pairs = len(self.space.vms) * len(self.space.hosts)
+            self.kicks = self.chance.choice(pairs, min(pairs, DRAWN), replace=False).tolist()
+        vm, host = divmod(self.kicks.pop(), len(self.space.hosts))
+        if (len(plan) >= self.budget or vm in dict(plan)
                 or not self.space.may_go(np.array([vm]), host)[0]):
             return plan
         return [*plan, (vm, host)]

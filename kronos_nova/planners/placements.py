@@ -12,13 +12,12 @@ from kronos_nova.planners.incumbents import End
 from kronos_nova.planners.incumbents import Plan
 from kronos_nova.planners.softened_max import SoftenedMax
 from kronos_nova.simulation import TOLERANCE
+from kronos_nova.simulation.space import NEVER
 from kronos_nova.simulation.space import SearchSpace
 
 PARTNERS = 40
 """Hosts that a host may exchange with: those that contribute most to the softened value, which are
 the hottest and the coldest. What the others could do shows after some exchanges."""
-NEVER = np.float32(1e30)
-"""Added to what may not be: more than any change, and finite, so that products of it are."""
 
 
 class Placements:

@@ -1,6 +1,8 @@
 """Spread: the least combined imbalance that the budget can buy. A min-max version of machine
 reassignment (Google, ROADEF/EURO challenge 2012) under a budget of moves."""
 
+import dataclasses
+
 import numpy as np
 
 from kronos_nova.objects.plan import SPREAD
@@ -10,12 +12,17 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.incumbents import End
 from kronos_nova.planners.incumbents import Incumbents
+from kronos_nova.planners.local_search import TINY
 from kronos_nova.planners.local_search import LocalSearch
 from kronos_nova.planners.order import OrderedMove
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
 from kronos_nova.simulation.space import SearchSpace
 
+STAIRS = 16
+"""Budgets that are searched one after the other in a tiny cluster, each from what those before it
+found: so a plan of more moves has met all that one of fewer has, and is not worse. So many searches
+take some times as long as that of a cluster of the usual size."""
 ENDS = 50
 """Hosts at each end of a policy that matter even to a plan of few moves: once the furthest are
 mended, those behind them are the ends."""
@@ -34,24 +41,29 @@ class Spread:
             return []
         capped = state.under(state.model.with_ceiling(state, limits.overload_ceiling))
         capped.settle()
-        space = SearchSpace(capped, limits.budget, hosts_that_matter(state, limits.budget))
+        hosts = hosts_that_matter(state, limits.budget)
+        stairs = STAIRS if len(hosts) * state.problem.movable.sum() <= TINY else 0
+        space = SearchSpace(capped, max(limits.budget, stairs), hosts)
         if len(space.hosts) < 2 or not len(space.vms):
             return []
-        found = Incumbents(End(space.start, []))
-        first = as_greedy(space, found, limits)
-        LocalSearch(space, found, limits).run()
-        moves = best_possible(space, found, limits, first)
-        return order.carry_out(moves, state, lambda move: 'evens the load')
+        greedy = [OrderedMove(step.vm, step.source, step.destination)
+                  for step in Greedy().plan(capped.copy(), limits)]
+        found, best = Incumbents(End(space.start, [])), []
+        for budget in (*range(1, min(limits.budget, stairs, len(space.vms))), limits.budget):
+            some = dataclasses.replace(limits, budget=budget)
+            keep(space, found, greedy[:budget])
+            LocalSearch(space, found, some).run()
+            best = best_possible(space, found, some, [[], best, greedy[:budget]])
+        return order.carry_out(best, state, lambda move: 'evens the load')
 
 
-def as_greedy(space: SearchSpace, found: Incumbents, limits: Limits) -> list[OrderedMove]:
-    """What ``greedy`` would do: a plan to beat, and if nothing it touches is left out of the search
-    one to begin with."""
-    trial = space.state.copy()
-    steps = Greedy().plan(trial, limits)
-    if np.isin([(step.source, step.destination) for step in steps], space.hosts).all():
+def keep(space: SearchSpace, found: Incumbents, moves: list[OrderedMove]) -> None:
+    """Begin with a plan that is known, if nothing it touches is left out of the search."""
+    if np.isin([(move.source, move.destination) for move in moves], space.hosts).all():
+        trial = space.state.copy()
+        for move in moves:
+            trial.move(move.vm, move.destination)
         found.keep(End(trial.objective(), space.plan_of(trial)))
-    return [OrderedMove(step.vm, step.source, step.destination) for step in steps]
 
 
 def hosts_that_matter(state: State, budget: int) -> np.ndarray:
@@ -69,11 +81,11 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
 
 
 def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
-                  first: list[OrderedMove]) -> list[OrderedMove]:
+                  known: list[list[OrderedMove]]) -> list[OrderedMove]:
     """Of the plans found, the best for which there is an order, or the part of one that ends best;
-    ``first`` if none is better."""
+    the best of those ``known`` to be possible if none is better."""
     state = space.state
-    best = min(([], first), key=lambda moves: _worth(state, moves))
+    best = min(known, key=lambda moves: _worth(state, moves))
     worth, is_improved = _worth(state, best), False
     for number, end in enumerate(found.kept):
         if end.cost > (worth[0] + 1) * TOLERANCE or (

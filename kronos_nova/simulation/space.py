@@ -21,6 +21,9 @@ kind costs a matrix of its own."""
 ROWS = 256
 """Instances whose prices are asked at once: enough for speed, and little memory."""
 NOWHERE = -1
+NEVER = np.float32(1e30)
+"""Stands for a price that cannot be paid: more than any other, and finite, so that what is the
+difference of two of them, or a product with 0, is a number."""
 
 
 class SearchSpace:
@@ -116,21 +119,22 @@ class SearchSpace:
 
     @functools.cached_property
     def prices_at(self) -> np.ndarray | None:
-        """float32 (v + h, h): the rows of all instances, and behind them of things that cost
-        nothing, one for each host. None if everything may go anywhere for nothing."""
+        """float32 (v + h, h): the rows of all instances with :data:`NEVER` for inf, and behind them
+        of things that cost nothing, one for each host. None if everything may go anywhere for
+        nothing."""
         if self.model.prices.are_free and not self._forbidding and not self.untouched:
             return None
         table = np.zeros((len(self.vms) + len(self.scores), len(self.scores)), dtype=np.float32)
         for start in range(0, len(self.vms), ROWS):
             vms = np.arange(start, min(start + ROWS, len(self.vms)))
-            table[vms] = self._table(vms)
+            table[vms] = np.minimum(self._table(vms), NEVER)
         return table
 
     def may_go(self, vms: np.ndarray, host: int) -> np.ndarray:
         """bool (n,): whether instances may go to a host, room aside."""
         if self.prices_at is None:
             return self.home[vms] != host
-        return np.isfinite(self.prices_at[vms, host]) & (self.home[vms] != host)
+        return (self.prices_at[vms, host] < NEVER) & (self.home[vms] != host)
 
     def price_change(self, things: np.ndarray, sources: np.ndarray, hosts: np.ndarray):
         """float (n,): what it costs more to have things on one host than on the other."""

@@ -12,6 +12,7 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.order import dependencies
 from kronos_nova.planners.spread import Spread
+from kronos_nova.simulation import Group
 from kronos_nova.simulation import Prices
 from kronos_nova.simulation import Problem
 from tests.unit.planners import clouds
@@ -80,7 +81,7 @@ class SpreadTest(testtools.TestCase):
     @given(clouds.problems())
     def test_no_plan_gets_worse_when_the_budget_grows(self, problem):
         ends = [plan(Spread(), problem, Limits(budget=budget))[1].combined()
-                for budget in (1, 2, 3, 5, 8)]
+                for budget in (2, 3, 6)]
         for fewer, more in itertools.pairwise(ends):
             self.assertLessEqual(more, fewer + 1e-9)
 
@@ -118,6 +119,42 @@ class SpreadTest(testtools.TestCase):
                 self.assertTrue(referee.permits(state.vm_host, steps[n].vm, steps[n].destination))
                 state.move(steps[n].vm, steps[n].destination)
                 done.add(n)
+
+
+class BudgetTest(testtools.TestCase):
+    """Three hosts that are nearly full and an affinity group: of many good ends only few can be
+    reached, and a search of more moves meets more of the others."""
+
+    def test_six_moves_are_not_worse_than_five(self):
+        weights = np.array([[0.277, 0.124, 0.034, 0.162, 0.291, 0.269, 0.254, 0.205, 0.004, 0.276,
+                             0.018, 0.159, 0.126]]).T
+        demands = np.array([[3.0, 1, 3, 2, 3, 2, 3, 2, 3, 3, 3, 2, 1]]).T
+        together = Group(uuid='g', name='g', members=np.array([1, 2, 5, 6, 8, 10]), anti=False,
+                         hard=True)
+        problem = dataclasses.replace(
+            clouds.idle([2, 2, 2, 1, 0, 2, 0, 1, 0, 0, 1, 1, 2], hosts=3, groups=[together]),
+            weights=weights, demands=demands, scores=np.array([[0.825], [0.272], [1.030]]),
+            host_scale=np.array([[1.0], [0.5], [1.0]]), used=np.array([[12.0], [9.0], [10.0]]),
+            limits=np.full((3, 1), 12.0), movable=np.arange(13) != 4, thresholds=np.zeros(1))
+        five, six = (plan(Spread(), problem, Limits(budget=budget))[1].combined()
+                     for budget in (5, 6))
+        self.assertLessEqual(six, five + 1e-9)
+
+
+class ForbiddenBeforeTest(testtools.TestCase):
+    """v0 and v1 keep apart, and v1 goes where v0 was: seen from the start it may not."""
+
+    def test_a_plan_of_greedy_over_a_host_that_was_forbidden_is_gone_on_from(self):
+        apart = Group(uuid='g', name='g', members=np.array([0, 1]), anti=True, hard=True)
+        weights = np.array([[0.3], [0.15], [0.0]])
+        problem = dataclasses.replace(
+            clouds.idle([0, 1, 1], hosts=3, groups=[apart]), weights=weights,
+            scores=np.array([[0.6], [0.55], [0.1]]), thresholds=np.zeros(1))
+        _, greedy = plan(Greedy(), problem, Limits(budget=3))
+        self.assertEqual(0, greedy.vm_host[1])
+        with np.errstate(all='raise', under='ignore'):
+            _, state = plan(Spread(), problem, Limits(budget=3))
+        self.assertLessEqual(state.combined(), greedy.combined() + 1e-9)
 
 
 class PriceTest(testtools.TestCase):
@@ -196,8 +233,8 @@ class DeadlineTest(testtools.TestCase):
         _, greedy = plan(Greedy(), problem, Limits(budget=3))
         self.assertAlmostEqual(0.3, greedy.combined())
         clock = Clock()
-        _, state = plan(Spread(), problem, Limits(budget=3, clock=clock, deadline=9.0))
-        self.assertGreater(clock.now, 9.0)
+        _, state = plan(Spread(), problem, Limits(budget=3, clock=clock, deadline=200.0))
+        self.assertGreater(clock.now, 200.0)
         self.assertAlmostEqual(0.1, state.combined())
 
     @settings(max_examples=40, deadline=None)
