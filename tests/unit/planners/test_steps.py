@@ -1,8 +1,12 @@
 """What a move is said to do."""
 
+import dataclasses
+
+import numpy as np
 import testtools
 
 from kronos_nova.planners import steps
+from tests.unit.planners import clouds
 
 
 class ChangeTest(testtools.TestCase):
@@ -13,3 +17,13 @@ class ChangeTest(testtools.TestCase):
     def test_what_stays_the_same_is_not_said(self):
         self.assertIsNone(steps.change('memory', 0.067, 0.067))
         self.assertIsNone(steps.change('memory', 0.067, 0.067 + 1e-9))
+
+
+class StepRecorderTest(testtools.TestCase):
+    def test_a_step_tells_imbalance_and_loads_of_both_hosts_before_and_after(self):
+        problem = dataclasses.replace(
+            clouds.idle([0, 0, 1]), weights=np.full((3, 1), 0.2),
+            scores=np.array([[0.6], [0.2], [0.3]]))
+        step = steps.StepRecorder(clouds.start(problem)).take(0, 1, 'evens the load')
+        self.assertEqual('evens the load: imbalance p 0.400 to 0.100; load of h0 p 0.600 to 0.400; '
+                         'load of h1 p 0.200 to 0.400', step.reason)
