@@ -67,14 +67,17 @@ def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, carried: Mov
     """The arrays of an aggregate."""
     policies, vm_host = load.policies, scope.vm_host
     scale = np.where(np.isnan(load.host_scale), 1.0, load.host_scale)
-    weights, warnings = _weights(scope, load, feed, scale, vm_host)
-    unknown = _unknown(weights)
     leaving = _leaving(scope, snapshot)
+    vms = tuple(instance.uuid for instance in scope.instances)
+    holds = [memory.hold_on(uuid) for uuid in vms]
+    resting = np.array([vm in leaving or hold is not None for vm, hold in enumerate(holds)],
+                       dtype=bool)
+    weights, warnings = _weights(scope, load, feed, scale, resting)
+    unknown = _unknown(weights)
     held = _held(scope, unknown, leaving, carried, memory, options)
     free = np.ones(len(scope.instances), dtype=bool)
     free[list(held)] = False
     available = scope.available & load.measured
-    vms = tuple(instance.uuid for instance in scope.instances)
     weights = np.nan_to_num(weights)
     shift = carried.shift(scope.host_names, policies)
     for vm, host in leaving.items():
@@ -94,7 +97,7 @@ def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, carried: Mov
             for policy in policies]),
         vm_host=vm_host, memory_mb=np.array([i.memory_mb for i in scope.instances], dtype=np.int64),
         movable=free & available[vm_host], available=available, unweighed=unknown,
-        doubtful=np.array([memory.hold_on(uuid) in DOUBTFUL for uuid in vms], dtype=bool),
+        doubtful=np.array([hold in DOUBTFUL for hold in holds], dtype=bool),
         groups=simulation.groups(snapshot, vms, scope.host_names),
         arriving=_arriving(scope, snapshot), evacuable=free,
         draining=np.array([host.service.is_evacuable for host in scope.hosts], dtype=bool),
@@ -156,13 +159,16 @@ def _threshold(policy: Policy) -> float:
     return np.inf if policy.mode == PACK else policy.threshold
 
 
-def _weights(scope, load, feed, scale, vm_host):
-    """float64 (V, P), NaN = not known; and warnings."""
+def _weights(scope, load, feed, scale, resting):
+    """float64 (V, P), NaN = not known; and warnings.
+
+    :param resting: bool (V,), as of :func:`kronos_nova.profiling.profile`
+    """
     columns, warnings = [np.zeros((len(scope.instances), 0))], []
     for number, policy in enumerate(load.policies):
         samples, told = feed.profile(policy)
         found = profiling.profile(policy, samples, profiling.Placed(
-            scope.instances, vm_host, load.scores[:, number], scale[:, number]))
+            scope.instances, scope.vm_host, load.scores[:, number], scale[:, number]), resting)
         columns.append(found.values)
         warnings += [f'{policy.name}: {warning}' for warning in (*told, *found.warnings)]
     return np.column_stack(columns), tuple(warnings)

@@ -57,7 +57,8 @@ def by_label(vector: Vector, label: str) -> dict[str, list[float]]:
     return values
 
 
-def profile(policy: Policy, samples: Mapping[str, list[float]], placed: Placed) -> Weights:
+def profile(policy: Policy, samples: Mapping[str, list[float]], placed: Placed,
+            resting: np.ndarray | None = None) -> Weights:
     """Weigh every instance by its sample, and those without one as the policy's fallback says.
 
     A sample that cannot be true (negative, infinite, more than the whole host, given twice, or one
@@ -65,20 +66,20 @@ def profile(policy: Policy, samples: Mapping[str, list[float]], placed: Placed) 
     left alone.
 
     :param samples: :func:`by_label` ``vm_profile_label``
+    :param resting: bool (V,), instances that are under way or were moved a short time ago. For a
+        scrape or two both hosts tell of such a one: nothing that anybody should mend
     """
-    values, wrong = _measured(policy, samples, placed)
+    values, twice = _measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]
-    bad = (share < -TOLERANCE) | (share > 1.0 + TOLERANCE) | np.isinf(share) | wrong
+    impossible = (share < -TOLERANCE) | (share > 1.0 + TOLERANCE) | np.isinf(share)
+    bad = impossible | twice
     too_much = _overfull(placed, np.where(bad, 0.0, np.nan_to_num(share)))
     excessive = too_much[placed.vm_host] & ~np.isnan(values) & ~bad
     unknown = np.isnan(values) & ~bad
     values[bad | excessive] = np.nan
     values[unknown] = FALLBACKS[policy.vm_profile_fallback](placed)[unknown]
-    warnings = ()
-    if bad.any():
-        first = placed.instances[int(np.flatnonzero(bad)[0])].uuid
-        warnings = (f'{int(bad.sum())} instances have a profile that is out of range or given '
-                    f'twice, such as {first}: not moved',)
+    warnings = (*_told(placed, impossible & ~twice, 'is out of range'),
+                *_told(placed, twice & ~(False if resting is None else resting), 'is given twice'))
     if excessive.any():
         host = int(np.flatnonzero(too_much)[0])
         warnings += (f'the profiles of {int(excessive.sum())} instances add up to more than '
@@ -86,6 +87,14 @@ def profile(policy: Policy, samples: Mapping[str, list[float]], placed: Placed) 
                      f'{placed.instances[int(np.flatnonzero(placed.vm_host == host)[0])].host}: '
                      'not moved',)
     return Weights(values, warnings)
+
+
+def _told(placed, which, what):
+    """The warning about the profiles of some instances."""
+    if which.any():
+        first = placed.instances[int(np.flatnonzero(which)[0])].uuid
+        yield (f'the profile of {int(which.sum())} instances {what}, such as that of {first}: '
+               'not moved')
 
 
 def unit_problem(policy: Policy, samples: Mapping[str, list[float]], placed: Placed) -> str:

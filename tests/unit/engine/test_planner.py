@@ -359,7 +359,7 @@ class PipelineTest(testtools.TestCase):
         report = self.plan()
         self.assertEqual(['d'], [move.instance_uuid for move in report.moves])
         self.assertEqual({'no_profile': ('a', 'b', 'c')}, self.stayed(report))
-        self.assertIn('3 instances have a profile that is out of range', report.warnings[0])
+        self.assertIn('the profile of 3 instances is out of range', report.warnings[0])
 
     def test_a_profile_by_vcpu_of_the_instance_is_no_data(self):
         self.source.answers['vm_profile'] = {'a': 0.9, 'b': 0.8, 'c': 0.7, 'd': 0.9}

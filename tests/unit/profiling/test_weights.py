@@ -55,7 +55,16 @@ class ProfileTest(testtools.TestCase):
                                   placed(instance(0, 0), instance(1, 0), scores=[0.9]))
         self.assertTrue(np.isnan(found.values[0]))
         self.assertEqual(0.1, found.values[1])
-        self.assertIn('such as vm0', found.warnings[0])
+        self.assertIn('such as that of vm0', found.warnings[0])
+
+    def test_nobody_is_warned_of_a_server_that_both_its_hosts_tell_of_after_a_move(self):
+        where = placed(instance(0, 0), instance(1, 0), scores=[0.9])
+        both = samples(vm0=[0.1, 0.2], vm1=[0.1, 0.2])
+        found = profiling.profile(policy(), both, where, np.array([True, False]))
+        self.assertTrue(np.isnan(found.values).all())
+        self.assertEqual(('the profile of 1 instances is given twice, such as that of vm1: not '
+                          'moved',), found.warnings)
+        self.assertEqual((), profiling.profile(policy(), both, where, np.ones(2, bool)).warnings)
 
     @ddt.data(('skip', [NAN, NAN]), ('host_average', [0.3, 0.3]),
               ('flavor_vcpu_ratio', [0.15, 0.45]))
