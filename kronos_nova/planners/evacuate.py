@@ -15,6 +15,7 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import Ties
 from kronos_nova.planners.best_move import least_harmful
 from kronos_nova.planners.steps import StepRecorder
+from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
 
 BY_ROOM = '; its load is not known, so room alone decides where it goes'
@@ -64,16 +65,27 @@ def _flags(flags, vms):
     return np.zeros(len(vms), dtype=bool) if flags is None else flags[vms]
 
 
-
-
 def _roomiest(state, vms, ties):
     """The largest of some instances that may go anywhere, and the host that is least full."""
     for vm in ties.order[::-1][np.isin(ties.order[::-1], vms)]:
-        hosts = np.flatnonzero(state.delta((vm, np.arange(len(state.problem.hosts))),
-                                           model=state.model.for_emptying).feasible)
-        if len(hosts):
-            return int(vm), int(hosts[np.argmin(state.fill[hosts])])
+        hosts = by_room(state, int(vm))
+        if hosts:
+            return int(vm), hosts[0]
     return None
+
+
+def by_room(state: State, vm: int) -> list[int]:
+    """The hosts to which an instance may go when its host is to be emptied, the least full
+    first."""
+    hosts = np.flatnonzero(state.delta((vm, np.arange(len(state.problem.hosts))),
+                                       model=state.model.for_emptying).feasible)
+    return hosts[np.argsort(state.fill[hosts], kind='stable')].tolist()
+
+
+def is_weighed(problem: Problem, vm: int) -> bool:
+    """Whether it is known what an instance weighs, in any policy at all."""
+    return bool(problem.policies) and not (
+        problem.unweighed is not None and problem.unweighed[vm])
 
 
 def waiting(state: State) -> np.ndarray:

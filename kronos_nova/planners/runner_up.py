@@ -11,6 +11,8 @@ from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import Ties
 from kronos_nova.planners.best_move import least_harmful
+from kronos_nova.planners.evacuate import by_room
+from kronos_nova.planners.evacuate import is_weighed
 from kronos_nova.simulation import State
 
 
@@ -29,7 +31,8 @@ def runners_up(state: State, steps: Iterable[tuple[str, Step]]) -> Iterator[Runn
     place, None where the rules and the policies permit no other.
 
     To spread the load any server of the same host might have left it. Everything else is about the
-    one server that is moved, which might have gone to another host.
+    one server that is moved, which might have gone to another host; where its load is not known, to
+    the next roomiest.
 
     :param state: before the first of the steps; the steps are made in it
     :param steps: (phase, step)
@@ -45,11 +48,20 @@ def _runner_up(state, ties, phase, step):
         (vms, hosts), = delta.moves
         return (vms != step.vm) | (hosts != step.destination)
 
+    if not is_weighed(state.problem, step.vm):
+        return _roomiest_but(state, step)
     vms = np.array([step.vm])
     if phase == SPREAD:
         vms = np.flatnonzero((state.vm_host == step.source) & state.problem.movable)
     pair = least_harmful(state, vms, ties, wanted, is_forced=phase == EVACUATE)
     if pair is None:
-        return None
+        return _roomiest_but(state, step) if phase == EVACUATE else None
     return RunnerUp(vm=pair[0], destination=pair[1],
                     combined_after=state.combined() - float(state.delta(pair).decrease))
+
+
+def _roomiest_but(state, step):
+    hosts = [host for host in by_room(state, step.vm) if host != step.destination]
+    if not hosts:
+        return None
+    return RunnerUp(vm=step.vm, destination=hosts[0], combined_after=step.combined_after)
