@@ -9,6 +9,7 @@ from rich.progress import MofNCompleteColumn
 from rich.progress import Progress
 from rich.progress import TimeRemainingColumn
 
+from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
@@ -55,11 +56,11 @@ class _Auditing(lister.Lister):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument(
-            '--grace', type=float, default=60, metavar='SECONDS',
+            '--grace', type=arguments.seconds, default=60, metavar='SECONDS',
             help='leave instances and migrations alone that changed within that time '
                  '(default: %(default)s)')
         parser.add_argument(
-            '--stalled-after', type=float, default=3600, metavar='SECONDS',
+            '--stalled-after', type=arguments.seconds, default=3600, metavar='SECONDS',
             help='report a live migration as stalled that has not changed for that time '
                  '(default: %(default)s)')
         return parser

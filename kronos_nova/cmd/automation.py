@@ -5,6 +5,7 @@ from cliff import lister
 from oslo_utils import timeutils
 
 from kronos_nova import exception
+from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
 from kronos_nova.db import switches
@@ -102,7 +103,8 @@ class History(lister.Lister):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('--limit', type=int, default=50, help='How many; default: 50.')
+        parser.add_argument('--limit', type=arguments.POSITIVE, default=50, metavar='N',
+                            help='How many; default: 50.')
         return parser
 
     def take_action(self, parsed_args):

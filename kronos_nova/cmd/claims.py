@@ -7,6 +7,7 @@ from cliff import lister
 from cliff import show
 
 from kronos_nova.claims import kept
+from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import db
 from kronos_nova.db import migrate
@@ -51,7 +52,7 @@ class Show(show.ShowOne):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('id', type=int, metavar='ID')
+        parser.add_argument('id', type=arguments.COUNT, metavar='ID')
         return parser
 
     def take_action(self, parsed_args):
@@ -73,7 +74,8 @@ class Clean(lister.Lister):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('ids', type=int, nargs='*', metavar='ID', help='remove these instead')
+        parser.add_argument('ids', type=arguments.COUNT, nargs='*', metavar='ID',
+                            help='remove these instead')
         parser.add_argument('--apply', action='store_true', help='remove them; else only list them')
         return parser
 

@@ -6,8 +6,9 @@ import dataclasses
 from cliff import lister
 from oslo_utils import timeutils
 
-from kronos_nova import exception
+from kronos_nova.cmd import arguments
 from kronos_nova.cmd import control
+from kronos_nova.conf import bounds
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.db import retention
@@ -68,7 +69,7 @@ class Purge(lister.Lister):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument(
-            '--days', type=int, metavar='N',
+            '--days', type=arguments.at_least(1, bounds.MOST_DAYS), metavar='N',
             help='Keep N days of everything; default: what the options *_retention_days of '
                  '[kronos_database] say for each table.')
         return parser
@@ -76,10 +77,6 @@ class Purge(lister.Lister):
     def take_action(self, parsed_args):
         days = retention.Days.from_conf(self.app.conf)
         if parsed_args.days is not None:
-            if parsed_args.days < 1:
-                raise exception.ConfigurationError(
-                    what='--days', problem=f'{parsed_args.days} is less than 1',
-                    remedy='Say how many days to keep.')
             days = retention.Days(**dict.fromkeys(dataclasses.asdict(days), parsed_args.days))
         pruned = retention.Retention(control.database(self.app.conf), days)
         dropped, now = collections.Counter(), timeutils.utcnow()

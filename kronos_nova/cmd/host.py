@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import datetime
 import json
 import time
 
@@ -12,6 +11,7 @@ from oslo_utils import uuidutils
 
 from kronos_nova import exception
 from kronos_nova import policies
+from kronos_nova.cmd import arguments
 from kronos_nova.cmd import cloud
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
@@ -118,12 +118,12 @@ class Drain(command.Command):
         parser.add_argument('--check', action='store_true', help='Change nothing.')
         parser.add_argument('--with-stopped', action='store_true',
                             help='Migrate stopped servers too, cold.')
-        parser.add_argument('--parallel', type=int, metavar='N',
+        parser.add_argument('--parallel', type=arguments.POSITIVE, metavar='N',
                             help='Moves at once off each host; default: max_concurrent_per_source.')
-        parser.add_argument('--deadline', metavar='TIME', type=deadline,
+        parser.add_argument('--deadline', metavar='TIME', type=arguments.later,
                             help='Give up then: minutes from now, or a local time such as '
                                  '2026-11-22T18:00.')
-        parser.add_argument('--keep-spare', type=int, default=0, metavar='N',
+        parser.add_argument('--keep-spare', type=arguments.COUNT, default=0, metavar='N',
                             help="Hosts' worth of room that has to stay free; default: 0.")
         parser.add_argument('--reason', default='', metavar='TEXT',
                             help='Kept, and shown by Nova as the reason why the host is disabled.')
@@ -164,13 +164,6 @@ def request(host, parsed_args):
 def avoiding(drain, hosts):
     """The Drain with hosts that take servers only if nothing else can be done."""
     return dataclasses.replace(drain, avoid=tuple(hosts))
-
-
-def deadline(text):
-    """:raises ValueError: it is neither minutes nor a time"""
-    if text.isdigit():
-        return timeutils.utcnow() + datetime.timedelta(minutes=int(text))
-    return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC).replace(tzinfo=None)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from oslo_utils import timeutils
 from oslo_utils import uuidutils
 
 from kronos_nova import exception
+from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
 from kronos_nova.cmd import host as host_commands
@@ -110,16 +111,16 @@ class Run(_Running):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('hosts', nargs='+', metavar='HOST')
-        parser.add_argument('--batch', type=int, default=1, metavar='N',
+        parser.add_argument('--batch', type=arguments.POSITIVE, default=1, metavar='N',
                             help='Hosts at a time, if they can be empty at once; default: 1.')
         parser.add_argument('--hook', metavar='CMD',
                             help='Command that services the empty host $KRONOS_HOST; without one, '
                                  '"maintenance done HOST" says that it is done.')
-        parser.add_argument('--keep-spare', type=int, default=0, metavar='N',
+        parser.add_argument('--keep-spare', type=arguments.COUNT, default=0, metavar='N',
                             help="Hosts' worth of room that stays free; default: 0.")
         parser.add_argument('--with-stopped', action='store_true',
                             help='Migrate stopped servers too, cold.')
-        parser.add_argument('--parallel', type=int, metavar='N',
+        parser.add_argument('--parallel', type=arguments.POSITIVE, metavar='N',
                             help='Moves at once off each host.')
         parser.add_argument('--reason', default='', metavar='TEXT', help='Kept and shown.')
         return parser

@@ -1,21 +1,19 @@
 """``kronos-manage move``: where the moves of plans stand."""
 
-import contextlib
-import time
 
 from cliff import columns as formattable
 from cliff import command
 from cliff import lister
 from cliff import show
 from oslo_utils import timeutils
-from rich import console
-from rich import live
 from rich import table
 from rich import text
 
 from kronos_nova import exception
+from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
+from kronos_nova.cmd import watching
 from kronos_nova.executor import progress
 from kronos_nova.objects import move as moves
 
@@ -39,10 +37,11 @@ class List(lister.Lister):
         parser = super().get_parser(prog_name)
         parser.add_argument('--plan', metavar='UUID', help='All moves of this plan.')
         parser.add_argument('--all', action='store_true', help='Ended ones too.')
-        parser.add_argument('--limit', type=int, default=200, help='How many; default: 200.')
+        parser.add_argument('--limit', type=arguments.POSITIVE, default=200, metavar='N',
+                            help='How many; default: 200.')
         parser.add_argument('--watch', action='store_true',
                             help='Show them until all have ended or Ctrl-C is pressed.')
-        parser.add_argument('--interval', type=float, default=2.0, metavar='SECONDS',
+        parser.add_argument('--interval', type=arguments.pause, default=2.0, metavar='SECONDS',
                             help='Between two looks of --watch; default: 2.')
         return parser
 
@@ -61,14 +60,11 @@ class List(lister.Lister):
         return found, [_row(move, observed, names, now) for move in found]
 
     def _watch(self, journal, parsed_args):
-        screen = console.Console(file=self.app.stdout)
-        with contextlib.suppress(KeyboardInterrupt), live.Live(console=screen) as display:
-            while True:
-                found, rows = self._seen(journal, parsed_args)
-                display.update(_screen(rows), refresh=True)
-                if not any(move.state in LIVE for move in found):
-                    return
-                time.sleep(parsed_args.interval)
+        def look():
+            found, rows = self._seen(journal, parsed_args)
+            return _screen(rows), any(move.state in LIVE for move in found)
+
+        watching.watch(self.app.stdout, look, parsed_args.interval)
 
 
 def _screen(rows):

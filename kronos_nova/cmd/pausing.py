@@ -4,6 +4,7 @@ import time
 
 from cliff import command
 
+from kronos_nova.cmd import arguments
 from kronos_nova.cmd import automation as levels
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
@@ -51,6 +52,7 @@ class Resume(_OfAggregates):
             self.app.stdout.write(f'{_name(each.aggregate)}: was paused since '
                                   f'{columns.local(each.set_at)}: {each}\n')
         if not gone:
+            levels.check_aggregate(self.app.conf, parsed_args.aggregate)
             self.app.stdout.write(f'{_scope(parsed_args)} not paused; nothing was changed.\n')
         every = board.read().pauses.get(automation.EVERY)
         if every:
@@ -70,7 +72,7 @@ class Stop(_OfAggregates):
         parser = super().get_parser(prog_name)
         parser.add_argument('--let-finish', action='store_true',
                             help='Do not abort what Nova was asked for already.')
-        parser.add_argument('--timeout', type=float, default=120.0, metavar='SECONDS',
+        parser.add_argument('--timeout', type=arguments.seconds, default=120.0, metavar='SECONDS',
                             help='How long to wait for what is under way; default: 120.')
         return parser
 

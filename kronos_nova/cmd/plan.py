@@ -8,6 +8,8 @@ from cliff import show
 from oslo_utils import timeutils
 
 from kronos_nova import exception
+from kronos_nova.cmd import arguments
+from kronos_nova.cmd import automation
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
 from kronos_nova.objects import plan as plans
@@ -23,11 +25,14 @@ class List(lister.Lister):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('--aggregate', help='Only the plans of this aggregate.')
-        parser.add_argument('--limit', type=int, default=50, help='How many; default: 50.')
+        parser.add_argument('--limit', type=arguments.POSITIVE, default=50, metavar='N',
+                            help='How many; default: 50.')
         return parser
 
     def take_action(self, parsed_args):
         found = control.journal(self.app.conf).plans(parsed_args.aggregate, parsed_args.limit)
+        if parsed_args.aggregate and not found:
+            automation.check_aggregate(self.app.conf, parsed_args.aggregate)
         return ('UUID', 'Aggregate', 'State', 'Planner', 'Moves', 'Imbalance before',
                 'Imbalance after', 'Created at', 'Times made', 'Last made at'), [
             (p.uuid, p.aggregate, p.state, p.planner, p.move_count,
@@ -91,10 +96,12 @@ class Approve(command.Command):
         parser = super().get_parser(prog_name)
         parser.add_argument('plan', metavar='UUID')
         which = parser.add_mutually_exclusive_group()
-        which.add_argument('--skip', type=int, action='append', default=[], metavar='N',
-                           help='Leave out move N, as "plan show" numbers them; may be repeated.')
-        which.add_argument('--only', type=int, action='append', default=[], metavar='N',
-                           help='Make move N and those that it depends on; may be repeated.')
+        which.add_argument('--skip', type=arguments.POSITIVE, action='append', default=[],
+                           metavar='N', help='Leave out move N, as "plan show" numbers them; may '
+                                             'be repeated.')
+        which.add_argument('--only', type=arguments.POSITIVE, action='append', default=[],
+                           metavar='N', help='Make move N and those that it depends on; may be '
+                                             'repeated.')
         return parser
 
     def take_action(self, parsed_args):
@@ -117,7 +124,8 @@ class Reject(command.Command):
         return parser
 
     def take_action(self, parsed_args):
-        control.journal(self.app.conf).reject_plan(parsed_args.plan, timeutils.utcnow())
+        control.journal(self.app.conf).reject_plan(parsed_args.plan, control.operator(),
+                                                   timeutils.utcnow())
 
 
 def without(moves, skipped):
@@ -164,8 +172,10 @@ def _rounded(value):
 def _policy_line(policy):
     if policy['state'] != 'ok':
         return f'{policy["name"]}: no data: {policy["detail"]}'
+    after = policy['imbalance_after']
     return (f'{policy["name"]}: {policy["imbalance_before"]:.3f} -> '
-            f'{policy["imbalance_after"]:.3f} (threshold {policy["threshold"]:.3f})')
+            f'{"not known, as moves are left out" if after is None else f"{after:.3f}"} '
+            f'(threshold {policy["threshold"]:.3f})')
 
 
 def _named(move, names):

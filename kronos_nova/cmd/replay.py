@@ -1,6 +1,5 @@
 """``kronos-replay``: what Kronos would do, or would have done, with a recorded cloud."""
 
-import argparse
 import dataclasses
 import gc
 
@@ -8,6 +7,7 @@ from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
+from kronos_nova.cmd import arguments
 from kronos_nova.cmd import program
 from kronos_nova.engine import options as engine_options
 from kronos_nova.planners import registry
@@ -34,7 +34,7 @@ class Replay(program.Report):
         parser.add_argument('--policies', metavar='FILE', help='Plan with these policies instead.')
         parser.add_argument('--spread-planner', metavar='NAME', help='greedy or spread')
         parser.add_argument('--pack-planner', metavar='NAME', help='ffd or pack')
-        parser.add_argument('--budget', metavar='N', type=_count,
+        parser.add_argument('--budget', metavar='N', type=arguments.COUNT,
                             help='Moves at most, instead of max_migrations_per_cycle.')
         parser.add_argument('--html', metavar='FILE', help='Write a page for a browser too.')
         return parser
@@ -70,13 +70,6 @@ class Replay(program.Report):
 def main(argv=None) -> int:
     """:returns: the exit code"""
     return program.run(Replay, NAME, argv)
-
-
-def _count(text):
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError('must be 0 or more')
-    return number
 
 
 def _write(page, path):

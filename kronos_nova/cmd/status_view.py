@@ -1,21 +1,19 @@
 """``kronos-manage status``: what Kronos is doing now, on one page."""
 
 import collections
-import contextlib
 import dataclasses
 import datetime
 import json
-import time
 
 from cliff import command
 from oslo_utils import timeutils
-from rich import console
-from rich import live
 from rich import text
 
+from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
 from kronos_nova.cmd import overview
+from kronos_nova.cmd import watching
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 
@@ -36,7 +34,7 @@ class Status(command.Command):
         columns.add_text_or_json(parser)
         parser.add_argument('--watch', action='store_true',
                             help='show it again and again until Ctrl-C is pressed')
-        parser.add_argument('--interval', type=float, default=2.0, metavar='SECONDS',
+        parser.add_argument('--interval', type=arguments.pause, default=2.0, metavar='SECONDS',
                             help='between two looks of --watch; default: 2')
         return parser
 
@@ -51,12 +49,14 @@ class Status(command.Command):
         return EXIT[found.severity]
 
     def _watch(self, observer, parsed_args):
-        screen, found = console.Console(file=self.app.stdout), observer.look()
-        with contextlib.suppress(KeyboardInterrupt), live.Live(console=screen) as display:
-            while True:
-                display.update(text.Text('\n'.join(lines(found))), refresh=True)
-                time.sleep(parsed_args.interval)
-                found = observer.look()
+        found = observer.look()
+
+        def look():
+            nonlocal found
+            found = observer.look()
+            return text.Text('\n'.join(lines(found))), True
+
+        watching.watch(self.app.stdout, look, parsed_args.interval)
         return EXIT[found.severity]
 
 

@@ -14,6 +14,9 @@ from kronos_nova.cmd import status
 from kronos_nova.cmd import test_config
 from tests.e2e.box.settings import command
 
+CLIFFS_OWN = ('max_width',)
+"""Arguments of the library, which bounds them itself."""
+
 
 @ddt.ddt
 class ProgramsTest(testtools.TestCase):
@@ -43,3 +46,11 @@ class CommandsTest(testtools.TestCase):
         for name in commands.commands:
             found, _name, _arguments = commands.find_command(name.split())
             self.assertTrue(found.__doc__, name)
+
+    def test_no_number_is_taken_without_bounds(self):
+        commands = manage.Commands(manage.NAMESPACE)
+        for name in commands.commands:
+            found, _name, _arguments = commands.find_command(name.split())
+            for action in found(None, None).get_parser(name)._actions:
+                if action.dest not in CLIFFS_OWN:
+                    self.assertNotIn(action.type, (int, float), f'{name} {action.dest}')

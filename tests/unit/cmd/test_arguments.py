@@ -1,0 +1,49 @@
+"""What may be typed for numbers and times."""
+
+import argparse
+import datetime
+
+import ddt
+import testtools
+from oslo_utils import timeutils
+
+from kronos_nova.cmd import arguments
+from tests.unit.cmd import test_automation
+
+
+@ddt.ddt
+class ArgumentsTest(testtools.TestCase):
+    @ddt.data((arguments.COUNT, '-1'), (arguments.COUNT, '1.5'), (arguments.POSITIVE, '0'),
+              (arguments.POSITIVE, '9' * 30), (arguments.seconds, 'nan'),
+              (arguments.seconds, 'inf'), (arguments.seconds, '-1'), (arguments.seconds, 'soon'),
+              (arguments.pause, '0'), (arguments.later, '0'), (arguments.later, '2020-01-01T00:00'),
+              (arguments.later, '9' * 30), (arguments.later, 'tomorrow'))
+    @ddt.unpack
+    def test_what_makes_no_sense_is_refused(self, kind, text):
+        self.assertRaises(argparse.ArgumentTypeError, kind, text)
+
+    def test_the_rest_is_taken(self):
+        self.assertEqual((0, 7, 2.5), (
+            arguments.COUNT('0'), arguments.POSITIVE('7'), arguments.seconds('2.5')))
+
+    def test_times_are_minutes_from_now_or_local(self):
+        now = timeutils.utcnow()
+        self.assertAlmostEqual(30 * 60, (arguments.later('30') - now).total_seconds(), delta=5)
+        noon = datetime.datetime(2999, 1, 1, 12)
+        self.assertEqual(noon.astimezone(datetime.UTC).replace(tzinfo=None),
+                         arguments.later('2999-01-01T12:00'))
+
+
+@ddt.ddt
+class TypoTest(test_automation.OperatorTestCase):
+    @ddt.data(('plan', 'list', '--limit', '-1'), ('move', 'list', '--limit', '0'),
+              ('host', 'drain', 'a', '--deadline', '99999999999999'),
+              ('host', 'drain', 'a', '--parallel', '0'), ('db', 'purge', '--days', '0'))
+    def test_a_number_that_makes_no_sense_is_a_wrong_argument(self, words):
+        self.assertEqual(2, self.assertRaises(SystemExit, self.manage, *words).code)
+
+    @ddt.data(('plan', 'list'), ('resume',), ('pause',), ('stop',), ('automation', 'set', 'off'))
+    def test_an_aggregate_that_is_not_in_scope_is_refused_with_those_that_are(self, words):
+        self.configure('aggregates = gpu')
+        said = self.manage(*words, '--aggregate', 'gup', expected=1)
+        self.assertIn('--aggregate gup: Kronos does not look after such an aggregate', said)
