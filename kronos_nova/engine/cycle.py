@@ -276,6 +276,9 @@ class Cycle:
         chosen = [move for move in report.moves if move.order not in found.wrong]
         self.ports.journal.start_plan(record.uuid, chosen, self.utcnow(), self.rules.stagger,
                                       found.wrong)
+        if chosen:
+            LOG.info('Plan %s for aggregate %s, approved by %s, is executing: %s', record.uuid,
+                     record.aggregate, record.approved_by, _moves(len(chosen)))
         self._cool(record.aggregate, chosen, self.utcnow())
 
     def _postpone(self, record, why):
@@ -346,10 +349,8 @@ class Cycle:
         except exception.PlanPending as e:
             LOG.info('%s Nothing new is planned before that one has ended.', e)
             return
-        LOG.info('Plan %s for aggregate %s is %s (level %s): %d move%s, %.1f GiB; '
-                 '%s',
-                 uuid, report.name, state, level, len(report.moves),
-                 's' if len(report.moves) > 1 else '',
+        LOG.info('Plan %s for aggregate %s is %s (level %s): %s, %.1f GiB; %s',
+                 uuid, report.name, state, level, _moves(len(report.moves)),
                  sum(move.memory_mb for move in report.moves) / 1024, _figures(report))
         if state == plans.EXECUTING:
             self._cool(report.name, report.moves, now)
@@ -364,6 +365,10 @@ class Cycle:
             length = growing(rules.instance_cooldown, rules.instance_cooldown_factor,
                              rules.instance_cooldown_max, times.get(uuid, 0))
             cooldowns.cool(db_memory.INSTANCE, [uuid], now + _seconds(length))
+
+
+def _moves(count):
+    return f'{count} move{"" if count == 1 else "s"}'
 
 
 def _unix(time):

@@ -77,7 +77,8 @@ class Plans:
         with rows.serialized(self.database, PLANNING) as session:
             plan = _still(session, uuid, plans.PROPOSED, now)
             plan.state, plan.approved_at, plan.approved_by = plans.APPROVED, now, approved_by
-            _keep_moves(session, plan, chosen)
+            left_out = _keep_moves(session, plan, chosen)
+            plan.ended_because = _left_out(dict.fromkeys(left_out, f'left out by {approved_by}'))
 
     @retried
     def start_plan(self, uuid, chosen, now, stagger=0.0, left_out=None):
@@ -92,7 +93,8 @@ class Plans:
         """
         with rows.serialized(self.database, PLANNING) as session:
             plan = _still(session, uuid, plans.APPROVED, now)
-            plan.ended_because = _left_out(left_out or {})
+            plan.ended_because = '\n'.join(filter(None, (
+                plan.ended_because, _left_out(left_out or {})))) or None
             if not chosen:
                 plan.state, plan.finished_at = plans.VOID, now
                 return
@@ -137,7 +139,7 @@ class Plans:
                 if _end(session, uuid, now)]
 
     @retried
-    def reject_plan(self, uuid, now):
+    def reject_plan(self, uuid, rejected_by, now):
         """Put a proposed plan aside.
 
         :raises PlanNotFound: no such plan
@@ -146,6 +148,7 @@ class Plans:
         with rows.serialized(self.database, PLANNING) as session:
             plan = _still(session, uuid, plans.PROPOSED, now)
             plan.state, plan.finished_at = plans.REJECTED, now
+            plan.ended_because = f'rejected by {rejected_by}'
 
     @retried
     def aggregates_with_open_plans(self):
@@ -260,11 +263,20 @@ def _end(session, uuid, now):
 
 
 def _keep_moves(session, plan, chosen):
-    """Leave the moves that were not chosen out of a plan's report."""
+    """Leave the moves that were not chosen out of a plan's report. What comes of the rest nobody
+    has worked out.
+
+    :returns: orders of those that are left out
+    """
     report = session.get(models.Report, plan.uuid)
     kept = plans.AggregateReport.from_json(report.body)
-    report.body = dataclasses.replace(kept, moves=tuple(chosen)).to_summary_json()
-    plan.move_count, plan.fingerprint = len(chosen), _fingerprint(chosen)
+    left_out = sorted({move.order for move in kept.moves} - {move.order for move in chosen})
+    if left_out:
+        kept = dataclasses.replace(kept, moves=tuple(chosen), combined_after=None, policies=tuple(
+            dataclasses.replace(policy, imbalance_after=None) for policy in kept.policies))
+        report.body, plan.combined_after = kept.to_summary_json(), None
+        plan.move_count, plan.fingerprint = len(chosen), _fingerprint(chosen)
+    return left_out
 
 
 def _fingerprint(chosen):

@@ -81,7 +81,7 @@ class PlansTest(testtools.TestCase):
                                             now + datetime.timedelta(hours=1))
             names.ServerNames(self.database).keep({'vm9': 'web'}, now)
             said = self.manage('plan', 'show', uuid)
-            self.journal.reject_plan(uuid, now)
+            self.journal.reject_plan(uuid, 'jane', now)
             return said
 
         said = instead(0.3)
@@ -91,6 +91,21 @@ class PlansTest(testtools.TestCase):
         self.assertIn('better alone', instead(0.05))
         self.assertIn('next best: none that is permitted',
                       self.manage('plan', 'show', self.propose(('vm1', 'a', 'b'))))
+
+    def test_what_an_operator_left_out_is_told_and_what_comes_of_the_rest_is_not_known(self):
+        uuid = self.propose(('vm1', 'a', 'b'), ('vm2', 'b', 'a'))
+        self.manage('plan', 'approve', uuid, '--skip', '1')
+        shown = self.table('plan', 'show', uuid)
+        self.assertIn('move 1: left out by ', shown['left_out'])
+        self.start(uuid)
+        self.assertIn('move 1: left out by ', self.table('plan', 'show', uuid)['left_out'])
+        [row] = self.table('plan', 'list')
+        self.assertIsNone(row['Imbalance after'])
+
+    def test_who_rejected_a_plan_is_told(self):
+        uuid = self.propose(('vm1', 'a', 'b'))
+        self.manage('plan', 'reject', uuid)
+        self.assertIn('rejected by ', self.table('plan', 'show', uuid)['left_out'])
 
     def test_a_rejected_plan_cannot_be_approved(self):
         uuid = self.propose(('vm1', 'a', 'b'))

@@ -190,7 +190,10 @@ class CycleTest(CycleTestCase):
     def test_an_approved_plan_is_started_by_the_next_cycle(self):
         uuid = self.propose_and_approve()
         self.assertEqual([], self.journal.moves())
+        logger = self.useFixture(test_fixtures.FakeLogger(level=logging.INFO))
         self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertIn(f'Plan {uuid} for aggregate gpu, approved by jane, is executing: 1 move\n',
+                      logger.output)
         self.assertEqual(plans.EXECUTING, self.journal.plan(uuid).state)
         self.assertEqual(1, len(self.journal.moves()))
 
