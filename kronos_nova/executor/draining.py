@@ -1,5 +1,7 @@
 """What drains need beside their moves: the service disabled first, and enabled at the end."""
 
+import datetime
+
 from oslo_log import log as logging
 
 from kronos_nova import exception
@@ -8,6 +10,12 @@ from kronos_nova.executor.hosts import HostApi
 from kronos_nova.objects import drain as drains
 
 LOG = logging.getLogger(__name__)
+
+OVER = (drains.EMPTY, drains.OVERDUE)
+"""States in which nothing is moved, and the host stays disabled until it is released."""
+
+LOOK_AGAIN = datetime.timedelta(seconds=15)
+"""Between two questions to Nova whether a host is still disabled; a drain may last for days."""
 
 PREFIX = 'kronos drain'
 """Begins the reason with which Kronos disables a service, and by which it knows its own again."""
@@ -25,12 +33,16 @@ class DrainService:
         self.utcnow = ports.utcnow
         self.aggregates = ports.aggregates
         self.hosts = hosts
+        self._seen_closed_at = {}   # {uuid of a drain: when its host was last seen disabled}
 
     def tick(self):
         """
         :raises DBError: the control database cannot be reached
         """
-        for drain in self.drains.in_states((*drains.ACTIVE, drains.RELEASING)):
+        known = self.drains.in_states((*drains.ACTIVE, *OVER, drains.RELEASING))
+        self._seen_closed_at = {drain.uuid: self._seen_closed_at.get(drain.uuid)
+                                for drain in known}
+        for drain in known:
             if drain.aggregate not in self.aggregates:
                 continue
             try:
@@ -41,10 +53,13 @@ class DrainService:
     def _step(self, drain):
         if drain.state == drains.RELEASING:
             self._release(drain)
-        elif drain.deadline is not None and drain.deadline <= self.utcnow():
+        elif (drain.state in drains.ACTIVE and drain.deadline is not None
+              and drain.deadline <= self.utcnow()):
             self._give_up(drain)
         elif drain.state == drains.REQUESTED:
             self._close(drain)
+        else:
+            self._see_whether_it_is_closed(drain)
 
     def _close(self, drain):
         service = self.hosts.service(drain.host)
@@ -59,6 +74,17 @@ class DrainService:
         if self.drains.change(drain, (drains.REQUESTED,), state=drains.DRAINING, is_ours=is_ours):
             LOG.info('Host %s is drained by order of %s%s', drain.host, drain.requested_by,
                      f': {drain.reason}' if drain.reason else '')
+
+    def _see_whether_it_is_closed(self, drain):
+        """Somebody who enables the host by hand wants it to be used."""
+        now, seen_at = self.utcnow(), self._seen_closed_at[drain.uuid]
+        if seen_at is not None and now - seen_at < LOOK_AGAIN:
+            return
+        self._seen_closed_at[drain.uuid] = now
+        service = self.hosts.service(drain.host)
+        if service is not None and service.status == 'enabled' and self.drains.change(
+                drain, (drain.state,), state=drains.RELEASED, finished_at=now):
+            LOG.info('Host %s was enabled by hand: its drain has ended', drain.host)
 
     def _give_up(self, drain):
         if self.drains.change(drain, drains.ACTIVE, state=drains.OVERDUE,

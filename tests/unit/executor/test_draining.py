@@ -85,6 +85,20 @@ class DrainingTest(testtools.TestCase):
         self.service.tick()
         self.assertEqual('broken fan', self.nova.services['a'].disabled_reason)
 
+    def test_a_host_that_somebody_opens_by_hand_is_not_drained_any_more(self):
+        for state in (drains.DRAINING, drains.EMPTY):
+            self.nova.services['a'] = snapshot.Service(state='up', status='enabled')
+            self.request(uuid=state)
+            self.service.tick()
+            self.board.change(self.board.get(state), drains.ACTIVE, state=state)
+            self.clock.go(60)
+            self.service.tick()
+            self.assertEqual(state, self.board.get(state).state)
+            self.nova.enable('a')
+            self.clock.go(60)
+            self.service.tick()
+            self.assertEqual(drains.RELEASED, self.board.get(state).state)
+
     def test_a_worker_that_died_between_nova_and_the_row_is_made_up_for(self):
         self.request()
         self.nova.disable('a', draining.reason(self.board.get('d')))
