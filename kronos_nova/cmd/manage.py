@@ -19,7 +19,7 @@ from kronos_nova import conf as kronos_conf
 NAMESPACE = 'kronos_nova.manage'
 DESCRIPTION = 'Look after Kronos: databases, plans, moves, quarantines, claims, allocations.'
 
-CHATTY = ('alembic', 'oslo_service')
+CHATTY = ('alembic', 'nova', 'oslo_service')
 """Libraries that tell, with every command, how they are going to work."""
 
 

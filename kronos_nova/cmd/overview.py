@@ -250,7 +250,10 @@ class Observer:
                 yield Problem(severity=WARNING,
                               what=f'{name}: policy {policy.name} has no data: {policy.detail}',
                               remedy='"kronos-test-config" shows what its queries answer.')
-        for warning in aggregate.warnings:
+        # Why one is left alone for a while is told first, and is nothing to be mended. Drains have
+        # problems of their own.
+        intended = {plans.COOLING: 1, plans.DRAINING: None}.get(aggregate.outcome, 0)
+        for warning in () if intended is None else aggregate.warnings[intended:]:
             yield Problem(severity=WARNING, what=f'{name}: {warning}',
                           remedy='See "Something is wrong" in the documentation.')
 
@@ -296,6 +299,10 @@ def _first_warning(report):
     return next(iter(report.warnings), 'it is left alone for a while')
 
 
+def _all_warnings(report):
+    return '; '.join(report.warnings)
+
+
 def _no_data(report):
     return '; '.join(f'{policy.name}: {policy.detail}' for policy in report.policies
                      if policy.state != 'ok') or 'nothing is known of it'
@@ -307,8 +314,9 @@ def _no_move(report):
 
 
 _REASONS = collections.defaultdict(lambda: lambda report: report.outcome, {
-    plans.BALANCED: _balanced, plans.PLANNED: _planned, plans.COOLING: _first_warning,
-    plans.NO_DATA: _no_data, plans.NO_MOVE: _no_move, plans.FAILED: _first_warning})
+    plans.BALANCED: _balanced, plans.DRAINING: _all_warnings, plans.PLANNED: _planned,
+    plans.COOLING: _first_warning, plans.NO_DATA: _no_data, plans.NO_MOVE: _no_move,
+    plans.FAILED: _first_warning})
 
 
 def stayed(report: plans.AggregateReport) -> list[tuple[str, int]]:

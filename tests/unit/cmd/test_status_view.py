@@ -2,9 +2,12 @@
 
 import datetime
 import json
+import types
+from unittest import mock
 
 from oslo_utils import timeutils
 
+from kronos_nova.cmd import watching
 from kronos_nova.db import drains
 from kronos_nova.db import memory
 from kronos_nova.db.journal.queue import ENGINE
@@ -83,6 +86,28 @@ class StatusTest(test_automation.OperatorTestCase):
         self.journal.record_plan(test_automation.db_fixtures.report([('vm1', 'a', 'b')]),
                                  plans.PROPOSED, now, now + datetime.timedelta(hours=1))
         self.assertIn('1 moves wait for "kronos-manage plan approve" until', self.manage('status'))
+
+    def test_that_an_aggregate_is_left_alone_for_a_while_is_no_problem(self):
+        self.beat()
+        self.evaluate(plans.COOLING, policies=(self.policy(0.3),), warnings=('cooling for 7 s',))
+        self.assertIn('cooling: cooling for 7 s', self.manage('status', expected=WELL))
+        self.evaluate(plans.COOLING, policies=(self.policy(0.3),),
+                      warnings=('cooling for 7 s', 'a profile is given twice'))
+        self.assertIn('gpu: a profile is given twice', self.manage('status', expected=LOOK))
+
+    def test_that_hosts_are_drained_is_no_problem(self):
+        self.beat()
+        self.evaluate(plans.DRAINING, warnings=('a is being drained: 3 servers left',))
+        self.assertIn('draining: a is being drained: 3 servers left',
+                      self.manage('status', expected=WELL))
+
+    def test_watched_in_a_pipe_it_is_a_page_after_the_other(self):
+        self.evaluate()
+        self.beat()
+        sleep = mock.Mock(side_effect=[None, KeyboardInterrupt])
+        with mock.patch.object(watching, 'time', types.SimpleNamespace(sleep=sleep)):
+            said = self.manage('status', '--watch')
+        self.assertEqual(2, said.count('all is well'))
 
     def test_missing_data_deserves_a_look(self):
         self.beat()
