@@ -16,6 +16,7 @@ from kronos_nova.cmd import cloud
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
 from kronos_nova.db.drains import Drains
+from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import drain as planning
 from kronos_nova.engine import options as engine_options
@@ -23,6 +24,7 @@ from kronos_nova.engine.scope import scopes
 from kronos_nova.executor import progress
 from kronos_nova.executor.options import Options
 from kronos_nova.objects import drain as drains
+from kronos_nova.objects import maintenance
 
 # Exit codes, documented in maintenance.rst.
 EMPTY, NOT_YET, BLOCKED, DOWN = 0, 3, 4, 5
@@ -290,7 +292,8 @@ def _json(state):
 class Release(command.Command):
     """Enable hosts that a drain disabled; a drain that is under way ends.
 
-    A host that was disabled before the drain, or by somebody else since, stays disabled.
+    A host that was disabled before the drain, or by somebody else since, stays disabled. Moves that
+    have begun are carried to their end. One that a maintenance is servicing is not released.
 
     Exit codes: 0 released, 1 refused, 3 no worker has done it yet.
     """
@@ -301,7 +304,14 @@ class Release(command.Command):
         return parser
 
     def take_action(self, parsed_args):
-        known = Drains(control.database(self.app.conf))
+        database = control.database(self.app.conf)
+        known, current = Drains(database), Maintenances(database).current()
+        for host in parsed_args.hosts:
+            if current is not None and current.hosts.get(host) == maintenance.HOOK:
+                raise exception.ConfigurationError(
+                    what=f'Host {host}', problem='is being serviced by a maintenance',
+                    remedy=f'"kronos-manage maintenance done {host}" says that it was, '
+                           '"maintenance end" gives the maintenance up.')
         return max(release(self.app, known, host) for host in parsed_args.hosts)
 
 
@@ -313,7 +323,8 @@ def release(app, known, host, timeout=RELEASE_SECONDS):
     drain = known.latest(host)
     if drain is None or drain.state == drains.RELEASED:
         raise exception.DrainNotFound(host=host)
-    known.change(drain, (*drains.ACTIVE, drains.EMPTY, drains.OVERDUE), state=drains.RELEASING)
+    known.end(drain, (*drains.ACTIVE, *drains.OVER), timeutils.utcnow(), control.operator(),
+              state=drains.RELEASING)
     deadline_at = time.monotonic() + timeout
     while known.get(drain.uuid).state != drains.RELEASED:
         if time.monotonic() > deadline_at:

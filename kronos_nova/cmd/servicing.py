@@ -82,13 +82,17 @@ class Servicing:
         for host in self.ports.fits(waiting[:free], waiting[free:]):
             later = tuple(other for other in waiting if other != host)
             known = self.ports.drains.latest(host)
-            if known is None or known.state not in (*drains.ACTIVE, drains.EMPTY):
+            if known is None or not (known.state in drains.ACTIVE or (
+                    known.state == drains.EMPTY and self._is_empty(host))):
                 self.ports.drains.request([self.ports.drain(host, later)])
             self._to(host, m.DRAINING)
 
     def _drained(self, found, host):
         drain = self.ports.drains.latest(host)
-        if drain.state == drains.EMPTY:
+        if drain.state == drains.EMPTY and not self._is_empty(host):
+            self._tell(host, 'is not empty any more, or was enabled: not serviced before that is '
+                             'mended')
+        elif drain.state == drains.EMPTY:
             self._to(host, m.HOOK)
             if not found.options.hook:
                 self._tell(host, f'empty; service it, then "kronos-manage maintenance done {host}"')
@@ -99,6 +103,12 @@ class Servicing:
                              f'"kronos-manage host status {host}"')
         elif drain.left is not None:
             self._tell(host, f'{drain.left} servers left')
+
+    def _is_empty(self, host):
+        """Whether Nova says so too, now: what a hook does to a host its servers do not survive."""
+        service = self.ports.hosts.service(host)
+        return (service is not None and service.status == 'disabled'
+                and not self.ports.hosts.servers_on(host))
 
     def _hooked(self, found, host):
         if not found.options.hook:
@@ -123,7 +133,7 @@ class Servicing:
         if drain.state == drains.RELEASED:
             self._to(host, m.FINISHED)
         else:
-            self.ports.drains.change(drain, (*drains.ACTIVE, drains.EMPTY, drains.OVERDUE),
+            self.ports.drains.change(drain, (*drains.ACTIVE, *drains.OVER),
                                      state=drains.RELEASING)
 
     _steps = {m.DRAINING: _drained, m.HOOK: _hooked, m.RETURNING: _returned}

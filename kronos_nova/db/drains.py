@@ -9,7 +9,9 @@ from kronos_nova import exception
 from kronos_nova.db import models
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
+from kronos_nova.objects import automation
 from kronos_nova.objects import drain as drains
+from kronos_nova.objects import move as moves
 from kronos_nova.objects.drain import Drain
 
 
@@ -21,7 +23,8 @@ class Drains:
 
     @retried
     def request(self, wanted: list[Drain]) -> None:
-        """Write down the wish to empty some hosts, all of them or none.
+        """Write down the wish to empty some hosts, all of them or none. What is left of an earlier
+        drain of one of them, which was never released, is this one's from now on.
 
         :raises DrainPending: one of them is being drained, or waits to be released
         """
@@ -32,6 +35,9 @@ class Drains:
                 models.Drain.state.in_((*drains.ACTIVE, drains.RELEASING)))).first()
             if busy is not None:
                 raise exception.DrainPending(host=busy)
+            session.execute(sa.update(models.Drain).where(
+                models.Drain.host.in_(hosts), models.Drain.state.in_(drains.OVER),
+            ).values(state=drains.RELEASED))
             for drain in wanted:
                 session.add(models.Drain(**_columns(dataclasses.asdict(drain))))
 
@@ -68,6 +74,31 @@ class Drains:
                 models.Drain.uuid == drain.uuid, models.Drain.state.in_(states),
             ).values(**_columns(values)))
             return bool(done.rowcount)
+
+    @retried
+    def end(self, drain: Drain, states, now, who, **values) -> bool:
+        """Change a drain so that nothing more is moved for it, in one transaction that excludes the
+        start of moves: once this has returned, none is started. What Nova was asked for goes on.
+
+        :param who: is written down as the one who gave the moves up
+        :returns: whether it was changed
+        """
+        with rows.serialized(self.database, rows.DISPATCH) as session:
+            done = session.execute(sa.update(models.Drain).where(
+                models.Drain.uuid == drain.uuid, models.Drain.state.in_(states),
+            ).values(**_columns(values)))
+            if done.rowcount:
+                _give_up_moves(session, drain.host, now, who)
+            return bool(done.rowcount)
+
+
+def _give_up_moves(session, host, now, who):
+    query = rows.moves_in(moves.NOT_BEGUN).join(
+        models.Plan, models.Plan.uuid == models.Move.plan_uuid).where(
+            models.Plan.purpose == automation.DRAIN, models.Move.source == host)
+    for row in session.scalars(query).all():
+        rows.transit(session, row, moves.ABANDONED, now, who, f'{host} is not drained any more',
+                     finished_at=now, settled_at=now)
 
 
 def read(session, states=drains.ACTIVE) -> list[Drain]:

@@ -11,8 +11,6 @@ from kronos_nova.db.retry import retried
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 
-NOT_BEGUN = (moves.PLANNED, moves.DISPATCHED)
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stopped:
@@ -42,7 +40,7 @@ class Stopping:
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             switches.put(session, switch)
-            waiting = session.scalars(self._of(switch, rows.moves_in(NOT_BEGUN))).all()
+            waiting = session.scalars(self._of(switch, rows.moves_in(moves.NOT_BEGUN))).all()
             now, why = switch.set_at, f'Kronos was stopped: {switch}'
             gone = [row for row in waiting if rows.transit(
                 session, row, moves.ABANDONED, now, self.who, why, finished_at=now,

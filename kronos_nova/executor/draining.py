@@ -11,11 +11,12 @@ from kronos_nova.objects import drain as drains
 
 LOG = logging.getLogger(__name__)
 
-OVER = (drains.EMPTY, drains.OVERDUE)
-"""States in which nothing is moved, and the host stays disabled until it is released."""
-
 LOOK_AGAIN = datetime.timedelta(seconds=15)
-"""Between two questions to Nova whether a host is still disabled; a drain may last for days."""
+"""Between two looks whether a host is still disabled, and empty if it was; a drain may last for
+days."""
+
+WHO = 'the drain service'
+"""Beside the moves that it gives up, in the journal."""
 
 PREFIX = 'kronos drain'
 """Begins the reason with which Kronos disables a service, and by which it knows its own again."""
@@ -33,15 +34,15 @@ class DrainService:
         self.utcnow = ports.utcnow
         self.aggregates = ports.aggregates
         self.hosts = hosts
-        self._seen_closed_at = {}   # {uuid of a drain: when its host was last seen disabled}
+        self._seen_at = {}   # {uuid of a drain: when its host was last looked at}
 
     def tick(self):
         """
         :raises DBError: the control database cannot be reached
         """
-        known = self.drains.in_states((*drains.ACTIVE, *OVER, drains.RELEASING))
-        self._seen_closed_at = {drain.uuid: self._seen_closed_at.get(drain.uuid)
-                                for drain in known}
+        known = self.drains.in_states((*drains.ACTIVE, *drains.OVER, drains.RELEASING))
+        self._seen_at = {drain.uuid: self._seen_at.get(drain.uuid)
+                         for drain in known}
         for drain in known:
             if drain.aggregate not in self.aggregates:
                 continue
@@ -59,7 +60,7 @@ class DrainService:
         elif drain.state == drains.REQUESTED:
             self._close(drain)
         else:
-            self._see_whether_it_is_closed(drain)
+            self._see_what_is_left_of_it(drain)
 
     def _close(self, drain):
         service = self.hosts.service(drain.host)
@@ -75,22 +76,42 @@ class DrainService:
             LOG.info('Host %s is drained by order of %s%s', drain.host, drain.requested_by,
                      f': {drain.reason}' if drain.reason else '')
 
-    def _see_whether_it_is_closed(self, drain):
-        """Somebody who enables the host by hand wants it to be used."""
-        now, seen_at = self.utcnow(), self._seen_closed_at[drain.uuid]
+    def _see_what_is_left_of_it(self, drain):
+        """Whoever enables the host by hand wants it to be used. And a host that was empty need not
+        be for ever: a cold migration off it may be reverted."""
+        now, seen_at = self.utcnow(), self._seen_at[drain.uuid]
         if seen_at is not None and now - seen_at < LOOK_AGAIN:
             return
-        self._seen_closed_at[drain.uuid] = now
+        self._seen_at[drain.uuid] = now
         service = self.hosts.service(drain.host)
-        if service is not None and service.status == 'enabled' and self.drains.change(
-                drain, (drain.state,), state=drains.RELEASED, finished_at=now):
+        if service is not None and service.status == 'enabled':
+            self._end_opened(drain, now)
+        elif drain.state == drains.EMPTY:
+            self._go_on_with(drain, len(self.hosts.servers_on(drain.host)))
+
+    def _end_opened(self, drain, now):
+        if self.drains.end(drain, (drain.state,), now, WHO, state=drains.RELEASED,
+                           finished_at=now):
             LOG.info('Host %s was enabled by hand: its drain has ended', drain.host)
 
+    def _go_on_with(self, drain, left):
+        if left and self.drains.change(drain, (drains.EMPTY,), state=drains.DRAINING, left=left,
+                                       finished_at=None):
+            LOG.warning('Host %s was empty and has %d servers again: it is drained further',
+                        drain.host, left)
+
     def _give_up(self, drain):
-        if self.drains.change(drain, drains.ACTIVE, state=drains.OVERDUE,
-                              finished_at=self.utcnow()):
-            LOG.warning('The drain of %s is given up: its deadline has passed with %s servers '
-                        'left. The host stays disabled.', drain.host, drain.left)
+        now = self.utcnow()
+        if not self.drains.end(drain, drains.ACTIVE, now, WHO, finished_at=now, state=(
+                drains.RELEASED if drain.state == drains.REQUESTED else drains.OVERDUE)):
+            return
+        if drain.state == drains.REQUESTED:
+            LOG.warning('The drain of %s is given up: its deadline passed before it began. The '
+                        'host was not disabled.', drain.host)
+        else:
+            LOG.warning('The drain of %s is given up: its deadline has passed%s. The host stays '
+                        'disabled.', drain.host,
+                        '' if drain.left is None else f' with {drain.left} servers left')
 
     def _release(self, drain):
         service = self.hosts.service(drain.host)

@@ -1,5 +1,6 @@
 """Which moves may be started: asked before each of them."""
 
+import collections
 import datetime
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -45,12 +46,16 @@ class Permits:
                 going.append(plan.uuid)
         return going, forbidden
 
-    def why_not(self, session, plan: RunningPlan, now: datetime.datetime) -> str | None:
-        """Why no move of a plan may be started, as a transaction sees it; None if it may."""
-        found = switches.read(session)
+    def why_not(self, session, plan: RunningPlan, source: str,
+                now: datetime.datetime) -> str | None:
+        """Why a move of a plan may not be started, as a transaction sees it; None if it may.
+
+        :param source: the host that it leaves
+        """
+        found, draining = switches.read(session), _draining(session)
         try:
-            return (self._refusal(found, _draining(session), plan) or
-                    self._hold(found, plan, now))
+            return (self._refusal(found, draining, plan) or self._hold(found, plan, now) or
+                    _opened(draining, plan, source))
         except exception.ConfigurationError as error:
             return str(error)
 
@@ -58,7 +63,7 @@ class Permits:
         if plan.purpose == automation.DRAIN and plan.aggregate not in draining:
             return 'no host of its aggregate is being drained any more'
         if plan.purpose != automation.DRAIN and plan.aggregate in draining:
-            return f'{draining[plan.aggregate]} is being drained, which goes first'
+            return f'{draining[plan.aggregate][0]} is being drained, which goes first'
         return found.refusal(plan.aggregate, self._defaults(), plan.purpose, plan.is_approved)
 
     def _hold(self, found, plan, now):
@@ -71,5 +76,14 @@ class Permits:
 
 
 def _draining(session):
-    """{aggregate: a host of it that is being drained}"""
-    return {drain.aggregate: drain.host for drain in drains.read(session)}
+    """{aggregate: those of its hosts that are being drained}"""
+    found = collections.defaultdict(list)
+    for drain in drains.read(session):
+        found[drain.aggregate].append(drain.host)
+    return dict(found)
+
+
+def _opened(draining, plan, source):
+    if plan.purpose == automation.DRAIN and source not in draining[plan.aggregate]:
+        return f'{source} is not drained any more'
+    return None

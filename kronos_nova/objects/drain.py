@@ -20,6 +20,9 @@ RELEASED = 'released'
 ACTIVE = (REQUESTED, DRAINING, BLOCKED)
 """States in which servers are moved off the host."""
 
+OVER = (EMPTY, OVERDUE)
+"""States in which nothing is moved, and the host stays disabled until it is released."""
+
 LIVE = 'live'
 COLD = 'cold'
 """Kinds of moves: a live migration, or a cold one that is confirmed at once."""

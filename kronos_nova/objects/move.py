@@ -19,6 +19,9 @@ TERMINAL = frozenset((COMPLETED, FAILED, ABANDONED))
 IN_FLIGHT = (DISPATCHED, CHECKING, CLAIMING, MIGRATING, VERIFYING)
 """The states that count against the caps of what may be under way at once."""
 
+NOT_BEGUN = (PLANNED, DISPATCHED)
+"""Nobody is at these; what is given up is gone without a trace in Nova."""
+
 TRANSITIONS = {
     # Failed: a try of it failed, and there is no time for another.
     PLANNED: frozenset((DISPATCHED, FAILED, ABANDONED)),

@@ -7,9 +7,11 @@ from oslo_utils import timeutils
 from kronos_nova.cmd import cloud
 from kronos_nova.cmd import host
 from kronos_nova.db.drains import Drains
+from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.executor.hosts import ServerOnHost
 from kronos_nova.objects import drain as drains
+from kronos_nova.objects import maintenance
 from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import snapshot
@@ -176,6 +178,15 @@ class ReleaseTest(HostTestCase):
         said = self.manage('host', 'release', 'a', expected=host.NOT_YET)
         self.assertIn('no worker has released it yet', said)
         self.assertEqual(drains.RELEASING, self.drains.latest('a').state)
+
+    def test_a_host_that_is_being_serviced_is_not_released(self):
+        self.drain()
+        Maintenances(self.database).begin(maintenance.Maintenance(
+            uuid='m', state=maintenance.RUNNING, requested_by='jane',
+            requested_at=timeutils.utcnow(), options=maintenance.Options(),
+            hosts={'a': maintenance.HOOK}))
+        said = self.manage('host', 'release', 'a', expected=1)
+        self.assertIn('is being serviced by a maintenance', said)
 
     def test_what_is_not_drained_cannot_be_released(self):
         self.assertIn('a', self.manage('host', 'release', 'a', expected=1))

@@ -1,5 +1,7 @@
 """A rolling maintenance, look by look, with a control database and hosts that do as told."""
 
+import dataclasses
+
 import testtools
 
 from kronos_nova import exception
@@ -32,7 +34,7 @@ class ServicingTest(testtools.TestCase):
         database = self.useFixture(fixtures.ControlDatabase()).database
         self.known = maintenances.Maintenances(database)
         self.drains = db_drains.Drains(database)
-        self.service_of, self.hooks, self.said, self.fit = {}, {}, [], 9
+        self.service_of, self.servers, self.hooks, self.said, self.fit = {}, {}, {}, [], 9
 
     def begin(self, *hosts, **options):
         self.known.begin(m.Maintenance(
@@ -49,6 +51,9 @@ class ServicingTest(testtools.TestCase):
 
     def service(self, host):
         return self.service_of.get(host, UP)
+
+    def servers_on(self, host):
+        return self.servers.get(host, [])
 
     def drain(self, host, avoid):
         self.clock.go(1)
@@ -82,6 +87,32 @@ class ServicingTest(testtools.TestCase):
             self.released(host)
         work.look()
         self.assertEqual([m.FINISHED] * 3, self.states())
+
+    def test_no_hook_is_run_for_a_host_that_is_not_empty_whatever_its_drain_says(self):
+        work = self.begin('a')
+        work.look()
+        self.empty('a')
+        self.servers['a'] = ['web']
+        for _ in range(2):
+            work.look()
+        self.assertEqual(([m.DRAINING], {}), (self.states(), self.hooks))
+        self.assertIn('not empty any more', self.said[-1])
+        self.servers.clear()
+        self.service_of['a'] = snapshot.Service(state='up', status='enabled')
+        for _ in range(2):
+            work.look()
+        self.assertEqual(([m.DRAINING], {}), (self.states(), self.hooks))
+        self.service_of.clear()
+        work.look()
+        self.assertEqual([m.HOOK], self.states())
+
+    def test_a_host_that_was_emptied_before_and_is_not_any_more_is_drained_again(self):
+        self.drains.request([dataclasses.replace(self.drain('a', ()), uuid='of old')])
+        self.empty('a')
+        self.servers['a'] = ['web']
+        self.begin('a').look()
+        self.assertEqual([drains.RELEASED, drains.REQUESTED], [
+            self.drains.get(uuid).state for uuid in ('of old', 'drain of a')])
 
     def test_as_many_as_fit_are_serviced_together(self):
         work = self.begin(batch=2)

@@ -93,7 +93,7 @@ class HeldMovesTest(SwitchTestCase):
     def begin(self):
         return self.journal.begin(
             self.first, self.clock(),
-            lambda session, plan: self.permits.why_not(session, plan, self.clock()))
+            lambda session, plan: self.permits.why_not(session, plan, 'a', self.clock()))
 
     def states(self):
         return [move.state for move in self.journal.moves(self.plan)]

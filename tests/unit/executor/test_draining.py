@@ -9,7 +9,10 @@ from kronos_nova import exception
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import journal as db_journal
 from kronos_nova.executor import draining
+from kronos_nova.objects import automation
 from kronos_nova.objects import drain as drains
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
 from tests.unit.db import fixtures
 
@@ -20,6 +23,10 @@ class RecordedHosts:
     def __init__(self):
         self.services = {'a': snapshot.Service(state='up', status='enabled')}
         self.is_silent = False
+        self.servers = []
+
+    def servers_on(self, _host):
+        return self.servers
 
     def service(self, host):
         if self.is_silent:
@@ -41,9 +48,9 @@ class DrainingTest(testtools.TestCase):
         database = self.useFixture(fixtures.ControlDatabase()).database
         self.nova = RecordedHosts()
         self.board = db_drains.Drains(database)
+        self.service_journal = db_journal.Journal(database, 'one')
         self.service = draining.DrainService(types.SimpleNamespace(
-            journal=db_journal.Journal(database, 'one'), utcnow=self.clock, aggregates=['gpu']),
-            self.nova)
+            journal=self.service_journal, utcnow=self.clock, aggregates=['gpu']), self.nova)
 
     def request(self, **what):
         self.board.request([drains.Drain(**{
@@ -98,6 +105,35 @@ class DrainingTest(testtools.TestCase):
             self.clock.go(60)
             self.service.tick()
             self.assertEqual(drains.RELEASED, self.board.get(state).state)
+
+    def test_a_host_that_is_not_empty_any_more_is_drained_further(self):
+        self.request()
+        self.service.tick()
+        self.board.change(self.board.get('d'), drains.ACTIVE, state=drains.EMPTY)
+        self.nova.servers = ['a server whose cold migration was reverted']
+        self.clock.go(60)
+        self.service.tick()
+        self.assertEqual((drains.DRAINING, 1), (self.state(), self.board.get('d').left))
+
+    def test_a_deadline_that_passes_before_it_begins_disables_nothing(self):
+        self.request(deadline=self.clock() + datetime.timedelta(minutes=5))
+        self.clock.go(301)
+        self.service.tick()
+        self.assertEqual((drains.RELEASED, 'enabled'),
+                         (self.state(), self.nova.services['a'].status))
+
+    def test_the_moves_of_a_host_that_is_opened_again_are_not_begun(self):
+        journal = self.service_journal
+        for uuid, host in (('d', 'a'), ('e', 'b')):
+            self.nova.services.setdefault(host, self.nova.services['a'])
+            self.request(uuid=uuid, host=host)
+        self.service.tick()
+        journal.record_plan(fixtures.report([('vm1', 'a', 'c'), ('vm2', 'b', 'c')]),
+                            plans.EXECUTING, self.clock(), self.clock(), purpose=automation.DRAIN)
+        self.board.end(self.board.get('d'), drains.ACTIVE, self.clock(), 'jane',
+                       state=drains.RELEASING)
+        self.assertEqual({'vm1': moves.ABANDONED, 'vm2': moves.PLANNED}, {
+            move.instance_uuid: move.state for move in journal.moves()})
 
     def test_a_worker_that_died_between_nova_and_the_row_is_made_up_for(self):
         self.request()
