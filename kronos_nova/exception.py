@@ -192,6 +192,12 @@ class MaintenancePending(JournalError):
     code = 'kronos.maintenance_pending'
 
 
+class MaintenanceRunning(JournalError):
+    msg_fmt = ('Maintenance %(maintenance)s is being run by another process. End that one, or wait '
+               'half a minute if it has died.')
+    code = 'kronos.maintenance_running'
+
+
 class MoveHeld(JournalError):
     msg_fmt = '%(reason)s'
     code = 'kronos.move_held'

@@ -6,6 +6,7 @@ import json
 import time
 
 from cliff import command
+from oslo_db import exception as db_exc
 from oslo_utils import timeutils
 from oslo_utils import uuidutils
 
@@ -30,6 +31,9 @@ from kronos_nova.objects import maintenance
 EMPTY, NOT_YET, BLOCKED, DOWN = 0, 3, 4, 5
 
 LOOK_SECONDS = 2.0
+UNANSWERED = (exception.InventoryError, exception.NovaClientError, db_exc.DBError)
+"""Whoever waits for hours goes on when Nova or a database did not answer once."""
+
 RELEASE_SECONDS = 60
 """How long a release is waited for: some looks of a worker that has much to do."""
 
@@ -210,7 +214,12 @@ def wait(app, opened, wanted):
     """Tell how hosts get empty, until all are or nothing changes any more; the exit code."""
     said, code = {}, EMPTY
     while True:
-        states = [state_of(app, opened.hosts, each.host) for each in wanted]
+        try:
+            states = [state_of(app, opened.hosts, each.host) for each in wanted]
+        except UNANSWERED as error:
+            app.stdout.write(f'Asked again soon: {error}\n')
+            time.sleep(LOOK_SECONDS)
+            continue
         for state in states:
             line = describe(state)
             if said.get(state.host) != line:
@@ -307,6 +316,8 @@ class Release(command.Command):
         database = control.database(self.app.conf)
         known, current = Drains(database), Maintenances(database).current()
         for host in parsed_args.hosts:
+            if known.latest(host) is None:
+                raise exception.DrainNotFound(host=host)
             if current is not None and current.hosts.get(host) == maintenance.HOOK:
                 raise exception.ConfigurationError(
                     what=f'Host {host}', problem='is being serviced by a maintenance',
@@ -321,10 +332,11 @@ def release(app, known, host, timeout=RELEASE_SECONDS):
     :raises DrainNotFound: Kronos has not drained it
     """
     drain = known.latest(host)
-    if drain is None or drain.state == drains.RELEASED:
+    if drain is None:
         raise exception.DrainNotFound(host=host)
-    known.end(drain, (*drains.ACTIVE, *drains.OVER), timeutils.utcnow(), control.operator(),
-              state=drains.RELEASING)
+    # Once more also where it was released: a worker may have died between Nova and that word.
+    known.end(drain, (*drains.ACTIVE, *drains.OVER, drains.RELEASED), timeutils.utcnow(),
+              control.operator(), state=drains.RELEASING)
     deadline_at = time.monotonic() + timeout
     while known.get(drain.uuid).state != drains.RELEASED:
         if time.monotonic() > deadline_at:

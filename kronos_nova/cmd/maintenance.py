@@ -33,17 +33,17 @@ class _Running(command.Command):
 
     def carry_on(self, uuid, checker):
         """Run a maintenance until it is done, stopped, or a hook failed; the exit code."""
-        conf = self.app.conf
-        maintenances = Maintenances(control.database(conf))
-        runner = f'{control.operator()}:{os.getpid()}'
+        maintenances = Maintenances(control.database(self.app.conf))
         work = servicing.Servicing(self._ports(checker, maintenances), uuid)
         try:
             while True:
-                now = timeutils.utcnow()
-                if not maintenances.take(uuid, runner, now, now - SILENT):
-                    raise exception.MaintenancePending(
-                        maintenance=uuid, state='being run by another process')
-                found = work.look()
+                take(maintenances, uuid)
+                try:
+                    found = work.look()
+                except host_commands.UNANSWERED as error:
+                    self._say(f'asked again soon: {error}')
+                    time.sleep(LOOK_SECONDS)
+                    continue
                 if found.state == m.DONE:
                     self._say('Ended by "kronos-manage maintenance end".')
                     return STOPPED
@@ -59,6 +59,7 @@ class _Running(command.Command):
                 time.sleep(LOOK_SECONDS)
         finally:
             work.end()
+            maintenances.give_back(uuid, runner())
 
     def _ports(self, checker, maintenances):
         options = maintenances.current().options
@@ -172,6 +173,7 @@ class Resume(_Running):
     def take_action(self, parsed_args):
         maintenances = Maintenances(control.database(self.app.conf))
         found = current(maintenances)
+        take(maintenances, found.uuid)
         for host in found.in_state(m.FAILED):
             maintenances.set_host(found.uuid, host,
                                   m.RETURNING if parsed_args.serviced else m.HOOK)
@@ -205,7 +207,10 @@ class End(command.Command):
         maintenances.set_state(found.uuid, m.DONE)
         waiting = ', '.join(found.in_state(m.WAITING)) or 'none'
         self.app.stdout.write(f'Ended; hosts not serviced: {waiting}.\n')
+        known = Drains(maintenances.database)
         for host in found.in_state(*m.AT_WORK, m.FAILED):
+            if known.latest(host).state in servicing.OPENED:
+                continue
             self.app.stdout.write(f'{host} is {found.hosts[host]}: "kronos-manage host release '
                                   f'{host}" ends that.\n')
 
@@ -227,6 +232,9 @@ class Done(command.Command):
                 problem=f'is {found.hosts.get(host, "no host of this maintenance")}, and not empty '
                         'and waiting to be serviced',
                 remedy='"kronos-manage maintenance show" has the hosts and their states.')
+        if found.runner is None or found.runner_at < timeutils.utcnow() - SILENT:
+            self.app.stdout.write('Noted. Nobody runs the maintenance; "kronos-manage maintenance '
+                                  'resume" goes on with it.\n')
 
 
 class Show(lister.Lister):
@@ -244,6 +252,18 @@ class Show(lister.Lister):
         if drain is None or state == m.WAITING:
             return columns.Optional(None), columns.Optional(None)
         return columns.Optional(drain.left), len(drain.blocked)
+
+
+def runner():
+    """The name of this process as one that runs a maintenance."""
+    return f'{control.operator()}:{os.getpid()}'
+
+
+def take(maintenances, uuid):
+    """:raises MaintenanceRunning: another process that lives runs it"""
+    now = timeutils.utcnow()
+    if not maintenances.take(uuid, runner(), now, now - SILENT):
+        raise exception.MaintenanceRunning(maintenance=uuid)
 
 
 def current(maintenances):

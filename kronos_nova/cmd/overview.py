@@ -3,12 +3,14 @@
 import collections
 import dataclasses
 import datetime
+from collections.abc import Mapping
 
 from kronos_nova.db import memory
 from kronos_nova.db import migrate
 from kronos_nova.db import switches as db_switches
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.journal import Journal
+from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.engine import levels
 from kronos_nova.engine import scope
 from kronos_nova.engine import windows
@@ -106,6 +108,15 @@ class WorkerState:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceState:
+    """The maintenance that is not done: its hosts, each with its state."""
+
+    state: str
+    requested_by: str
+    hosts: Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """Times are UTC without a zone."""
 
@@ -114,6 +125,7 @@ class Overview:
     aggregates: tuple[AggregateState, ...]
     workers: tuple[WorkerState, ...]
     drains: tuple[DrainState, ...]
+    maintenance: MaintenanceState | None
     quarantined: int
     problems: tuple[Problem, ...]
 
@@ -143,6 +155,7 @@ class Observer:
         return Overview(
             at=now, database_revision=migrate.current(self.database.engine, migrate.CONTROL),
             aggregates=aggregates, workers=workers, drains=self._drains(),
+            maintenance=self._maintenance(),
             quarantined=len(memory.Cooldowns(self.database).quarantines(now)),
             problems=tuple(self._problems(aggregates, workers, now)))
 
@@ -209,6 +222,11 @@ class Observer:
                                 requested_by=found.requested_by, blocked=len(found.blocked))
                      for found in Drains(self.database).in_states(
                          (*drains.ACTIVE, drains.EMPTY, drains.OVERDUE, drains.RELEASING)))
+
+    def _maintenance(self):
+        found = Maintenances(self.database).current()
+        return found and MaintenanceState(state=found.state, requested_by=found.requested_by,
+                                          hosts=found.hosts)
 
     # -- what is wrong
 

@@ -15,6 +15,9 @@ from kronos_nova.objects import drain as drains
 from kronos_nova.objects import maintenance as m
 from kronos_nova.objects.drain import Drain
 
+OPENED = (drains.RELEASING, drains.RELEASED)
+"""States of a drain that somebody has ended."""
+
 HOST_VARIABLE = 'KRONOS_HOST'
 """In the environment of a hook: the host that is empty and may be serviced."""
 
@@ -80,12 +83,18 @@ class Servicing:
         if not waiting or free < 1:
             return
         for host in self.ports.fits(waiting[:free], waiting[free:]):
-            later = tuple(other for other in waiting if other != host)
+            # To find that out takes a while, in which somebody may have stopped it.
+            if self.ports.maintenances.get(self.uuid).state != m.RUNNING:
+                return
             known = self.ports.drains.latest(host)
             if known is None or not (known.state in drains.ACTIVE or (
                     known.state == drains.EMPTY and self._is_empty(host))):
-                self.ports.drains.request([self.ports.drain(host, later)])
+                self._request(found, host)
             self._to(host, m.DRAINING)
+
+    def _request(self, found, host):
+        later = tuple(other for other in found.in_state(m.WAITING) if other != host)
+        self.ports.drains.request([self.ports.drain(host, later)])
 
     def _drained(self, found, host):
         drain = self.ports.drains.latest(host)
@@ -96,8 +105,10 @@ class Servicing:
             self._to(host, m.HOOK)
             if not found.options.hook:
                 self._tell(host, f'empty; service it, then "kronos-manage maintenance done {host}"')
-        elif drain.state in (drains.RELEASING, drains.RELEASED):
+        elif drain.state in OPENED:
             self._to(host, m.LEFT_OUT)
+        elif drain.state == drains.OVERDUE:
+            self._request(found, host)
         elif drain.state == drains.BLOCKED:
             self._tell(host, f'blocked by {len(drain.blocked)} of {drain.left} servers; see '
                              f'"kronos-manage host status {host}"')
@@ -112,6 +123,8 @@ class Servicing:
 
     def _hooked(self, found, host):
         if not found.options.hook:
+            if self.ports.drains.latest(host).state in OPENED:
+                self._to(host, m.LEFT_OUT)
             return
         process = self._hooks.get(host)
         if process is None:
@@ -121,6 +134,7 @@ class Servicing:
             self._to(host, m.RETURNING)
         elif process.poll() is not None:
             self._to(host, m.FAILED)
+            del self._hooks[host]
             self._tell(host, f'the hook ended with {process.poll()}. The host stays disabled, and '
                              'nothing goes on. Mend it, then "kronos-manage maintenance resume".')
 

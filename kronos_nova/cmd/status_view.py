@@ -82,6 +82,9 @@ def lines(found: overview.Overview):
     for drain in found.drains:
         left = '' if drain.left is None else f', {columns.count(drain.left, "server")} left'
         yield f'Drain of {drain.host} by {drain.requested_by}: {drain.state}{left}'
+    if found.maintenance:
+        yield ''
+        yield _maintenance(found.maintenance)
     yield ''
     yield f'Workers: {_workers(found.workers)}'
     if found.quarantined:
@@ -92,6 +95,14 @@ def lines(found: overview.Overview):
     for problem in found.problems:
         yield f'{problem.severity.upper()}: {problem.what}'
         yield f'    {problem.remedy}'
+
+
+def _maintenance(found):
+    hosts = collections.defaultdict(list)
+    for host, state in found.hosts.items():
+        hosts[state].append(host)
+    return f'Maintenance by {found.requested_by}: {found.state}; ' + ', '.join(
+        f'{state}: {" ".join(named)}' for state, named in hosts.items())
 
 
 def _verdict(found):

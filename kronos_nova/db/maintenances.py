@@ -59,6 +59,14 @@ class Maintenances:
             ).values(runner=runner, runner_at=now)).rowcount)
 
     @retried
+    def give_back(self, uuid, runner) -> None:
+        """End to run a maintenance; another process may go on with it at once."""
+        with rows.serialized(self.database, rows.DISPATCH) as session:
+            session.execute(sa.update(models.Maintenance).where(
+                models.Maintenance.uuid == uuid, models.Maintenance.runner == runner,
+            ).values(runner=None))
+
+    @retried
     def set_state(self, uuid, state) -> None:
         with rows.serialized(self.database, rows.DISPATCH) as session:
             session.execute(sa.update(models.Maintenance).where(

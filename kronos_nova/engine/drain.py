@@ -106,6 +106,9 @@ class _Case:
         on_their_way = leaving | {move.instance_uuid for move in self.snapshot.moves_under_way}
         left, blocked = collections.Counter(), collections.defaultdict(dict)
         reasons = {uuid: skip.reason for skip in report.not_moved for uuid in skip.instances}
+        # What is still on its way to a host is to leave it too.
+        left.update(move.destination for move in self.snapshot.moves_under_way
+                    if move.destination in self.hosts and not self._is_on(move))
         for uuid, server in self.servers.items():
             left[server.host] += 1
             if uuid not in on_their_way:
@@ -118,6 +121,10 @@ class _Case:
                                        warnings=(), combined_before=None, combined_after=None),
             cold=frozenset(uuid for uuid in leaving if self.servers[uuid].status == SHUTOFF),
             left={host: left[host] for host in self.hosts}, blocked=dict(blocked))
+
+    def _is_on(self, move):
+        server = self.servers.get(move.instance_uuid)
+        return server is not None and server.host == move.destination
 
     def _why(self, server, reason):
         if self.services[server.host].state != 'up':

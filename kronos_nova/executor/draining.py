@@ -75,6 +75,9 @@ class DrainService:
         if self.drains.change(drain, (drains.REQUESTED,), state=drains.DRAINING, is_ours=is_ours):
             LOG.info('Host %s is drained by order of %s%s', drain.host, drain.requested_by,
                      f': {drain.reason}' if drain.reason else '')
+        elif self.drains.get(drain.uuid).state in (drains.RELEASING, drains.RELEASED):
+            # It was released while Nova was asked to disable it.
+            self._open(drain.host)
 
     def _see_what_is_left_of_it(self, drain):
         """Whoever enables the host by hand wants it to be used. And a host that was empty need not
@@ -114,13 +117,17 @@ class DrainService:
                         '' if drain.left is None else f' with {drain.left} servers left')
 
     def _release(self, drain):
-        service = self.hosts.service(drain.host)
-        # Whoever disabled it since, for a reason of their own, wants it so.
-        if service is not None and drain.is_ours and _is_ours(service.disabled_reason):
-            self.hosts.enable(drain.host)
+        self._open(drain.host)
         if self.drains.change(drain, (drains.RELEASING,), state=drains.RELEASED,
                               finished_at=self.utcnow()):
             LOG.info('Host %s is released', drain.host)
+
+    def _open(self, host):
+        """Enable what a drain disabled. Whoever disabled it since, for a reason of their own, wants
+        it so."""
+        service = self.hosts.service(host)
+        if service is not None and _is_ours(service.disabled_reason):
+            self.hosts.enable(host)
 
 
 def reason(drain) -> str:

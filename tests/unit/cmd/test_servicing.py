@@ -197,6 +197,41 @@ class ServicingTest(testtools.TestCase):
         work.look()
         self.assertEqual([m.LEFT_OUT, m.DRAINING, m.WAITING], self.states())
 
+    def test_one_that_somebody_opens_while_it_is_serviced_by_hand_is_left_out(self):
+        work = self.begin('a', hook=None)
+        work.look()
+        self.empty('a')
+        work.look()
+        self.drains.change(self.drains.latest('a'), (drains.EMPTY,), state=drains.RELEASED)
+        work.look()
+        self.assertEqual([m.LEFT_OUT], self.states())
+
+    def test_a_stop_while_it_is_found_out_what_fits_holds(self):
+        work = self.begin()
+        work.ports = dataclasses.replace(
+            work.ports, fits=lambda wanted, _later: self.known.set_state('m', m.STOPPED) or wanted)
+        work.look()
+        self.assertEqual([m.WAITING] * 3, self.states())
+
+    def test_a_hook_that_failed_is_run_again_by_the_same_run(self):
+        work = self.begin('a')
+        work.look()
+        self.empty('a')
+        work.look()
+        work.look()
+        self.hooks.pop('a').status = 7
+        work.look()
+        self.known.set_host('m', 'a', m.HOOK)
+        work.look()
+        self.assertIsNone(self.hooks['a'].status)
+
+    def test_whoever_ends_to_run_one_gives_it_back(self):
+        self.begin()
+        now = self.clock()
+        self.known.take('m', 'one', now, now)
+        self.known.give_back('m', 'one')
+        self.assertTrue(self.known.take('m', 'two', now, now))
+
     def test_one_that_is_ended_is_not_gone_on_with_and_another_may_begin(self):
         work = self.begin()
         work.look()

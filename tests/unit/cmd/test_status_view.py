@@ -9,8 +9,10 @@ from oslo_utils import timeutils
 
 from kronos_nova.cmd import watching
 from kronos_nova.db import drains
+from kronos_nova.db import maintenances
 from kronos_nova.db import memory
 from kronos_nova.db.journal.queue import ENGINE
+from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.drain import Drain
@@ -94,6 +96,18 @@ class StatusTest(test_automation.OperatorTestCase):
         self.evaluate(plans.COOLING, policies=(self.policy(0.3),),
                       warnings=('cooling for 7 s', 'a profile is given twice'))
         self.assertIn('gpu: a profile is given twice', self.manage('status', expected=LOOK))
+
+    def test_a_maintenance_is_shown_with_how_far_each_host_is(self):
+        self.beat()
+        self.evaluate()
+        maintenances.Maintenances(self.database).begin(maintenance.Maintenance(
+            uuid='m', state=maintenance.RUNNING, requested_by='jane',
+            requested_at=timeutils.utcnow(), options=maintenance.Options(),
+            hosts={'a': maintenance.FINISHED, 'b': maintenance.HOOK, 'c': maintenance.WAITING}))
+        self.assertIn('Maintenance by jane: running; finished: a, hook: b, waiting: c',
+                      self.manage('status', expected=WELL))
+        found = json.loads(self.manage('status', '-f', 'json'))
+        self.assertEqual('hook', found['maintenance']['hosts']['b'])
 
     def test_that_hosts_are_drained_is_no_problem(self):
         self.beat()

@@ -135,6 +135,19 @@ class DrainingTest(testtools.TestCase):
         self.assertEqual({'vm1': moves.ABANDONED, 'vm2': moves.PLANNED}, {
             move.instance_uuid: move.state for move in journal.moves()})
 
+    def test_a_host_that_is_released_while_it_is_disabled_is_opened_again(self):
+        self.request()
+        disable = self.nova.disable
+
+        def disable_late(host, reason):
+            self.release()
+            self.service.tick()     # of another worker, which finds it enabled
+            disable(host, reason)
+        self.nova.disable = disable_late
+        self.service.tick()
+        self.assertEqual((drains.RELEASED, 'enabled'),
+                         (self.state(), self.nova.services['a'].status))
+
     def test_a_worker_that_died_between_nova_and_the_row_is_made_up_for(self):
         self.request()
         self.nova.disable('a', draining.reason(self.board.get('d')))
