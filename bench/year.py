@@ -6,17 +6,18 @@ day. And again, day after day, in a real MariaDB.
 """
 
 import contextlib
-import dataclasses
 import datetime
+import itertools
 import pathlib
+import re
 import shutil
 import statistics
 import tempfile
 import time
+import uuid
 
 import sqlalchemy as sa
 from oslo_config import cfg
-from oslo_utils import uuidutils
 
 from bench import report
 
@@ -25,6 +26,7 @@ INTERVAL = 300
 MOVES = 10
 STEPS = (('planned', 'dispatched'), ('dispatched', 'checking'), ('checking', 'migrating'),
          ('migrating', 'verifying'), ('verifying', 'completed'))
+REASON = 'evens the load: imbalance cpu 0.780 to 0.712, memory 0.083 to 0.083; 4096 MiB to copy'
 REPEAT = 30
 LIMIT_MIB = 2048
 SLOWER = 2.0
@@ -101,6 +103,7 @@ class Year:
         conf([], default_config_files=[])
         self._retention = retention.Retention(self._database, retention.Days.from_conf(conf))
         self._now = datetime.datetime(2026, 1, 1)
+        self._bodies = {}
 
     def live_a_day(self):
         evaluations = [(f'aggregate{number}', self._now + datetime.timedelta(seconds=second))
@@ -108,41 +111,32 @@ class Year:
         carried_out = self._moves // MOVES
         with self._database.writer() as session:
             for start in range(0, len(evaluations), 500):
-                self._write(session, [self._plan(*each, number < carried_out) for number, each in
+                self._write(session, [(*each, number < carried_out) for number, each in
                                       enumerate(evaluations[start:start + 500], start)])
         self._now += datetime.timedelta(days=1)
 
-    def _plan(self, aggregate, at, is_carried_out):
-        from kronos_nova.objects import plan as plans
-        moves = tuple(plans.Move(
-            order=order, phase=plans.SPREAD, instance_uuid=uuidutils.generate_uuid(),
-            source=f'compute{order}', destination=f'compute{order + 20}', memory_mb=4096,
-            combined_after=0.3, reason='evens the load: imbalance cpu 0.780 to 0.712, memory '
-            '0.083 to 0.083; 4096 MiB to copy') for order in range(1, MOVES + 1))
-        made = plans.AggregateReport(
-            name=aggregate, outcome=plans.PLANNED, mode='spread', planner='spread', moves=moves,
-            combined_before=0.5, combined_after=0.3, not_moved=tuple(
-                plans.Skip(reason=reason, instances=()) for reason in plans.SKIP_REASONS),
-            policies=tuple(plans.PolicyReport(
-                name=name, state='ok', weight=0.5, threshold=0.1, imbalance_before=0.78,
-                imbalance_after=0.4) for name in ('cpu', 'memory')))
-        return made, at, is_carried_out
-
     def _write(self, session, made):
+        """
+        :param made: (aggregate, time, whether its moves are carried out) of each plan
+        """
         from kronos_nova.db import models
         from kronos_nova.objects import plan as plans
-        rows = [({
-            'uuid': uuidutils.generate_uuid(), 'aggregate': each.name, 'mode': each.mode,
-            'planner': each.planner, 'state': plans.DONE if done else plans.OBSERVED,
-            'created_at': at, 'expires_at': at, 'finished_at': at if done else None,
-            'combined_before': 0.5, 'combined_after': 0.3, 'move_count': MOVES,
-            'fingerprint': 64 * 'f', 'last_seen_at': at}, each) for each, at, done in made]
-        session.execute(sa.insert(models.Plan), [row for row, _each in rows])
-        session.execute(sa.insert(models.Report), [
-            {'plan_uuid': row['uuid'], 'created_at': row['created_at'],
-             'body': each.to_summary_json()} for row, each in rows])
-        moves = [self._move(row, move) for row, each in rows if row['state'] == plans.DONE
-                 for move in each.moves]
+        rows, reports, moves = [], [], []
+        for aggregate, at, is_carried_out in made:
+            plan, instances = _uuid(), [_uuid() for _move in range(MOVES)]
+            rows.append({
+                'uuid': plan, 'aggregate': aggregate, 'mode': 'spread', 'planner': 'spread',
+                'state': plans.DONE if is_carried_out else plans.OBSERVED, 'created_at': at,
+                'expires_at': at, 'finished_at': at if is_carried_out else None,
+                'combined_before': 0.5, 'combined_after': 0.3, 'move_count': MOVES,
+                'fingerprint': 64 * 'f', 'last_seen_at': at})
+            reports.append({'plan_uuid': plan, 'created_at': at,
+                            'body': self._body(aggregate, instances)})
+            if is_carried_out:
+                moves += [self._move(rows[-1], order, instance)
+                          for order, instance in enumerate(instances, 1)]
+        session.execute(sa.insert(models.Plan), rows)
+        session.execute(sa.insert(models.Report), reports)
         if moves:
             session.execute(sa.insert(models.Move), moves)
             session.execute(sa.insert(models.MoveEvent), [
@@ -150,19 +144,27 @@ class Year:
                  'new_state': new, 'worker': 'controller1:4711:ab12', 'detail': ''}
                 for move in moves for old, new in ((None, 'planned'), *STEPS)])
 
+    def _body(self, aggregate, instances):
+        """As a cycle makes it, but for the uuids, which are put into one that was made before."""
+        if aggregate not in self._bodies:
+            places = [f'@{order}@' for order in range(MOVES)]
+            self._bodies[aggregate] = re.split('|'.join(places), _report(
+                aggregate, places).to_summary_json())
+        pieces = self._bodies[aggregate]
+        return ''.join(itertools.chain(*zip(pieces, [*instances, ''], strict=True)))
+
     @staticmethod
-    def _move(plan, move):
+    def _move(plan, order, instance):
         at = plan['created_at']
-        return {**{field: value for field, value in dataclasses.asdict(move).items()
-                   if field in ('phase', 'instance_uuid', 'source', 'destination', 'memory_mb',
-                                'reason')},
-                'uuid': uuidutils.generate_uuid(), 'plan_uuid': plan['uuid'],
-                'aggregate': plan['aggregate'], 'ordinal': move.order, 'depends_on': '[]',
+        return {'uuid': _uuid(), 'plan_uuid': plan['uuid'], 'aggregate': plan['aggregate'],
+                'ordinal': order, 'depends_on': '[]', 'phase': 'spread',
+                'instance_uuid': instance, 'source': f'compute{order}',
+                'destination': f'compute{order + 20}', 'memory_mb': 4096, 'reason': REASON,
                 'state': 'completed', 'owner': 'controller1:4711:ab12', 'not_before': at,
                 'created_at': at, 'dispatched_at': at, 'requested_at': at,
                 'finished_at': at + datetime.timedelta(seconds=60), 'settled_at': at,
-                'migration_uuid': uuidutils.generate_uuid(), 'retry_count': 0,
-                'abort_requested': False, 'outage': False}
+                'migration_uuid': _uuid(), 'retry_count': 0, 'abort_requested': False,
+                'outage': False}
 
     def prune(self):
         """Drop what the services drop in a day; how many rows."""
@@ -191,6 +193,25 @@ class Year:
             None, 'SELECT SUM(data_length + index_length + data_free) / 1048576 AS size FROM '
                   "information_schema.tables WHERE table_schema = 'kronos'")
         return float(row['size'])
+
+
+def _report(aggregate, instances):
+    from kronos_nova.objects import plan as plans
+    moves = tuple(plans.Move(
+        order=order, phase=plans.SPREAD, instance_uuid=instance, source=f'compute{order}',
+        destination=f'compute{order + 20}', memory_mb=4096, combined_after=0.3, reason=REASON)
+        for order, instance in enumerate(instances, 1))
+    return plans.AggregateReport(
+        name=aggregate, outcome=plans.PLANNED, mode='spread', planner='spread', moves=moves,
+        combined_before=0.5, combined_after=0.3, not_moved=tuple(
+            plans.Skip(reason=reason, instances=()) for reason in plans.SKIP_REASONS),
+        policies=tuple(plans.PolicyReport(
+            name=name, state='ok', weight=0.5, threshold=0.1, imbalance_before=0.78,
+            imbalance_after=0.4) for name in ('cpu', 'memory')))
+
+
+def _uuid():
+    return str(uuid.uuid4())
 
 
 def _median_ms(work):
