@@ -251,6 +251,24 @@ class PipelineTest(testtools.TestCase):
         self.assertEqual({'c', 'd'}, {move.instance_uuid for move in report.moves})
         self.assertEqual(len(set(asked)), len(asked))
 
+    def test_a_move_that_waits_for_another_is_not_asked_about_and_says_so(self):
+        """Moves of members of one server group wait for each other: what Nova says of the second
+        today says nothing about the state in which it runs."""
+        self.groups = (objects.ServerGroup(
+            uuid='g', name='db', policy='anti-affinity', members=tuple('abcd'),
+            rules={'max_server_per_host': 4}),)
+        asked = []
+
+        def dry_run(move, instance, destination):
+            asked.append(instance.uuid)
+            return AGREED
+        self.dry_run = dry_run
+        first, second = self.plan().moves
+        self.assertEqual(((), (1,)), (first.depends_on, second.depends_on))
+        self.assertEqual([first.instance_uuid], asked)
+        self.assertNotIn('not asked for', first.reason)
+        self.assertIn('not asked for beforehand: it waits for moves before it', second.reason)
+
     def test_where_nova_refuses_everything_nothing_is_planned(self):
         self.dry_run = lambda *asked: Verdict('NoValidHost')
         report = self.plan()
