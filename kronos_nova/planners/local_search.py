@@ -36,7 +36,8 @@ STEP, THING, PAIR = 6e5, 100, 8
 """What a round of exchanges costs, finding where one thing is, and rating a pair (again as much for
 every kind of room that is scarce), in about nanoseconds."""
 MOST_SIDE_BY_SIDE = 32
-"""Placements. Where hosts are few numpy costs the same for one as for some dozens."""
+"""Placements. Where hosts are few numpy costs the same for one as for some dozens; in a tiny
+cluster nearly every first move is seen so."""
 ROUNDS, TIMES = 100, 3
 """How many rounds, and how many times the length of a plan, the effort is to last for; with more
 placements side by side than that allows none would get far."""
@@ -86,8 +87,9 @@ class LocalSearch:
         on_each = things / hosts + 1
         rated = on_each * (1.5 if self.are_few else on_each) * min(hosts, PARTNERS)
         rounds = self.effort / (STEP / 8 + THING * things + self.pair * rated)
-        self.count = int(np.clip(min(rounds / ROUNDS, rounds / TIMES / self.budget), 1,
-                                 MOST_SIDE_BY_SIDE))
+        is_tiny = len(space.vms) * hosts <= TINY
+        self.count = MOST_SIDE_BY_SIDE if is_tiny else int(np.clip(
+            min(rounds / ROUNDS, rounds / TIMES / self.budget), 1, MOST_SIDE_BY_SIDE))
 
     @staticmethod
     def _effort(pairs: int, per_host: float) -> float:

@@ -141,6 +141,21 @@ class BudgetTest(testtools.TestCase):
         self.assertLessEqual(six, five + 1e-9)
 
 
+class ChainTest(testtools.TestCase):
+    """Neither of two moves is of any use without the other."""
+
+    def test_two_moves_are_found_of_which_none_helps_alone(self):
+        problem = dataclasses.replace(
+            clouds.idle([1, 3, 1, 1], hosts=4), weights=np.array([[0.05], [0.1], [0.15], [0.05]]),
+            scores=np.array([[0.0], [0.35], [0.2], [0.05]]), thresholds=np.full(1, 0.2),
+            host_scale=np.array([[1.0], [1.0], [0.5], [0.5]]), movable=np.arange(4) != 0,
+            demands=np.array([[1.0], [2.0], [3.0], [2.0]]), min_unit=np.ones((4, 1)),
+            max_unit=np.array([[2.0], [2.0], [3.0], [9.0]]),
+            step_size=np.array([[1.0], [2.0], [1.0], [1.0]]))
+        _, state = plan(Spread(), problem, Limits(budget=2))
+        self.assertAlmostEqual(best_of_all(problem, 2), state.combined(), places=9)
+
+
 class ForbiddenBeforeTest(testtools.TestCase):
     """v0 and v1 keep apart, and v1 goes where v0 was: seen from the start it may not."""
 
