@@ -53,7 +53,7 @@ class Shortcut:
         answer = self.get(path, headers)
         if answer is None:
             answer = self._adapter.request(path, method, headers=headers, **kwargs)
-            self._track = self._track_of(answer, path)
+            self._track = self._track_of(answer, path) or self._track
         return answer
 
     def get(self, path: str, headers: Mapping[str, str]) -> Answer | None:
