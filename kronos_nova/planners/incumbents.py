@@ -9,8 +9,8 @@ Plan = list[tuple[int, int]]
 """(instance, destination), each instance at most once and straight from where it is now; the order
 has no meaning yet."""
 KEPT = 48
-"""For many of the best end states there may be no order of moves that leads there; in tight
-clusters the first that has one was seen as far back as the thirtieth."""
+"""For many of the best end states there may be no order of moves that leads there. Mostly the first
+has one; of a hundred tight hosts it was the fifth, of a few that are full the twentieth."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
