@@ -15,6 +15,7 @@ from keystoneauth1 import token_endpoint
 from nova import utils
 from nova.tests.functional import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
+from nova.tests.functional.api import client as api_client
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova.placement import shortcut
@@ -103,12 +104,13 @@ def microversion(client, version):
 
 def _patiently(name):
     """One of Nova's waits, which give up after some five seconds: that a machine is busy is no
-    failure of a test."""
+    failure of a test. Nor is it that Nova's fixture of cells, when two threads read at once, does
+    not find a server that was made a moment ago."""
     def wait(self, *args, **kwargs):
         for attempt in reversed(range(self.patience)):
             try:
                 return getattr(super(Patience, self), name)(*args, **kwargs)
-            except AssertionError:
+            except (AssertionError, api_client.OpenStackApiNotFoundException):
                 if not attempt:
                     raise
     return wait
