@@ -18,6 +18,7 @@ from kronos_nova.cmd import host as host_commands
 from kronos_nova.cmd import servicing
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.maintenances import Maintenances
+from kronos_nova.objects import drain as drains
 from kronos_nova.objects import maintenance as m
 
 # Exit codes, documented in maintenance.rst.
@@ -209,7 +210,7 @@ class End(command.Command):
         self.app.stdout.write(f'Ended; hosts not serviced: {waiting}.\n')
         known = Drains(maintenances.database)
         for host in found.in_state(*m.AT_WORK, m.FAILED):
-            if known.latest(host).state in servicing.OPENED:
+            if known.latest(host).state in drains.OPENED:
                 continue
             self.app.stdout.write(f'{host} is {found.hosts[host]}: "kronos-manage host release '
                                   f'{host}" ends that.\n')

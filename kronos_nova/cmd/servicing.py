@@ -15,9 +15,6 @@ from kronos_nova.objects import drain as drains
 from kronos_nova.objects import maintenance as m
 from kronos_nova.objects.drain import Drain
 
-OPENED = (drains.RELEASING, drains.RELEASED)
-"""States of a drain that somebody has ended."""
-
 HOST_VARIABLE = 'KRONOS_HOST'
 """In the environment of a hook: the host that is empty and may be serviced."""
 
@@ -105,7 +102,7 @@ class Servicing:
             self._to(host, m.HOOK)
             if not found.options.hook:
                 self._tell(host, f'empty; service it, then "kronos-manage maintenance done {host}"')
-        elif drain.state in OPENED:
+        elif drain.state in drains.OPENED:
             self._to(host, m.LEFT_OUT)
         elif drain.state == drains.OVERDUE:
             self._request(found, host)
@@ -123,7 +120,7 @@ class Servicing:
 
     def _hooked(self, found, host):
         if not found.options.hook:
-            if self.ports.drains.latest(host).state in OPENED:
+            if self.ports.drains.latest(host).state in drains.OPENED:
                 self._to(host, m.LEFT_OUT)
             return
         process = self._hooks.get(host)

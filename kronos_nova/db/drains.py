@@ -70,10 +70,7 @@ class Drains:
         :returns: whether it was changed
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            done = session.execute(sa.update(models.Drain).where(
-                models.Drain.uuid == drain.uuid, models.Drain.state.in_(states),
-            ).values(**_columns(values)))
-            return bool(done.rowcount)
+            return _change(session, drain, states, values)
 
     @retried
     def end(self, drain: Drain, states, now, who, **values) -> bool:
@@ -84,21 +81,24 @@ class Drains:
         :returns: whether it was changed
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            done = session.execute(sa.update(models.Drain).where(
-                models.Drain.uuid == drain.uuid, models.Drain.state.in_(states),
-            ).values(**_columns(values)))
-            if done.rowcount:
-                _give_up_moves(session, drain.host, now, who)
-            return bool(done.rowcount)
+            is_changed = _change(session, drain, states, values)
+            if is_changed:
+                rows.abandon(session, _not_begun(drain.host), now, who,
+                             f'{drain.host} is not drained any more')
+            return is_changed
 
 
-def _give_up_moves(session, host, now, who):
-    query = rows.moves_in(moves.NOT_BEGUN).join(
+def _change(session, drain, states, values):
+    return bool(session.execute(sa.update(models.Drain).where(
+        models.Drain.uuid == drain.uuid, models.Drain.state.in_(states),
+    ).values(**_columns(values))).rowcount)
+
+
+def _not_begun(host):
+    """The moves off a host that is drained of which Nova knows nothing yet."""
+    return rows.moves_in(moves.NOT_BEGUN).join(
         models.Plan, models.Plan.uuid == models.Move.plan_uuid).where(
             models.Plan.purpose == automation.DRAIN, models.Move.source == host)
-    for row in session.scalars(query).all():
-        rows.transit(session, row, moves.ABANDONED, now, who, f'{host} is not drained any more',
-                     finished_at=now, settled_at=now)
 
 
 def read(session, states=drains.ACTIVE) -> list[Drain]:

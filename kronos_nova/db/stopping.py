@@ -40,11 +40,8 @@ class Stopping:
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             switches.put(session, switch)
-            waiting = session.scalars(self._of(switch, rows.moves_in(moves.NOT_BEGUN))).all()
-            now, why = switch.set_at, f'Kronos was stopped: {switch}'
-            gone = [row for row in waiting if rows.transit(
-                session, row, moves.ABANDONED, now, self.who, why, finished_at=now,
-                settled_at=now)]
+            gone = rows.abandon(session, self._of(switch, rows.moves_in(moves.NOT_BEGUN)),
+                                switch.set_at, self.who, f'Kronos was stopped: {switch}')
             ending = (moves.CHECKING, moves.CLAIMING) if let_finish else moves.IN_FLIGHT
             session.execute(self._of(switch, sa.update(models.Move).where(
                 models.Move.state.in_(ending)).values(abort_requested=True)))

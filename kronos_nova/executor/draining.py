@@ -41,8 +41,7 @@ class DrainService:
         :raises DBError: the control database cannot be reached
         """
         known = self.drains.in_states((*drains.ACTIVE, *drains.OVER, drains.RELEASING))
-        self._seen_at = {drain.uuid: self._seen_at.get(drain.uuid)
-                         for drain in known}
+        self._seen_at = {drain.uuid: self._seen_at.get(drain.uuid) for drain in known}
         for drain in known:
             if drain.aggregate not in self.aggregates:
                 continue
@@ -75,7 +74,7 @@ class DrainService:
         if self.drains.change(drain, (drains.REQUESTED,), state=drains.DRAINING, is_ours=is_ours):
             LOG.info('Host %s is drained by order of %s%s', drain.host, drain.requested_by,
                      f': {drain.reason}' if drain.reason else '')
-        elif self.drains.get(drain.uuid).state in (drains.RELEASING, drains.RELEASED):
+        elif self.drains.get(drain.uuid).state in drains.OPENED:
             # It was released while Nova was asked to disable it.
             self._open(drain.host)
 

@@ -113,8 +113,8 @@ class Runner:
         """:raises MoveHeld: it may not be started now"""
         now = self.utcnow()
         return self.journal.begin(
-            move, now, lambda session, plan: self.permits.why_not(session, plan, move.source,
-                                                                     now),
+            move, now,
+            lambda session, plan: self.permits.why_not(session, plan, move.source, now),
             requested_at=now, migration_uuid=None, forced_at=None, memory_total=None,
             memory_remaining=None, outage=False)
 

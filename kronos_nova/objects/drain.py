@@ -20,6 +20,9 @@ RELEASED = 'released'
 ACTIVE = (REQUESTED, DRAINING, BLOCKED)
 """States in which servers are moved off the host."""
 
+OPENED = (RELEASING, RELEASED)
+"""States of a drain that somebody has ended."""
+
 OVER = (EMPTY, OVERDUE)
 """States in which nothing is moved, and the host stays disabled until it is released."""
 

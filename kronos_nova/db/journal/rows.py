@@ -59,6 +59,16 @@ def transit(session, row, new, now, worker, detail='', **values):
     return bool(changed.rowcount)
 
 
+def abandon(session, query, now, worker, why):
+    """Give up moves that nobody is at.
+
+    :param query: of models.Move
+    :returns: those that were given up
+    """
+    return [row for row in session.scalars(query).all() if transit(
+        session, row, moves.ABANDONED, now, worker, why, finished_at=now, settled_at=now)]
+
+
 def note(session, uuids, step, now, worker, detail=''):
     """Write down a step of some moves.
 

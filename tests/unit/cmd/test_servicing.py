@@ -43,6 +43,15 @@ class ServicingTest(testtools.TestCase):
             hosts=dict.fromkeys(hosts or 'abc', m.WAITING)))
         return self.run_anew()
 
+    def begin_to_service(self, *hosts, **options):
+        """To where the first host is empty, and its hook runs if there is one."""
+        work = self.begin(*hosts, **options)
+        work.look()
+        self.empty('a')
+        work.look()
+        work.look()
+        return work
+
     def run_anew(self):
         return servicing.Servicing(servicing.ServicingPorts(
             maintenances=self.known, drains=self.drains, hosts=self, drain=self.drain,
@@ -126,11 +135,7 @@ class ServicingTest(testtools.TestCase):
         self.assertEqual([m.DRAINING, m.WAITING, m.WAITING], self.states())
 
     def test_a_host_is_not_released_before_its_compute_reports(self):
-        work = self.begin('a')
-        work.look()
-        self.empty('a')
-        work.look()
-        work.look()
+        work = self.begin_to_service('a')
         self.service_of['a'] = DOWN
         self.hooks['a'].status = 0
         work.look()
@@ -141,11 +146,7 @@ class ServicingTest(testtools.TestCase):
         self.assertEqual(drains.RELEASING, self.drains.latest('a').state)
 
     def test_a_hook_that_fails_stops_the_maintenance_and_leaves_the_host_disabled(self):
-        work = self.begin()
-        work.look()
-        self.empty('a')
-        work.look()
-        work.look()
+        work = self.begin_to_service()
         self.hooks['a'].status = 7
         work.look()
         work.look()
@@ -154,11 +155,7 @@ class ServicingTest(testtools.TestCase):
         self.assertIn('the hook ended with 7', self.said[-1])
 
     def test_without_a_hook_somebody_says_that_it_is_done(self):
-        work = self.begin('a', hook=None)
-        work.look()
-        self.empty('a')
-        work.look()
-        work.look()
+        work = self.begin_to_service('a', hook=None)
         self.assertEqual([m.HOOK], self.states())
         self.assertIn('maintenance done a', self.said[-1])
         self.assertFalse(self.known.set_host('m', 'a', m.RETURNING, (m.FAILED,)))
@@ -214,11 +211,7 @@ class ServicingTest(testtools.TestCase):
         self.assertEqual([m.WAITING] * 3, self.states())
 
     def test_a_hook_that_failed_is_run_again_by_the_same_run(self):
-        work = self.begin('a')
-        work.look()
-        self.empty('a')
-        work.look()
-        work.look()
+        work = self.begin_to_service('a')
         self.hooks.pop('a').status = 7
         work.look()
         self.known.set_host('m', 'a', m.HOOK)
