@@ -20,9 +20,9 @@ def operator():
 
 def database(conf):
     """:raises DatabaseVersionError: it is not what this code needs"""
-    engine = db_engine.control_engine(conf)
-    migrate.check(engine, migrate.CONTROL)
-    return db_engine.Database(engine)
+    found = db_engine.control_database(conf)
+    migrate.check(found.engine, migrate.CONTROL)
+    return found
 
 
 def journal(conf):

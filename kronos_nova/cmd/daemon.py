@@ -68,9 +68,8 @@ def make_context(conf, aggregates):
 
     :raises DatabaseVersionError: the control database is not what this code needs
     """
-    engine = db_engine.control_engine(conf)
-    migrate.check(engine, migrate.CONTROL)
-    database, host = db_engine.Database(engine), socket.gethostname()
+    database, host = db_engine.control_database(conf), socket.gethostname()
+    migrate.check(database.engine, migrate.CONTROL)
     return service.ServiceContext(
         conf=conf, host=host, transports=broker.Transports(conf),
         ports=ExecutorPorts(journal=journal.Journal(database, worker.name(host)),

@@ -48,6 +48,7 @@ class ExecutorParts:
         while self._execution.tick(adopts=False) and time.monotonic() < deadline:
             time.sleep(self._conf.kronos_executor.poll_interval)
         self._execution.retire()
+        self._dispatch.stop()
 
 
 def aggregates(conf):

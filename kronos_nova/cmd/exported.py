@@ -85,6 +85,8 @@ class Collector:
                      'them go nowhere.', (), {(): found.resting})
         yield _gauge('kronos_allocation_repairs', 'Repairs of allocations that are kept, by what '
                      'was found and what became of it.', ('kind', 'state'), found.repairs)
+        yield _gauge('kronos_notifications_waiting', 'Notifications that wait for the broker.', (),
+                     {(): found.notifications})
         yield _gauge('kronos_host_score_ratio', 'Load of a host at the last evaluation.',
                      ('host', 'policy'), found.scores)
 
@@ -193,7 +195,9 @@ def _totals(found):
             ('kronos_moved_memory_bytes', 'Memory of the servers that were moved.',
              counters.MOVED_BYTES, ('aggregate',)),
             ('kronos_cycles', 'Evaluations, by how they ended.', counters.CYCLES,
-             ('aggregate', 'outcome'))):
+             ('aggregate', 'outcome')),
+            ('kronos_notifications_dropped', 'Notifications that no broker took for too long.',
+             counters.DROPPED_NOTIFICATIONS, ())):
         family = CounterMetricFamily(name, text, labels=labels)
         for each in by_name[total]:
             family.add_metric([each.labels[label] for label in labels], each.value)

@@ -49,6 +49,10 @@ Days for which it is kept what operators did: who set which level or pause, when
 ("kronos-manage automation history"), drains whose hosts were released and maintenances that are
 done. A drain is kept until its host is released, whatever its age. 0 keeps them for ever.
 """),
+    cfg.IntOpt('notifications_retention_days', mutable=True, default=7, min=0, help="""
+Days for which a notification is kept, sent or not: one that no broker took for so long is dropped.
+0 keeps those that were sent for ever, and of the others ``[kronos] notification_backlog``.
+"""),
 ]
 
 

@@ -268,6 +268,18 @@ Where the conductors agree who plans an aggregate: a tooz URL, such as
 used, which serves one controller with any number of workers; with several controllers it must be
 set.
 """),
+    cfg.ListOpt('notification_topics', default=[], help="""
+Topics on which Kronos tells other programs what it does, as versioned notifications: plans, moves,
+levels and drains; see "Notifications" in the documentation. They go to the broker of
+``[oslo_messaging_notifications] transport_url``. Empty, nothing is told. Use a topic that somebody
+listens to, such as ``kronos_notifications``: what nobody fetches stays in the broker. Set it to the
+same in the nova.conf of every controller, also where only commands are run.
+"""),
+    cfg.IntOpt('notification_backlog', mutable=True, default=10000, min=100, help="""
+How many notifications wait for a broker that is away; the oldest beyond that are dropped, which the
+log tells and a gap in the sequence numbers shows. A move makes two: the default is 5,000 moves, and
+about 15 MB in the control database.
+"""),
     cfg.StrOpt('atomic_moves', mutable=True, default='all', choices=[
         ('all', 'Every live migration in this cloud changes its allocations in one transaction.'),
         ('kronos', 'Only those that Kronos asks for; others take the way of Nova.'),

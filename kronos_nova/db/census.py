@@ -17,12 +17,14 @@ class Census:
     repairs : of allocations, by kind and state
     resting : servers that Nova would let go nowhere
     scores : of every (host, policy), the last
+    notifications : that wait to be sent
     """
 
     moves: Mapping[str, int]
     repairs: Mapping[tuple[str, str], int]
     resting: int
     scores: Mapping[tuple[str, str], float]
+    notifications: int
 
 
 @retried
@@ -39,4 +41,6 @@ def take(database, now) -> Census:
             resting=session.scalar(sa.select(count).select_from(refusal).where(
                 refusal.until > now)),
             scores={(host, policy): value for host, policy, value in session.execute(
-                sa.select(score.host, score.policy, score.value))})
+                sa.select(score.host, score.policy, score.value))},
+            notifications=session.scalar(sa.select(count).select_from(
+                models.Notification).where(models.Notification.sent_at.is_(None))))

@@ -23,6 +23,7 @@ MOVE_SECONDS = 'move_seconds'
 MOVES_BY_SECONDS = 'moves_by_seconds'
 """The same moves by the smallest of SECONDS that they did not outlast (``le``)."""
 CYCLES = 'cycles'
+DROPPED_NOTIFICATIONS = 'dropped_notifications'
 
 SECONDS = (10, 30, 60, 120, 300, 600, 1800, float('inf'))
 """From a small idle guest to the default ``migration_timeout``."""

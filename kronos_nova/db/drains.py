@@ -6,6 +6,7 @@ import json
 import sqlalchemy as sa
 
 from kronos_nova import exception
+from kronos_nova.db import announcing
 from kronos_nova.db import models
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
@@ -40,6 +41,7 @@ class Drains:
             ).values(state=drains.RELEASED))
             for drain in wanted:
                 session.add(models.Drain(**_columns(dataclasses.asdict(drain))))
+                announcing.drain(session, drain.uuid, None, drain.requested_at)
 
     @retried
     def in_states(self, states) -> list[Drain]:
@@ -70,7 +72,7 @@ class Drains:
         :returns: whether it was changed
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            return _change(session, drain, states, values)
+            return _change(session, drain, states, values, values.get('looked_at'))
 
     @retried
     def end(self, drain: Drain, states, now, who, **values) -> bool:
@@ -81,17 +83,21 @@ class Drains:
         :returns: whether it was changed
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            is_changed = _change(session, drain, states, values)
+            is_changed = _change(session, drain, states, values, now)
             if is_changed:
                 rows.abandon(session, _not_begun(drain.host), now, who,
                              f'{drain.host} is not drained any more')
             return is_changed
 
 
-def _change(session, drain, states, values):
-    return bool(session.execute(sa.update(models.Drain).where(
-        models.Drain.uuid == drain.uuid, models.Drain.state.in_(states),
-    ).values(**_columns(values))).rowcount)
+def _change(session, drain, states, values, now):
+    mine = models.Drain.uuid == drain.uuid
+    before = session.scalar(sa.select(models.Drain.state).where(mine))
+    if before not in states:
+        return False
+    session.execute(sa.update(models.Drain).where(mine).values(**_columns(values)))
+    announcing.drain(session, drain.uuid, before, now)
+    return True
 
 
 def _not_begun(host):

@@ -20,6 +20,9 @@ _IMPATIENT = {
     'mysql+mysqldb': 'connect_timeout=1&read_timeout=1&write_timeout=1',
     'postgresql+psycopg2': 'connect_timeout=1', 'postgresql': 'connect_timeout=1'}
 
+_ANNOUNCES = 'announces'
+"""The key in what SQLAlchemy keeps with a session for its users."""
+
 _ENGINE_OPTIONS = (
     'connection_debug', 'connection_parameters', 'connection_recycle_time', 'connection_trace',
     'max_overflow', 'max_pool_size', 'max_retries', 'mysql_sql_mode', 'mysql_wsrep_sync_wait',
@@ -144,13 +147,17 @@ def first_line(error):
 
 
 class Database:
-    """The sessions of one engine. Objects stay readable after their session has ended."""
+    """The sessions of one engine. Objects stay readable after their session has ended.
 
-    def __init__(self, engine):
+    :param announces: whether changes are told to the outside, and so are written down for that
+    """
+
+    def __init__(self, engine, announces=False):
         self.engine = engine
         self._read = orm.sessionmaker(engine, expire_on_commit=False)
         self._write = orm.sessionmaker(
-            engine.execution_options(for_writing=True), expire_on_commit=False)
+            engine.execution_options(for_writing=True), expire_on_commit=False,
+            info={_ANNOUNCES: announces})
 
     @contextlib.contextmanager
     def reader(self):
@@ -163,6 +170,16 @@ class Database:
         """A session that commits when the block ends and rolls back when it raises."""
         with one_kind_of_error(), self._write.begin() as session:
             yield session
+
+
+def is_announced(session):
+    """Whether what a session changes is to be told to the outside."""
+    return session.info.get(_ANNOUNCES, False)
+
+
+def control_database(conf):
+    """The control database, as nova.conf says. Connects lazily."""
+    return Database(control_engine(conf), announces=bool(conf.kronos.notification_topics))
 
 
 class ImpatientDatabase(Database):

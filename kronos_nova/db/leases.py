@@ -9,6 +9,7 @@ from kronos_nova.db.retry import retried
 
 RECONCILER = 'reconciler'
 RETENTION = 'retention'
+NOTIFICATIONS = 'notifications'
 
 
 class Leases:

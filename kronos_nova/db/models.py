@@ -401,3 +401,26 @@ class Maintenance(Base):
     runner_at = sa.Column(Timestamp)
 
     __table_args__ = (sa.Index('maintenances_state_idx', 'state'),)
+
+
+class Notification(Base):
+    """One that is to be sent, or was at ``sent_at``; see
+    :class:`kronos_nova.objects.notification.Notification`. ``body`` is JSON. It has no ``sequence``
+    before somebody is about to send it."""
+
+    __tablename__ = 'notifications'
+
+    # SQLite gives the number of the last row that was deleted once more, unless it is told not to.
+    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
+    uuid = sa.Column(sa.String(36), nullable=False)
+    sequence = sa.Column(sa.Integer)
+    event_type = sa.Column(sa.String(64), nullable=False)
+    at = sa.Column(Timestamp, nullable=False)
+    body = sa.Column(Text, nullable=False)
+    sent_at = sa.Column(Timestamp)
+
+    __table_args__ = (sa.Index('notifications_uuid_idx', 'uuid', unique=True),
+                      sa.Index('notifications_sequence_idx', 'sequence', unique=True),
+                      sa.Index('notifications_sent_at_idx', 'sent_at', 'sequence'),
+                      sa.Index('notifications_at_idx', 'at'),
+                      {'sqlite_autoincrement': True})

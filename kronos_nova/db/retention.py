@@ -44,6 +44,7 @@ class Days:
     quarantines: int
     tasks: int
     operations: int
+    notifications: int
 
     @classmethod
     def from_conf(cls, conf):
@@ -186,10 +187,15 @@ def _server_names(before):
     return name, sa.select(name.uuid).where(name.seen_at < before).order_by(name.seen_at)
 
 
+def _notifications(before):
+    notification = models.Notification
+    return notification, sa.select(notification.id).where(notification.at < before)
+
+
 SELECTS = {'events': _events, 'reports': _reports, 'moves': _moves, 'plans': _plans,
            'repairs': _repairs, 'quarantines': _quarantines, 'tasks': _tasks,
            'switch_events': _switch_events, 'drains': _drains, 'maintenances': _maintenances,
-           'server_names': _server_names}
+           'server_names': _server_names, 'notifications': _notifications}
 KEPT_AS = {'switch_events': 'operations', 'drains': 'operations', 'maintenances': 'operations',
            'server_names': 'moves'}
 """Whose days are a table's that has none of its own."""

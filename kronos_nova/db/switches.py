@@ -2,6 +2,7 @@
 
 import sqlalchemy as sa
 
+from kronos_nova.db import announcing
 from kronos_nova.db import models
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
@@ -93,6 +94,7 @@ def put(session, switch):
 def _note(session, kind, aggregate, value, who):
     session.add(models.SwitchEvent(kind=kind, aggregate=aggregate, value=value, set_at=who.set_at,
                                    set_by=who.set_by, reason=who.reason, told=False))
+    announcing.switch(session, kind, aggregate, value, who)
 
 
 def _switch(row):

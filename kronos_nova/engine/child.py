@@ -101,7 +101,7 @@ def serve(conf, make_sources, answers, may_write):
     """
     @functools.cache
     def keep():
-        kept = db_engine.Database(db_engine.control_engine(conf)), make_sources()
+        kept = db_engine.control_database(conf), make_sources()
         gc.freeze()  # Nova and all that was loaded with it is no garbage
         return kept
 

@@ -70,6 +70,31 @@ class ResultNotifier:
         return self._notifiers[topic]
 
 
+class NotificationSender:
+    """Sends what is told to the outside, and says whether the broker took it.
+
+    oslo.messaging's own Notifier keeps that to itself, and gives each message another id.
+    """
+
+    def __init__(self, transports, topics, host):
+        self._transport = transports.notification
+        self._topics = topics
+        self._publisher = f'kronos:{host}'
+
+    def send(self, notification):
+        """
+        :raises Exception: a broker did not take it, on all topics or on one; of many kinds
+        """
+        message = {
+            'message_id': notification.uuid, 'publisher_id': self._publisher,
+            'event_type': notification.event_type, 'priority': notification.priority.upper(),
+            'payload': notification.payload, 'timestamp': str(notification.at)}
+        for topic in self._topics:
+            self._transport._send_notification(
+                messaging.Target(topic=f'{topic}.{notification.priority}'), {}, message,
+                version=2.0, retry=SEND_RETRIES)
+
+
 class TaskEndpoint:
     """Takes tasks.
 

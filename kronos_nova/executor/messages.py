@@ -9,9 +9,10 @@ import urllib.parse
 from collections.abc import Mapping
 
 from kronos_nova import boundary
+from kronos_nova.objects import notification
 
 TASK_VERSION = '1.0'
-RESULT_VERSION = '1.0'
+RESULT_VERSION = '1.1'
 
 COMPLETED = 'migration.completed'
 FAILED = 'migration.failed'
@@ -49,16 +50,9 @@ def task(move):
 
 
 def result(move):
-    """(event type, payload) of a try that ended; ``final`` tells whether no other follows."""
-    return _event(move), {
-        'version': RESULT_VERSION, 'move_uuid': move.uuid, 'plan_uuid': move.plan_uuid,
-        'aggregate': move.aggregate, 'instance_uuid': move.instance_uuid, 'source': move.source,
-        'destination': move.destination, 'phase': move.phase,
-        'migration_uuid': move.migration_uuid, 'state': move.state,
-        'final': move.finished_at is not None, 'retry_count': move.retry_count,
-        'error_type': move.error_type, 'error': move.error,
-        'dispatched_at': _time(move.dispatched_at), 'requested_at': _time(move.requested_at),
-        'finished_at': _time(move.finished_at)}
+    """(event type, payload) of a try that ended: what the payload of a notification has."""
+    return _event(move), {'version': RESULT_VERSION,
+                          **notification.data(notification.move_payload(move))}
 
 
 def _event(move):

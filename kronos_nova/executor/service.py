@@ -5,6 +5,7 @@ from concurrent import futures
 
 from kronos_nova.db import switches
 from kronos_nova.executor import broker
+from kronos_nova.executor import delivery
 from kronos_nova.executor import dispatcher
 from kronos_nova.executor import executor
 from kronos_nova.executor import outcome
@@ -45,6 +46,7 @@ class DispatchService:
             switches.SwitchBoard(context.ports.journal.database))
         self._listening = listens and broker.listen_for_results(
             context.transports, context.ports.aggregates, outcomes.settle)
+        self._delivery = _make_delivery(context)
 
     def tick(self):
         """:raises DBError: the journal cannot be reached"""
@@ -52,10 +54,25 @@ class DispatchService:
         self._dispatcher.options = self._outcomes.options = options
         self._switch_log.tick()
         self._dispatcher.tick()
+        if self._delivery is not None:
+            self._delivery.tick()
 
     def stop(self):
         if self._listening:
             self._listening.stop()
+        if self._delivery is not None:
+            self._delivery.stop()
+
+
+def _make_delivery(context):
+    """What sends notifications, or None where nobody is to be told."""
+    group, journal = context.conf.kronos, context.ports.journal
+    if not group.notification_topics:
+        return None
+    sender = broker.NotificationSender(context.transports, group.notification_topics, context.host)
+    return delivery.BackgroundDeliverer(delivery.Deliverer(
+        journal.database, journal.worker, sender.send, context.ports.utcnow,
+        lambda: group.notification_backlog))
 
 
 class ExecutionService:

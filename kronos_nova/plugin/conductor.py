@@ -203,7 +203,7 @@ def _is_of_a_plan(context):
 def _database():
     """Of this process: never made before workers have forked. The first connection is not waited
     for: whoever needs it asks again."""
-    return db_engine.Database(db_engine.control_engine(CONF))
+    return db_engine.control_database(CONF)
 
 
 @functools.cache

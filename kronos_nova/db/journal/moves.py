@@ -77,7 +77,8 @@ class Moves:
             row = session.get(models.Move, move.uuid)
             raise exception.MoveLost(move=move.uuid, owner=row.owner, state=row.state)
         if new != move.state:
-            rows.note(session, [move.uuid], (move.state, new), now, self.worker, detail)
+            rows.note(session, [move.uuid], (move.state, new), now, self.worker, detail,
+                      has_failed='error_type' in values)
         return dataclasses.replace(move, state=new, **values)
 
     @retried

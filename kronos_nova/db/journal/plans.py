@@ -9,15 +9,20 @@ import sqlalchemy as sa
 from oslo_utils import uuidutils
 
 from kronos_nova import exception
+from kronos_nova.db import announcing
 from kronos_nova.db import models
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import automation
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import move as moves
+from kronos_nova.objects import notification as n
 from kronos_nova.objects import plan as plans
 
 PLANNING = 'planning'
+
+TOLD_WHEN_MADE = {plans.PROPOSED: n.PLAN_PROPOSED, plans.EXECUTING: n.PLAN_APPROVED}
+"""Who may plan and start by itself has no need of anybody's approval."""
 
 
 class Plans:
@@ -55,16 +60,18 @@ class Plans:
                                       body=report.to_summary_json()))
             if state == plans.EXECUTING:
                 _add_moves(session, plan, report.moves, now, stagger, cold)
+            if state in TOLD_WHEN_MADE:
+                announcing.plan(session, plan.uuid, TOLD_WHEN_MADE[state], now)
             return plan.uuid
 
     @retried
     def supersede(self, aggregate, why, now):
         """End a plan of an aggregate that waits for approval or for its start."""
         with rows.serialized(self.database, PLANNING) as session:
-            session.execute(sa.update(models.Plan).where(
-                models.Plan.aggregate == aggregate,
-                models.Plan.state.in_((plans.PROPOSED, plans.APPROVED)),
-            ).values(state=plans.VOID, finished_at=now, ended_because=why))
+            for uuid in session.scalars(sa.select(models.Plan.uuid).where(
+                    models.Plan.aggregate == aggregate, _waits())).all():
+                _end(session, uuid, _waits(), n.PLAN_VOID, state=plans.VOID, finished_at=now,
+                     ended_because=why)
 
     @retried
     def approve_plan(self, uuid, chosen, approved_by, now):
@@ -79,6 +86,7 @@ class Plans:
             plan.state, plan.approved_at, plan.approved_by = plans.APPROVED, now, approved_by
             left_out = _keep_moves(session, plan, chosen)
             plan.ended_because = _left_out(dict.fromkeys(left_out, f'left out by {approved_by}'))
+            announcing.plan(session, uuid, n.PLAN_APPROVED, now)
 
     @retried
     def start_plan(self, uuid, chosen, now, stagger=0.0, left_out=None):
@@ -97,6 +105,7 @@ class Plans:
                 plan.ended_because, _left_out(left_out or {})))) or None
             if not chosen:
                 plan.state, plan.finished_at = plans.VOID, now
+                announcing.plan(session, uuid, n.PLAN_VOID, now)
                 return
             plan.state, plan.detail = plans.EXECUTING, None
             _keep_moves(session, plan, chosen)
@@ -123,8 +132,7 @@ class Plans:
 
         :returns: aggregates of the plans that ended
         """
-        plan, too_late = models.Plan, sa.and_(
-            models.Plan.state.in_((plans.PROPOSED, plans.APPROVED)), models.Plan.expires_at < now)
+        plan, too_late = models.Plan, sa.and_(_waits(), models.Plan.expires_at < now)
         with self.database.reader() as session:
             expired = session.scalars(sa.select(plan.uuid).where(too_late)).all()
             ended = session.scalars(_ended_plans()).all()
@@ -132,11 +140,12 @@ class Plans:
             return []
         with self.database.writer() as session:
             # Asked again: of two workers that see it, one does it.
-            session.execute(sa.update(plan).where(plan.uuid.in_(expired), too_late).values(
-                state=plans.EXPIRED, finished_at=now))
+            for uuid in expired:
+                _end(session, uuid, too_late, n.PLAN_VOID, state=plans.EXPIRED, finished_at=now)
             return [aggregate for uuid, aggregate in session.execute(
                 sa.select(plan.uuid, plan.aggregate).where(plan.uuid.in_(ended)))
-                if _end(session, uuid, now)]
+                if _end(session, uuid, plan.state == plans.EXECUTING, n.PLAN_FINISHED,
+                        state=plans.DONE, finished_at=now)]
 
     @retried
     def reject_plan(self, uuid, rejected_by, now):
@@ -149,6 +158,7 @@ class Plans:
             plan = _still(session, uuid, plans.PROPOSED, now)
             plan.state, plan.finished_at = plans.REJECTED, now
             plan.ended_because = f'rejected by {rejected_by}'
+            announcing.plan(session, uuid, n.PLAN_VOID, now)
 
     @retried
     def aggregates_with_open_plans(self):
@@ -255,11 +265,20 @@ def _ended_plans():
             sa.or_(move.state.not_in(moves.TERMINAL), move.settled_at.is_(None))))
 
 
-def _end(session, uuid, now):
-    """Whether it was this that ended it."""
-    return session.execute(sa.update(models.Plan).where(
-        models.Plan.uuid == uuid, models.Plan.state == plans.EXECUTING,
-    ).values(state=plans.DONE, finished_at=now)).rowcount == 1
+def _waits():
+    return models.Plan.state.in_((plans.PROPOSED, plans.APPROVED))
+
+
+def _end(session, uuid, still, event_type, finished_at, **values):
+    """End a plan that is still as it was seen.
+
+    :returns: whether it was this that ended it
+    """
+    is_ended = session.execute(sa.update(models.Plan).where(
+        models.Plan.uuid == uuid, still).values(finished_at=finished_at, **values)).rowcount == 1
+    if is_ended:
+        announcing.plan(session, uuid, event_type, finished_at)
+    return is_ended
 
 
 def _keep_moves(session, plan, chosen):

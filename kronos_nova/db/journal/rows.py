@@ -7,6 +7,7 @@ import json
 import sqlalchemy as sa
 
 from kronos_nova import exception
+from kronos_nova.db import announcing
 from kronos_nova.db import counters
 from kronos_nova.db import models
 from kronos_nova.objects import move as moves
@@ -69,10 +70,11 @@ def abandon(session, query, now, worker, why):
         session, row, moves.ABANDONED, now, worker, why, finished_at=now, settled_at=now)]
 
 
-def note(session, uuids, step, now, worker, detail=''):
+def note(session, uuids, step, now, worker, detail='', has_failed=False):
     """Write down a step of some moves.
 
     :param step: (old state, new state)
+    :param has_failed: whether it is because a try of them has
     """
     old, new = step
     session.execute(sa.insert(models.MoveEvent), [
@@ -80,6 +82,7 @@ def note(session, uuids, step, now, worker, detail=''):
          'detail': detail} for uuid in uuids])
     if new in moves.TERMINAL:
         counters.count_ended(session, uuids)
+    announcing.step(session, uuids, step, now, detail, has_failed)
 
 
 def record(cls, row, **changed):

@@ -13,14 +13,21 @@ from kronos_nova.objects import plan as plans
 
 
 class ControlDatabase(fixtures.Fixture):
-    """``database`` is an up-to-date control database that is gone after the test."""
+    """``database`` is an up-to-date control database that is gone after the test.
+
+    :param announces: whether changes are told to the outside
+    """
+
+    def __init__(self, announces=False):
+        super().__init__()
+        self._announces = announces
 
     def _setUp(self):
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'kronos.sqlite')
         path.write_bytes(_synced())
         engine = db_engine.create_engine(f'sqlite:///{path}')
         self.addCleanup(engine.dispose)
-        self.database = db_engine.Database(engine)
+        self.database = db_engine.Database(engine, announces=self._announces)
 
 
 @functools.cache

@@ -1,0 +1,104 @@
+"""Which changes of the journal, of switches and of drains are told to the outside, and how.
+
+Each function is called within the transaction that makes the change, after it was made. Nothing is
+read or written where nobody is to be told.
+"""
+
+import json
+
+import sqlalchemy as sa
+from oslo_utils import timeutils
+
+from kronos_nova.db import models
+from kronos_nova.db import outbox
+from kronos_nova.db.engine import is_announced
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import notification as n
+
+ENDS = {moves.COMPLETED: n.MOVE_END, moves.FAILED: n.MOVE_ERROR, moves.ABANDONED: n.MOVE_ABORT}
+
+
+def plan(session, uuid, event_type, now):
+    """Tell of a plan."""
+    if not is_announced(session):
+        return
+    row, move = _fresh(session, models.Plan, uuid), models.Move
+    counts = session.execute(sa.select(move.state, sa.func.count()).where(
+        move.plan_uuid == uuid).group_by(move.state)).all()
+    outbox.add(session, event_type, n.PlanPayload(
+        plan_uuid=uuid, moves={state: count for state, count in sorted(counts)},
+        reason=row.ended_because,
+        **_same(row, n.PlanPayload, {'plan_uuid', 'moves', 'reason'})), now)
+
+
+def step(session, uuids, states, now, detail, has_failed):
+    """Tell of moves that have come from one state to another, where that is of interest.
+
+    :param states: (old, new)
+    :param has_failed: whether a try of them has
+    """
+    event_type = event_of(*states, has_failed)
+    if event_type is None or not is_announced(session):
+        return
+    for uuid in uuids:
+        row = _fresh(session, models.Move, uuid)
+        name = session.scalar(sa.select(models.ServerName.name).where(
+            models.ServerName.uuid == row.instance_uuid))
+        outbox.add(session, event_type, n.move_payload(row, name, detail), now)
+
+
+def event_of(old, new, has_failed):
+    """The type of the event that a step of a move is, or None."""
+    if new == moves.MIGRATING and old != new:
+        return n.MOVE_START
+    if new == moves.PLANNED and has_failed:
+        return n.MOVE_ERROR
+    return ENDS.get(new)
+
+
+def switch(session, kind, aggregate, value, who):
+    """Tell of a level or a pause that was set or taken away.
+
+    :param who: has ``set_at``, ``set_by`` and ``reason``
+    """
+    if is_announced(session):
+        outbox.add(session, n.AUTOMATION_CHANGED, n.AutomationPayload(
+            kind=kind, aggregate=aggregate, value=value, set_at=who.set_at, set_by=who.set_by,
+            reason=who.reason), who.set_at)
+
+
+def drain(session, uuid, before, now=None):
+    """Tell of a drain that has begun, ended or got stuck.
+
+    :param before: its state until now, or None
+    """
+    if not is_announced(session):
+        return
+    row = _fresh(session, models.Drain, uuid)
+    event_type = _drain_event(before, row.state)
+    if event_type is not None:
+        blocked = json.loads(row.blocked)
+        outbox.add(session, event_type, n.DrainPayload(
+            drain_uuid=uuid, blocked_count=len(blocked),
+            blocked=dict(sorted(blocked.items())[:n.MOST_BLOCKED]),
+            **_same(row, n.DrainPayload, {'drain_uuid', 'blocked_count', 'blocked'})),
+            now or timeutils.utcnow())
+
+
+def _drain_event(before, after):
+    was_active, is_active = before in drains.ACTIVE, after in drains.ACTIVE
+    if was_active != is_active:
+        return n.DRAIN_START if is_active else n.DRAIN_END
+    return n.DRAIN_BLOCKED if after == drains.BLOCKED != before else None
+
+
+def _fresh(session, model, uuid):
+    """A row as this transaction has made it."""
+    session.flush()
+    return session.get(model, uuid, populate_existing=True)
+
+
+def _same(row, payload, but):
+    """What a row has under the names of a payload's fields."""
+    return {name: getattr(row, name) for name in n.names(payload) if name not in but}

@@ -1,0 +1,100 @@
+"""Notifications that wait to be sent, and those that were.
+
+One is written in the transaction that makes what it tells of, so that it is there if that is,
+whoever dies. It is marked as sent after the broker took it: if its sender dies in between, it is
+sent a second time.
+"""
+
+import json
+
+import sqlalchemy as sa
+from oslo_utils import uuidutils
+
+from kronos_nova.db import counters
+from kronos_nova.db import models
+from kronos_nova.db.retry import retried
+from kronos_nova.objects import notification as n
+
+NUMBERING = 'notifications'
+"""The lock of whoever gives numbers; how often it was passed is the last number."""
+
+BATCH = 500
+"""Rows in one transaction: it holds nobody up for longer than some milliseconds."""
+
+
+def add(session, event_type, payload, now):
+    """Have something told, within the transaction that makes it.
+
+    :param payload: one of :data:`kronos_nova.objects.notification.PAYLOADS`
+    """
+    session.execute(sa.insert(models.Notification).values(
+        uuid=uuidutils.generate_uuid(), event_type=event_type, at=now,
+        body=json.dumps(n.primitive(payload))))
+
+
+class Outbox:
+    """The notifications in the control database."""
+
+    def __init__(self, database):
+        self.database = database
+
+    @retried
+    def number(self):
+        """Give a number to some of those that have none, in the order in which they were written.
+
+        The numbers are given here and not when a row is written: whatever a transaction that goes
+        back has taken would be missing, and two that commit in another order would exchange theirs.
+
+        :returns: how many there were
+        """
+        row, lock = models.Notification, models.SerializationLock
+        unnumbered = sa.select(row.id).where(row.sequence.is_(None)).order_by(row.id).limit(BATCH)
+        with self.database.reader() as session:
+            if not session.scalars(unnumbered).first():
+                return 0
+        with self.database.writer() as session:
+            mine = lock.name == NUMBERING
+            session.execute(sa.update(lock).where(mine).values(passed=lock.passed))
+            last = session.scalar(sa.select(lock.passed).where(mine))
+            ids = session.scalars(unnumbered).all()
+            session.execute(sa.update(row), [
+                {'id': number, 'sequence': sequence}
+                for sequence, number in enumerate(ids, last + 1)])
+            session.execute(sa.update(lock).where(mine).values(passed=last + len(ids)))
+            return len(ids)
+
+    @retried
+    def waiting(self, limit=BATCH):
+        """Notifications that have a number and were not sent, in order."""
+        row = models.Notification
+        query = sa.select(row).where(row.sent_at.is_(None), row.sequence.is_not(None)).order_by(
+            row.sequence).limit(limit)
+        with self.database.reader() as session:
+            return [n.Notification(uuid=each.uuid, sequence=each.sequence, at=each.at,
+                                   event_type=each.event_type, body=json.loads(each.body))
+                    for each in session.scalars(query)]
+
+    @retried
+    def mark_sent(self, uuids, now):
+        row = models.Notification
+        with self.database.writer() as session:
+            session.execute(sa.update(row).where(row.uuid.in_(uuids)).values(sent_at=now))
+
+    @retried
+    def trim(self, most):
+        """Drop the oldest of those that wait, so that no more than ``most`` do.
+
+        :returns: how many were dropped
+        """
+        row = models.Notification
+        waits = sa.and_(row.sent_at.is_(None), row.sequence.is_not(None))
+        with self.database.reader() as session:
+            last = session.scalar(sa.select(row.sequence).where(waits).order_by(
+                row.sequence.desc()).offset(most).limit(1))
+        if last is None:
+            return 0
+        with self.database.writer() as session:
+            count = session.execute(sa.delete(row).where(waits, row.sequence <= last)).rowcount
+            if count:
+                counters.add(session, counters.DROPPED_NOTIFICATIONS, count)
+            return count

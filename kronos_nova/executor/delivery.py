@@ -1,0 +1,111 @@
+"""Sends the notifications that wait, in one process of all."""
+
+import datetime
+from concurrent import futures
+
+from oslo_log import log as logging
+
+from kronos_nova.db import leases
+from kronos_nova.db.outbox import Outbox
+
+LOG = logging.getLogger(__name__)
+
+LEASE_SECONDS = 60
+"""For BATCH at a broker that is slow; then another process may take over, and send some again."""
+
+BATCH = 20
+"""Notifications that a process that dies has sent at most without having marked them."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 1, 60
+"""Seconds before a broker that refused is tried again; twice as many each time."""
+
+
+class Deliverer:
+    """One worker's part; any number of workers may do it side by side.
+
+    :param send: called with a Notification; raises where the broker did not take it
+    :param clock: gives the time, UTC without a zone
+    :param most: gives how many may wait
+    """
+
+    def __init__(self, database, worker, send, clock, most):
+        self._outbox = Outbox(database)
+        self._leases = leases.Leases(database, worker, clock)
+        self._send = send
+        self._clock = clock
+        self._most = most
+        self._pause = 0
+        self._not_before = clock()
+
+    def deliver(self):
+        """Send what waits, until none does or the broker does not take one.
+
+        :raises DBError: the control database cannot be reached
+        """
+        if self._clock() < self._not_before:
+            return
+        while self._has_work() and self._leases.hold(leases.NOTIFICATIONS, LEASE_SECONDS):
+            self._bound()
+            if not self._send_some():
+                return
+
+    def end(self):
+        """Let another process go on at once."""
+        self._leases.release(leases.NOTIFICATIONS)
+
+    def _has_work(self):
+        return bool(self._outbox.number() or self._outbox.waiting(1))
+
+    def _bound(self):
+        dropped = self._outbox.trim(self._most())
+        if dropped:
+            LOG.error('%d notifications were dropped: the broker took none for too long, see '
+                      '[kronos] notification_backlog', dropped)
+
+    def _send_some(self):
+        """Whether all of a batch were taken."""
+        waiting, sent, refusal = self._outbox.waiting(BATCH), [], None
+        try:
+            for each in waiting:
+                self._send(each)
+                sent.append(each.uuid)
+        except Exception as error:  # of the driver's, of kombu's, of the operating system's
+            refusal = error
+        if sent:
+            self._outbox.mark_sent(sent, self._clock())
+        if refusal is not None:
+            self._wait(refusal)
+            return False
+        if self._pause:
+            LOG.info('The broker takes notifications again')
+        self._pause = 0
+        return True
+
+    def _wait(self, error):
+        if not self._pause:
+            LOG.warning('Notifications wait, the broker does not take them: %s', error)
+        self._pause = min(2 * self._pause or FIRST_PAUSE, LONGEST_PAUSE)
+        self._not_before = self._clock() + datetime.timedelta(seconds=self._pause)
+
+
+class BackgroundDeliverer:
+    """Has a Deliverer work beside whoever ticks: a broker that hangs holds up nothing else."""
+
+    def __init__(self, deliverer):
+        self._deliverer = deliverer
+        self._pool = futures.ThreadPoolExecutor(1, thread_name_prefix='kronos-notifications')
+        self._running = None
+
+    def tick(self):
+        """:raises DBError: the last time, the control database could not be reached"""
+        if self._running is not None:
+            if not self._running.done():
+                return
+            done, self._running = self._running, None
+            done.result()
+        self._running = self._pool.submit(self._deliverer.deliver)
+
+    def stop(self):
+        """Return when what is being sent was sent, or not taken."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._deliverer.end()

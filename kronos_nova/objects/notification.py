@@ -1,0 +1,195 @@
+"""What is told to the outside: payloads with versions, in the form that Nova gives to its own.
+
+A field that is added makes a new minor version, one that goes or changes its meaning a new major
+one. The tests hold every payload to its version.
+"""
+
+import dataclasses
+import datetime
+from collections.abc import Mapping
+from dataclasses import field
+from typing import ClassVar
+
+from kronos_nova.objects.move import request_id
+
+PLAN_PROPOSED = 'plan.proposed'
+PLAN_APPROVED = 'plan.approved'
+PLAN_VOID = 'plan.void'
+PLAN_FINISHED = 'plan.finished'
+MOVE_START = 'move.start'
+MOVE_END = 'move.end'
+MOVE_ERROR = 'move.error'
+MOVE_ABORT = 'move.abort'
+AUTOMATION_CHANGED = 'automation.changed'
+DRAIN_START = 'drain.start'
+DRAIN_END = 'drain.end'
+DRAIN_BLOCKED = 'drain.blocked'
+
+EVENTS = (PLAN_PROPOSED, PLAN_APPROVED, PLAN_VOID, PLAN_FINISHED, MOVE_START, MOVE_END, MOVE_ERROR,
+          MOVE_ABORT, AUTOMATION_CHANGED, DRAIN_START, DRAIN_END, DRAIN_BLOCKED)
+
+LONGEST = 2000
+"""Characters of a text: a plan may give a reason for each of hundreds of moves."""
+
+MOST_BLOCKED = 20
+"""Servers that are named in one payload; how many there are is told beside."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PlanPayload:
+    """A plan: ``purpose`` is ``balance`` or ``drain``, ``moves`` counts those that were begun by
+    state, ``reason`` tells why it ended or what was left out."""
+
+    VERSION: ClassVar[str] = '1.0'
+
+    plan_uuid: str
+    aggregate: str
+    purpose: str
+    state: str
+    mode: str
+    planner: str
+    created_at: datetime.datetime
+    expires_at: datetime.datetime
+    approved_at: datetime.datetime | None
+    approved_by: str | None
+    finished_at: datetime.datetime | None
+    combined_before: float | None
+    combined_after: float | None
+    move_count: int
+    moves: Mapping[str, int] = field(default_factory=dict)
+    reason: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MovePayload:
+    """A move: ``final`` tells whether no other try follows, ``detail`` why it is in its state.
+    ``request_id`` is the one under which Nova is asked."""
+
+    VERSION: ClassVar[str] = '1.0'
+
+    move_uuid: str
+    plan_uuid: str
+    aggregate: str
+    instance_uuid: str
+    instance_name: str | None
+    source: str
+    destination: str
+    phase: str
+    kind: str
+    memory_mb: int
+    reason: str
+    request_id: str
+    migration_uuid: str | None
+    state: str
+    final: bool
+    retry_count: int
+    error_type: str | None
+    error: str | None
+    detail: str
+    dispatched_at: datetime.datetime | None
+    requested_at: datetime.datetime | None
+    finished_at: datetime.datetime | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class AutomationPayload:
+    """What somebody set: ``kind`` is ``level`` or ``pause``; of a pause, ``value`` is ``pause`` or
+    ``stop``. An empty value took it away. Aggregate ``*`` is every one."""
+
+    VERSION: ClassVar[str] = '1.0'
+
+    kind: str
+    aggregate: str
+    value: str
+    set_at: datetime.datetime
+    set_by: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class DrainPayload:
+    """A host that is to be empty. ``blocked`` has, of ``blocked_count`` servers that have to stay,
+    up to 20 by uuid, and why."""
+
+    VERSION: ClassVar[str] = '1.0'
+
+    drain_uuid: str
+    host: str
+    aggregate: str
+    state: str
+    requested_by: str
+    requested_at: datetime.datetime
+    reason: str
+    deadline: datetime.datetime | None
+    with_stopped: bool
+    servers: int | None
+    left: int | None
+    blocked_count: int
+    blocked: Mapping[str, str]
+    problem: str
+    finished_at: datetime.datetime | None
+
+
+PAYLOADS = (PlanPayload, MovePayload, AutomationPayload, DrainPayload)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Notification:
+    """One that is to be sent, or was.
+
+    ``sequence`` counts from 1 without a gap, in the order in which they are sent; sent twice, it is
+    the same, and so is ``uuid``. ``at`` is when what it tells of happened, UTC without a zone.
+    """
+
+    uuid: str
+    sequence: int
+    event_type: str
+    at: datetime.datetime
+    body: Mapping
+
+    @property
+    def priority(self) -> str:
+        """Which of oslo.messaging's priorities, and so which queue."""
+        return 'error' if self.event_type == MOVE_ERROR else 'info'
+
+    @property
+    def payload(self) -> dict:
+        """As it is sent."""
+        data = {'notification_uuid': self.uuid, 'sequence': self.sequence,
+                **self.body['kronos_object.data']}
+        return {**self.body, 'kronos_object.data': data}
+
+
+def move_payload(move, instance_name: str | None = None, detail: str = '') -> MovePayload:
+    """
+    :param move: a MoveRecord, or what has the same attributes
+    """
+    own = {'move_uuid', 'instance_name', 'request_id', 'final', 'detail'}
+    return MovePayload(
+        move_uuid=move.uuid, instance_name=instance_name, detail=detail,
+        request_id=request_id(move.uuid), final=move.finished_at is not None,
+        **{name: getattr(move, name) for name in names(MovePayload) if name not in own})
+
+
+def names(payload) -> list[str]:
+    """The fields of a payload, or of its class."""
+    return [each.name for each in dataclasses.fields(payload)]
+
+
+def primitive(payload) -> dict:
+    """A payload in the form that Nova's have, with ``kronos`` in the place of ``nova``."""
+    return {'kronos_object.name': type(payload).__name__, 'kronos_object.namespace': 'kronos',
+            'kronos_object.version': payload.VERSION, 'kronos_object.data': data(payload)}
+
+
+def data(payload) -> dict:
+    """The fields of a payload as JSON has them."""
+    return {name: _plain(getattr(payload, name)) for name in names(payload)}
+
+
+def _plain(value):
+    if isinstance(value, datetime.datetime):
+        return f'{value.isoformat(timespec="microseconds")}Z'
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return value[:LONGEST] if isinstance(value, str) else value
