@@ -149,7 +149,7 @@ class Cycle:
         options = self._whole_units(self._existing(snapshot), units)
         surroundings = planner.PlannerPorts(
             source=self.ports.metrics, clock=time.monotonic, dry_run=self.ports.dry_run,
-            now=_unix(now))
+            now=_unix(now), names_elsewhere=self.ports.inventory.names_elsewhere)
         options = self._drain(snapshot, options, surroundings)
         snapshot = snapshot.with_moves_under_way(self.ports.journal.moves_under_way())
         snapshot = self._start_approved(snapshot, options, surroundings, units)

@@ -2,6 +2,8 @@
 
 import collections
 import dataclasses
+from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,6 +21,17 @@ from kronos_nova.policies import Policy
 FRACTION = scoring.Range(0.0, 1.0)
 NOT_NEGATIVE = scoring.Range(0.0, float('inf'))
 
+UUID = 'uuid'
+"""The attribute of an instance that no other has too."""
+
+NamesElsewhere = Callable[[str, Collection[str]], set[str]]
+
+
+def nowhere_else(attribute: str, names: Collection[str]) -> set[str]:
+    """For a snapshot of the whole cloud."""
+    return set()
+
+
 _PROMQL = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile_query',
            metrics.CAPACITY: 'capacity_query', metrics.HOST_CAPACITY: 'host_capacity_query'}
 
@@ -26,16 +39,18 @@ _PROMQL = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile
 class Feed:
     """The answers of a metrics source, each asked for once.
 
-    :param instances: of the whole cloud; a name that several of them have tells of none of them,
+    :param instances: that were read; a name that several of them have tells of none of them,
         whichever aggregates they are in
+    :param names_elsewhere: :meth:`kronos_nova.inventory.base.InventorySource.names_elsewhere`
     :param accepts_partial: whether an answer is used of which the source says that a part is
         missing
     """
 
     def __init__(self, source: MetricsSource, instances: Sequence[Instance] = (),
-                 accepts_partial: bool = False):
+                 accepts_partial: bool = False,
+                 names_elsewhere: NamesElsewhere = nowhere_else):
         self._source, self._accepts_partial = source, accepts_partial
-        self._instances = instances
+        self._instances, self._names_elsewhere = instances, names_elsewhere
         self._answers = {}
         self._profiles = {}
         self._shared = {}
@@ -59,10 +74,13 @@ class Feed:
         return self._profiles[policy.name]
 
     def _shared_names(self, label_type):
-        """What more than one instance of the cloud is called."""
+        """What more than one instance of the cloud is called, of the names of those here."""
         if label_type not in self._shared:
             counts = collections.Counter(getattr(each, label_type) for each in self._instances)
-            self._shared[label_type] = {name for name, count in counts.items() if count > 1}
+            shared = {name for name, count in counts.items() if count > 1}
+            if label_type != UUID:
+                shared |= self._names_elsewhere(label_type, counts.keys() - shared)
+            self._shared[label_type] = shared
         return self._shared[label_type]
 
     def vector(self, policy: Policy, kind: str) -> Vector:

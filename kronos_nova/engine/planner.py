@@ -26,7 +26,9 @@ from kronos_nova.engine.build import build
 from kronos_nova.engine.caps import Caps
 from kronos_nova.engine.measure import Feed
 from kronos_nova.engine.measure import Load
+from kronos_nova.engine.measure import NamesElsewhere
 from kronos_nova.engine.measure import measure
+from kronos_nova.engine.measure import nowhere_else
 from kronos_nova.engine.measure import without_misfits
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.scopes import Scopes
@@ -64,12 +66,14 @@ class PlannerPorts:
     now : Unix seconds of the cycle, against which samples and migrations are old or new
     dry_run : asks beforehand whether moves would be let happen; asked once for every move that was
         chosen, never for others
+    names_elsewhere : of names of instances of the snapshot, those that others of the cloud have too
     """
 
     source: MetricsSource
     clock: Callable[[], float]
     now: float
     dry_run: DryRun = not_asked
+    names_elsewhere: NamesElsewhere = nowhere_else
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -134,7 +138,8 @@ class _Cycle:
     def __init__(self, snapshot, policies, options, surroundings, memory):
         self.snapshot, self.policies, self.options = snapshot, policies, options
         self.surroundings, self.memory = surroundings, memory
-        self.feed = Feed(surroundings.source, snapshot.instances, options.accept_partial_metrics)
+        self.feed = Feed(surroundings.source, snapshot.instances, options.accept_partial_metrics,
+                         surroundings.names_elsewhere)
         self.carried = MovesUnderWay()
         self.scopes = Scopes(snapshot)
         self.rules = ConstraintRules(

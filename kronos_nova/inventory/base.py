@@ -20,3 +20,10 @@ class InventorySource(Protocol):
         :raises InventoryError: Nova or placement could not be read; nothing partial is ever
         returned
         """
+
+    def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
+        """Those of some names that instances have too which were left out of the last reading.
+
+        :param attribute: of an Instance, ``name`` or ``display_name``
+        :raises InventoryError: Nova could not be read
+        """

@@ -50,6 +50,7 @@ class OpenStackInventory:
         self._connection = connection
         self._clock = clock
         self._providers = providers.ProviderCache()
+        self._names_elsewhere = {}
 
     def read(self, scopes: Collection[str] | None = None) -> Snapshot:
         """Hosts with QEMU or KVM and what runs there, all projects and cells.
@@ -73,6 +74,10 @@ class OpenStackInventory:
             raise exception.InventoryError(
                 problem='an answer lacks what its API version promises: '
                         f'{boundary.shown(repr(error))}') from error
+
+    def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
+        """As :class:`kronos_nova.inventory.base.InventorySource` says; nothing more is read."""
+        return self._names_elsewhere[attribute].intersection(names)
 
     def aggregate_hosts(self) -> dict[str, list[str]]:
         """The names of the hosts of every aggregate.
@@ -122,6 +127,9 @@ class OpenStackInventory:
                       for h in hypervisors if h['id'] in trees.of)
         held = {host.name: shape.held_by_consumer(trees.of[host.uuid]) for host in hosts}
         shared = shape.held_by_consumer(each.provider for each in trees.sharing.values())
+        self._names_elsewhere = {
+            attribute: {server[key] for server in servers if server[shape.HOST] not in held}
+            for attribute, key in shape.NAMES.items()}
         names = {host.uuid: host.name for host in hosts}
         return Snapshot(
             taken_at=taken_at, hosts=hosts,

@@ -22,6 +22,9 @@ from kronos_nova.objects.snapshot import SharedProvider
 
 HOST = 'OS-EXT-SRV-ATTR:host'
 
+NAMES = {'name': 'OS-EXT-SRV-ATTR:instance_name', 'display_name': 'name'}
+"""The names of an Instance, and what Nova's API calls them."""
+
 MOST = 1 << 53
 """Of any figure: placement keeps 31 bits, and what is added up stays exact as a float."""
 
@@ -190,8 +193,8 @@ def instance(server: dict, held: Mapping[str, dict[str, int]],
         return boundary.integer(flavor[name], f'a flavor: {name}', 0, MOST)
 
     return Instance(
-        uuid=_text(server, 'id'), name=_text(server, 'OS-EXT-SRV-ATTR:instance_name'),
-        display_name=_text(server, 'name'), host=_text(server, HOST),
+        uuid=_text(server, 'id'), host=_text(server, HOST),
+        **{attribute: _text(server, key) for attribute, key in NAMES.items()},
         project_id=_text(server, 'tenant_id'), status=_text(server, 'status'),
         task_state=_text_or_none(server, 'OS-EXT-STS:task_state'),
         locked=bool(server['locked']), vcpus=size('vcpus'), memory_mb=size('ram'),

@@ -42,6 +42,7 @@ class InProcessInventory:
         self._providers = providers.ProviderCache()
         self._instances = nova_tables.InstanceReader()
         self._silent = False
+        self._read_last = None  # {host: cell} of the last reading, None for all
 
     def read(self, scopes=None) -> snapshot.Snapshot:
         """Hosts with QEMU or KVM and what runs there, all projects and cells.
@@ -58,6 +59,23 @@ class InProcessInventory:
         except (db_exc.DBError, nova_exception.NovaException) as e:
             raise exception.InventoryError(problem=str(e)) from e
 
+    def names_elsewhere(self, attribute, names):
+        """As :class:`kronos_nova.inventory.base.InventorySource` says; of cells that answer."""
+        if self._read_last is None or not names:
+            return set()
+        hosts, known = self._read_last.keys(), set(self._read_last.values())
+        context, found = cells.admin_context(), set()
+        try:
+            alive, _silent = cells.answering(context, cells.mappings(context), SHORT_PATIENCE)
+            for cell in alive:
+                if known == {cells.name(cell)} and nova_tables.is_unique_in_a_cell(attribute):
+                    continue
+                with nova_context.target_cell(context, cell) as cell_context:
+                    found |= nova_tables.names_elsewhere(cell_context, attribute, names, hosts)
+        except (db_exc.DBError, nova_exception.NovaException) as e:
+            raise exception.InventoryError(problem=str(e)) from e
+        return found
+
     def _read(self, context, taken_at, scopes):
         aggregates = nova_tables.aggregates(context)
         wanted = scope.HostScope(aggregates, scopes)
@@ -71,6 +89,7 @@ class InProcessInventory:
                       if node.uuid in trees.of)
         held = {host.name: shape.held_by_consumer(trees.of[host.uuid]) for host in hosts}
         shared = shape.held_by_consumer(each.provider for each in trees.sharing.values())
+        self._read_last = None if scopes is None else {host.name: host.cell for host in hosts}
         names = {host.uuid: host.name for host in hosts}
         instances = shape.one_of_each(
             _instance(server, held[server.host].get(server.uuid, {}), shared.get(server.uuid, {}))

@@ -214,6 +214,31 @@ def instance_name(row):
             return row.uuid
 
 
+def is_unique_in_a_cell(attribute):
+    """Whether no two instances of a cell can have one ``name`` or ``display_name``."""
+    return attribute == 'name' and 'id' in [column.key for column in name_columns()]
+
+
+def names_elsewhere(context, attribute, names, hosts):
+    """Those of some names that instances of a cell have too, on other hosts than these.
+
+    :param attribute: ``name``, the libvirt domain's, or ``display_name``
+    """
+    instance = models.Instance
+    by_display_name = attribute == 'display_name'
+    columns = [instance.display_name] if by_display_name else name_columns()
+    found = set()
+    with _main(context) as session:
+        query = session.query(instance.host, instance.uuid, *columns).filter(
+            instance.deleted == 0, instance.host.isnot(None),
+            instance.hidden.is_(None) | instance.hidden.is_(False))
+        for chunk in chunks(names, MEMBERS) if by_display_name else [None]:
+            for row in _among(query, instance.display_name, chunk).yield_per(MEMBERS):
+                if row.host not in hosts:
+                    found.add(row.display_name if by_display_name else instance_name(row))
+    return found.intersection(names)
+
+
 def is_listed(server):
     """Whether Nova lists an instance: one that is soft-deleted only holds what it held."""
     return server.vm_state != vm_states.SOFT_DELETED

@@ -72,6 +72,9 @@ class Cloud:
             aggregates=(snapshot.Aggregate(name='gpu', uuid='gpu', hosts=tuple(self.hosts)),),
             instances=tuple(self.instances.values()), server_groups=self.groups)
 
+    def names_elsewhere(self, attribute, names):
+        return set()
+
     def query(self, query):
         at = self.clock().replace(tzinfo=datetime.UTC).timestamp()
         measured = [each for each in self.instances.values() if each.host not in self.silent]

@@ -138,6 +138,9 @@ class Cloud:
             aggregates=tuple(snapshot.Aggregate(name=name, uuid=name, hosts=tuple(hosts))
                              for name, hosts in aggregates.items()))
 
+    def names_elsewhere(self, attribute, names):
+        return set()
+
     def query(self, query):
         at = self.clock().replace(tzinfo=datetime.UTC).timestamp()
         with self.lock:

@@ -21,6 +21,7 @@ from kronos_nova.plugin import nova_records
 from kronos_nova.plugin.compute_api import service_of
 from kronos_nova.plugin.inventory import InProcessInventory
 from tests.functional.inventory import test_two_ways
+from tests.functional.inventory.public import public_inventory
 
 
 class ColumnsTest(test_two_ways.QemuTestCase):
@@ -42,6 +43,29 @@ class ColumnsTest(test_two_ways.QemuTestCase):
             self.assertEqual(5, len(snapshot.instances))
             self.assertEqual(['db'], [group.name for group in snapshot.server_groups])
             self.assertEqual([('gpu', ())], [(a.name, a.hosts) for a in snapshot.aggregates])
+
+    def test_names_that_instances_elsewhere_have_too_are_known_both_ways(self):
+        self.populate()
+        for host in ('host3', 'host1'):
+            self.boot(host, name='twin')
+        self.boot('host3', name='alone')
+        self.boot('host3', name='Web0')  # a database may not know capitals
+        for way in (InProcessInventory(), public_inventory(self)):
+            here = {each.display_name for each in way.read(['gpu']).instances}
+            self.assertEqual({'twin', 'alone', 'Web0'}, here)
+            self.assertEqual({'twin'}, way.names_elsewhere('display_name', here))
+            way.read()
+            self.assertEqual(set(), way.names_elsewhere('display_name', here))
+
+    def test_names_of_domains_are_compared_where_they_are_not_made_of_a_number(self):
+        self.flags(instance_name_template='%(display_name)s')
+        for host in ('host3', 'host1'):
+            self.boot(host, name='twin')
+        self.api.add_host_to_aggregate(
+            self.api.post_aggregate({'aggregate': {'name': 'gpu'}})['id'], 'host3')
+        for way in (InProcessInventory(), public_inventory(self)):
+            way.read(['gpu'])
+            self.assertEqual({'twin'}, way.names_elsewhere('name', {'twin'}))
 
     def test_columns_say_what_novas_own_objects_say(self):
         self.populate()

@@ -24,6 +24,9 @@ class UnreadableCloud:
             file.write(f'{pathlib.Path("/proc/self").readlink()} {",".join(scopes)}\n')
         raise exception.InventoryError(problem='it cannot be read')
 
+    def names_elsewhere(self, attribute, names):
+        return set()
+
 
 def main():
     args = child.parse('obedient', None)

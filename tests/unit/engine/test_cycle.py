@@ -76,6 +76,9 @@ class RecordedCloud:
                 disk_gb=1, resources={'VCPU': 1})
                 for uuid, host in self.placed.items()))
 
+    def names_elsewhere(self, attribute, names):
+        return set()
+
     def query(self, query):
         at = self.clock().replace(tzinfo=datetime.UTC).timestamp()
         if query.kind == metrics.VM_PROFILE:

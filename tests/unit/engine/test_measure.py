@@ -85,6 +85,22 @@ class ProfileTest(testtools.TestCase):
         self.assertEqual({'db': [0.5]}, samples)
         self.assertIn('names of several instances, such as "web"', warnings[0])
 
+    def test_a_name_that_an_instance_elsewhere_has_too_is_not_used(self):
+        def elsewhere(attribute, names):
+            asked.append((attribute, set(names)))
+            return {'db'}
+
+        asked = []
+        samples, warnings = self.feed(names_elsewhere=elsewhere).profile(self.policy)
+        self.assertEqual({}, samples)
+        self.assertIn('such as "db"', warnings[0])
+        # Of what is not used anyway nobody is asked.
+        self.assertEqual([('display_name', {'db'})], asked)
+
+    def test_nobody_is_asked_who_else_has_a_uuid(self):
+        policy = self.policy.model_copy(update={'vm_profile_label_type': 'uuid'})
+        self.feed(names_elsewhere=self.fail).profile(policy)
+
     def test_a_profile_that_is_not_whole_is_as_if_missing(self):
         feed = self.feed()
         feed._source.vector = Vector(feed._source.vector.samples, ('partial',))
