@@ -12,7 +12,10 @@ from keystoneauth1 import adapter
 from keystoneauth1 import loading
 from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
+from nova import context as nova_context
 from nova import utils
+from nova.db.main import api as main_db
+from nova.tests.fixtures.nova import PROJECT_ID
 from nova.tests.functional import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client as api_client
@@ -158,6 +161,16 @@ class KronosServices(Patience):
         self.useFixture(fixtures.MonkeyPatch(
             'nova.service.SERVICE_MANAGERS', nova.service.SERVICE_MANAGERS | self.managers))
         super().setUp()
+        self._make_security_groups()
+
+    def _make_security_groups(self):
+        """Before anybody boots: Nova makes a project's first one behind a savepoint, and the one
+        connection to a cell's database that its fixtures have under eventlet does not keep that
+        while another thread writes."""
+        context = nova_context.RequestContext('admin', PROJECT_ID)
+        for cell in self.cell_mappings.values():
+            with nova_context.target_cell(context, cell) as cell_context:
+                main_db.security_group_ensure_default(cell_context)
 
     def make_state_path(self):
         return self.useFixture(fixtures.TempDir()).path
