@@ -70,10 +70,10 @@ def run(args) -> report.Report:
         tables.append(report.Table('growth with the number of hosts', ('cycle', 'exponent'),
                                    list(_growth(rows))))
     notes.append(
-        'MariaDB, placement and the control database are real; Prometheus is a stand-in that '
-        'answers at once. A cycle is one of the process that CycleScheduler starts; the dry run, '
-        'which is work of nova-scheduler, is left out. A process that lives for several cycles '
-        'pays for loading in its first.')
+        'MariaDB, placement (two processes) and the control database are real; Prometheus is a '
+        'stand-in that answers at once. A cycle is one of the process that CycleScheduler starts; '
+        'the dry run, which is work of nova-scheduler, is left out. A process that lives for '
+        'several cycles pays for loading in its first.')
     return report.Report(tables=tuple(tables), notes=tuple(notes))
 
 

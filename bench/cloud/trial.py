@@ -270,5 +270,7 @@ def _count_lines(path):
 
 
 def _cpu(pid):
-    times = psutil.Process(pid).cpu_times()
-    return times.user + times.system
+    """Of a process and its children."""
+    service = psutil.Process(pid)
+    times = [each.cpu_times() for each in (service, *service.children(recursive=True))]
+    return sum(each.user + each.system for each in times)

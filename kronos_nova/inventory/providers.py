@@ -16,8 +16,9 @@ from kronos_nova.placement.client import PlacementClient
 
 LOG = logging.getLogger(__name__)
 
-# Placement has no way to ask for all providers' inventories at once.
-PARALLEL_READS = 8
+# Placement has no way to ask for all providers' inventories at once. More at a time would take the
+# processors, of placement and its database, from the nova-conductor that is served beside it.
+PARALLEL_READS = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

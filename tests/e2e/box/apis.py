@@ -16,7 +16,7 @@ class Api:
 
     name = module = None
 
-    def __init__(self, root, ports, env=None):
+    def __init__(self, root, ports, env=None, processes=1):
         self.etc = root / 'etc' / self.name
         self.port = ports.take()
         self.url = f'http://{LOOPBACK}:{self.port}'
@@ -25,7 +25,7 @@ class Api:
         self.process = Process(
             f'{self.name}-api',
             [sys.executable, '-m', 'tests.e2e.box.serve', self.module, self.port,
-             self.access_log],
+             self.access_log, processes],
             root, env={variable: str(self.etc), **(env or {})}, ready=self._answers)
 
     def start(self):

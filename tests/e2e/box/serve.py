@@ -1,6 +1,6 @@
 """Serves one WSGI application under waitress, with an access log of a JSON object a line.
 
-    python -m tests.e2e.box.serve MODULE PORT ACCESSLOG
+    python -m tests.e2e.box.serve MODULE PORT ACCESSLOG [PROCESSES]
 
 ``MODULE`` has an attribute ``application``. A logged request has ``time``, ``method``,
 ``path``, ``query``, ``status``, ``agent`` (the sender's User-Agent, which names the service),
@@ -10,6 +10,8 @@
 import importlib
 import io
 import json
+import os
+import socket
 import sys
 import threading
 import time
@@ -48,14 +50,19 @@ class AccessLog:
             log.write(json.dumps(entry) + '\n')
 
 
-def main(module, port, log):
+def main(module, port, log, processes=1):
+    listening = socket.create_server(('127.0.0.1', int(port)), backlog=1024)
+    # Before the application is there: what it opens is each process' own.
+    for _another in range(int(processes) - 1):
+        if os.fork() == 0:
+            break
     # The services parse sys.argv as their own, and keystoneauth takes its User-Agent from it.
     sys.argv = [module.partition('.')[0] + '-api']
     application = importlib.import_module(module).application
     # Only now: it must not come before a service has chosen its concurrency mode.
     import waitress
-    waitress.serve(AccessLog(application, log), host='127.0.0.1', port=int(port),
-                   threads=THREADS, clear_untrusted_proxy_headers=False)
+    waitress.serve(AccessLog(application, log), sockets=[listening], threads=THREADS,
+                   clear_untrusted_proxy_headers=False)
 
 
 if __name__ == '__main__':

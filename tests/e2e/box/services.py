@@ -16,6 +16,9 @@ from tests.e2e.box import schema
 from tests.e2e.box.mariadb import MariaDB
 from tests.e2e.box.settings import Ports
 
+PLACEMENT_PROCESSES = 2
+"""As the smallest of deployments has them: one is as fast as one core."""
+
 
 class Services:
     """A context manager. ``adapter`` is a keystoneauth adapter for placement."""
@@ -24,7 +27,7 @@ class Services:
         self.root = pathlib.Path(tempfile.mkdtemp(prefix='kronos-services-'))
         ports = Ports()
         self.database = MariaDB(self.root, ports)
-        self.placement = apis.Placement(self.root, ports)
+        self.placement = apis.Placement(self.root, ports, processes=PLACEMENT_PROCESSES)
         self._ports = ports
 
     def __enter__(self):
