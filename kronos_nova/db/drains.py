@@ -51,12 +51,11 @@ class Drains:
 
     @retried
     def latest(self, host) -> Drain | None:
-        """The newest drain of a host."""
+        """The newest drain of a host; to many a database COMPUTE1 is compute1 too."""
         with self.database.reader() as session:
-            row = session.scalars(sa.select(models.Drain).where(
-                models.Drain.host == host).order_by(
-                    models.Drain.requested_at.desc()).limit(1)).first()
-            return row and _drain(row)
+            found = session.scalars(sa.select(models.Drain).where(
+                models.Drain.host == host).order_by(models.Drain.requested_at.desc()))
+            return next((_drain(row) for row in found if row.host == host), None)
 
     @retried
     def get(self, uuid) -> Drain:

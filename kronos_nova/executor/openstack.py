@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+from urllib import parse
 
 import openstack
 from keystoneauth1 import exceptions as ks_exc
@@ -48,12 +49,17 @@ class OpenStackComputeApi:
             task_state=server['OS-EXT-STS:task_state'], locked=server['locked'])
 
     def service(self, host):
-        found = self._get(host, f'/os-services?binary=nova-compute&host={host}')['services']
+        found = self._services(host)
         if not found:
             return None
         return snapshot.Service(
             state=found[0]['state'], status=found[0]['status'],
             forced_down=found[0]['forced_down'], disabled_reason=found[0]['disabled_reason'])
+
+    def _services(self, host):
+        """Of exactly that name: to Nova's database COMPUTE1 is compute1 too, and no name is any."""
+        found = self._get(host, f'/os-services?binary=nova-compute&host={parse.quote(host, "")}')
+        return [each for each in found['services'] if each['host'] == host]
 
     def hold_room(self, move):
         """The public API has no claims in two phases: the request itself is what finds out."""

@@ -1,5 +1,7 @@
 """The executor's port to hosts by Nova's public API."""
 
+from urllib import parse
+
 from kronos_nova.executor.hosts import ServerOnHost
 from kronos_nova.executor.openstack import OpenStackComputeApi
 
@@ -9,8 +11,8 @@ class OpenStackHostApi(OpenStackComputeApi):
 
     def servers_on(self, host):
         found, marker = [], ''
-        while page := self._get(host, f'/servers/detail?all_tenants=1&host={host}&limit=1000'
-                                      f'{marker}')['servers']:
+        while page := self._get(host, '/servers/detail?all_tenants=1&soft_deleted=True&limit=1000'
+                                      f'&host={parse.quote(host, "")}{marker}')['servers']:
             found += [ServerOnHost(uuid=server['id'], name=server['name'],
                                    status=server['status'],
                                    task_state=server['OS-EXT-STS:task_state']) for server in page]
@@ -24,6 +26,5 @@ class OpenStackHostApi(OpenStackComputeApi):
         self._update(host, {'status': 'enabled'})
 
     def _update(self, host, values):
-        listed = self._get(host, f'/os-services?binary=nova-compute&host={host}')['services']
-        for service in listed:
+        for service in self._services(host):
             self._request(host, 'PUT', f'/os-services/{service["id"]}', json=values)

@@ -114,7 +114,8 @@ class OpenStackInventory:
                        if nova_facts.is_supported(h['hypervisor_type'])
                        and h['service']['host'] in wanted]
         groups = list(self._server_groups())
-        servers = list(self._pages('/servers/detail?all_tenants=1', 'servers'))
+        # Such as are deleted softly can be restored, and hold their room until then.
+        servers = list(self._pages('/servers/detail?all_tenants=1&soft_deleted=True', 'servers'))
         shape.refuse_gaps(servers)
         on_host = collections.defaultdict(list)
         for server in servers:

@@ -102,5 +102,7 @@ def target_host(context, host):
         mapping = objects.HostMapping.get_by_host(context, host)
     except nova_exception.HostMappingNotFound:
         return False
+    if mapping.host != host:
+        return False    # To the database COMPUTE1 is compute1 too.
     nova_context.set_target_cell(context, mapping.cell_mapping)
     return True

@@ -77,6 +77,14 @@ class CellDownTest(base.NovaTestCase):
         self.assertIn('1 of its hosts could not be read', line)
         self.assertIn('cell cell2 does not answer', line)
 
+    def test_another_spelling_of_a_host_is_another_host(self):
+        """As databases are set up by default, the mapping of compute1 is that of COMPUTE1 too."""
+        context = cells.admin_context()
+        mapping = objects.HostMapping.get_by_host(context, 'host1')
+        self.stub_out('nova.objects.HostMapping.get_by_host', lambda *_args: mapping)
+        self.assertTrue(cells.target_host(context, 'host1'))
+        self.assertFalse(cells.target_host(context, 'HOST1'))
+
     def test_novas_api_lists_no_hypervisors_then_and_that_is_said_with_the_hosts(self):
         self.take_down(self.refuse)
         error = self.assertRaises(exception.InventoryError, public_inventory(self).read)

@@ -14,6 +14,7 @@ from openstack.config import cloud_region
 from kronos_nova import exception
 from kronos_nova.executor import compute
 from kronos_nova.executor.openstack import OpenStackComputeApi
+from kronos_nova.executor.openstack_hosts import OpenStackHostApi
 from kronos_nova.objects import move as moves
 from tests.unit import web
 
@@ -43,7 +44,8 @@ class OpenStackComputeApiTest(testtools.TestCase):
         plugin = token_endpoint.Token(f'{self.server.url}/v2.1', 'token')
         region = cloud_region.from_session(
             session.Session(plugin, timeout=5), compute_endpoint_override=f'{self.server.url}/v2.1')
-        self.api = OpenStackComputeApi(openstack.connection.Connection(config=region))
+        self.connection = openstack.connection.Connection(config=region)
+        self.api = OpenStackComputeApi(self.connection)
 
     def respond(self, handler):
         asked = f'{handler.command} {handler.path.removeprefix("/v2.1")}'
@@ -65,12 +67,29 @@ class OpenStackComputeApiTest(testtools.TestCase):
         self.assertIsNone(self.api.instance('vm2'))
 
     def test_a_service_is_read(self):
-        service = {'state': 'up', 'status': 'disabled', 'forced_down': False,
+        service = {'state': 'up', 'status': 'disabled', 'forced_down': False, 'host': 'a',
                    'disabled_reason': 'RAM'}
         self.answers[r'GET /os-services\?.*host=a'] = 200, {'services': [service]}
         self.answers[r'GET /os-services\?.*host=b'] = 200, {'services': []}
         self.assertTrue(self.api.service('a').is_evacuable)
         self.assertIsNone(self.api.service('b'))
+
+    def test_another_spelling_is_another_host_and_an_empty_name_is_none(self):
+        service = {'state': 'up', 'status': 'enabled', 'forced_down': False, 'host': 'compute1',
+                   'disabled_reason': None}
+        self.answers[r'GET /os-services\?.*'] = 200, {'services': [service]}
+        for name in ('COMPUTE1', 'compute1 ', '', 'compute1&x=y'):
+            self.assertIsNone(self.api.service(name))
+        self.assertTrue(self.server.requests[-1][1].endswith('host=compute1%26x%3Dy'))
+
+    def test_what_is_deleted_softly_is_on_its_host(self):
+        listed = {'id': 'vm1', 'name': 'web', 'status': 'SOFT_DELETED',
+                  'OS-EXT-STS:task_state': None}
+        self.answers[r'GET /servers/detail\?.*soft_deleted=True.*host=a'] = 200, {
+            'servers': [listed]}
+        self.answers[r'GET /servers/detail\?.*marker=vm1'] = 200, {'servers': []}
+        [found] = OpenStackHostApi(self.connection).servers_on('a')
+        self.assertEqual(('vm1', 'SOFT_DELETED'), (found.uuid, found.status))
 
     def test_a_migration_is_asked_for_under_the_uuid_of_the_move(self):
         self.answers['POST /servers/vm1/action'] = 202, None

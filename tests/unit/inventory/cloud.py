@@ -114,7 +114,9 @@ class Cloud:
             return {key: content}
         if service_path in ('/os-hypervisors/detail', '/servers/detail'):
             key = service_path.split('/')[1].removeprefix('os-')
-            return self._page(key, copy.deepcopy(getattr(self, key)), query)
+            found = [each for each in getattr(self, key)
+                     if each['status'] != 'SOFT_DELETED' or query.get('soft_deleted') == 'True']
+            return self._page(key, copy.deepcopy(found), query)
         if service_path == '/os-server-groups':
             offset = int(query['offset'])
             return {'server_groups': self.groups[offset:offset + PAGE]}

@@ -76,6 +76,11 @@ class OpenStackInventoryTest(testtools.TestCase):
         self.assertIn('1', [query.get('all_tenants') for path, query, _ in self.cloud.asked
                             if path.endswith('/servers/detail')])
 
+    def test_a_server_that_is_deleted_softly_is_on_its_host(self):
+        self.cloud.servers[0]['status'] = 'SOFT_DELETED'
+        found = {each.uuid[-1]: each.status for each in self.read().instances}
+        self.assertEqual('SOFT_DELETED', found['1'])
+
     def test_a_server_that_is_listed_twice_is_one(self):
         self.cloud.servers.append({**self.cloud.servers[0], 'OS-EXT-SRV-ATTR:host': 'cmp2'})
         found = [(each.uuid[-1], each.host) for each in self.read().instances]
