@@ -7,6 +7,7 @@ import math
 
 from oslo_utils import timeutils
 
+from kronos_nova import boundary
 from kronos_nova.conf import bounds
 
 
@@ -24,8 +25,19 @@ def at_least(least: int, most: int = bounds.LARGEST):
     return number
 
 
+THREE_BYTES = 0xFFFF
+"""The last character that utf8mb3 of MariaDB and MySQL has."""
+
 COUNT = at_least(0)
 POSITIVE = at_least(1)
+
+
+def remark(text: str) -> str:
+    """The type of an argument that is kept and shown to people. Never refused, as "stop" has one:
+    what cannot be shown on a line, or be kept by a database whose utf8 has three bytes, is replaced
+    by U+FFFD."""
+    return ''.join(character if ord(character) <= THREE_BYTES else '\N{REPLACEMENT CHARACTER}'
+                   for character in boundary.shown(text))
 
 
 def seconds(text: str) -> float:

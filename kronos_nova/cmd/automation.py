@@ -34,7 +34,7 @@ def add_arguments(parser):
     """``--aggregate`` and ``--reason``."""
     parser.add_argument('--aggregate', default=automation.EVERY, metavar='NAME',
                         help='Only this aggregate; default: all.')
-    parser.add_argument('--reason', default='', metavar='TEXT',
+    parser.add_argument('--reason', type=arguments.remark, default='', metavar='TEXT',
                         help='Kept and shown beside your name.')
 
 

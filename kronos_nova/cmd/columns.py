@@ -7,6 +7,12 @@ uuids.
 import datetime
 
 from cliff import columns
+from oslo_db import exception as db_exc
+
+from kronos_nova import boundary
+
+# Nothing is cut or folded where nobody's screen is: a program reads it, or less -S shows it.
+WIDE = 100_000
 
 
 class Time(columns.FormattableColumn):
@@ -57,6 +63,15 @@ def duration(seconds):
     if minutes < 60:
         return f'{minutes} min {rest:02} s'
     return f'{minutes // 60} h {minutes % 60:02} min'
+
+
+def told(error):
+    """An error as one sentence; of a DBError without the statement and what was to be written."""
+    if not isinstance(error, db_exc.DBError):
+        return boundary.shown(error)
+    cause = getattr(error, 'inner_exception', None) or error
+    why = getattr(cause, 'orig', None) or cause
+    return f'A database does not answer, or refuses: {boundary.shown(why)}.'
 
 
 def count(number, noun):

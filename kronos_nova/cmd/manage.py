@@ -11,10 +11,12 @@ from importlib import metadata
 from cliff import app
 from cliff import commandmanager
 from oslo_config import cfg
+from oslo_db import exception as db_exc
 from oslo_log import log
 from pbr import version as pbr_version
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.cmd import columns
 
 NAMESPACE = 'kronos_nova.manage'
 DESCRIPTION = 'Look after Kronos: databases, plans, moves, quarantines, claims, allocations.'
@@ -69,6 +71,13 @@ class Commands(commandmanager.CommandManager):
                           for point in metadata.entry_points(group=namespace)}
 
 
+def _say_what_a_database_says(record):
+    """A filter of messages: SQLAlchemy's have the statement, and all that was to be written."""
+    if isinstance(record.msg, db_exc.DBError):
+        record.msg = columns.told(record.msg)
+    return True
+
+
 class Manage(app.App):
     """``conf`` is ready before any command runs."""
 
@@ -84,6 +93,7 @@ class Manage(app.App):
 
     def configure_logging(self):
         super().configure_logging()
+        self.LOG.addFilter(_say_what_a_database_says)
         for name in CHATTY:
             logging.getLogger(name).setLevel(
                 logging.NOTSET if self.options.verbose_level > self.DEFAULT_VERBOSE_LEVEL

@@ -40,7 +40,8 @@ class List(lister.Lister):
         parser.add_argument('--limit', type=arguments.POSITIVE, default=200, metavar='N',
                             help='How many; default: 200.')
         parser.add_argument('--watch', action='store_true',
-                            help='Show them until all have ended or Ctrl-C is pressed.')
+                            help='Show them until all have ended or Ctrl-C is pressed; with '
+                                 'another format than a table, on stderr meanwhile.')
         parser.add_argument('--interval', type=arguments.pause, default=2.0, metavar='SECONDS',
                             help='Between two looks of --watch; default: 2.')
         return parser
@@ -64,7 +65,9 @@ class List(lister.Lister):
             found, rows = self._seen(journal, parsed_args)
             return _screen(rows), any(move.state in LIVE for move in found)
 
-        watching.watch(self.app.stdout, look, parsed_args.interval)
+        is_for_people = parsed_args.formatter == 'table'
+        watching.watch(self.app.stdout if is_for_people else self.app.stderr, look,
+                       parsed_args.interval)
 
 
 def _screen(rows):

@@ -3,6 +3,7 @@
 import time
 
 from cliff import command
+from oslo_db import exception as db_exc
 
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import automation as levels
@@ -81,11 +82,16 @@ class Stop(_OfAggregates):
         levels.check_aggregate(conf, parsed_args.aggregate)
         switch = levels.switch(parsed_args, automation.PAUSE, 'stop')
         database = control.database(conf)
+        # Before it is stopped: what fails then is no stop.
+        self.names, journal = control.names(conf), control.journal(conf)
         done = stopping.Stopping(database, switch.set_by).stop(switch, parsed_args.let_finish)
         self._say(f'{_scope(parsed_args)} stopped: no move is started before "kronos-manage '
                   f'resume". {done.abandoned} waiting moves are abandoned, {done.under_way} are '
                   'under way.')
-        left = self._watch(parsed_args)
+        left = self._watch(journal, parsed_args)
+        if left is None:
+            self._say('Whether all is quiet could not be told; "kronos-manage move list" will.')
+            return NOT_QUIET
         for move in left:
             self._say(f'Still under way: {self._text(move)}. See "kronos-manage move show '
                       f'{move.uuid}".')
@@ -93,26 +99,40 @@ class Stop(_OfAggregates):
             self._say('All is quiet.')
         return NOT_QUIET if left else QUIET
 
-    def _watch(self, parsed_args):
-        """Tell how the moves under way end; those that have not in time."""
-        self.names = control.names(self.app.conf)
-        journal = control.journal(self.app.conf)
-        deadline, seen = time.monotonic() + parsed_args.timeout, {}
+    def _watch(self, journal, parsed_args):
+        """Tell how the moves under way end; those that have not in time, None where that could not
+        be told."""
+        deadline, seen, problem = time.monotonic() + parsed_args.timeout, None, None
         while True:
-            now = {move.uuid: move for move in journal.moves(states=moves.IN_FLIGHT)
-                   if parsed_args.aggregate in (automation.EVERY, move.aggregate)}
-            for uuid in seen.keys() - now.keys():
-                self._say(self._text(journal.move(uuid)))
-            for uuid, move in now.items():
-                if uuid not in seen or seen[uuid].state != move.state:
-                    self._say(self._text(move))
-            if not now or time.monotonic() > deadline:
-                return list(now.values())
-            seen = now
+            try:
+                seen, problem = self._look(journal, parsed_args.aggregate, seen or {}), None
+            except db_exc.DBError as error:
+                # It is stopped, whatever can be seen of it now.
+                before, problem = problem, columns.told(error)
+                if problem != before:
+                    self._say(f'{problem} It is asked again.')
+            is_quiet = seen is not None and not seen
+            if is_quiet or time.monotonic() > deadline:
+                return None if seen is None else list(seen.values())
             time.sleep(LOOK_SECONDS)
 
+    def _look(self, journal, aggregate, seen):
+        """Tell what has changed; the moves under way, by uuid."""
+        now = {move.uuid: move for move in journal.moves(states=moves.IN_FLIGHT)
+               if aggregate in (automation.EVERY, move.aggregate)}
+        for uuid in seen.keys() - now.keys():
+            self._say(self._text(journal.move(uuid)))
+        for uuid, move in now.items():
+            if uuid not in seen or seen[uuid].state != move.state:
+                self._say(self._text(move))
+        return now
+
     def _text(self, move):
-        name = columns.server(move.instance_uuid, self.names.of([move.instance_uuid]))
+        try:
+            known = self.names.of([move.instance_uuid])
+        except db_exc.DBError:
+            known = {}
+        name = columns.server(move.instance_uuid, known)
         asked = ', asked to abort' if move.abort_requested and move.state in moves.IN_FLIGHT else ''
         return f'{name}, {move.source} -> {move.destination}: {move.state}{asked}'
 

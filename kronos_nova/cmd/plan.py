@@ -106,7 +106,9 @@ class Approve(command.Command):
 
     def take_action(self, parsed_args):
         journal = control.journal(self.app.conf)
-        moves = plans.AggregateReport.from_json(journal.plan(parsed_args.plan).report).moves
+        report = journal.plan(parsed_args.plan).report
+        # One whose report is no longer kept does not wait any more, which is said below.
+        moves = plans.AggregateReport.from_json(report).moves if report else ()
         chosen = (only(moves, parsed_args.only) if parsed_args.only
                   else without(moves, parsed_args.skip))
         journal.approve_plan(parsed_args.plan, chosen, control.operator(), timeutils.utcnow())

@@ -12,15 +12,13 @@ from rich.console import Console
 
 from kronos_nova import boundary
 from kronos_nova import exception
+from kronos_nova.cmd import columns
 from kronos_nova.cmd import manage
 
 FAILED, USAGE = 1, 2
 
 LONGEST = 2000
 """Characters of a line of an error: what is wrong may be in a file of any size."""
-
-# Nothing is cut or folded where nobody's screen is: a program reads it, or less -S shows it.
-WIDE = 100_000
 
 
 class Program:
@@ -82,7 +80,7 @@ def console(app, width=0):
     :param width: characters; 0: as wide as the screen, or what is shown where there is none
     """
     return Console(file=app.stdout, width=width or (
-        None if app.stdout.isatty() else WIDE))
+        None if app.stdout.isatty() else columns.WIDE))
 
 
 class Report(show.ShowOne):

@@ -44,8 +44,7 @@ class Status(command.Command):
         if parsed_args.watch:
             return self._watch(observer, parsed_args)
         found = observer.look()
-        shown = as_json(found) if parsed_args.format == 'json' else '\n'.join(lines(found))
-        self.app.stdout.write(f'{shown}\n')
+        self.app.stdout.write(f'{shown(found, parsed_args.format)}\n')
         return EXIT[found.severity]
 
     def _watch(self, observer, parsed_args):
@@ -54,10 +53,15 @@ class Status(command.Command):
         def look():
             nonlocal found
             found = observer.look()
-            return text.Text('\n'.join(lines(found))), True
+            return text.Text(shown(found, parsed_args.format)), True
 
         watching.watch(self.app.stdout, look, parsed_args.interval)
         return EXIT[found.severity]
+
+
+def shown(found, wanted):
+    """The page in a format, ``text`` or ``json``."""
+    return as_json(found) if wanted == 'json' else '\n'.join(lines(found))
 
 
 def as_json(found: overview.Overview) -> str:

@@ -7,7 +7,9 @@ import json
 import pathlib
 
 import fixtures
+import sqlalchemy
 import testtools
+from oslo_db import exception as db_exc
 from oslo_utils import timeutils
 
 from kronos_nova.cmd import login
@@ -16,6 +18,7 @@ from kronos_nova.cmd import pausing
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import names
+from kronos_nova.db import switches
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from tests.unit.db import fixtures as db_fixtures
@@ -124,6 +127,45 @@ class StopTest(OperatorTestCase):
         self.journal.claim(move.uuid, timeutils.utcnow())
         said = self.manage('stop', '--timeout', '0', expected=pausing.NOT_QUIET)
         self.assertIn('Still under way: web-1 (vm1), a -> b: checking, asked to abort', said)
+
+    def test_a_database_that_is_away_while_it_is_watched_makes_it_no_less_a_stop(self):
+        self.run_plan(('vm1', 'a', 'b'))
+        [move] = self.journal.dispatch(WIDE, timeutils.utcnow)
+        self.journal.claim(move.uuid, timeutils.utcnow())
+        read, answers = db_journal.Journal.moves, iter([True, False])
+
+        def moves_of(journal, *args, **kwargs):
+            if next(answers, True):
+                return read(journal, *args, **kwargs)
+            raise db_exc.DBConnectionError(ValueError('gone away'))
+        self.patch(db_journal.Journal, 'moves', moves_of)
+        self.patch(pausing, 'LOOK_SECONDS', 0)
+        said = self.manage('stop', '--timeout', '1', expected=pausing.NOT_QUIET)
+        self.assertIn('gone away. It is asked again.', said)
+        self.assertIn('Still under way: vm1, a -> b: checking', said)
+
+    def test_one_of_which_nothing_can_be_seen_says_so(self):
+        def moves_of(*_args, **_kwargs):
+            raise db_exc.DBConnectionError(ValueError('gone away'))
+        self.patch(db_journal.Journal, 'moves', moves_of)
+        said = self.manage('stop', '--timeout', '0', expected=pausing.NOT_QUIET)
+        self.assertIn('Everything is stopped', said)
+        self.assertIn('Whether all is quiet could not be told', said)
+
+    def test_no_reason_keeps_it_from_stopping(self):
+        self.manage('stop', '--reason', 'fire \N{FIRE}\n\x1b[2J' + 'x' * 9000)
+        [stopped] = self.table('automation', 'history')
+        self.assertTrue(stopped['Reason'].startswith(
+            'fire \N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}'))
+        self.assertLess(len(stopped['Reason']), 400)
+
+    def test_a_database_that_refuses_is_told_in_a_sentence(self):
+        def put(*_args, **_kwargs):
+            raise db_exc.DBDataError(sqlalchemy.exc.DataError(
+                'INSERT INTO switches VALUES (...)', {'reason': 'secret'}, ValueError('too long')))
+        self.patch(switches, 'put', put)
+        said = self.manage('stop', expected=1)
+        self.assertEqual('A database does not answer, or refuses: too long.', said.strip())
 
     def test_a_stop_of_one_aggregate_leaves_the_moves_of_others_alone(self):
         self.run_plan(('vm1', 'a', 'b'))

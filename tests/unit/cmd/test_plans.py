@@ -6,6 +6,7 @@ import datetime
 import io
 import json
 import pathlib
+import uuid
 
 import fixtures
 import testtools
@@ -17,6 +18,7 @@ from kronos_nova.cmd import plan as plan_commands
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
+from kronos_nova.db import models
 from kronos_nova.db import names
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -92,6 +94,17 @@ class PlansTest(testtools.TestCase):
         self.assertIn('next best: none that is permitted',
                       self.manage('plan', 'show', self.propose(('vm1', 'a', 'b'))))
 
+    def test_a_plan_whose_report_is_not_kept_any_more_is_told_to_be_over(self):
+        number = self.propose(('vm1', 'a', 'b'))
+        self.manage('plan', 'reject', number)
+        with self.database.writer() as session:
+            session.get(models.Plan, number).report = None
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err):
+            status = manage.main([f'--config-file={self.config}', 'plan', 'approve', number])
+        self.assertEqual(1, status)
+        self.assertIn('is rejected, and does not wait', err.getvalue())
+
     def test_what_an_operator_left_out_is_told_and_what_comes_of_the_rest_is_not_known(self):
         uuid = self.propose(('vm1', 'a', 'b'), ('vm2', 'b', 'a'))
         self.manage('plan', 'approve', uuid, '--skip', '1')
@@ -135,6 +148,22 @@ class PlansTest(testtools.TestCase):
         self.journal.abandon(timeutils.utcnow(), timeutils.utcnow())
         shown = self.manage('move', 'list', '--watch', '--all')
         self.assertIn('abandoned', shown)
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+            manage.main([f'--config-file={self.config}', 'move', 'list', '--watch', '--all', '-f',
+                         'json'])
+        self.assertEqual(['abandoned'], [row['State'] for row in json.loads(out.getvalue())])
+
+    def test_watched_in_a_pipe_nothing_is_cut(self):
+        plan = self.propose((str(uuid.uuid4()), 'a-host-with-a-long-name', 'another-of-the-kind'))
+        self.manage('plan', 'approve', plan)
+        self.start(plan)
+        [move] = self.journal.moves()
+        self.journal.request_abort(move.uuid)
+        self.journal.abandon(timeutils.utcnow(), timeutils.utcnow())
+        shown = self.manage('move', 'list', '--watch', '--plan', plan).partition('UUID')[0]
+        self.assertIn(move.instance_uuid, shown)
+        self.assertIn('a-host-with-a-long-name', shown)
 
     def test_a_quarantine_is_seen_and_ended(self):
         memory.Cooldowns(self.database).quarantine('vm1', -1, 'it failed', timeutils.utcnow())

@@ -5,8 +5,10 @@ import json
 import types
 from unittest import mock
 
+from oslo_db import exception as db_exc
 from oslo_utils import timeutils
 
+from kronos_nova.cmd import overview
 from kronos_nova.cmd import watching
 from kronos_nova.db import drains
 from kronos_nova.db import maintenances
@@ -122,6 +124,35 @@ class StatusTest(test_automation.OperatorTestCase):
         with mock.patch.object(watching, 'time', types.SimpleNamespace(sleep=sleep)):
             said = self.manage('status', '--watch')
         self.assertEqual(2, said.count('all is well'))
+
+    def watch(self, *words, looks=2):
+        sleep = mock.Mock(side_effect=[None] * (looks - 1) + [KeyboardInterrupt])
+        with mock.patch.object(watching, 'time', types.SimpleNamespace(sleep=sleep)):
+            return self.manage('status', '--watch', *words)
+
+    def test_watched_by_a_program_it_is_a_document_after_the_other(self):
+        self.evaluate()
+        self.beat()
+        said, found = self.watch('-f', 'json').strip(), []
+        while said:
+            document, end = json.JSONDecoder().raw_decode(said)
+            found.append(document['severity'])
+            said = said[end:].strip()
+        self.assertEqual([None, None], found)
+
+    def test_watched_it_outlives_a_database_that_is_away_for_a_while(self):
+        self.evaluate()
+        self.beat()
+        look, answers = overview.Observer.look, iter([True, True, False])
+
+        def flaky(observer):
+            if next(answers, True):
+                return look(observer)
+            raise db_exc.DBConnectionError(ValueError('gone away'))
+        self.patch(overview.Observer, 'look', flaky)
+        said = self.watch(looks=3)
+        self.assertEqual(2, said.count('all is well'))
+        self.assertIn('gone away. It is asked again.', said)
 
     def test_missing_data_deserves_a_look(self):
         self.beat()
