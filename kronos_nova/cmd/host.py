@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import json
+import math
 import time
 
 from cliff import command
@@ -33,6 +34,11 @@ EMPTY, NOT_YET, BLOCKED, DOWN = 0, 3, 4, 5
 LOOK_SECONDS = 2.0
 UNANSWERED = (exception.InventoryError, exception.NovaClientError, db_exc.DBError)
 """Whoever waits for hours goes on when Nova or a database did not answer once."""
+
+PATIENCE_SECONDS = 30
+"""For how long a host that gets empty may be blocked or down before whoever waits for it is told
+so: three looks of whoever plans drains. A tenant may reboot what is left, and a compute is down for
+some seconds after a database was."""
 
 RELEASE_SECONDS = 60
 """How long a release is waited for: some looks of a worker that has much to do."""
@@ -131,7 +137,7 @@ class Drain(command.Command):
                                  '2026-11-22T18:00.')
         parser.add_argument('--keep-spare', type=arguments.COUNT, default=0, metavar='N',
                             help="Hosts' worth of room that has to stay free; default: 0.")
-        parser.add_argument('--reason', default='', metavar='TEXT',
+        parser.add_argument('--reason', type=arguments.remark, default='', metavar='TEXT',
                             help='Kept, and shown by Nova as the reason why the host is disabled.')
         parser.add_argument('--wait', action='store_true', help='Return when it is over.')
         return parser
@@ -143,8 +149,9 @@ class Drain(command.Command):
         moves = [move for _name, _found, plan in checked for move in plan.report.moves]
         for line in lines(snapshot, checked, checker.seconds(moves, parsed_args.parallel)):
             self.app.stdout.write(f'{line}\n')
-        down = [host.name for host in snapshot.hosts
-                if host.name in parsed_args.hosts and host.service.state != 'up']
+        full = {server.host for server in snapshot.instances}
+        down = [host.name for host in snapshot.hosts if host.name in parsed_args.hosts
+                and host.name in full and host.service.state != 'up']
         if down:
             self.app.stdout.write(f'{", ".join(down)}: nova-compute is down. Nothing can be '
                                   'migrated off it; see "nova host-evacuate".\n')
@@ -154,7 +161,12 @@ class Drain(command.Command):
         placed = [each for _name, found, _plan in checked for each in found]
         Drains(control.database(self.app.conf)).request(placed)
         self.app.stdout.write('Draining; "kronos-manage host status" tells how far it is.\n')
-        return wait(self.app, checker.cloud, placed) if parsed_args.wait else EMPTY
+        if not parsed_args.wait:
+            return EMPTY
+        states = wait(self.app, checker.cloud, placed, self.app.stdout)
+        # One that was given up, or released, is not closed.
+        opened = any(state.drain.state in drains.OPENED for state in states)
+        return max(worst(states), NOT_YET if opened else EMPTY)
 
 
 def request(host, parsed_args):
@@ -183,9 +195,10 @@ class HostState:
 
     @property
     def code(self):
-        """The exit code that tells of it."""
+        """The exit code that tells of it. A host is not taken for empty before its drain is over:
+        it may not be closed yet, or something is still on its way to it."""
         if not self.servers:
-            return EMPTY
+            return EMPTY if self.drain is None or self.drain.state not in drains.ACTIVE else NOT_YET
         if self.service is None or self.service.state != 'up':
             return DOWN
         if self.drain is not None and self.drain.state == drains.BLOCKED:
@@ -193,10 +206,9 @@ class HostState:
         return NOT_YET
 
     @property
-    def is_settled(self):
-        """Whether waiting changes nothing any more, as far as can be told."""
-        return (self.code in (EMPTY, DOWN, BLOCKED) or self.drain is None
-                or self.drain.state not in drains.ACTIVE)
+    def is_over(self):
+        """Whether waiting changes nothing any more."""
+        return self.code == EMPTY or self.drain is None or self.drain.state not in drains.ACTIVE
 
 
 def state_of(app, host_api, host):
@@ -210,26 +222,46 @@ def state_of(app, host_api, host):
                      Drains(control.database(app.conf)).latest(host))
 
 
-def wait(app, opened, wanted):
-    """Tell how hosts get empty, until all are or nothing changes any more; the exit code."""
-    said, code = {}, EMPTY
+def wait(app, opened, wanted, out):
+    """Tell how hosts get empty, until all are or nothing changes any more.
+
+    :param out: a stream for that
+    :returns: the HostStates then
+    """
+    said = {}
+    moving_at = {}      # {host: when it was last seen to be neither blocked nor down}
+
+    def is_settled(state, now):
+        return state.is_over or (
+            state.code != NOT_YET
+            and now - moving_at.get(state.host, -math.inf) >= PATIENCE_SECONDS)
+
+    def say(about, line):
+        if said.get(about) != line:
+            out.write(f'{line}\n')
+            out.flush()
+            said[about] = line
+
     while True:
         try:
             states = [state_of(app, opened.hosts, each.host) for each in wanted]
         except UNANSWERED as error:
-            app.stdout.write(f'Asked again soon: {error}\n')
+            say(None, f'Asked again soon: {columns.told(error)}')
             time.sleep(LOOK_SECONDS)
             continue
         for state in states:
-            line = describe(state)
-            if said.get(state.host) != line:
-                app.stdout.write(f'{line}\n')
-                app.stdout.flush()
-                said[state.host] = line
-        code = max(state.code for state in states)
-        if all(state.is_settled for state in states):
-            return code
+            say(state.host, describe(state))
+            if state.code == NOT_YET:
+                moving_at[state.host] = time.monotonic()
+        now = time.monotonic()
+        if all(is_settled(state, now) for state in states):
+            return states
         time.sleep(LOOK_SECONDS)
+
+
+def worst(states):
+    """The exit code that tells of some hosts."""
+    return max(state.code for state in states)
 
 
 def describe(state):
@@ -265,16 +297,17 @@ class Status(command.Command):
 
     def take_action(self, parsed_args):
         opened = cloud.open_cloud(self.app)
+        is_for_programs = parsed_args.format == 'json'
         states = [state_of(self.app, opened.hosts, host) for host in parsed_args.hosts]
         if parsed_args.wait:
-            wait(self.app, opened, states)
-            states = [state_of(self.app, opened.hosts, host) for host in parsed_args.hosts]
-        if parsed_args.format == 'json':
+            states = wait(self.app, opened, states,
+                          self.app.stderr if is_for_programs else self.app.stdout)
+        if is_for_programs:
             self.app.stdout.write(f'{json.dumps([_json(state) for state in states], indent=1)}\n')
         else:
             for state in states:
                 self._show(state)
-        return max(state.code for state in states)
+        return worst(states)
 
     def _show(self, state):
         self.app.stdout.write(f'{describe(state)}\n')
@@ -315,34 +348,46 @@ class Release(command.Command):
     def take_action(self, parsed_args):
         database = control.database(self.app.conf)
         known, current = Drains(database), Maintenances(database).current()
-        for host in parsed_args.hosts:
-            if known.latest(host) is None:
-                raise exception.DrainNotFound(host=host)
+        found = {host: latest(known, host) for host in parsed_args.hosts}
+        for host in found:
             if current is not None and current.hosts.get(host) == maintenance.HOOK:
                 raise exception.ConfigurationError(
                     what=f'Host {host}', problem='is being serviced by a maintenance',
                     remedy=f'"kronos-manage maintenance done {host}" says that it was, '
                            '"maintenance end" gives the maintenance up.')
-        return max(release(self.app, known, host) for host in parsed_args.hosts)
+        for drain in found.values():
+            # Once more also where it was released: a worker may have died between Nova and that
+            # word.
+            known.end(drain, (*drains.ACTIVE, *drains.OVER, drains.RELEASED), timeutils.utcnow(),
+                      control.operator(), state=drains.RELEASING)
+        deadline_at = time.monotonic() + RELEASE_SECONDS
+        return max(self._wait(known, drain, deadline_at) for drain in found.values())
+
+    def _wait(self, known, drain, deadline_at):
+        """Wait until a worker has released a host; the exit code."""
+        while not _is_released(known, drain):
+            if time.monotonic() > deadline_at:
+                self.app.stdout.write(f'{drain.host}: no worker has released it yet; it will be by '
+                                      'the first one that runs.\n')
+                return NOT_YET
+            time.sleep(LOOK_SECONDS / 4)
+        self.app.stdout.write(f'{drain.host}: released\n')
+        return EMPTY
 
 
-def release(app, known, host, timeout=RELEASE_SECONDS):
-    """Let a worker release a host, and wait for that; the exit code.
+def _is_released(known, drain):
+    try:
+        return known.get(drain.uuid).state == drains.RELEASED
+    except db_exc.DBError:
+        return False    # The wish is written down; whether it was done is asked again.
+
+
+def latest(known, host):
+    """The newest drain of a host.
 
     :raises DrainNotFound: Kronos has not drained it
     """
-    drain = known.latest(host)
-    if drain is None:
+    found = known.latest(host)
+    if found is None:
         raise exception.DrainNotFound(host=host)
-    # Once more also where it was released: a worker may have died between Nova and that word.
-    known.end(drain, (*drains.ACTIVE, *drains.OVER, drains.RELEASED), timeutils.utcnow(),
-              control.operator(), state=drains.RELEASING)
-    deadline_at = time.monotonic() + timeout
-    while known.get(drain.uuid).state != drains.RELEASED:
-        if time.monotonic() > deadline_at:
-            app.stdout.write(f'{host}: no worker has released it yet; it will be by the first one '
-                             'that runs.\n')
-            return NOT_YET
-        time.sleep(LOOK_SECONDS / 4)
-    app.stdout.write(f'{host}: released\n')
-    return EMPTY
+    return found

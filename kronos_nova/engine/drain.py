@@ -42,7 +42,7 @@ the second time may still be bad luck."""
 SHUTOFF = 'SHUTOFF'
 
 WORDS = {
-    'not_active': 'it is {status}, and can neither be migrated live nor cold',
+    'not_active': 'it is {status}, and only what is ACTIVE or SHUTOFF is moved',
     'busy': 'Nova is at work on it ({task_state})',
     'excluded': 'its flavor or project may not be moved, or a cell, a zone or an isolated host '
                 'stands in its way',

@@ -1,11 +1,17 @@
 """``kronos-manage host``: what an operator is told of hosts, and by which exit code."""
 
+import contextlib
+import dataclasses
+import io
 import json
+import types
 
+from oslo_db import exception as db_exc
 from oslo_utils import timeutils
 
 from kronos_nova.cmd import cloud
 from kronos_nova.cmd import host
+from kronos_nova.cmd import manage
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.engine.planner import PlannerPorts
@@ -103,6 +109,12 @@ class CheckTest(HostTestCase):
         self.assertIn('a: nova-compute is down. Nothing can be migrated off it', said)
         self.assertEqual([], self.drains.in_states(drains.ACTIVE))
 
+    def test_a_host_that_is_down_and_has_nothing_on_it(self):
+        self.cloud.services['c'] = DOWN
+        self.manage('host', 'drain', 'c', '--check', expected=host.EMPTY)
+        self.manage('host', 'drain', 'c', expected=host.EMPTY)
+        self.assertEqual(drains.REQUESTED, self.drains.latest('c').state)
+
     def test_a_host_that_is_not_there_or_not_ours(self):
         self.assertIn('Host x: Nova has no nova-compute',
                       self.manage('host', 'drain', 'x', '--check', expected=1))
@@ -126,13 +138,58 @@ class DrainTest(HostTestCase):
         looks = iter([2, 1, 0, 0])
 
         def servers_on(name):
-            count = next(looks, 0)
-            return self.cloud.__class__.servers_on(self.cloud, name)[:count]
+            count = next(looks, None)
+            if count is None:  # A worker has seen it too.
+                self.drains.change(self.drains.latest('a'), drains.ACTIVE, state=drains.EMPTY)
+            return self.cloud.__class__.servers_on(self.cloud, name)[:count or 0]
         self.cloud.servers_on = servers_on
         said = self.manage('host', 'drain', 'a', '--wait')
         self.assertIn('a: 2 servers', said)
         self.assertIn('a: 1 server (', said)
         self.assertIn('a: empty', said)
+
+    def test_one_that_is_released_before_it_was_closed_has_emptied_nothing(self):
+        def servers_on(_name):  # A worker, to which the deadline has passed.
+            self.drains.change(self.drains.latest('c'), drains.ACTIVE, state=drains.RELEASED)
+            return []
+        self.cloud.servers_on = servers_on
+        self.manage('host', 'drain', 'c', '--wait', '--deadline', '1', expected=host.NOT_YET)
+
+    def wait(self, *looks):
+        """Wait for the drain of a, with a function done at each look."""
+        left = iter(looks)
+        service = self.cloud.service
+
+        def look(name):
+            next(left, lambda: None)()
+            return service(name)
+        self.cloud.service = look
+        return self.manage('host', 'status', 'a', '--wait', expected=host.BLOCKED)
+
+    def to(self, state):
+        return lambda: self.drains.change(self.drains.latest('a'), drains.ACTIVE, state=state)
+
+    def is_down(self):
+        self.cloud.services['a'] = DOWN
+
+    def goes_on(self):
+        self.cloud.services['a'] = UP
+        self.to(drains.DRAINING)()
+
+    def test_what_is_blocked_or_down_for_a_moment_is_waited_for(self):
+        self.drain()
+        now = [0.0]
+        self.patch(host, 'time', types.SimpleNamespace(
+            monotonic=lambda: now[0], sleep=lambda _s: now.__setitem__(0, now[0] + 10)))
+        self.patch(host, 'PATIENCE_SECONDS', 30)
+        self.wait(*[lambda: None] * 2, self.to(drains.BLOCKED), self.is_down, self.goes_on,
+                  self.to(drains.BLOCKED))
+        self.assertEqual(60.0, now[0])
+
+    def test_what_is_blocked_from_the_first_look_on_is_not_waited_for(self):
+        self.drain()
+        self.to(drains.BLOCKED)()
+        self.assertIn('drain of jane: blocked', self.wait())
 
 
 class StatusTest(HostTestCase):
@@ -157,6 +214,21 @@ class StatusTest(HostTestCase):
             [server['uuid'] for server in found['servers']], found['drain']['reason']))
         self.assertTrue(found['drain']['requested_at'].endswith('+00:00'))
 
+    def test_a_host_without_servers_is_not_empty_before_it_is_closed(self):
+        drain = self.drain('c', state=drains.REQUESTED)
+        self.manage('host', 'status', 'c', expected=host.NOT_YET)
+        self.drains.change(drain, drains.ACTIVE, state=drains.EMPTY)
+        self.manage('host', 'status', 'c', expected=host.EMPTY)
+
+    def test_what_is_waited_for_is_one_document_for_programs(self):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            manage.main([f'--config-file={self.config}', 'host', 'status', 'a', '--wait',
+                         '-f', 'json'])
+        [found] = json.loads(out.getvalue())
+        self.assertEqual('a', found['host'])
+        self.assertIn('a: 2 servers', err.getvalue())
+
     def test_what_nobody_drains_is_not_waited_for(self):
         self.manage('host', 'status', 'a', '--wait', expected=host.NOT_YET)
 
@@ -174,10 +246,32 @@ class ReleaseTest(HostTestCase):
 
     def test_nobody_does_it(self):
         self.drain()
-        self.patch(host.release, '__defaults__', (0,))
-        said = self.manage('host', 'release', 'a', expected=host.NOT_YET)
+        self.drain('b')
+        self.patch(host, 'RELEASE_SECONDS', 0)
+        said = self.manage('host', 'release', 'a', 'b', expected=host.NOT_YET)
         self.assertIn('no worker has released it yet', said)
-        self.assertEqual(drains.RELEASING, self.drains.latest('a').state)
+        self.assertEqual([drains.RELEASING] * 2, [
+            self.drains.latest(name).state for name in 'ab'])
+
+    def test_what_was_asked_for_is_not_undone_by_a_database_that_is_away_for_a_while(self):
+        drain, answers = self.drain(), iter([False])
+
+        def get(_self, uuid):
+            if not next(answers, True):
+                raise db_exc.DBConnectionError
+            return dataclasses.replace(drain, uuid=uuid, state=drains.RELEASED)
+        self.patch(Drains, 'get', get)
+        self.assertIn('a: released', self.manage('host', 'release', 'a'))
+
+    def test_all_are_asked_for_before_the_first_is_waited_for(self):
+        asked = []
+        self.drain()
+        self.drain('b')
+        self.patch(Drains, 'get', lambda _self, uuid: asked.append(
+            [self.drains.latest(name).state for name in 'ab']) or dataclasses.replace(
+                self.drains.latest('a'), uuid=uuid, state=drains.RELEASED))
+        self.manage('host', 'release', 'a', 'b')
+        self.assertEqual([drains.RELEASING] * 2, asked[0])
 
     def test_a_host_that_is_being_serviced_is_not_released(self):
         self.drain()
