@@ -1,12 +1,14 @@
 """``kronos-manage maintenance``: service hosts one after the other."""
 
 import argparse
+import contextlib
 import datetime
 import os
 import time
 
 from cliff import command
 from cliff import lister
+from oslo_db import exception as db_exc
 from oslo_utils import timeutils
 from oslo_utils import uuidutils
 
@@ -35,32 +37,43 @@ class _Running(command.Command):
     def carry_on(self, uuid, checker):
         """Run a maintenance until it is done, stopped, or a hook failed; the exit code."""
         maintenances = Maintenances(control.database(self.app.conf))
-        work = servicing.Servicing(self._ports(checker, maintenances), uuid)
+        work, problem = servicing.Servicing(self._ports(checker, maintenances), uuid), None
         try:
             while True:
-                take(maintenances, uuid)
                 try:
-                    found = work.look()
+                    take(maintenances, uuid)
+                    code, problem = self._look(maintenances, work), None
                 except host_commands.UNANSWERED as error:
-                    self._say(f'asked again soon: {error}')
-                    time.sleep(LOOK_SECONDS)
-                    continue
-                if found.state == m.DONE:
-                    self._say('Ended by "kronos-manage maintenance end".')
-                    return STOPPED
-                if found.in_state(m.FAILED) and not found.in_state(*m.AT_WORK):
-                    return FAILED
-                if not found.in_state(m.WAITING, *m.AT_WORK):
-                    maintenances.set_state(uuid, m.DONE)
-                    self._say('All hosts are serviced.')
-                    return DONE
-                if found.state == m.STOPPED and not found.in_state(*m.AT_WORK):
-                    self._say('Stopped; "kronos-manage maintenance resume" goes on.')
-                    return STOPPED
+                    code, before, problem = None, problem, columns.told(error)
+                    if problem != before:
+                        self._say(f'asked again soon: {problem}')
+                if code is not None:
+                    return code
                 time.sleep(LOOK_SECONDS)
         finally:
             work.end()
-            maintenances.give_back(uuid, runner())
+            # Where it cannot be written down, it is given back by saying nothing for a while.
+            with contextlib.suppress(db_exc.DBError):
+                maintenances.give_back(uuid, runner())
+
+    def _look(self, maintenances, work):
+        """Take it a step further; the exit code, or None when it goes on."""
+        found = work.look()
+        if found.state == m.DONE:
+            self._say('Ended by "kronos-manage maintenance end".')
+            return STOPPED
+        if found.in_state(m.FAILED) and not found.in_state(*m.AT_WORK):
+            return FAILED
+        if not found.in_state(m.WAITING, *m.AT_WORK):
+            maintenances.set_state(found.uuid, m.DONE)
+            left_out = found.in_state(m.LEFT_OUT)
+            self._say(f'Left out, and not serviced: {", ".join(left_out)}.' if left_out
+                      else 'All hosts are serviced.')
+            return STOPPED if left_out else DONE
+        if found.state == m.STOPPED and not found.in_state(*m.AT_WORK):
+            self._say('Stopped; "kronos-manage maintenance resume" goes on.')
+            return STOPPED
+        return None
 
     def _ports(self, checker, maintenances):
         options = maintenances.current().options
@@ -107,7 +120,8 @@ class Run(_Running):
     fewest servers goes first, so that the fewest have to move twice. May be ended at any time and
     resumed; what is under way goes on meanwhile.
 
-    Exit codes: 0 all are serviced; 1 refused; 3 stopped; 4 a hook failed.
+    Exit codes: 0 all are serviced; 1 refused; 3 stopped, ended, or hosts were left out; 4 a hook
+    failed.
     """
 
     def get_parser(self, prog_name):
@@ -124,7 +138,8 @@ class Run(_Running):
                             help='Migrate stopped servers too, cold.')
         parser.add_argument('--parallel', type=arguments.POSITIVE, metavar='N',
                             help='Moves at once off each host.')
-        parser.add_argument('--reason', default='', metavar='TEXT', help='Kept and shown.')
+        parser.add_argument('--reason', type=arguments.remark, default='', metavar='TEXT',
+                            help='Kept and shown.')
         return parser
 
     def take_action(self, parsed_args):
@@ -175,10 +190,10 @@ class Resume(_Running):
         maintenances = Maintenances(control.database(self.app.conf))
         found = current(maintenances)
         take(maintenances, found.uuid)
+        bring(maintenances, found.uuid, m.RUNNING)
         for host in found.in_state(m.FAILED):
             maintenances.set_host(found.uuid, host,
-                                  m.RETURNING if parsed_args.serviced else m.HOOK)
-        maintenances.set_state(found.uuid, m.RUNNING)
+                                  m.RETURNING if parsed_args.serviced else m.HOOK, (m.FAILED,))
         return self.carry_on(found.uuid, host_commands.Checker(self.app))
 
 
@@ -191,7 +206,7 @@ class Stop(command.Command):
     def take_action(self, parsed_args):
         maintenances = Maintenances(control.database(self.app.conf))
         found = current(maintenances)
-        maintenances.set_state(found.uuid, m.STOPPED)
+        bring(maintenances, found.uuid, m.STOPPED)
         left = ', '.join(found.in_state(*m.AT_WORK)) or 'none'
         self.app.stdout.write(f'Stopped; hosts still at work: {left}.\n')
 
@@ -205,7 +220,7 @@ class End(command.Command):
     def take_action(self, parsed_args):
         maintenances = Maintenances(control.database(self.app.conf))
         found = current(maintenances)
-        maintenances.set_state(found.uuid, m.DONE)
+        bring(maintenances, found.uuid, m.DONE)
         waiting = ', '.join(found.in_state(m.WAITING)) or 'none'
         self.app.stdout.write(f'Ended; hosts not serviced: {waiting}.\n')
         known = Drains(maintenances.database)
@@ -227,13 +242,18 @@ class Done(command.Command):
     def take_action(self, parsed_args):
         maintenances = Maintenances(control.database(self.app.conf))
         found, host = current(maintenances), parsed_args.host
+        is_run = found.runner is not None and found.runner_at >= timeutils.utcnow() - SILENT
+        if is_run and found.options.hook and found.hosts.get(host) == m.HOOK:
+            raise exception.ConfigurationError(
+                what=f'Host {host}', problem='its hook runs',
+                remedy='When that ends with 0 the host is taken for serviced.')
         if not maintenances.set_host(found.uuid, host, m.RETURNING, (m.HOOK, m.FAILED)):
             raise exception.ConfigurationError(
                 what=f'Host {host}',
                 problem=f'is {found.hosts.get(host, "no host of this maintenance")}, and not empty '
                         'and waiting to be serviced',
                 remedy='"kronos-manage maintenance show" has the hosts and their states.')
-        if found.runner is None or found.runner_at < timeutils.utcnow() - SILENT:
+        if not is_run:
             self.app.stdout.write('Noted. Nobody runs the maintenance; "kronos-manage maintenance '
                                   'resume" goes on with it.\n')
 
@@ -265,6 +285,12 @@ def take(maintenances, uuid):
     now = timeutils.utcnow()
     if not maintenances.take(uuid, runner(), now, now - SILENT):
         raise exception.MaintenanceRunning(maintenance=uuid)
+
+
+def bring(maintenances, uuid, state):
+    """:raises MaintenanceNotFound: it has ended meanwhile"""
+    if not maintenances.set_state(uuid, state):
+        raise exception.MaintenanceNotFound
 
 
 def current(maintenances):

@@ -3,6 +3,7 @@
 Nothing is remembered but what the control database has: a run that died is resumed where it was.
 """
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -10,6 +11,8 @@ import subprocess
 from collections.abc import Callable
 from collections.abc import Sequence
 
+from kronos_nova import exception
+from kronos_nova.cmd import columns
 from kronos_nova.executor.hosts import HostApi
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import maintenance as m
@@ -62,7 +65,9 @@ class Servicing:
         if found.state == m.DONE:
             return found
         for host in found.in_state(*m.AT_WORK):
-            self._steps[found.hosts[host]](self, found, host)
+            # What keeps one host waiting is not in the way of the others, nor of their hooks.
+            with self._told(host):
+                self._steps[found.hosts[host]](self, found, host)
         found = self.ports.maintenances.get(self.uuid)
         if found.state == m.RUNNING and not found.in_state(m.FAILED):
             self._begin_next(found)
@@ -83,11 +88,15 @@ class Servicing:
             # To find that out takes a while, in which somebody may have stopped it.
             if self.ports.maintenances.get(self.uuid).state != m.RUNNING:
                 return
-            known = self.ports.drains.latest(host)
-            if known is None or not (known.state in drains.ACTIVE or (
-                    known.state == drains.EMPTY and self._is_empty(host))):
-                self._request(found, host)
-            self._to(host, m.DRAINING)
+            with self._told(host):
+                self._begin(found, host)
+
+    def _begin(self, found, host):
+        known = self.ports.drains.latest(host)
+        if known is None or not (known.state in drains.ACTIVE or (
+                known.state == drains.EMPTY and self._is_empty(host))):
+            self._request(found, host)
+        self._to(host, m.DRAINING)
 
     def _request(self, found, host):
         later = tuple(other for other in found.in_state(m.WAITING) if other != host)
@@ -107,10 +116,11 @@ class Servicing:
         elif drain.state == drains.OVERDUE:
             self._request(found, host)
         elif drain.state == drains.BLOCKED:
-            self._tell(host, f'blocked by {len(drain.blocked)} of {drain.left} servers; see '
+            self._tell(host, f'blocked by {len(drain.blocked)} of '
+                             f'{columns.count(drain.left, "server")}; see '
                              f'"kronos-manage host status {host}"')
         elif drain.left is not None:
-            self._tell(host, f'{drain.left} servers left')
+            self._tell(host, f'{columns.count(drain.left, "server")} left')
 
     def _is_empty(self, host):
         """Whether Nova says so too, now: what a hook does to a host its servers do not survive."""
@@ -119,21 +129,27 @@ class Servicing:
                 and not self.ports.hosts.servers_on(host))
 
     def _hooked(self, found, host):
-        if not found.options.hook:
-            if self.ports.drains.latest(host).state in drains.OPENED:
-                self._to(host, m.LEFT_OUT)
-            return
-        process = self._hooks.get(host)
-        if process is None:
+        if host in self._hooks:
+            self._watch_hook(host, self._hooks[host])
+        elif self.ports.drains.latest(host).state in drains.OPENED:
+            self._to(host, m.LEFT_OUT)
+        elif found.options.hook and self._is_empty(host):
             self._hooks[host] = self.ports.run_hook(found.options.hook, host)
             self._tell(host, 'the hook runs')
-        elif process.poll() == 0:
+        elif found.options.hook:
+            # Since it was found to be empty this run was dead, or a hook failed.
+            self._to(host, m.DRAINING)
+
+    def _watch_hook(self, host, process):
+        if process.poll() is None:
+            return
+        del self._hooks[host]
+        if process.poll() == 0:
             self._to(host, m.RETURNING)
-        elif process.poll() is not None:
-            self._to(host, m.FAILED)
-            del self._hooks[host]
-            self._tell(host, f'the hook ended with {process.poll()}. The host stays disabled, and '
-                             'nothing goes on. Mend it, then "kronos-manage maintenance resume".')
+            return
+        self._to(host, m.FAILED)
+        self._tell(host, f'the hook ended with {process.poll()}. The host stays disabled, and '
+                         'nothing goes on. Mend it, then "kronos-manage maintenance resume".')
 
     def _returned(self, _found, host):
         service = self.ports.hosts.service(host)
@@ -152,6 +168,14 @@ class Servicing:
     def _to(self, host, state):
         self.ports.maintenances.set_host(self.uuid, host, state)
         self._tell(host, state)
+
+    @contextlib.contextmanager
+    def _told(self, host):
+        """Tell what could not be done now; the next look tries again."""
+        try:
+            yield
+        except exception.KronosException as error:
+            self._tell(host, f'tried again soon: {error}')
 
     def _tell(self, host, text):
         if self._said.get(host) != text:

@@ -67,10 +67,15 @@ class Maintenances:
             ).values(runner=None))
 
     @retried
-    def set_state(self, uuid, state) -> None:
+    def set_state(self, uuid, state) -> bool:
+        """Bring a maintenance to a state, unless it is done: another may have begun since.
+
+        :returns: whether it was changed
+        """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            session.execute(sa.update(models.Maintenance).where(
-                models.Maintenance.uuid == uuid).values(state=state))
+            return bool(session.execute(sa.update(models.Maintenance).where(
+                models.Maintenance.uuid == uuid,
+                models.Maintenance.state != maintenance.DONE).values(state=state)).rowcount)
 
     @retried
     def set_host(self, uuid, host, state, only_from=None) -> bool:

@@ -27,6 +27,16 @@ class Hook:
         return self.status
 
 
+class _Hosts:
+    """A HostApi of empty hosts whose services are told by a function."""
+
+    def __init__(self, service):
+        self.service = service
+
+    def servers_on(self, _host):
+        return []
+
+
 class ServicingTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
@@ -206,7 +216,7 @@ class ServicingTest(testtools.TestCase):
     def test_a_stop_while_it_is_found_out_what_fits_holds(self):
         work = self.begin()
         work.ports = dataclasses.replace(
-            work.ports, fits=lambda wanted, _later: self.known.set_state('m', m.STOPPED) or wanted)
+            work.ports, fits=lambda wanted, _later: wanted * self.known.set_state('m', m.STOPPED))
         work.look()
         self.assertEqual([m.WAITING] * 3, self.states())
 
@@ -217,6 +227,61 @@ class ServicingTest(testtools.TestCase):
         self.known.set_host('m', 'a', m.HOOK)
         work.look()
         self.assertIsNone(self.hooks['a'].status)
+
+    def test_a_hook_is_not_run_again_for_a_host_that_was_opened_and_is_full(self):
+        self.begin_to_service('a')
+        self.known.set_host('m', 'a', m.FAILED)
+        self.drains.change(self.drains.latest('a'), (drains.EMPTY,), state=drains.RELEASED)
+        self.servers['a'] = ['web']
+        self.hooks.clear()
+        self.known.set_host('m', 'a', m.HOOK)
+        self.run_anew().look()
+        self.assertEqual(([m.LEFT_OUT], {}), (self.states(), self.hooks))
+
+    def test_a_run_that_goes_on_runs_no_hook_for_a_host_that_got_servers_meanwhile(self):
+        self.begin_to_service('a')
+        self.hooks.clear()
+        self.servers['a'] = ['web']
+        work = self.run_anew()
+        work.look()
+        work.look()
+        self.assertEqual(([m.DRAINING], {}), (self.states(), self.hooks))
+        self.servers.clear()
+        work.look()
+        work.look()
+        self.assertEqual(([m.HOOK], ['a']), (self.states(), [*self.hooks]))
+
+    def test_what_cannot_be_told_of_one_host_is_not_in_the_way_of_the_hook_of_another(self):
+        work = self.begin('a', 'b', batch=2)
+        work.look()
+        self.empty('b')
+
+        def service(host):
+            if host == 'a':
+                raise exception.NovaClientError(instance=host, reason='its cell does not answer')
+            return UP
+        self.drains.change(self.drains.latest('a'), drains.ACTIVE, state=drains.EMPTY)
+        work.ports = dataclasses.replace(work.ports, hosts=_Hosts(service))
+        for _ in range(3):
+            work.look()
+        self.assertEqual([m.DRAINING, m.HOOK], self.states())
+        self.assertEqual(['b'], [*self.hooks])
+        self.assertTrue(any('its cell does not answer' in line for line in self.said))
+
+    def test_a_host_that_is_just_being_released_is_waited_for(self):
+        made = self.drain('a', ())
+        self.drains.request([made])
+        self.drains.change(made, drains.ACTIVE, state=drains.RELEASING)
+        work = self.begin('a')
+        self.drain = lambda host, _avoid: dataclasses.replace(
+            made, uuid='later', requested_at=self.clock())
+        self.clock.go(1)
+        work.ports = dataclasses.replace(work.ports, drain=self.drain)
+        work.look()
+        self.assertEqual([m.WAITING], self.states())
+        self.released('a')
+        work.look()
+        self.assertEqual([m.DRAINING], self.states())
 
     def test_whoever_ends_to_run_one_gives_it_back(self):
         self.begin()
@@ -233,6 +298,8 @@ class ServicingTest(testtools.TestCase):
         self.assertEqual(m.DONE, work.look().state)
         self.assertEqual([m.DRAINING, m.WAITING, m.WAITING], self.states())
         self.assertIsNone(self.known.current())
+        self.assertFalse(self.known.set_state('m', m.STOPPED))
+        self.assertEqual(m.DONE, self.known.get('m').state)
 
     def test_two_maintenances_are_not_run_at_once_nor_one_by_two(self):
         self.begin()

@@ -1,0 +1,98 @@
+"""``kronos-manage maintenance``: what an operator types while one runs, and what happens then."""
+
+import datetime
+
+from oslo_db import exception as db_exc
+from oslo_utils import timeutils
+
+from kronos_nova.cmd import maintenance as commands
+from kronos_nova.cmd import servicing
+from kronos_nova.db.maintenances import Maintenances
+from kronos_nova.objects import maintenance as m
+from tests.unit.cmd import test_host
+
+
+class MaintenanceTest(test_host.HostTestCase):
+    def setUp(self):
+        super().setUp()
+        self.known = Maintenances(self.database)
+        self.patch(commands, 'LOOK_SECONDS', 0)
+        self.ended = 0
+
+    def begin(self, state=m.RUNNING, hook='reboot', **hosts):
+        self.known.begin(m.Maintenance(
+            uuid='m', state=state, requested_by='jane', requested_at=timeutils.utcnow(),
+            options=m.Options(hook=hook), hosts=hosts or {'a': m.HOOK}))
+
+    def runs_since(self, seconds):
+        long_ago = timeutils.utcnow() - datetime.timedelta(seconds=seconds)
+        self.known.take('m', 'another', long_ago, long_ago)
+
+    def look(self, *results):
+        """Let looks of a run have some results, and count how often its hooks are ended."""
+        left = iter(results)
+
+        def look(_work):
+            result = next(left)
+            if isinstance(result, Exception):
+                raise result
+            return result()
+        self.patch(servicing.Servicing, 'look', look)
+        self.patch(servicing.Servicing, 'end', lambda _work: setattr(self, 'ended', self.ended + 1))
+
+    def finished(self):
+        self.assertEqual(0, self.ended)
+        self.known.set_host('m', 'a', m.FINISHED)
+        return self.known.get('m')
+
+    def test_a_database_that_is_away_ends_neither_the_run_nor_its_hooks(self):
+        self.begin()
+        self.look(db_exc.DBConnectionError(ValueError('gone away')), self.finished)
+        take, answers = Maintenances.take, iter([True, False])
+
+        def flaky(known, *args):
+            if next(answers, True):
+                return take(known, *args)
+            raise db_exc.DBConnectionError(ValueError('gone away'))
+        self.patch(Maintenances, 'take', flaky)
+        said = self.manage('maintenance', 'resume')
+        self.assertEqual(1, said.count('asked again soon: A database does not answer, or refuses'))
+        self.assertIn('All hosts are serviced.', said)
+
+    def test_a_run_that_cannot_be_given_back_ends_as_it_was(self):
+        self.begin()
+        self.look(self.finished)
+
+        def give_back(*_args):
+            raise db_exc.DBConnectionError
+        self.patch(Maintenances, 'give_back', give_back)
+        self.assertIn('All hosts are serviced.', self.manage('maintenance', 'resume'))
+
+    def test_hosts_that_were_left_out_were_not_serviced(self):
+        self.begin(a=m.FINISHED, b=m.LEFT_OUT)
+        self.look(lambda: self.known.get('m'))
+        said = self.manage('maintenance', 'resume', expected=commands.STOPPED)
+        self.assertIn('Left out, and not serviced: b.', said)
+        self.assertIsNone(self.known.current())
+
+    def test_a_host_is_not_serviced_while_its_hook_runs(self):
+        self.begin()
+        self.runs_since(1)
+        self.assertIn('its hook runs', self.manage('maintenance', 'done', 'a', expected=1))
+        self.assertEqual({'a': m.HOOK}, self.known.get('m').hosts)
+
+    def test_one_whose_run_has_died_may_be_said_to_be_serviced(self):
+        self.begin()
+        self.runs_since(99)
+        self.assertIn('Nobody runs the maintenance', self.manage('maintenance', 'done', 'a'))
+        self.assertEqual({'a': m.RETURNING}, self.known.get('m').hosts)
+
+    def test_one_that_ended_just_now_is_neither_stopped_nor_resumed(self):
+        self.begin(a=m.FAILED)
+        found = self.known.get('m')
+        self.known.set_state('m', m.DONE)
+        self.patch(Maintenances, 'current', lambda _known: found)
+        for word in ('stop', 'end', 'resume'):
+            self.manage('maintenance', word, expected=1)
+        self.assertEqual((m.DONE, {'a': m.FAILED}),
+                         (self.known.get('m').state, self.known.get('m').hosts))
