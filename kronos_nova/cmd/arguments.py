@@ -28,6 +28,9 @@ def at_least(least: int, most: int = bounds.LARGEST):
 THREE_BYTES = 0xFFFF
 """The last character that utf8mb3 of MariaDB and MySQL has."""
 
+MINUTES_DIGITS = 6
+"""Of minutes from now, which is two years at most. 20261122 is a day."""
+
 COUNT = at_least(0)
 POSITIVE = at_least(1)
 
@@ -65,7 +68,7 @@ def later(text: str) -> datetime.datetime:
     without a zone."""
     now = timeutils.utcnow()
     try:
-        if text.isdigit():
+        if text.isdigit() and len(text) <= MINUTES_DIGITS:
             found = now + datetime.timedelta(minutes=int(text))
         else:
             found = datetime.datetime.fromisoformat(text).astimezone(datetime.UTC).replace(

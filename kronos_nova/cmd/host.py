@@ -35,6 +35,8 @@ LOOK_SECONDS = 2.0
 UNANSWERED = (exception.InventoryError, exception.NovaClientError, db_exc.DBError)
 """Whoever waits for hours goes on when Nova or a database did not answer once."""
 
+UNSETTLED = 'it was migrated or resized off the host, which is neither confirmed nor reverted'
+
 PATIENCE_SECONDS = 30
 """For how long a host that gets empty may be blocked or down before whoever waits for it is told
 so: three looks of whoever plans drains. A tenant may reboot what is left, and a compute is down for
@@ -160,7 +162,9 @@ class Drain(command.Command):
             return BLOCKED if any(plan.blocked for _n, _f, plan in checked) else EMPTY
         placed = [each for _name, found, _plan in checked for each in found]
         Drains(control.database(self.app.conf)).request(placed)
-        self.app.stdout.write('Draining; "kronos-manage host status" tells how far it is.\n')
+        until = parsed_args.deadline and f' until {columns.local(parsed_args.deadline)}'
+        self.app.stdout.write(f'Draining{until or ""}; "kronos-manage host status" tells how far '
+                              'it is.\n')
         if not parsed_args.wait:
             return EMPTY
         states = wait(self.app, checker.cloud, placed, self.app.stdout)
@@ -201,7 +205,9 @@ class HostState:
             return EMPTY if self.drain is None or self.drain.state not in drains.ACTIVE else NOT_YET
         if self.service is None or self.service.state != 'up':
             return DOWN
-        if self.drain is not None and self.drain.state == drains.BLOCKED:
+        if self.drain is not None and (self.drain.state == drains.BLOCKED or (
+                self.drain.state == drains.EMPTY
+                and all(server.is_unsettled for server in self.servers))):
             return BLOCKED
         return NOT_YET
 
@@ -314,7 +320,8 @@ class Status(command.Command):
         blocked = state.drain.blocked if state.drain else {}
         for server in sorted(state.servers, key=lambda server: server.name):
             busy = f', {server.task_state}' if server.task_state else ''
-            why = f': {blocked[server.uuid]}' if server.uuid in blocked else ''
+            why = UNSETTLED if server.is_unsettled else blocked.get(server.uuid)
+            why = f': {why}' if why else ''
             self.app.stdout.write(f'    {server.name} ({server.uuid}) {server.status}{busy}'
                                   f'{why}\n')
 

@@ -1,5 +1,6 @@
 """What becomes of the drains of an aggregate in a cycle: moves, and how far they are."""
 
+import collections
 import datetime
 
 from oslo_log import log as logging
@@ -8,6 +9,7 @@ from kronos_nova import exception
 from kronos_nova.engine import drain
 from kronos_nova.objects import automation
 from kronos_nova.objects import drain as drains
+from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 
 LOG = logging.getLogger(__name__)
@@ -42,9 +44,19 @@ class HostEmptier:
                          or any(each.state == drains.REQUESTED for each in wanted))
         if outcome.report.moves and may_start:
             self._record(snapshot, aggregate, outcome, now)
+        left = collections.Counter(outcome.left) + self._not_let_go_of(snapshot)
         for each in wanted:
-            self._note(each, outcome, is_at_work or outcome.report.moves, now)
-        self._end(aggregate, wanted, outcome, now)
+            self._note(each, left[each.host], outcome.blocked.get(each.host, {}),
+                       is_at_work or outcome.report.moves, now)
+        self._end(wanted, left, outcome, aggregate, now)
+
+    def _not_let_go_of(self, snapshot):
+        """How many servers of each host are elsewhere already by moves that have not ended: until
+        a cold one is confirmed, the host that they come from has to be there."""
+        hosts = {server.uuid: server.host for server in snapshot.instances}
+        return collections.Counter(
+            move.source for move in self.ports.journal.moves(states=moves.IN_FLIGHT)
+            if hosts.get(move.instance_uuid, move.source) != move.source)
 
     def _record(self, snapshot, aggregate, outcome, now):
         hosts = ', '.join(sorted(outcome.left))
@@ -63,8 +75,7 @@ class HostEmptier:
         LOG.info('Plan %s empties %s: %d moves, %.1f GiB', uuid, hosts, len(moving),
                  sum(move.memory_mb for move in moving) / 1024)
 
-    def _note(self, each, outcome, is_at_work, now):
-        left, blocked = outcome.left[each.host], outcome.blocked.get(each.host, {})
+    def _note(self, each, left, blocked, is_at_work, now):
         values = {'left': left, 'looked_at': now, 'blocked': dict(blocked),
                   'servers': left if each.servers is None else each.servers}
         if not left and each.state != drains.REQUESTED:
@@ -77,8 +88,8 @@ class HostEmptier:
             LOG.info('Host %s is %s: %d servers left, %d of them blocked', each.host, state, left,
                      len(blocked))
 
-    def _end(self, aggregate, wanted, outcome, now):
-        said = tuple(f'{each.host} is being drained: {outcome.left[each.host]} servers left, '
+    def _end(self, wanted, left, outcome, aggregate, now):
+        said = tuple(f'{each.host} is being drained: {left[each.host]} servers left, '
                      f'{len(outcome.blocked.get(each.host, ()))} of them blocked'
                      for each in wanted)
         report = plans.AggregateReport(

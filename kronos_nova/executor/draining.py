@@ -89,7 +89,9 @@ class DrainService:
         if service is not None and service.status == 'enabled':
             self._end_opened(drain, now)
         elif drain.state == drains.EMPTY:
-            self._go_on_with(drain, len(self.hosts.servers_on(drain.host)))
+            # What is unsettled is elsewhere, and a tenant's to confirm.
+            self._go_on_with(drain, sum(not server.is_unsettled
+                                        for server in self.hosts.servers_on(drain.host)))
 
     def _end_opened(self, drain, now):
         if self.drains.end(drain, (drain.state,), now, WHO, state=drains.RELEASED,

@@ -8,12 +8,14 @@ from kronos_nova.objects.snapshot import Service
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOnHost:
-    """A server that Nova has on a host."""
+    """A server that Nova has on a host, or ``is_unsettled``: that was migrated cold or resized off
+    it, which is neither confirmed nor reverted, so that the host keeps its disk."""
 
     uuid: str
     name: str
     status: str
     task_state: str | None = None
+    is_unsettled: bool = False
 
 
 class HostApi(Protocol):
@@ -24,8 +26,7 @@ class HostApi(Protocol):
         """The nova-compute service of a host, or None when there is none."""
 
     def servers_on(self, host: str) -> list[ServerOnHost]:
-        """What is on a host, of all projects; also a server whose cold migration away from it is
-        not confirmed yet."""
+        """What is on a host, of all projects, and what is unsettled."""
 
     def disable(self, host: str, reason: str) -> None:
         """Let no server be put on a host any more; harmless when repeated."""

@@ -23,4 +23,7 @@ LEAVING = ('accepted', 'queued', 'preparing', 'running', 'running (post-copy)', 
 ARRIVED = (FINISHED, 'confirming', 'reverting')
 """Resized or migrated cold: the instance is at the destination, the source keeps room for it."""
 
+NOT_LET_GO_OF = ('post-migrating', *ARRIVED)
+"""The instance may be at the destination, and the source is needed still."""
+
 UNDER_WAY = (*LEAVING, *ARRIVED)

@@ -14,9 +14,14 @@ def public_inventory(test) -> OpenStackInventory:
     """
     :param test: a tests.functional.base.NovaTestCase
     """
+    return OpenStackInventory(public_connection(test))
+
+
+def public_connection(test) -> openstack.connection.Connection:
+    """Of an administrator."""
     nova = test.api.base_url
     plain = session.Session(token_endpoint.Token(nova, 'admin'), additional_headers=ADMIN)
     region = cloud_region.from_session(
         plain, compute_endpoint_override=nova,
         placement_endpoint_override=test.placement_fixture.endpoint)
-    return OpenStackInventory(openstack.connection.Connection(config=region))
+    return openstack.connection.Connection(config=region)

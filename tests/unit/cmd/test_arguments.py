@@ -32,6 +32,9 @@ class ArgumentsTest(testtools.TestCase):
         noon = datetime.datetime(2999, 1, 1, 12)
         self.assertEqual(noon.astimezone(datetime.UTC).replace(tzinfo=None),
                          arguments.later('2999-01-01T12:00'))
+        self.assertEqual(arguments.later('2999-01-01'), arguments.later('29990101'))
+        self.assertEqual(datetime.datetime(2999, 1, 1, 11),
+                         arguments.later('2999-01-01T12:00+01:00'))
 
 
 @ddt.ddt

@@ -10,6 +10,7 @@ from oslo_db import exception as db_exc
 from oslo_utils import timeutils
 
 from kronos_nova.cmd import cloud
+from kronos_nova.cmd import columns
 from kronos_nova.cmd import host
 from kronos_nova.cmd import manage
 from kronos_nova.db.drains import Drains
@@ -125,9 +126,10 @@ class CheckTest(HostTestCase):
 
 class DrainTest(HostTestCase):
     def test_the_wish_is_written_down(self):
-        self.assertIn('Draining;', self.manage('host', 'drain', 'a', '--reason', 'new disks',
-                                               '--parallel', '3', '--deadline', '90'))
+        said = self.manage('host', 'drain', 'a', '--reason', 'new disks', '--parallel', '3',
+                           '--deadline', '90')
         [drain] = self.drains.in_states(drains.ACTIVE)
+        self.assertIn(f'Draining until {columns.local(drain.deadline)};', said)
         self.assertEqual(('a', 'gpu', drains.REQUESTED, 'new disks', 3),
                          (drain.host, drain.aggregate, drain.state, drain.reason, drain.parallel))
         self.assertTrue(drain.requested_by.startswith('jane@'))
@@ -228,6 +230,14 @@ class StatusTest(HostTestCase):
         [found] = json.loads(out.getvalue())
         self.assertEqual('a', found['host'])
         self.assertIn('a: 2 servers', err.getvalue())
+
+    def test_a_host_that_keeps_what_a_tenant_has_not_confirmed_is_not_empty(self):
+        unsettled = ServerOnHost(uuid='web1', name='web', status='VERIFY_RESIZE', is_unsettled=True)
+        self.cloud.servers_on = lambda _name: [unsettled]
+        said = self.manage('host', 'status', 'c', expected=host.NOT_YET)
+        self.assertIn('VERIFY_RESIZE: it was migrated or resized off the host', said)
+        self.drains.change(self.drain('c'), drains.ACTIVE, state=drains.EMPTY)
+        self.manage('host', 'status', 'c', '--wait', expected=host.BLOCKED)
 
     def test_what_nobody_drains_is_not_waited_for(self):
         self.manage('host', 'status', 'a', '--wait', expected=host.NOT_YET)

@@ -422,6 +422,26 @@ class DrainingTest(CycleTestCase):
         self.assertEqual(('vm1', 'a', 'live'), (again.instance_uuid, again.source, again.kind))
         self.assertEqual(('draining', 1, 0), self.state())
 
+    def test_it_is_not_empty_before_the_last_cold_migration_is_confirmed(self):
+        self.cloud.stopped = {'vm1'}
+        self.drain(with_stopped=True)
+        self.run_cycle()
+        [cold] = [move for move in self.journal.dispatch(WIDE, self.clock) if move.kind == 'cold']
+        taken = self.journal.claim(cold.uuid, self.clock())
+        for state in (moves.MIGRATING, moves.VERIFYING):
+            taken = self.journal.advance(taken, state, self.clock())
+        self.cloud.placed = dict.fromkeys(self.cloud.placed, 'b')
+        self.run_cycle()
+        self.assertEqual('draining', self.state()[0])
+        self.assertGreaterEqual(self.state()[1], 1)
+        for move in self.journal.moves(states=moves.IN_FLIGHT):
+            taken = (taken if move.uuid == cold.uuid
+                     else self.journal.claim(move.uuid, self.clock()))
+            self.journal.advance(taken, moves.COMPLETED if move.uuid == cold.uuid
+                                 else moves.ABANDONED, self.clock())
+        self.run_cycle()
+        self.assertEqual(('empty', 0, 0), self.state())
+
     def test_while_its_moves_run_it_is_only_counted(self):
         self.drain()
         self.run_cycle()

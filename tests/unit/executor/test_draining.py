@@ -1,5 +1,6 @@
 """Hosts are disabled when their drain begins, and enabled when they are released."""
 
+import dataclasses
 import datetime
 import types
 
@@ -9,6 +10,7 @@ from kronos_nova import exception
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import journal as db_journal
 from kronos_nova.executor import draining
+from kronos_nova.executor.hosts import ServerOnHost
 from kronos_nova.objects import automation
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import move as moves
@@ -110,7 +112,12 @@ class DrainingTest(testtools.TestCase):
         self.request()
         self.service.tick()
         self.board.change(self.board.get('d'), drains.ACTIVE, state=drains.EMPTY)
-        self.nova.servers = ['a server whose cold migration was reverted']
+        unsettled = ServerOnHost(uuid='vm', name='web', status='VERIFY_RESIZE', is_unsettled=True)
+        self.nova.servers = [unsettled]
+        self.clock.go(60)
+        self.service.tick()
+        self.assertEqual(drains.EMPTY, self.state())
+        self.nova.servers = [dataclasses.replace(unsettled, status='ACTIVE', is_unsettled=False)]
         self.clock.go(60)
         self.service.tick()
         self.assertEqual((drains.DRAINING, 1), (self.state(), self.board.get('d').left))

@@ -88,8 +88,21 @@ class OpenStackComputeApiTest(testtools.TestCase):
         self.answers[r'GET /servers/detail\?.*soft_deleted=True.*host=a'] = 200, {
             'servers': [listed]}
         self.answers[r'GET /servers/detail\?.*marker=vm1'] = 200, {'servers': []}
+        self.answers[r'GET /os-migrations\?.*'] = 200, {'migrations': []}
         [found] = OpenStackHostApi(self.connection).servers_on('a')
         self.assertEqual(('vm1', 'SOFT_DELETED'), (found.uuid, found.status))
+
+    def test_what_is_not_confirmed_elsewhere_is_told(self):
+        self.answers[r'GET /servers/detail\?.*'] = 200, {'servers': []}
+        self.answers[r'GET /os-migrations\?status=finished&source_compute=a'] = 200, {
+            'migrations': [migration(1, instance_uuid='vm1', source_compute='a'),
+                           migration(2, instance_uuid='gone', source_compute='a')]}
+        self.answers[r'GET /os-migrations\?.*'] = 200, {'migrations': []}
+        self.answers['GET /servers/vm1'] = 200, {'server': {
+            'id': 'vm1', 'name': 'web', 'status': 'VERIFY_RESIZE', 'OS-EXT-STS:task_state': None}}
+        [found] = OpenStackHostApi(self.connection).servers_on('a')
+        self.assertEqual(('vm1', 'VERIFY_RESIZE', True),
+                         (found.uuid, found.status, found.is_unsettled))
 
     def test_a_migration_is_asked_for_under_the_uuid_of_the_move(self):
         self.answers['POST /servers/vm1/action'] = 202, None

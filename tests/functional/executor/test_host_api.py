@@ -1,0 +1,23 @@
+"""What is on a host, in-process and by the public API."""
+
+from kronos_nova.executor.openstack_hosts import OpenStackHostApi
+from kronos_nova.plugin import host_api
+from tests.functional import base
+from tests.functional.inventory.public import public_connection
+
+
+class UnsettledTest(base.NovaTestCase):
+    def test_what_was_migrated_cold_is_told_of_its_source_until_it_is_confirmed(self):
+        server = self.boot('host1')
+        self._migrate_server(server)
+        self._wait_for_state_change(server, 'VERIFY_RESIZE')
+        both = [host_api.InProcessHostApi(), OpenStackHostApi(public_connection(self))]
+        for api in both:
+            [here], [there] = api.servers_on('host1'), api.servers_on('host2')
+            self.assertEqual((server['id'], 'VERIFY_RESIZE', True),
+                             (here.uuid, here.status, here.is_unsettled))
+            self.assertEqual((server['id'], False), (there.uuid, there.is_unsettled))
+        self.api.post_server_action(server['id'], {'confirmResize': None})
+        self._wait_for_state_change(server, 'ACTIVE')
+        for api in both:
+            self.assertEqual(([], 1), (api.servers_on('host1'), len(api.servers_on('host2'))))
