@@ -37,7 +37,7 @@ class _Running(command.Command):
     def carry_on(self, uuid, checker):
         """Run a maintenance until it is done, stopped, or a hook failed; the exit code."""
         maintenances = Maintenances(control.database(self.app.conf))
-        work, problem = servicing.Servicing(self._ports(checker, maintenances), uuid), None
+        work, problem = servicing.Servicing(self._ports(checker, maintenances, uuid), uuid), None
         try:
             while True:
                 try:
@@ -75,17 +75,23 @@ class _Running(command.Command):
             return STOPPED
         return None
 
-    def _ports(self, checker, maintenances):
-        options = maintenances.current().options
+    def _ports(self, checker, maintenances, uuid):
+        options = maintenances.get(uuid).options
+
+        def check(wanted):
+            # To read a large cloud several times takes longer than a run may be silent.
+            take(maintenances, uuid)
+            return checker.check(wanted)[1]
+
         return servicing.ServicingPorts(
             maintenances=maintenances, drains=Drains(maintenances.database),
             hosts=checker.cloud.hosts, say=self._say, run_hook=servicing.start_hook,
-            fits=lambda wanted, later: fitting(checker, options, wanted, later),
-            drain=lambda host, later: self._drain(checker, options, host, later))
+            fits=lambda wanted, later: fitting(check, options, wanted, later),
+            drain=lambda host, later: self._drain(check, options, host, later))
 
     @staticmethod
-    def _drain(checker, options, host, later):
-        [[_name, [drain], _plan]] = checker.check([_request(options, host, later)])[1]
+    def _drain(check, options, host, later):
+        [[_name, [drain], _plan]] = check([_request(options, host, later)])
         return drain
 
     def _say(self, line):
@@ -93,14 +99,15 @@ class _Running(command.Command):
         self.app.stdout.flush()
 
 
-def fitting(checker, options, wanted, later):
+def fitting(check, options, wanted, later):
     """As many of the hosts as can be empty at once, from the first on; at least the first.
 
     What blocks that one is told by its drain.
+
+    :param check: [(aggregate, its Drains, DrainPlan)] of some Drains
     """
     for count in range(len(wanted), 1, -1):
-        _snapshot, checked = checker.check(
-            [_request(options, host, later) for host in wanted[:count]])
+        checked = check([_request(options, host, later) for host in wanted[:count]])
         if not any(plan.blocked for _name, _drains, plan in checked):
             return list(wanted[:count])
     return list(wanted[:1])
@@ -169,7 +176,8 @@ class Run(_Running):
                 taken = checker.seconds(plan.report.moves, options.parallel)
                 seconds = None if seconds is None or taken is None else seconds + taken
         expected = f', about {columns.duration(seconds)} without the hooks' if seconds else ''
-        self._say(f'{len(hosts)} hosts, {moving} servers to move at least once{expected}')
+        self._say(f'{columns.count(len(hosts), "host")}, {columns.count(moving, "server")} to move '
+                  f'at least once{expected}')
         return sorted(hosts, key=lambda host: (sizes[host], host))
 
 

@@ -260,7 +260,9 @@ class Observer:
             return
         if self._is_overdue(aggregate, now):
             yield Problem(
-                severity=CRITICAL, what=f'{name} is not evaluated any more.',
+                severity=CRITICAL,
+                what=f'{name} is not evaluated any more.' if aggregate.evaluated_at
+                else f'{name} was never evaluated.',
                 remedy='The log of the process that plans says why; "kronos-test-config" looks at '
                        'what it needs.')
         for policy in aggregate.policies:

@@ -84,11 +84,11 @@ class Servicing:
         free = found.options.batch - len(found.in_state(*m.AT_WORK))
         if not waiting or free < 1:
             return
-        for host in self.ports.fits(waiting[:free], waiting[free:]):
-            # To find that out takes a while, in which somebody may have stopped it.
-            if self.ports.maintenances.get(self.uuid).state != m.RUNNING:
-                return
-            with self._told(host):
+        with self._told(waiting[0]):
+            for host in self.ports.fits(waiting[:free], waiting[free:]):
+                # To find that out takes a while, in which somebody may have stopped it.
+                if self.ports.maintenances.get(self.uuid).state != m.RUNNING:
+                    return
                 self._begin(found, host)
 
     def _begin(self, found, host):

@@ -1,6 +1,7 @@
 """``kronos-manage maintenance``: what an operator types while one runs, and what happens then."""
 
 import datetime
+import types
 
 from oslo_db import exception as db_exc
 from oslo_utils import timeutils
@@ -67,6 +68,19 @@ class MaintenanceTest(test_host.HostTestCase):
             raise db_exc.DBConnectionError
         self.patch(Maintenances, 'give_back', give_back)
         self.assertIn('All hosts are serviced.', self.manage('maintenance', 'resume'))
+
+    def test_it_is_heard_of_before_each_reading_of_a_cloud_that_may_be_large(self):
+        self.begin()
+        heard = []
+
+        def check(wanted):
+            heard.append(self.known.get('m').runner_at)
+            return None, [('gpu', wanted, types.SimpleNamespace(blocked=len(wanted) > 1))]
+        checker = types.SimpleNamespace(check=check, cloud=types.SimpleNamespace(hosts=None))
+        ports = commands.Run(None, None)._ports(checker, self.known, 'm')
+        self.assertEqual(['a'], ports.fits(['a', 'b'], []))
+        self.assertEqual('a', ports.drain('a', ()).host)
+        self.assertEqual(2, len({*heard} - {None}))
 
     def test_hosts_that_were_left_out_were_not_serviced(self):
         self.begin(a=m.FINISHED, b=m.LEFT_OUT)

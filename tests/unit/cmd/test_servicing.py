@@ -268,6 +268,14 @@ class ServicingTest(testtools.TestCase):
         self.assertEqual(['b'], [*self.hooks])
         self.assertTrue(any('its cell does not answer' in line for line in self.said))
 
+    def test_a_host_that_is_not_there_any_more_ends_no_run(self):
+        def fits(_wanted, _later):
+            raise exception.ConfigurationError(what='Host b', problem='is gone', remedy='')
+        work = self.begin('a', 'b', 'c', batch=2)
+        work.ports = dataclasses.replace(work.ports, fits=fits)
+        work.look()
+        self.assertIn('is gone', self.said[-1])
+
     def test_a_host_that_is_just_being_released_is_waited_for(self):
         made = self.drain('a', ())
         self.drains.request([made])
