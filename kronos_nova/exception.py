@@ -6,6 +6,9 @@
     ├── ConfigurationError          an option, a file or a schema that an operator must mend
     │   ├── PolicyError             the policy file
     │   ├── SnapshotError           a recorded snapshot
+    │   ├── RequestRefused          what was asked for there is not, or is not permitted
+    │   │   ├── NotInScope          an aggregate or a host that Kronos does not look after
+    │   │   └── HostInService       a host that a maintenance is servicing
     │   └── DatabaseVersionError    a database older or newer than this code
     ├── MetricsError                a metrics source gave no usable answer
     │   ├── MetricsMisconfigured    a file that an option names cannot be used
@@ -78,6 +81,18 @@ class PolicyError(ConfigurationError):
 class SnapshotError(ConfigurationError):
     msg_fmt = '%(path)s: %(problems)s'
     code = 'kronos.snapshot'
+
+
+class RequestRefused(ConfigurationError):
+    code = 'kronos.request_refused'
+
+
+class NotInScope(RequestRefused):
+    code = 'kronos.not_in_scope'
+
+
+class HostInService(RequestRefused):
+    code = 'kronos.host_in_service'
 
 
 class DatabaseVersionError(ConfigurationError):

@@ -4,7 +4,6 @@ from cliff import command
 from cliff import lister
 from oslo_utils import timeutils
 
-from kronos_nova import exception
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
@@ -12,15 +11,7 @@ from kronos_nova.db import switches
 from kronos_nova.engine import levels
 from kronos_nova.engine import scope
 from kronos_nova.objects import automation
-
-
-def check_aggregate(conf, aggregate):
-    """:raises ConfigurationError: no aggregate of that name is in scope"""
-    known = scope.scopes(conf)
-    if aggregate != automation.EVERY and aggregate not in known:
-        raise exception.ConfigurationError(
-            what=f'--aggregate {aggregate}', problem='Kronos does not look after such an aggregate',
-            remedy=f'[kronos] aggregates and include_unassigned_hosts name {", ".join(known)}.')
+from kronos_nova.operations import switching
 
 
 def switch(parsed_args, kind, value):
@@ -52,11 +43,10 @@ class Show(lister.Lister):
 
     @staticmethod
     def _row(name, found, defaults):
-        own = found.levels.get(name) or found.levels.get(automation.EVERY)
         level, pause = found.level(name, defaults), found.pause(name)
-        is_own = own is not None and own.value == level
-        return (name, level, own.set_by if is_own else 'nova.conf',
-                columns.Time(own.set_at if is_own else None), own.reason if is_own else '',
+        own = switching.own_level(found, name, level)
+        return (name, level, own.set_by if own else 'nova.conf',
+                columns.Time(own and own.set_at), own.reason if own else '',
                 columns.Optional(pause and str(pause)))
 
 
@@ -76,16 +66,10 @@ class Set(command.Command):
 
     def take_action(self, parsed_args):
         conf = self.app.conf
-        check_aggregate(conf, parsed_args.aggregate)
-        ceiling = levels.defaults(conf).ceiling
-        if automation.lower(parsed_args.level, ceiling) != parsed_args.level:
-            raise exception.ConfigurationError(
-                what=f'Level {parsed_args.level}',
-                problem=f'[kronos] max_automation permits no level above {ceiling}',
-                remedy='Raise it in the nova.conf of every controller, or set a lower level.')
         board = control.switches(conf)
         before = board.read()
-        board.set(switch(parsed_args, automation.LEVEL, parsed_args.level))
+        switching.set_level(conf, board.database,
+                            switch(parsed_args, automation.LEVEL, parsed_args.level))
         for line in self._said(conf, before, board.read()):
             self.app.stdout.write(f'{line}\n')
 

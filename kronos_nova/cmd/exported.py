@@ -15,13 +15,13 @@ from prometheus_client.core import HistogramMetricFamily
 
 from kronos_nova import exception
 from kronos_nova.cmd import columns
-from kronos_nova.cmd import health
-from kronos_nova.cmd import overview
 from kronos_nova.db import census
 from kronos_nova.db import counters
 from kronos_nova.db import memory
 from kronos_nova.executor.options import Options
 from kronos_nova.objects import move as moves
+from kronos_nova.operations import health
+from kronos_nova.operations import overview
 
 LOG = logging.getLogger(__name__)
 

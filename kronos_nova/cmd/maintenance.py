@@ -196,7 +196,7 @@ class Resume(_Running):
 
     def take_action(self, parsed_args):
         maintenances = Maintenances(control.database(self.app.conf))
-        found = current(maintenances)
+        found = maintenances.under_way()
         take(maintenances, found.uuid)
         bring(maintenances, found.uuid, m.RUNNING)
         for host in found.in_state(m.FAILED):
@@ -213,7 +213,7 @@ class Stop(command.Command):
 
     def take_action(self, parsed_args):
         maintenances = Maintenances(control.database(self.app.conf))
-        found = current(maintenances)
+        found = maintenances.under_way()
         bring(maintenances, found.uuid, m.STOPPED)
         left = ', '.join(found.in_state(*m.AT_WORK)) or 'none'
         self.app.stdout.write(f'Stopped; hosts still at work: {left}.\n')
@@ -227,7 +227,7 @@ class End(command.Command):
 
     def take_action(self, parsed_args):
         maintenances = Maintenances(control.database(self.app.conf))
-        found = current(maintenances)
+        found = maintenances.under_way()
         bring(maintenances, found.uuid, m.DONE)
         waiting = ', '.join(found.in_state(m.WAITING)) or 'none'
         self.app.stdout.write(f'Ended; hosts not serviced: {waiting}.\n')
@@ -249,7 +249,7 @@ class Done(command.Command):
 
     def take_action(self, parsed_args):
         maintenances = Maintenances(control.database(self.app.conf))
-        found, host = current(maintenances), parsed_args.host
+        found, host = maintenances.under_way(), parsed_args.host
         is_run = found.runner is not None and found.runner_at >= timeutils.utcnow() - SILENT
         if is_run and found.options.hook and found.hosts.get(host) == m.HOOK:
             raise exception.ConfigurationError(
@@ -271,7 +271,7 @@ class Show(lister.Lister):
 
     def take_action(self, parsed_args):
         database = control.database(self.app.conf)
-        found, known = current(Maintenances(database)), Drains(database)
+        found, known = Maintenances(database).under_way(), Drains(database)
         return ('Host', 'State', 'Servers left', 'Blocked'), [
             (host, state, *self._drain(known.latest(host), state))
             for host, state in found.hosts.items()]
@@ -299,11 +299,3 @@ def bring(maintenances, uuid, state):
     """:raises MaintenanceNotFound: it has ended meanwhile"""
     if not maintenances.set_state(uuid, state):
         raise exception.MaintenanceNotFound
-
-
-def current(maintenances):
-    """:raises MaintenanceNotFound: none is under way"""
-    found = maintenances.current()
-    if found is None:
-        raise exception.MaintenanceNotFound
-    return found

@@ -9,9 +9,9 @@ from kronos_nova.cmd import arguments
 from kronos_nova.cmd import automation as levels
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
-from kronos_nova.db import stopping
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
+from kronos_nova.operations import switching
 
 # Exit codes, documented in operating.rst.
 QUIET, NOT_QUIET = 0, 3
@@ -36,8 +36,8 @@ class Pause(_OfAggregates):
 
     def take_action(self, parsed_args):
         conf = self.app.conf
-        levels.check_aggregate(conf, parsed_args.aggregate)
-        control.switches(conf).set(levels.switch(parsed_args, automation.PAUSE, 'pause'))
+        switching.pause(conf, control.database(conf),
+                        levels.switch(parsed_args, automation.PAUSE, 'pause'))
         self.app.stdout.write(f'{_scope(parsed_args)} paused; no move is started before '
                               '"kronos-manage resume".\n')
 
@@ -47,13 +47,12 @@ class Resume(_OfAggregates):
 
     def take_action(self, parsed_args):
         board = control.switches(self.app.conf)
-        gone = board.clear(automation.PAUSE, parsed_args.aggregate,
-                           levels.switch(parsed_args, automation.PAUSE, ''))
+        gone = switching.resume(self.app.conf, board.database,
+                                levels.switch(parsed_args, automation.PAUSE, ''))
         for each in gone:
             self.app.stdout.write(f'{_name(each.aggregate)}: was paused since '
                                   f'{columns.local(each.set_at)}: {each}\n')
         if not gone:
-            levels.check_aggregate(self.app.conf, parsed_args.aggregate)
             self.app.stdout.write(f'{_scope(parsed_args)} not paused; nothing was changed.\n')
         every = board.read().pauses.get(automation.EVERY)
         if every:
@@ -79,12 +78,11 @@ class Stop(_OfAggregates):
 
     def take_action(self, parsed_args):
         conf = self.app.conf
-        levels.check_aggregate(conf, parsed_args.aggregate)
-        switch = levels.switch(parsed_args, automation.PAUSE, 'stop')
-        database = control.database(conf)
         # Before it is stopped: what fails then is no stop.
         self.names, journal = control.names(conf), control.journal(conf)
-        done = stopping.Stopping(database, switch.set_by).stop(switch, parsed_args.let_finish)
+        done = switching.stop(conf, journal.database,
+                              levels.switch(parsed_args, automation.PAUSE, 'stop'),
+                              parsed_args.let_finish)
         self._say(f'{_scope(parsed_args)} stopped: no move is started before "kronos-manage '
                   f'resume". {done.abandoned} waiting moves are abandoned, {done.under_way} are '
                   'under way.')

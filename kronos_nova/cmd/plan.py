@@ -7,12 +7,12 @@ from cliff import lister
 from cliff import show
 from oslo_utils import timeutils
 
-from kronos_nova import exception
 from kronos_nova.cmd import arguments
-from kronos_nova.cmd import automation
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
 from kronos_nova.objects import plan as plans
+from kronos_nova.operations import approving
+from kronos_nova.operations import switching
 
 NOT_KEPT = {'policies': [], 'moves': [], 'not_moved': [], 'refusals': [], 'warnings': [
     'The report of this plan is no longer kept; [kronos_database] reports_retention_days says for '
@@ -32,7 +32,7 @@ class List(lister.Lister):
     def take_action(self, parsed_args):
         found = control.journal(self.app.conf).plans(parsed_args.aggregate, parsed_args.limit)
         if parsed_args.aggregate and not found:
-            automation.check_aggregate(self.app.conf, parsed_args.aggregate)
+            switching.refuse_unknown(self.app.conf, parsed_args.aggregate)
         return ('UUID', 'Aggregate', 'State', 'Planner', 'Moves', 'Imbalance before',
                 'Imbalance after', 'Created at', 'Times made', 'Last made at'), [
             (p.uuid, p.aggregate, p.state, p.planner, p.move_count,
@@ -106,14 +106,10 @@ class Approve(command.Command):
 
     def take_action(self, parsed_args):
         journal = control.journal(self.app.conf)
-        report = journal.plan(parsed_args.plan).report
-        # One whose report is no longer kept does not wait any more, which is said below.
-        moves = plans.AggregateReport.from_json(report).moves if report else ()
-        chosen = (only(moves, parsed_args.only) if parsed_args.only
-                  else without(moves, parsed_args.skip))
-        journal.approve_plan(parsed_args.plan, chosen, control.operator(), timeutils.utcnow())
+        done = approving.approve(journal, parsed_args.plan, control.operator(),
+                                 timeutils.utcnow(), skip=parsed_args.skip, only=parsed_args.only)
         self.app.stdout.write(
-            f'{len(chosen)} of {len(moves)} moves may run. They are checked against the '
+            f'{done.chosen} of {done.moves} moves may run. They are checked against the '
             'cloud once more; "plan show" tells which were left out then, and why.\n')
 
 
@@ -128,43 +124,6 @@ class Reject(command.Command):
     def take_action(self, parsed_args):
         control.journal(self.app.conf).reject_plan(parsed_args.plan, control.operator(),
                                                    timeutils.utcnow())
-
-
-def without(moves, skipped):
-    """The moves that are left when some are skipped, and with them those that depend on them.
-
-    :raises ConfigurationError: there is no move of such a number
-    """
-    _refuse_unknown('--skip', skipped, moves)
-    left_out = set(skipped)
-    for move in sorted(moves, key=lambda move: move.order):
-        if left_out.intersection(move.depends_on):
-            left_out.add(move.order)
-    return [move for move in moves if move.order not in left_out]
-
-
-def only(moves, wanted):
-    """The moves that are wanted, and those that they depend on.
-
-    :raises ConfigurationError: there is no move of such a number
-    """
-    _refuse_unknown('--only', wanted, moves)
-    kept, by_order = set(), {move.order: move for move in moves}
-    left = list(wanted)
-    while left:
-        order = left.pop()
-        if order not in kept:
-            kept.add(order)
-            left.extend(by_order[order].depends_on)
-    return [move for move in moves if move.order in kept]
-
-
-def _refuse_unknown(option, numbers, moves):
-    unknown = sorted(set(numbers) - {move.order for move in moves})
-    if unknown:
-        raise exception.ConfigurationError(
-            what=f'{option} {unknown[0]}', problem='the plan has no such move',
-            remedy='"kronos-manage plan show" numbers its moves.')
 
 
 def _rounded(value):

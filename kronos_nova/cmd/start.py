@@ -29,6 +29,10 @@ def _main_beside_nova(module):
     return importlib.import_module(f'kronos_nova.cmd.{module}').main()
 
 
+def api():
+    return _main('api')
+
+
 def engine():
     return _main_in_threads('engine')
 

@@ -12,10 +12,10 @@ from rich import text
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
-from kronos_nova.cmd import overview
 from kronos_nova.cmd import watching
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
+from kronos_nova.operations import overview
 
 # Exit codes, documented in operating.rst.
 EXIT = {None: 0, overview.WARNING: 3, overview.CRITICAL: 4}

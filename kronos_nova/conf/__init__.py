@@ -9,6 +9,7 @@ import copy
 from oslo_config import cfg
 
 from kronos_nova.conf import allocations
+from kronos_nova.conf import api
 from kronos_nova.conf import bounds
 from kronos_nova.conf import claims
 from kronos_nova.conf import database
@@ -20,7 +21,8 @@ from kronos_nova.conf import paths
 from kronos_nova.conf import prometheus
 from kronos_nova.conf import scheduler
 
-GROUPS = (kronos, prometheus, database, executor, nova, claims, scheduler, allocations, exporter)
+GROUPS = (kronos, prometheus, database, executor, nova, claims, scheduler, allocations, exporter,
+          api)
 
 for _module in GROUPS:
     bounds.bound(_module.OPTS)

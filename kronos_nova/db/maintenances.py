@@ -38,6 +38,13 @@ class Maintenances:
             row = _open(session)
             return row and _maintenance(row)
 
+    def under_way(self) -> Maintenance:
+        """:raises MaintenanceNotFound: all there were are done"""
+        found = self.current()
+        if found is None:
+            raise exception.MaintenanceNotFound
+        return found
+
     @retried
     def get(self, uuid) -> Maintenance:
         """One that there is, done or not."""

@@ -131,6 +131,7 @@ class Move(Base):
 
     __table_args__ = (sa.Index('moves_plan_uuid_idx', 'plan_uuid'),
                       sa.Index('moves_checked_at_idx', 'checked_at'),
+                      sa.Index('moves_created_at_idx', 'created_at'),
                       sa.Index('moves_state_idx', 'state', 'not_before'),
                       sa.Index('moves_state_finished_at_idx', 'state', 'finished_at'),
                       sa.Index('moves_instance_uuid_idx', 'instance_uuid'))

@@ -18,7 +18,8 @@ FLOORS = (
     ('scoring', 'profiling', 'simulation', 'constraints', 'cooldown', 'planners'),
     ('metrics', 'inventory', 'placement', 'claims', 'db'),
     ('engine', 'executor', 'record'),
-    ('plugin',),
+    ('operations',),
+    ('api', 'plugin'),
     ('cmd', 'osc'),
 )
 SIDEWAYS = {
@@ -37,6 +38,7 @@ ONE_HOME = {
     'requests': {'metrics'},
     'openstack': {'inventory', 'executor', 'cmd', 'osc'},
     'alembic': {'db'},
+    'falcon': {'api'},
     'sqlalchemy': {'db', 'claims'},
 }
 

@@ -12,9 +12,7 @@ import fixtures
 import testtools
 from oslo_utils import timeutils
 
-from kronos_nova import exception
 from kronos_nova.cmd import manage
-from kronos_nova.cmd import plan as plan_commands
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
@@ -175,4 +173,7 @@ class PlansTest(testtools.TestCase):
         self.manage('quarantine', 'remove', 'vm1', expected=1)
 
     def test_a_move_that_is_not_in_the_plan_cannot_be_left_out(self):
-        self.assertRaises(exception.ConfigurationError, plan_commands.without, [], [7])
+        uuid = self.propose(('vm1', 'a', 'b'))
+        for option in ('--skip', '--only'):
+            self.manage('plan', 'approve', uuid, option, '7', expected=1)
+        self.assertEqual(plans.PROPOSED, self.journal.plan(uuid).state)

@@ -8,7 +8,6 @@ import fixtures as test_fixtures
 import testtools
 
 from kronos_nova import exception
-from kronos_nova.cmd import overview
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.db import drains
 from kronos_nova.db import journal as db_journal
@@ -29,6 +28,7 @@ from kronos_nova.objects.automation import Switch
 from kronos_nova.objects.drain import Drain
 from kronos_nova.objects.dry_run import Verdict
 from kronos_nova.objects.dry_run import not_asked
+from kronos_nova.operations import overview
 from kronos_nova.policies import loader
 from tests.unit.db import fixtures
 

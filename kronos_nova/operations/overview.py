@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import datetime
+import json
 from collections.abc import Mapping
 
 from kronos_nova.db import memory
@@ -20,6 +21,7 @@ from kronos_nova.executor.options import Options
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
+from kronos_nova.operations import switching
 
 OVERDUE_INTERVALS = 3
 """How many evaluations in a row may be missed before that is a problem: one may fail, and the next
@@ -171,11 +173,11 @@ class Observer:
     def _aggregate(self, name, last, switches, plan, now):
         defaults = levels.defaults(self.conf)
         level, pause = switches.level(name, defaults), switches.pause(name)
-        own = switches.levels.get(name) or switches.levels.get('*')
+        own = switching.own_level(switches, name, level)
         report = _report(last)
         return AggregateState(
             name=name, level=level, paused=pause and str(pause),
-            set_by=own.set_by if own is not None and own.value == level else None,
+            set_by=own and own.set_by,
             evaluated_at=last and last.finished_at, outcome=last and last.outcome,
             reason=reason(report), next_at=self._next(last), plan=plan,
             window_opens_at=self._opens_at(name, now),
@@ -280,6 +282,15 @@ class Observer:
     def _is_overdue(self, aggregate, now):
         allowed = _seconds(OVERDUE_INTERVALS * self.conf.kronos.evaluation_interval)
         return aggregate.evaluated_at is None or now - aggregate.evaluated_at > allowed
+
+
+def hosts_measured(database) -> dict[str, dict[str, int]]:
+    """{aggregate: how many ``hosts`` its last evaluation measured, and how many ``hot_hosts``}"""
+    found = {}
+    for row in memory.Cycles(database).last():
+        report = json.loads(row.report) if row.report else {}
+        found[row.aggregate] = {name: report.get(name, 0) for name in ('hosts', 'hot_hosts')}
+    return found
 
 
 def _report(last):

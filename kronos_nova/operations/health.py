@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from collections.abc import Mapping
 
-from kronos_nova.cmd.overview import AggregateState
-from kronos_nova.cmd.overview import DrainState
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import plan as plans
+from kronos_nova.operations.overview import AggregateState
+from kronos_nova.operations.overview import DrainState
 
 BEST = 100.0
 

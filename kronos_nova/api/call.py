@@ -1,0 +1,82 @@
+"""What an operation of the API is, and what it is given."""
+
+import dataclasses
+import datetime
+from collections.abc import Callable
+from collections.abc import Mapping
+
+import msgspec
+
+from kronos_nova.db import journal
+from kronos_nova.db import names
+from kronos_nova.db.engine import Database
+from kronos_nova.executor.hosts import HostApi
+from kronos_nova.objects.snapshot import Snapshot
+
+READER, OPERATOR, ADMIN = 'reader', 'operator', 'admin'
+"""Whom an operation is for, unless the policy file says otherwise."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What operations work on.
+
+    conf : the ConfigOpts
+    utcnow : gives the time, UTC without a zone
+    read_cloud : the cloud as it is now; only drains need it
+    hosts : what is on single hosts, made when it is needed
+    """
+
+    conf: object
+    database: Database
+    utcnow: Callable[[], datetime.datetime]
+    read_cloud: Callable[[], Snapshot]
+    hosts: Callable[[], HostApi]
+
+    def journal(self, who: str = 'kronos-api'):
+        return journal.Journal(self.database, who)
+
+    def names_of(self, uuids) -> dict[str, str]:
+        """The names of servers that are known, by uuid."""
+        return names.ServerNames(self.database).of(uuids)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request: ``path`` has what stands in its path, ``query`` and ``body`` are of the types
+    that the operation names, ``who`` is written beside what is changed."""
+
+    services: Services
+    path: Mapping[str, str]
+    query: object
+    body: object
+    who: str
+
+
+class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Nothing may stand behind the question mark."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """
+    name : the rule of the policy is called after it, and so is it in the OpenAPI document
+    run : given a Call; returns what ``gives`` says
+    refusals : HTTP statuses beside those that any operation may answer with
+    """
+
+    method: str
+    path: str
+    name: str
+    summary: str
+    run: Callable[[Call], object]
+    gives: type | None = None
+    audience: str = READER
+    query: type = NoQuery
+    body: type | None = None
+    status: int = 200
+    refusals: tuple[int, ...] = ()
+
+    @property
+    def rule(self) -> str:
+        return f'kronos:{self.name}'

@@ -1,0 +1,62 @@
+"""How an error of ours is told over HTTP: one table, and one form."""
+
+import http
+import json
+
+import falcon
+import msgspec
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
+
+from kronos_nova import exception
+
+LOG = logging.getLogger(__name__)
+
+STATUSES = (
+    (exception.MoveEnded, 409),
+    (exception.PlanNotWaiting, 409),
+    (exception.PlanPending, 409),
+    (exception.DrainPending, 409),
+    (exception.HostInService, 409),
+    (exception.MoveNotFound, 404),
+    (exception.PlanNotFound, 404),
+    (exception.DrainNotFound, 404),
+    (exception.MaintenanceNotFound, 404),
+    (exception.QuarantineNotFound, 404),
+    (exception.NotInScope, 404),
+    (exception.RequestRefused, 400),
+    (msgspec.MsgspecError, 400),
+    (db_exc.DBError, 503),
+    (exception.InventoryError, 503),
+    (exception.NovaClientError, 503),
+    (exception.MetricsError, 503),
+)
+"""The first that an error is of gives its status; any other is a fault of ours."""
+
+UNANSWERED = {500: 'Something went wrong; the log of kronos-api says what.',
+              503: 'Something that Kronos needs does not answer; the log of kronos-api says what.'}
+
+
+def status_of(error: Exception) -> int:
+    return next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
+
+
+def translate(request, _response, error, _params):
+    """Give whatever an operation raised the form of HTTP."""
+    status = status_of(error)
+    if status >= 500:
+        # What a database or Nova said may name addresses and statements.
+        LOG.exception('%s %s failed', request.method, request.path)
+    raise falcon.HTTPError(
+        falcon.code_to_http_status(status), code=getattr(error, 'code', None),
+        description=UNANSWERED.get(status) or str(error)) from error
+
+
+def serialize(request, response, error):
+    """The form that the API working group of OpenStack asks for."""
+    status = int(error.status.partition(' ')[0])
+    response.content_type = falcon.MEDIA_JSON
+    response.data = json.dumps({'errors': [{
+        'status': status, 'title': http.HTTPStatus(status).phrase,
+        'code': error.code or f'kronos.http_{status}', 'detail': error.description or '',
+        'request_id': request.env.get('openstack.request_id', '')}]}).encode()

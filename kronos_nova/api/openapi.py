@@ -1,0 +1,98 @@
+"""The OpenAPI document, made of the table of operations and the types that they take and give."""
+
+import json
+import re
+
+import msgspec
+
+from kronos_nova.api import routes
+from kronos_nova.api.call import NoQuery
+from kronos_nova.api.call import Operation
+
+REF = '#/components/schemas/{name}'
+IN_PATH = re.compile(r'{(\w+)}')
+ALWAYS = {400: 'Something in the request is wrong.', 401: 'There is no valid token.',
+          403: 'The policy does not permit it.', 406: 'There is no such microversion.',
+          503: 'Something that Kronos needs does not answer.'}
+REFUSALS = {404: 'There is no such thing.', 409: 'It is not in a state in which that can be done.'}
+
+
+class Error(msgspec.Struct):
+    """One error. ``code`` is a stable word, by which programs tell errors apart."""
+
+    status: int
+    title: str
+    code: str
+    detail: str
+    request_id: str
+
+
+class Errors(msgspec.Struct):
+    """What is given for any status from 400 on."""
+
+    errors: list[Error]
+
+
+def text() -> str:
+    return json.dumps(document(), indent=1)
+
+
+def document() -> dict:
+    types = [each for operation in routes.OPERATIONS for each in (operation.gives, operation.body)
+             if each is not None]
+    _schemas, components = msgspec.json.schema_components(
+        [*dict.fromkeys(types), Errors], ref_template=REF)
+    paths = {}
+    for operation in routes.OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+    return {
+        'openapi': '3.1.0',
+        'info': {'title': 'Kronos for Nova', 'version': routes.VERSIONS[-1],
+                 'summary': 'What Kronos does, why, and what operators may have it do.',
+                 'license': {'name': 'Apache-2.0', 'identifier': 'Apache-2.0'}},
+        'servers': [{'url': '/'}],
+        'security': [{'keystone': []}],
+        'paths': paths,
+        'components': {'schemas': components, 'securitySchemes': {'keystone': {
+            'type': 'apiKey', 'in': 'header', 'name': 'X-Auth-Token'}}}}
+
+
+def _operation(operation: Operation) -> dict:
+    failures = ALWAYS | {status: REFUSALS[status] for status in operation.refusals}
+    found = {
+        'operationId': operation.name.replace(':', '_'), 'summary': operation.summary,
+        'description': f'Policy: {operation.rule}, by default for {operation.audience}s.',
+        'parameters': [*_in_path(operation), *_in_query(operation)],
+        'responses': {str(operation.status): _success(operation), **{
+            str(status): _given('Errors', why) for status, why in sorted(failures.items())}}}
+    if operation.body is not None:
+        found['requestBody'] = {'content': _json(operation.body.__name__)}
+    return found
+
+
+def _in_path(operation):
+    return [{'name': name, 'in': 'path', 'required': True, 'schema': {'type': 'string'}}
+            for name in IN_PATH.findall(operation.path)]
+
+
+def _in_query(operation):
+    if operation.query is NoQuery:
+        return []
+    [schema], components = msgspec.json.schema_components([operation.query], ref_template=REF)
+    fields = components[schema['$ref'].rpartition('/')[2]]
+    return [{'name': name, 'in': 'query', 'required': name in fields.get('required', ()),
+             'schema': field} for name, field in fields['properties'].items()]
+
+
+def _success(operation):
+    if operation.gives is None:
+        return {'description': 'Done.'}
+    return _given(operation.gives.__name__, 'As asked.')
+
+
+def _given(name, why):
+    return {'description': why, 'content': _json(name)}
+
+
+def _json(name):
+    return {'application/json': {'schema': {'$ref': REF.format(name=name)}}}

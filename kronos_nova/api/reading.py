@@ -1,0 +1,228 @@
+"""Operations that change nothing."""
+
+from collections.abc import Iterable
+
+from kronos_nova.api import views as v
+from kronos_nova.api.call import Call
+from kronos_nova.api.call import Operation
+from kronos_nova.db import drains as db_drains
+from kronos_nova.db import maintenances as db_maintenances
+from kronos_nova.db import memory
+from kronos_nova.db import pages
+from kronos_nova.db import switches as db_switches
+from kronos_nova.engine import levels
+from kronos_nova.engine import scope
+from kronos_nova.executor import progress
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import plan as plans
+from kronos_nova.operations import explaining
+from kronos_nova.operations import health
+from kronos_nova.operations import overview
+from kronos_nova.operations import switching
+
+
+def _look(call):
+    services = call.services
+    return overview.Observer(services.conf, services.database, services.utcnow).look()
+
+
+def show_status(call: Call) -> v.Status:
+    found = _look(call)
+    return v.view(v.Status, found, problems=[v.view(v.Problem, each) for each in found.problems],
+                  workers=[v.view(v.Worker, each) for each in found.workers])
+
+
+def list_aggregates(call: Call) -> v.Aggregates:
+    found, hosts = _look(call), overview.hosts_measured(call.services.database)
+    return v.Aggregates(aggregates=[_aggregate(each, found, hosts) for each in found.aggregates])
+
+
+def show_aggregate(call: Call) -> v.Aggregate:
+    name = call.path['aggregate']
+    switching.refuse_unknown(call.services.conf, name)
+    [found] = [each for each in list_aggregates(call).aggregates if each.name == name]
+    return found
+
+
+def _aggregate(each, found, hosts):
+    measured = hosts.get(each.name, {})
+    return v.view(
+        v.Aggregate, each, hosts=measured.get('hosts', 0), hot_hosts=measured.get('hot_hosts', 0),
+        health=health.score(each, measured, found.drains), warnings=list(each.warnings),
+        policies=[v.view(v.Policy, policy) for policy in each.policies],
+        plan=each.plan and v.view(v.OpenPlan, each.plan))
+
+
+def list_hosts(call: Call) -> v.Hosts:
+    query = call.query
+    found = pages.scores(call.services.database, query.limit, query.marker)
+    return v.Hosts(next=_next(found, query), hosts=[v.Host(name=host, scores=[
+        v.HostScore(policy=row.policy, value=row.value, measured_at=v.zoned(row.at))
+        for row in rows]) for host, rows in found.items()])
+
+
+def list_plans(call: Call) -> v.Plans:
+    query = call.query
+    found = pages.plans(call.services.database, query.limit, query.marker,
+                        aggregate=query.aggregate, state=query.state)
+    return v.Plans(plans=[_plan(v.Plan, each) for each in found],
+                   next=_next([each.uuid for each in found], query))
+
+
+def show_plan(call: Call) -> v.PlanDetail:
+    found = call.services.journal().plan(call.path['plan'])
+    report = found.report and plans.AggregateReport.from_json(found.report)
+    return _plan(v.PlanDetail, found, report=_report(call, report) if report else None)
+
+
+def _plan(cls, found, **more):
+    return v.view(cls, found, waits_for=found.detail, reason=found.ended_because, **more)
+
+
+def _report(call, report):
+    names = call.services.names_of(plans.servers_of(report.moves))
+    return v.PlanReport(
+        policies=[v.view(v.PlannedPolicy, each) for each in report.policies],
+        moves=[_planned(each, names) for each in report.moves],
+        not_moved=[v.Stayed(reason=each.reason, count=each.count) for each in report.not_moved],
+        refusals=[v.view(v.Refusal, each, hosts=list(each.hosts)) for each in report.refusals],
+        warnings=list(report.warnings))
+
+
+def _planned(move, names):
+    other = move.next_best
+    return v.view(
+        v.PlannedMove, move, instance_name=names.get(move.instance_uuid),
+        depends_on=list(move.depends_on), next_best=other and v.view(
+            v.NextBest, other, instance_name=names.get(other.instance_uuid)))
+
+
+def list_moves(call: Call) -> v.Moves:
+    query = call.query
+    found = pages.moves(call.services.database, query.limit, query.marker, plan_uuid=query.plan,
+                        instance_uuid=query.instance, state=query.state)
+    return v.Moves(moves=_moves(call, found), next=_next([each.uuid for each in found], query))
+
+
+def show_move(call: Call) -> v.MoveDetail:
+    journal = call.services.journal()
+    found = journal.move(call.path['move'])
+    [shown] = _moves(call, [found], v.MoveDetail, events=[
+        v.Event(at=v.zoned(at), old_state=old, new_state=new, worker=worker, detail=detail)
+        for at, old, new, worker, detail in journal.events(found.uuid)])
+    return shown
+
+
+def _moves(call, found: Iterable, cls=v.Move, **more):
+    services, observed = call.services, call.services.journal().durations()
+    names = services.names_of(move.instance_uuid for move in found)
+    return [v.view(cls, move, instance_name=names.get(move.instance_uuid),
+                   progress=progress.percent(move),
+                   estimated_end=v.zoned(progress.estimated_end(move, observed)), **more)
+            for move in found]
+
+
+def explain_server(call: Call) -> v.Explanation:
+    services, uuid = call.services, call.path['server']
+    found = explaining.explain(services.database, uuid, services.utcnow())
+    moves = pages.moves(services.database, explaining.MOST_MOVES, instance_uuid=uuid)
+    names = services.names_of([uuid, *plans.servers_of(filter(None, [found.planned]))])
+    return v.view(v.Explanation, found, instance_uuid=uuid, instance_name=names.get(uuid),
+                  planned=found.planned and _planned(found.planned, names),
+                  refused_hosts=list(found.refused_hosts), moves=_moves(call, moves))
+
+
+def list_drains(call: Call) -> v.Drains:
+    states = (*drains.ACTIVE, *drains.OVER, *drains.OPENED) if call.query.all else (
+        *drains.ACTIVE, *drains.OVER, drains.RELEASING)
+    found = db_drains.Drains(call.services.database).in_states(states)
+    return v.Drains(drains=[drain_view(each) for each in found])
+
+
+def show_drain(call: Call) -> v.Drain:
+    return drain_view(db_drains.Drains(call.services.database).get(call.path['drain']))
+
+
+def drain_view(found) -> v.Drain:
+    return v.view(v.Drain, found, blocked=dict(found.blocked))
+
+
+def show_maintenance(call: Call) -> v.Maintenance:
+    found = db_maintenances.Maintenances(call.services.database).under_way()
+    return v.view(v.Maintenance, found, hosts=[
+        v.MaintainedHost(host=host, state=state) for host, state in found.hosts.items()])
+
+
+def list_quarantine(call: Call) -> v.Quarantine:
+    services = call.services
+    found = memory.Cooldowns(services.database).quarantines(services.utcnow())
+    names = services.names_of(row[0] for row in found)
+    return v.Quarantine(servers=[
+        v.Quarantined(instance_uuid=uuid, instance_name=names.get(uuid), since=v.zoned(since),
+                      until=v.zoned(until), reason=reason) for uuid, until, reason, since in found])
+
+
+def show_automation(call: Call) -> v.Automation:
+    conf = call.services.conf
+    found = db_switches.SwitchBoard(call.services.database).read()
+    defaults = levels.defaults(conf)
+    return v.Automation(ceiling=defaults.ceiling, levels=[
+        _level(name, found, defaults) for name in scope.scopes(conf)])
+
+
+def _level(name, found, defaults):
+    level, pause = found.level(name, defaults), found.pause(name)
+    own = switching.own_level(found, name, level)
+    return v.Level(aggregate=name, level=level, set_by=own and own.set_by,
+                   set_at=own and v.zoned(own.set_at), reason=own.reason if own else '',
+                   paused=pause and str(pause))
+
+
+def list_switches(call: Call) -> v.SwitchEvents:
+    found = db_switches.SwitchBoard(call.services.database).history(call.query.limit)
+    return v.SwitchEvents(events=[v.view(v.SwitchEvent, each) for each in found])
+
+
+def _next(found, query):
+    """The marker of the next page, if there may be one."""
+    last = list(found)[-1:]
+    return last[0] if len(found) == query.limit else None
+
+
+OPERATIONS = (
+    Operation(method='GET', path='/v1/status', name='status:show', run=show_status,
+              gives=v.Status, summary='Whether all is well, and what is not.'),
+    Operation(method='GET', path='/v1/aggregates', name='aggregates:list', run=list_aggregates,
+              gives=v.Aggregates, summary='The aggregates that Kronos looks after, with levels, '
+                                          'last evaluations and open plans.'),
+    Operation(method='GET', path='/v1/aggregates/{aggregate}', name='aggregates:show',
+              run=show_aggregate, gives=v.Aggregate, refusals=(404,),
+              summary='One of them.'),
+    Operation(method='GET', path='/v1/hosts', name='hosts:list', run=list_hosts, gives=v.Hosts,
+              query=v.Page, summary='The last scores of every host.'),
+    Operation(method='GET', path='/v1/plans', name='plans:list', run=list_plans, gives=v.Plans,
+              query=v.PlanQuery, refusals=(404,), summary='Plans, the newest first.'),
+    Operation(method='GET', path='/v1/plans/{plan}', name='plans:show', run=show_plan,
+              gives=v.PlanDetail, refusals=(404,),
+              summary='A plan with every move and why, and what stayed and why.'),
+    Operation(method='GET', path='/v1/moves', name='moves:list', run=list_moves, gives=v.Moves,
+              query=v.MoveQuery, refusals=(404,), summary='Moves, those of the newest plan first.'),
+    Operation(method='GET', path='/v1/moves/{move}', name='moves:show', run=show_move,
+              gives=v.MoveDetail, refusals=(404,), summary='A move and all that happened to it.'),
+    Operation(method='GET', path='/v1/servers/{server}/explanation', name='servers:explain',
+              run=explain_server, gives=v.Explanation,
+              summary='Why a server is moved, or why it is not.'),
+    Operation(method='GET', path='/v1/drains', name='drains:list', run=list_drains, gives=v.Drains,
+              query=v.DrainQuery, summary='Hosts that are emptied, or wait for release.'),
+    Operation(method='GET', path='/v1/drains/{drain}', name='drains:show', run=show_drain,
+              gives=v.Drain, refusals=(404,), summary='How far one is, and what stays and why.'),
+    Operation(method='GET', path='/v1/maintenance', name='maintenance:show', run=show_maintenance,
+              gives=v.Maintenance, refusals=(404,), summary='The maintenance that is under way.'),
+    Operation(method='GET', path='/v1/quarantine', name='quarantine:list', run=list_quarantine,
+              gives=v.Quarantine, summary='Servers that are left alone as a move of them failed.'),
+    Operation(method='GET', path='/v1/automation', name='automation:show', run=show_automation,
+              gives=v.Automation, summary='Levels and pauses, and who set them.'),
+    Operation(method='GET', path='/v1/automation/history', name='automation:history',
+              run=list_switches, gives=v.SwitchEvents, query=v.HistoryQuery,
+              summary='Who set which level or pause, the newest first.'),
+)

@@ -1,0 +1,93 @@
+"""What stands at the paths of the API."""
+
+from collections.abc import Iterable
+
+import falcon
+import msgspec
+
+from kronos_nova import boundary
+from kronos_nova.api import routes
+from kronos_nova.api import views
+from kronos_nova.api.call import Call
+from kronos_nova.api.call import Operation
+
+LONGEST_NAME = 200
+"""Characters of who did something; the columns have 255."""
+
+
+class Resource:
+    """The operations at one path."""
+
+    def __init__(self, operations: Iterable[Operation], services, enforcer):
+        self._services = services
+        self._enforcer = enforcer
+        for operation in operations:
+            # falcon looks for methods of these names.
+            setattr(self, f'on_{operation.method.lower()}', self._answering(operation))
+
+    def _answering(self, operation):
+        def answer(request, response, **path):
+            context = request.context.keystone
+            if not self._enforcer.authorize(operation.rule, {}, context):
+                raise falcon.HTTPForbidden(
+                    description=f'The policy "{operation.rule}" does not permit that.')
+            given = operation.run(Call(
+                services=self._services, path=path, who=who(context),
+                query=msgspec.convert(request.params, operation.query, strict=False),
+                body=_body(request, operation)))
+            response.status = operation.status
+            if given is not None:
+                response.content_type = falcon.MEDIA_JSON
+                response.data = msgspec.json.encode(given)
+
+        return answer
+
+
+def _body(request, operation):
+    """
+    :raises MsgspecError: it is not what the operation takes
+    """
+    if operation.body is None:
+        return None
+    return msgspec.json.decode(request.bounded_stream.read() or b'{}', type=operation.body)
+
+
+def who(context) -> str:
+    """Whoever sends a request, as it is written beside what is changed."""
+    name = context.user_name or context.user_id
+    domain = context.user_domain_name or context.user_domain_id
+    return boundary.shown(f'{name}@{domain} (API)' if domain else f'{name} (API)', LONGEST_NAME)
+
+
+class Versions:
+    """What there is, as clients of OpenStack look for it."""
+
+    is_public = True
+
+    def on_get(self, request, response):
+        response.content_type = falcon.MEDIA_JSON
+        response.data = msgspec.json.encode(views.Versions(versions=[views.Version(
+            id='v1', status='CURRENT', min_version=routes.VERSIONS[0],
+            version=routes.VERSIONS[-1],
+            links=[{'rel': 'self', 'href': f'{request.prefix}/v1'}])]))
+
+
+class Document:
+    """The OpenAPI document."""
+
+    is_public = True
+
+    def __init__(self, text: str):
+        self._text = text
+
+    def on_get(self, _request, response):
+        response.content_type, response.text = falcon.MEDIA_JSON, self._text
+
+
+class Healthcheck:
+    """For load balancers: that this process answers, and no more."""
+
+    is_public = True
+
+    def on_get(self, _request, response):
+        response.content_type, response.text = falcon.MEDIA_TEXT, 'OK'

@@ -1,0 +1,11 @@
+"""All operations of the API, and its versions."""
+
+from kronos_nova.api import reading
+
+SERVICE = 'kronos'
+"""Its type in keystone's catalogue, and in the header of microversions."""
+
+VERSIONS = ('1.0',)
+"""Microversions, the newest last; what each changed is in the documentation."""
+
+OPERATIONS = reading.OPERATIONS

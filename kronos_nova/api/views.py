@@ -1,0 +1,426 @@
+"""What the API gives, as types: the OpenAPI document is made of them.
+
+Times have zones here, unlike inside.
+"""
+
+import datetime
+from typing import Annotated
+
+import msgspec
+
+Time = datetime.datetime
+Maybe = Time | None
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """The base of them all."""
+
+
+def view(cls, source, **given):
+    """What ``source`` has under the names of ``cls``, but for what is given; times become UTC."""
+    return cls(**given, **{name: zoned(getattr(source, name))
+                           for name in cls.__struct_fields__ if name not in given})
+
+
+def zoned(value):
+    """A time of ours, UTC without a zone, with its zone; anything else as it is."""
+    if isinstance(value, datetime.datetime) and value.tzinfo is None:
+        return value.replace(tzinfo=datetime.UTC)
+    return value
+
+
+class Version(View):
+    """A version of the API; ``OpenStack-API-Version: kronos N`` asks for a microversion."""
+
+    id: str
+    status: str
+    min_version: str
+    version: str
+    links: list[dict[str, str]]
+
+
+class Versions(View):
+    versions: list[Version]
+
+
+class Policy(View):
+    """A policy at the last evaluation; the imbalance is null where there was no data."""
+
+    name: str
+    imbalance: float | None
+    threshold: float
+    detail: str
+
+
+class OpenPlan(View):
+    """The plan of an aggregate that waits or runs; ``states`` counts its moves."""
+
+    uuid: str
+    state: str
+    purpose: str
+    created_at: Time
+    expires_at: Time
+    approved_by: str | None
+    moves: int
+    states: dict[str, int]
+    remaining_seconds: float | None
+
+
+class Aggregate(View):
+    """An aggregate that Kronos looks after. ``health`` is from 0 to 100, or null where it is not
+    known; ``reason`` says why the last evaluation ended as it did."""
+
+    name: str
+    level: str
+    set_by: str | None
+    paused: str | None
+    evaluated_at: Maybe
+    outcome: str | None
+    reason: str
+    next_at: Maybe
+    window_opens_at: Maybe
+    health: float | None
+    hosts: int
+    hot_hosts: int
+    policies: list[Policy]
+    warnings: list[str]
+    plan: OpenPlan | None
+
+
+class Aggregates(View):
+    aggregates: list[Aggregate]
+
+
+class Problem(View):
+    """Something that an operator should know, and what to do about it."""
+
+    severity: str
+    what: str
+    remedy: str
+
+
+class Worker(View):
+    """A process and whether it said lately that it lives."""
+
+    name: str
+    role: str
+    heard_at: Time
+    is_alive: bool
+
+
+class Status(View):
+    """What ``kronos-manage status`` shows; ``severity`` is null while all is well."""
+
+    at: Time
+    severity: str | None
+    problems: list[Problem]
+    workers: list[Worker]
+    quarantined: int
+    database_revision: str
+
+
+class HostScore(View):
+    """The last score of a host in a policy, a fraction."""
+
+    policy: str
+    value: float
+    measured_at: Time
+
+
+class Host(View):
+    name: str
+    scores: list[HostScore]
+
+
+class Hosts(View):
+    """``next`` is the marker of the next page, or null."""
+
+    hosts: list[Host]
+    next: str | None
+
+
+class Plan(View):
+    """A plan. ``waits_for`` is why it is not started although it is approved, ``reason`` why it
+    ended or which moves were left out."""
+
+    uuid: str
+    aggregate: str
+    purpose: str
+    state: str
+    mode: str
+    planner: str
+    created_at: Time
+    expires_at: Time
+    approved_at: Maybe
+    approved_by: str | None
+    finished_at: Maybe
+    combined_before: float | None
+    combined_after: float | None
+    move_count: int
+    times_seen: int
+    last_seen_at: Maybe
+    waits_for: str | None
+    reason: str | None
+
+
+class Plans(View):
+    plans: list[Plan]
+    next: str | None
+
+
+class PlannedPolicy(View):
+    """A policy before and after the plan; null where it is not known."""
+
+    name: str
+    state: str
+    weight: float
+    threshold: float
+    detail: str
+    imbalance_before: float | None
+    imbalance_after: float | None
+
+
+class NextBest(View):
+    """What would have been moved in the place of a move."""
+
+    instance_uuid: str
+    instance_name: str | None
+    destination: str
+    memory_mb: int
+    combined_after: float
+
+
+class PlannedMove(View):
+    """A move as it was planned. ``depends_on`` are the orders of the moves that go before."""
+
+    order: int
+    phase: str
+    instance_uuid: str
+    instance_name: str | None
+    source: str
+    destination: str
+    memory_mb: int
+    combined_after: float
+    reason: str
+    depends_on: list[int]
+    next_best: NextBest | None
+
+
+class Stayed(View):
+    """How many servers stayed for one reason."""
+
+    reason: str
+    count: int
+
+
+class Refusal(View):
+    """A server that Nova would not let go to some hosts."""
+
+    instance_uuid: str
+    hosts: list[str]
+    reason: str
+
+
+class PlanReport(View):
+    """What was planned and why; kept for a shorter time than the plan."""
+
+    policies: list[PlannedPolicy]
+    moves: list[PlannedMove]
+    not_moved: list[Stayed]
+    refusals: list[Refusal]
+    warnings: list[str]
+
+
+class PlanDetail(Plan):
+    """``report`` is null where it is no longer kept."""
+
+    report: PlanReport | None
+
+
+class Move(View):
+    """A move and where it stands. ``progress`` is the share of memory copied, in percent, where the
+    hypervisor's driver says."""
+
+    uuid: str
+    plan_uuid: str
+    aggregate: str
+    ordinal: int
+    phase: str
+    kind: str
+    instance_uuid: str
+    instance_name: str | None
+    source: str
+    destination: str
+    memory_mb: int
+    reason: str
+    state: str
+    abort_requested: bool
+    retry_count: int
+    progress: float | None
+    estimated_end: Maybe
+    migration_uuid: str | None
+    error_type: str | None
+    error: str | None
+    created_at: Time
+    requested_at: Maybe
+    finished_at: Maybe
+
+
+class Moves(View):
+    moves: list[Move]
+    next: str | None
+
+
+class Event(View):
+    """A step of a move."""
+
+    at: Time
+    old_state: str | None
+    new_state: str
+    worker: str | None
+    detail: str
+
+
+class MoveDetail(Move):
+    events: list[Event]
+
+
+class Drain(View):
+    """A host that is to be empty, and how far that is. ``blocked`` tells of each server that stays
+    why."""
+
+    uuid: str
+    host: str
+    aggregate: str
+    state: str
+    requested_by: str
+    requested_at: Time
+    reason: str
+    with_stopped: bool
+    parallel: int | None
+    deadline: Maybe
+    keep_spare: int
+    looked_at: Maybe
+    servers: int | None
+    left: int | None
+    blocked: dict[str, str]
+    problem: str
+    finished_at: Maybe
+
+
+class Drains(View):
+    drains: list[Drain]
+
+
+class MaintainedHost(View):
+    host: str
+    state: str
+
+
+class Maintenance(View):
+    """The maintenance that is not done, its hosts in order."""
+
+    uuid: str
+    state: str
+    requested_by: str
+    requested_at: Time
+    hosts: list[MaintainedHost]
+
+
+class Quarantined(View):
+    """A server that is left alone; ``until`` is null where an operator has to end it."""
+
+    instance_uuid: str
+    instance_name: str | None
+    since: Time
+    until: Maybe
+    reason: str
+
+
+class Quarantine(View):
+    servers: list[Quarantined]
+
+
+class Level(View):
+    """The level in force. ``set_by`` is null where it is nova.conf's."""
+
+    aggregate: str
+    level: str
+    set_by: str | None
+    set_at: Maybe
+    reason: str
+    paused: str | None
+
+
+class Automation(View):
+    """``ceiling`` is the highest level that nova.conf permits."""
+
+    ceiling: str
+    levels: list[Level]
+
+
+class SwitchEvent(View):
+    """What somebody set; an empty ``value`` took it away."""
+
+    kind: str
+    aggregate: str
+    value: str
+    set_at: Time
+    set_by: str
+    reason: str
+
+
+class SwitchEvents(View):
+    events: list[SwitchEvent]
+
+
+class Explanation(View):
+    """Why a server is moved or stays. ``stays_because`` is the word under which the last evaluation
+    left it, ``planned`` its move in a plan that waits or runs; ``moves`` are the latest."""
+
+    instance_uuid: str
+    instance_name: str | None
+    stays_because: str | None
+    stays_in: str | None
+    planned: PlannedMove | None
+    planned_in: str | None
+    quarantined_until: Maybe
+    quarantined_because: str | None
+    cooling_seconds: float | None
+    refused_because: str | None
+    refused_hosts: list[str]
+    moves: list[Move]
+
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+Reason = Annotated[str, msgspec.Meta(max_length=1000)]
+Uuid = Annotated[str, msgspec.Meta(min_length=1, max_length=36)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``marker`` is ``next`` of the page before."""
+
+    limit: Limit = 100
+    marker: Name | None = None
+
+
+class PlanQuery(Page):
+    aggregate: Name | None = None
+    state: Name | None = None
+
+
+class MoveQuery(Page):
+    plan: Uuid | None = None
+    instance: Uuid | None = None
+    state: Name | None = None
+
+
+class DrainQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """By default those that are released are left out."""
+
+    all: bool = False
+
+
+class HistoryQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    limit: Limit = 50

@@ -1,0 +1,18 @@
+"""The API for a web server that loads WSGI applications: ``kronos_nova.cmd.wsgi:application``.
+
+It reads the files that Nova's own services read; ``OS_KRONOS_CONFIG_FILES`` names others, separated
+by colons.
+"""
+
+import os
+
+from kronos_nova.plugin import standalone
+
+standalone.hide_eventlet()
+
+# ruff: noqa: E402
+from kronos_nova.cmd import api
+
+application = api.make(api.load(
+    [f'--config-file={path}' for path in
+     filter(None, os.environ.get('OS_KRONOS_CONFIG_FILES', '').split(':'))]))

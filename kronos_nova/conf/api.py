@@ -1,0 +1,38 @@
+"""``[kronos_api]``: what Kronos does and may be told to do, over HTTP."""
+
+from oslo_config import cfg
+
+GROUP = cfg.OptGroup('kronos_api', title='HTTP API', help="""
+``kronos-api`` reads the control database and answers over HTTP, to whoever has a token of keystone
+and the right role. Any number may run behind a load balancer. ``[keystone_authtoken]`` says how it
+asks keystone, as for every service of OpenStack; ``[oslo_middleware]`` has the rest, above all
+``enable_proxy_headers_parsing`` where a proxy ends TLS.
+""")
+
+OPTS = [
+    cfg.PortOpt('port', default=9790, help="""
+TCP port at which ``kronos-api`` listens. Change it where something else has it. A web server that
+loads ``kronos_nova.cmd.wsgi`` itself has its own.
+"""),
+    cfg.HostAddressOpt('address', default='127.0.0.1', help="""
+Address at which ``port`` listens. It speaks HTTP: let a proxy that ends TLS stand before it where
+tokens cross a network.
+"""),
+    cfg.IntOpt('threads', default=8, min=1, help="""
+How many requests are answered at the same time; each may hold a connection to the control database.
+"""),
+    cfg.StrOpt('policy_file', default='kronos-policy.yaml', help="""
+File of rules for oslo.policy, beside nova.conf or an absolute path; it is read again when it
+changes. Without one the defaults hold: the role ``admin`` may do everything, ``kronos_operator``
+all but set levels, ``kronos_reader`` and a reader of the system may look. Nova's own policy file is
+not used.
+"""),
+]
+
+
+def register_opts(conf):
+    conf.register_opts(OPTS, group=GROUP)
+
+
+def list_opts():
+    return OPTS

@@ -1,0 +1,79 @@
+"""Which moves of a proposed plan may run."""
+
+import dataclasses
+import datetime
+from collections.abc import Sequence
+
+from kronos_nova import exception
+from kronos_nova.db.journal import Journal
+from kronos_nova.objects import plan as plans
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Approved:
+    """How many ``moves`` the plan had, and how many of them were ``chosen``."""
+
+    chosen: int
+    moves: int
+
+
+def approve(journal: Journal, uuid: str, who: str, now: datetime.datetime,
+            skip: Sequence[int] = (), only: Sequence[int] = ()) -> Approved:
+    """Let a plan run, without some of its moves or with nothing but some.
+
+    :param skip: orders of moves that are left out, and with them those that depend on them
+    :param only: orders of moves that are made, and with them those that they depend on
+    :raises PlanNotFound: no such plan
+    :raises PlanNotWaiting: it is not proposed any more
+    :raises RequestRefused: it has no move of such a number, or both are given
+    """
+    plan = journal.plan(uuid)
+    if skip and only:
+        raise exception.RequestRefused(
+            what='What to leave out', problem='is told twice',
+            remedy='Give the moves to skip, or the only ones to make.')
+    # Only of a plan that is over no report is kept, and that is refused just below.
+    moves = plans.AggregateReport.from_json(plan.report).moves if plan.report else ()
+    if plan.state == plans.PROPOSED:
+        chosen = _only(moves, only) if only else _without(moves, skip)
+    else:
+        chosen = ()
+    journal.approve_plan(uuid, chosen, who, now)
+    return Approved(chosen=len(chosen), moves=len(moves))
+
+
+def _without(moves, skipped):
+    """The moves that are left when some are skipped, and with them those that depend on them.
+
+    :raises RequestRefused: there is no move of such a number
+    """
+    _refuse_unknown('skip', skipped, moves)
+    left_out = set(skipped)
+    for move in sorted(moves, key=lambda move: move.order):
+        if left_out.intersection(move.depends_on):
+            left_out.add(move.order)
+    return [move for move in moves if move.order not in left_out]
+
+
+def _only(moves, wanted):
+    """The moves that are wanted, and those that they depend on.
+
+    :raises RequestRefused: there is no move of such a number
+    """
+    _refuse_unknown('only', wanted, moves)
+    kept, by_order = set(), {move.order: move for move in moves}
+    left = list(wanted)
+    while left:
+        order = left.pop()
+        if order not in kept:
+            kept.add(order)
+            left.extend(by_order[order].depends_on)
+    return [move for move in moves if move.order in kept]
+
+
+def _refuse_unknown(word, numbers, moves):
+    unknown = sorted(set(numbers) - {move.order for move in moves})
+    if unknown:
+        raise exception.RequestRefused(
+            what=f'To {word} move {unknown[0]}', problem='the plan has no such move',
+            remedy='"plan show" numbers its moves.')

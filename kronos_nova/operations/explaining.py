@@ -1,0 +1,72 @@
+"""Why one server is moved, or stays where it is."""
+
+import dataclasses
+import datetime
+import json
+
+from kronos_nova.db import journal as db_journal
+from kronos_nova.db import memory
+from kronos_nova.db import refusals
+from kronos_nova.db.engine import Database
+from kronos_nova.objects import plan as plans
+
+MOST_MOVES = 20
+"""How many moves of the past are told: what they show is whether it is moved too often."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What is known of one server.
+
+    stays_because, stays_in : the word of the last evaluation that left it, and its aggregate
+    planned, planned_in : its Move in a plan that waits or runs, and that plan's uuid
+    Times are UTC without a zone; a quarantine without an end has none.
+    """
+
+    stays_because: str | None = None
+    stays_in: str | None = None
+    planned: plans.Move | None = None
+    planned_in: str | None = None
+    quarantined_until: datetime.datetime | None = None
+    quarantined_because: str | None = None
+    cooling_seconds: float | None = None
+    refused_because: str | None = None
+    refused_hosts: tuple[str, ...] = ()
+
+
+def explain(database: Database, uuid: str, now: datetime.datetime) -> Explanation:
+    """
+    :param uuid: of any server; of one that nobody knows nothing is known
+    """
+    stays_because, stays_in = _stay(database, uuid)
+    planned, planned_in = _planned(database, uuid)
+    cooldowns = memory.Cooldowns(database)
+    until, because = next(((until, reason) for each, until, reason, _since
+                           in cooldowns.quarantines(now) if each == uuid), (None, None))
+    refusal = next((each for each, _until, _at in refusals.Refusals(database).list(now)
+                    if each.instance_uuid == uuid), None)
+    return Explanation(
+        stays_because=stays_because, stays_in=stays_in, planned=planned, planned_in=planned_in,
+        quarantined_until=until, quarantined_because=because,
+        cooling_seconds=cooldowns.cooling(memory.INSTANCE, now).get(uuid),
+        refused_because=refusal and refusal.reason, refused_hosts=refusal.hosts if refusal else ())
+
+
+def _stay(database, uuid):
+    """(word, aggregate) of the last evaluation that left the server, or (None, None)."""
+    for row in memory.Cycles(database).last():
+        # Of a large aggregate it names every server that stayed: most need not be read.
+        if row.report and uuid in row.report:
+            for skip in json.loads(row.report)['not_moved']:
+                if uuid in skip.get('instances', ()):
+                    return skip['reason'], row.aggregate
+    return None, None
+
+
+def _planned(database, uuid):
+    for plan in db_journal.Journal(database, 'observer').open_plans():
+        if plan.report and uuid in plan.report:
+            for move in plans.AggregateReport.from_json(plan.report).moves:
+                if move.instance_uuid == uuid:
+                    return move, plan.uuid
+    return None, None

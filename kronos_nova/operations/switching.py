@@ -1,0 +1,70 @@
+"""Levels, pauses and stops as operators set them, by a command or over the API."""
+
+from kronos_nova import exception
+from kronos_nova.db import stopping
+from kronos_nova.db import switches
+from kronos_nova.engine import levels
+from kronos_nova.engine import scope
+from kronos_nova.objects import automation
+
+
+def refuse_unknown(conf, aggregate: str) -> None:
+    """:raises NotInScope: Kronos looks after no aggregate of that name; ``*`` is every one"""
+    known = scope.scopes(conf)
+    if aggregate != automation.EVERY and aggregate not in known:
+        raise exception.NotInScope(
+            what=f'Aggregate {aggregate}', problem='Kronos does not look after such an aggregate',
+            remedy=f'[kronos] aggregates and include_unassigned_hosts name {", ".join(known)}.')
+
+
+def set_level(conf, database, switch: automation.Switch) -> None:
+    """
+    :param switch: of kind LEVEL
+    :raises NotInScope: Kronos looks after no such aggregate
+    :raises RequestRefused: nova.conf permits no such level
+    """
+    refuse_unknown(conf, switch.aggregate)
+    ceiling = levels.defaults(conf).ceiling
+    if automation.lower(switch.value, ceiling) != switch.value:
+        raise exception.RequestRefused(
+            what=f'Level {switch.value}',
+            problem=f'[kronos] max_automation permits no level above {ceiling}',
+            remedy='Raise it in the nova.conf of every controller, or set a lower level.')
+    switches.SwitchBoard(database).set(switch)
+
+
+def pause(conf, database, switch: automation.Switch) -> None:
+    """
+    :param switch: of kind PAUSE
+    :raises NotInScope: Kronos looks after no such aggregate
+    """
+    refuse_unknown(conf, switch.aggregate)
+    switches.SwitchBoard(database).set(switch)
+
+
+def resume(conf, database, who: automation.Switch) -> list[automation.Switch]:
+    """End pauses and stops: of one aggregate, or all.
+
+    :param who: of kind PAUSE without a value
+    :returns: the Switches that were taken away
+    :raises NotInScope: there was none, and Kronos looks after no such aggregate
+    """
+    gone = switches.SwitchBoard(database).clear(automation.PAUSE, who.aggregate, who)
+    if not gone:
+        refuse_unknown(conf, who.aggregate)
+    return gone
+
+
+def stop(conf, database, switch: automation.Switch, let_finish: bool) -> stopping.Stopped:
+    """Pause, and end what is planned and under way.
+
+    :raises NotInScope: Kronos looks after no such aggregate
+    """
+    refuse_unknown(conf, switch.aggregate)
+    return stopping.Stopping(database, switch.set_by).stop(switch, let_finish)
+
+
+def own_level(found: automation.Switches, aggregate: str, level: str) -> automation.Switch | None:
+    """The Switch by which ``level`` is in force, or None where nova.conf gives it."""
+    own = found.levels.get(aggregate) or found.levels.get(automation.EVERY)
+    return own if own is not None and own.value == level else None

@@ -1,0 +1,131 @@
+"""A kronos-api that serves over HTTP, with a keystone that knows five people."""
+
+import datetime
+import pathlib
+import threading
+
+import fixtures
+import keystonemiddleware.auth_token  # noqa: F401 - registers options that nova.conf has
+import requests
+import testtools
+import waitress
+from keystonemiddleware import fixture as keystone_fixture
+from oslo_config import cfg
+from oslo_utils import timeutils
+from waitress import wasyncore
+
+from kronos_nova import conf as kronos_conf
+from kronos_nova.api import application
+from kronos_nova.api.call import Services
+from kronos_nova.db import journal as db_journal
+from kronos_nova.db import memory
+from kronos_nova.db import names
+from kronos_nova.objects import plan as plans
+from tests.unit.db import fixtures as db_fixtures
+
+ADMIN, OPERATOR, READER, SYSTEM_READER, TENANT = 'admin', 'operator', 'reader', 'system', 'tenant'
+ROLES = {ADMIN: ['admin'], OPERATOR: ['kronos_operator'], READER: ['kronos_reader'],
+         TENANT: ['reader', 'member']}
+
+
+class ApiTestCase(testtools.TestCase):
+    kronos = 'aggregates = gpu, db'
+
+    def setUp(self):
+        super().setUp()
+        self.database = self.useFixture(db_fixtures.ControlDatabase()).database
+        self.journal = db_journal.Journal(self.database, 'one')
+        self.cycles = memory.Cycles(self.database)
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.useFixture(fixtures.FakeLogger())
+        self.conf = self.configure()
+        self.know_people()
+        self.url = self.serve(application.make(self.conf, self.services()))
+
+    def configure(self):
+        path = self.folder / 'nova.conf'
+        path.write_text(
+            f'[DEFAULT]\nstate_path = {self.folder}\n[kronos]\n{self.kronos}\n[kronos_api]\n'
+            f'policy_file = {self.folder}/policy.yaml\n[keystone_authtoken]\n'
+            'www_authenticate_uri = http://keystone.invalid/v3\n')
+        conf = cfg.ConfigOpts()
+        kronos_conf.register_opts(conf)
+        conf([f'--config-file={path}'], project='nova')
+        return conf
+
+    def services(self):
+        return Services(conf=self.conf, database=self.database, utcnow=timeutils.utcnow,
+                        read_cloud=self.read_cloud, hosts=self.hosts)
+
+    def read_cloud(self):
+        raise AssertionError('the cloud is not read for that')
+
+    hosts = read_cloud
+
+    def know_people(self):
+        keystone = self.useFixture(keystone_fixture.AuthTokenFixture())
+        expires = timeutils.utcnow() + datetime.timedelta(days=1)
+        for token, roles in ROLES.items():
+            keystone.add_token_data(
+                token_id=token, expires=expires, user_id=f'{token}-id', user_name='jane',
+                user_domain_id='default', user_domain_name='Default', project_id='p1',
+                project_name='ops', project_domain_id='default', project_domain_name='Default',
+                role_list=roles)
+        keystone.add_token_data(
+            token_id='expired', expires=expires - datetime.timedelta(days=2), user_id='u',
+            user_name='jane', role_list=['admin'])
+        self.know_reader_of_the_system(keystone, expires)
+
+    @staticmethod
+    def know_reader_of_the_system(keystone, expires):
+        keystone.add_token_data(token_id=SYSTEM_READER, expires=expires, user_id='s',
+                                user_name='sam', user_domain_id='default',
+                                user_domain_name='Default', role_list=['reader'])
+        keystone._token_data[SYSTEM_READER].system = {'all': True}
+
+    def serve(self, served):
+        server = waitress.create_server(served, host='127.0.0.1', port=0, threads=4)
+        is_over = threading.Event()
+
+        def run():
+            while not is_over.is_set():
+                wasyncore.loop(timeout=0.05, map=server._map, count=1)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        self.addCleanup(server.close)
+        self.addCleanup(thread.join)
+        self.addCleanup(is_over.set)
+        return f'http://127.0.0.1:{server.effective_port}'
+
+    def ask(self, path, method='GET', token=READER, expected=200, **request):
+        """What is answered, as an object; :attr:`answer` has the rest of it."""
+        headers = {**({'X-Auth-Token': token} if token else {}), **request.pop('headers', {})}
+        self.answer = requests.request(method, f'{self.url}{path}', headers=headers, timeout=60,
+                                       **request)
+        self.assertEqual(expected, self.answer.status_code, self.answer.text)
+        return self.answer.json() if self.answer.content else None
+
+    def refuse(self, path, expected, **request):
+        """The error of a request that is refused."""
+        [error] = self.ask(path, expected=expected, **request)['errors']
+        self.assertEqual(expected, error['status'])
+        self.assertEqual(self.answer.headers['x-openstack-request-id'], error['request_id'])
+        return error
+
+    # -- what there is
+
+    def plan(self, *moves, name='gpu', state=plans.PROPOSED, at=None):
+        now = at or timeutils.utcnow()
+        names.ServerNames(self.database).keep({move[0]: f'name-of-{move[0]}' for move in moves},
+                                              now)
+        return self.journal.record_plan(
+            db_fixtures.report(moves or [('vm1', 'a', 'b')], name), state, now,
+            now + datetime.timedelta(hours=1))
+
+    def evaluate(self, name='gpu', outcome=plans.BALANCED, **report):
+        now = timeutils.utcnow()
+        self.cycles.begin(name, 'one', now - datetime.timedelta(seconds=4), 1)
+        found = plans.AggregateReport(name=name, outcome=outcome, mode='spread', planner='spread',
+                                      **report)
+        self.cycles.end(name, now, outcome, False, found.to_json())

@@ -1,0 +1,64 @@
+"""The OpenAPI document is valid, complete, and what is answered fits it."""
+
+import os
+import pathlib
+
+import jsonschema
+import openapi_spec_validator
+
+from kronos_nova.api import openapi
+from kronos_nova.api import routes
+from kronos_nova.objects import plan as plans
+from tests.unit.api import base
+
+DOCUMENTATION = pathlib.Path(__file__).parents[3] / 'doc/source'
+
+
+def table():
+    """The operations as a table of the documentation."""
+    lines = ['.. list-table::', '   :header-rows: 1', '', '   * - Operation', '     - For',
+             '     - What']
+    for each in routes.OPERATIONS:
+        lines += [f'   * - ``{each.method} {each.path}``', f'     - {each.audience}s',
+                  f'     - {each.summary}']
+    return '\n'.join(lines) + '\n'
+
+
+class DocumentTest(base.ApiTestCase):
+    def setUp(self):
+        super().setUp()
+        self.document = openapi.document()
+
+    def test_it_is_valid(self):
+        openapi_spec_validator.validate(self.document)
+
+    def test_it_has_every_operation_once_under_a_name_of_its_own(self):
+        found = [operation['operationId'] for methods in self.document['paths'].values()
+                 for operation in methods.values()]
+        self.assertEqual(len(routes.OPERATIONS), len({*found}))
+
+    def test_what_the_documentation_has_is_made_of_it(self):
+        """KRONOS_WRITE_SAMPLES=1 writes it anew."""
+        made = {'openapi.json': f'{openapi.text()}\n', 'api-operations.inc': table()}
+        for name, text in made.items():
+            if os.environ.get('KRONOS_WRITE_SAMPLES'):
+                (DOCUMENTATION / name).write_text(text)
+            self.assertEqual(text, (DOCUMENTATION / name).read_text())
+
+    def test_what_is_answered_is_what_it_says(self):
+        self.evaluate(policies=(plans.PolicyReport(
+            name='cpu', weight=1.0, threshold=0.1, imbalance_before=0.4, imbalance_after=0.4,
+            state='ok'),))
+        plan = self.plan(('vm1', 'a', 'b'), state=plans.EXECUTING)
+        [move] = self.journal.moves(plan)
+        for operation in routes.OPERATIONS:
+            path = operation.path.format(aggregate='gpu', plan=plan, move=move.uuid, server='vm1',
+                                         drain='none', instance='none')
+            if operation.method == 'GET' and operation.name not in ('drains:show',
+                                                                    'maintenance:show'):
+                self.check(self.ask(path), operation.gives.__name__)
+        self.check(self.ask('/v1/maintenance', expected=404), 'Errors')
+
+    def check(self, given, name):
+        jsonschema.validate(given, {'$ref': f'#/components/schemas/{name}',
+                                    'components': self.document['components']})

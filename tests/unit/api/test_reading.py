@@ -1,0 +1,212 @@
+"""What is to be read: the facts of the control database, with names and times that have zones."""
+
+import datetime
+
+from oslo_utils import timeutils
+
+from kronos_nova.db import drains as db_drains
+from kronos_nova.db import maintenances as db_maintenances
+from kronos_nova.db import memory
+from kronos_nova.db import models
+from kronos_nova.db import refusals
+from kronos_nova.db import switches
+from kronos_nova.objects import automation
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import maintenance
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from tests.unit.api import base
+
+WIDE = moves.Caps(total=9, per_source=9, per_destination=9)
+
+
+class AggregatesTest(base.ApiTestCase):
+    def test_an_aggregate_tells_how_it_is_and_why(self):
+        self.evaluate(policies=(plans.PolicyReport(
+            name='cpu', weight=1.0, threshold=0.2, imbalance_before=0.4, imbalance_after=0.4,
+            state='ok'),), host_scores=(plans.HostScore('a', 'cpu', 0.95, 0.95),
+                                        plans.HostScore('b', 'cpu', 0.55, 0.55)))
+        plan = self.plan(('vm1', 'a', 'b'))
+        found = {each['name']: each for each in self.ask('/v1/aggregates')['aggregates']}
+        gpu = self.ask('/v1/aggregates/gpu')
+        self.assertEqual(found['gpu'] | {'next_at': gpu['next_at']}, gpu)
+        self.assertEqual(('balanced', 'observe', 2, 1, plan), (
+            gpu['outcome'], gpu['level'], gpu['hosts'], gpu['hot_hosts'], gpu['plan']['uuid']))
+        self.assertEqual(30.0, gpu['health'])     # 40 for the imbalance, 30 for the hot host
+        self.assertEqual((0.4, 0.2), (gpu['policies'][0]['imbalance'],
+                                      gpu['policies'][0]['threshold']))
+        self.assertEqual(datetime.timedelta(0), datetime.datetime.fromisoformat(
+            gpu['evaluated_at']).utcoffset())
+        self.assertEqual((None, 'not evaluated yet'), (found['db']['health'],
+                                                       found['db']['reason']))
+
+    def test_one_that_kronos_does_not_look_after_is_not_found(self):
+        self.assertEqual('kronos.not_in_scope', self.refuse('/v1/aggregates/gup', 404)['code'])
+
+    def test_problems_are_those_of_the_command(self):
+        found = self.ask('/v1/status')
+        self.assertEqual('critical', found['severity'])
+        self.assertIn('carries out moves', found['problems'][0]['what'])
+
+    def test_hosts_come_a_page_at_a_time(self):
+        memory.Scores(self.database).replace('spread', {'cpu': 1.0}, {
+            f'host{number}': {'cpu': number / 10} for number in range(5)}, timeutils.utcnow())
+        first = self.ask('/v1/hosts?limit=3')
+        self.assertEqual(['host0', 'host1', 'host2'], [each['name'] for each in first['hosts']])
+        rest = self.ask(f'/v1/hosts?limit=3&marker={first["next"]}')
+        self.assertEqual((['host3', 'host4'], None),
+                         ([each['name'] for each in rest['hosts']], rest['next']))
+        self.assertEqual(0.3, rest['hosts'][0]['scores'][0]['value'])
+
+
+class PlansTest(base.ApiTestCase):
+    def setUp(self):
+        super().setUp()
+        self.now = timeutils.utcnow()
+
+    def pages(self, path, key, limit):
+        """Everything, read a page at a time."""
+        found, marker = [], ''
+        while marker is not None:
+            page = self.ask(f'{path}limit={limit}{f"&marker={marker}" if marker else ""}')
+            found += page[key]
+            marker = page['next']
+        return found
+
+    def test_plans_come_a_page_at_a_time_the_newest_first(self):
+        for number in range(7):
+            # Two of each time: a marker has to tell them apart.
+            self.plan((f'vm{number}', 'a', 'b'), state=plans.OBSERVED, name=f'aggregate{number}',
+                      at=self.now + datetime.timedelta(seconds=number // 2))
+        whole = [each['uuid'] for each in self.ask('/v1/plans')['plans']]
+        self.assertEqual(7, len({*whole}))
+        for limit in (1, 2, 3, 7):
+            self.assertEqual(whole, [each['uuid'] for each in self.pages(
+                '/v1/plans?', 'plans', limit)])
+
+    def test_moves_come_a_page_at_a_time_in_the_order_of_their_plan(self):
+        for name in ('gpu', 'db'):
+            self.plan(*((f'vm{name}{number}', 'a', 'b') for number in range(4)), name=name,
+                      state=plans.EXECUTING, at=self.now)
+        whole = self.ask('/v1/moves')['moves']
+        self.assertEqual([1, 2, 3, 4] * 2, [each['ordinal'] for each in whole])
+        for limit in (1, 3, 8):
+            self.assertEqual([each['uuid'] for each in whole], [each['uuid'] for each in self.pages(
+                '/v1/moves?', 'moves', limit)])
+
+    def test_they_are_chosen_by_what_they_are(self):
+        plan = self.plan(('vm1', 'a', 'b'), ('vm2', 'a', 'b'), state=plans.EXECUTING)
+        self.plan(('vm3', 'a', 'b'), name='db')
+        self.assertEqual([plan], [each['uuid'] for each in self.ask(
+            '/v1/plans?aggregate=gpu&state=executing')['plans']])
+        self.assertEqual([], self.ask('/v1/plans?aggregate=gpu&state=done')['plans'])
+        self.assertEqual(2, len(self.ask(f'/v1/moves?plan={plan}&state=planned')['moves']))
+        self.assertEqual(['vm2'], [each['instance_uuid'] for each in self.ask(
+            '/v1/moves?instance=vm2')['moves']])
+
+    def test_a_marker_that_there_is_not_is_told(self):
+        self.refuse('/v1/plans?marker=nothing', 404)
+        self.refuse('/v1/moves?marker=nothing', 404)
+
+    def test_a_plan_tells_every_move_and_why(self):
+        uuid = self.plan(('vm1', 'a', 'b'), ('vm2', 'b', 'c', 1))
+        found = self.ask(f'/v1/plans/{uuid}')
+        first, second = found['report']['moves']
+        self.assertEqual(('name-of-vm1', 'spreads', [1]),
+                         (first['instance_name'], first['reason'], second['depends_on']))
+        self.assertEqual('proposed', found['state'])
+
+    def test_a_plan_whose_report_is_not_kept_is_shown_without(self):
+        uuid = self.plan(('vm1', 'a', 'b'))
+        with self.database.writer() as session:
+            session.delete(session.get(models.Report, uuid))
+        self.assertIsNone(self.ask(f'/v1/plans/{uuid}')['report'])
+
+    def test_a_move_tells_what_happened_to_it(self):
+        plan = self.plan(('vm1', 'a', 'b'), state=plans.EXECUTING)
+        [move] = self.journal.moves(plan)
+        self.journal.dispatch(WIDE, timeutils.utcnow)
+        found = self.ask(f'/v1/moves/{move.uuid}')
+        self.assertEqual(('name-of-vm1', 'dispatched', [None, 'planned']), (
+            found['instance_name'], found['state'],
+            [event['old_state'] for event in found['events']]))
+
+    def test_what_there_is_not_is_not_found(self):
+        self.assertEqual('kronos.plan_not_found', self.refuse('/v1/plans/none', 404)['code'])
+        self.assertEqual('kronos.move_not_found', self.refuse('/v1/moves/none', 404)['code'])
+        self.assertEqual('kronos.drain_not_found', self.refuse('/v1/drains/none', 404)['code'])
+
+
+class ExplanationTest(base.ApiTestCase):
+    def explain(self, server='vm1'):
+        return self.ask(f'/v1/servers/{server}/explanation')
+
+    def test_one_that_stayed_tells_why(self):
+        self.evaluate(outcome=plans.NO_MOVE, not_moved=(
+            plans.Skip(reason='capacity', instances=('vm1', 'vm2')),
+            plans.Skip(reason='locked', instances=('vm3',))))
+        found = self.explain()
+        self.assertEqual(('capacity', 'gpu', None),
+                         (found['stays_because'], found['stays_in'], found['planned']))
+
+    def test_one_that_is_to_be_moved_tells_where_to_and_why(self):
+        plan = self.plan(('vm1', 'a', 'b'))
+        found = self.explain()
+        self.assertEqual((plan, 'b', 'spreads', 'name-of-vm1'), (
+            found['planned_in'], found['planned']['destination'], found['planned']['reason'],
+            found['instance_name']))
+
+    def test_one_that_is_left_alone_tells_until_when(self):
+        now = timeutils.utcnow()
+        cooldowns = memory.Cooldowns(self.database)
+        cooldowns.quarantine('vm1', 600, 'MigrationFailed: why', now)
+        cooldowns.cool(memory.INSTANCE, ['vm1'], now + datetime.timedelta(seconds=300))
+        refusals.Refusals(self.database).rest(
+            [plans.Refusal(instance_uuid='vm1', hosts=('b', 'c'), reason='no NUMA room')], 600, now)
+        found = self.explain()
+        self.assertEqual(('MigrationFailed: why', 'no NUMA room', ['b', 'c']), (
+            found['quarantined_because'], found['refused_because'], found['refused_hosts']))
+        self.assertTrue(290 < found['cooling_seconds'] <= 300)
+
+    def test_of_one_that_nobody_knows_nothing_is_known(self):
+        found = self.explain('who')
+        self.assertEqual({None, 'who'}, {value for value in found.values() if value != []})
+
+
+class OperationsTest(base.ApiTestCase):
+    def test_drains_are_shown_until_they_are_released(self):
+        known = db_drains.Drains(self.database)
+        for number, state in enumerate((drains.DRAINING, drains.RELEASED)):
+            known.request([drains.Drain(
+                uuid=f'drain{number}', host=f'host{number}', aggregate='gpu', state=state,
+                requested_by='jane', requested_at=timeutils.utcnow(), left=3,
+                blocked={'vm1': 'no host has room'})])
+        [found] = self.ask('/v1/drains')['drains']
+        self.assertEqual(found, self.ask('/v1/drains/drain0'))
+        self.assertEqual(({'vm1': 'no host has room'}, 3), (found['blocked'], found['left']))
+        self.assertEqual(2, len(self.ask('/v1/drains?all=true')['drains']))
+
+    def test_a_maintenance_shows_its_hosts_in_order(self):
+        self.refuse('/v1/maintenance', 404)
+        db_maintenances.Maintenances(self.database).begin(maintenance.Maintenance(
+            uuid='m', state='running', requested_by='jane', requested_at=timeutils.utcnow(),
+            options=maintenance.Options(), hosts={'b': 'hook', 'a': 'waiting'}))
+        self.assertEqual([{'host': 'b', 'state': 'hook'}, {'host': 'a', 'state': 'waiting'}],
+                         self.ask('/v1/maintenance')['hosts'])
+
+    def test_who_is_in_quarantine_and_why(self):
+        memory.Cooldowns(self.database).quarantine('vm1', -1, 'why', timeutils.utcnow())
+        [found] = self.ask('/v1/quarantine')['servers']
+        self.assertEqual(('vm1', None, 'why'),
+                         (found['instance_uuid'], found['until'], found['reason']))
+
+    def test_levels_tell_who_set_them(self):
+        switches.SwitchBoard(self.database).set(automation.Switch(
+            kind=automation.LEVEL, aggregate='gpu', value='off', set_by='jane',
+            set_at=timeutils.utcnow(), reason='month end'))
+        found = self.ask('/v1/automation')
+        self.assertEqual([('gpu', 'off', 'jane', 'month end'), ('db', 'observe', None, '')], [
+            (each['aggregate'], each['level'], each['set_by'], each['reason'])
+            for each in found['levels']])
+        [event] = self.ask('/v1/automation/history')['events']
+        self.assertEqual(('gpu', 'off'), (event['aggregate'], event['value']))
