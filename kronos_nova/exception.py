@@ -29,6 +29,7 @@
     ├── JournalError                the journal of plans and moves says no
     │   ├── DrainNotFound           no such drain
     │   ├── DrainPending            the host is being drained or released
+    │   ├── HostDown                nothing can be migrated off the host
     │   ├── IllegalTransition       a move was asked to skip a state
     │   ├── MaintenanceNotFound     none is under way
     │   ├── MaintenancePending      another is not done
@@ -187,6 +188,12 @@ class DrainPending(JournalError):
     msg_fmt = ('Host %(host)s is being drained or released already. "kronos-manage host status '
                '%(host)s" tells how far that is.')
     code = 'kronos.drain_pending'
+
+
+class HostDown(JournalError):
+    msg_fmt = ('%(host)s: nova-compute is down. Nothing can be migrated off it; see "nova '
+               'host-evacuate".')
+    code = 'kronos.host_down'
 
 
 class IllegalTransition(JournalError):

@@ -10,7 +10,7 @@ import msgspec
 from kronos_nova.db import journal
 from kronos_nova.db import names
 from kronos_nova.db.engine import Database
-from kronos_nova.executor.hosts import HostApi
+from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.objects.snapshot import Snapshot
 
 READER, OPERATOR, ADMIN = 'reader', 'operator', 'admin'
@@ -23,15 +23,15 @@ class Services:
 
     conf : the ConfigOpts
     utcnow : gives the time, UTC without a zone
-    read_cloud : the cloud as it is now; only drains need it
-    hosts : what is on single hosts, made when it is needed
+    read_cloud : gives the cloud as it is now; only drains need it
+    planner_ports : gives what planning reaches out to
     """
 
     conf: object
     database: Database
     utcnow: Callable[[], datetime.datetime]
     read_cloud: Callable[[], Snapshot]
-    hosts: Callable[[], HostApi]
+    planner_ports: Callable[[], PlannerPorts]
 
     def journal(self, who: str = 'kronos-api'):
         return journal.Journal(self.database, who)

@@ -17,6 +17,7 @@ STATUSES = (
     (exception.PlanNotWaiting, 409),
     (exception.PlanPending, 409),
     (exception.DrainPending, 409),
+    (exception.HostDown, 409),
     (exception.HostInService, 409),
     (exception.MoveNotFound, 404),
     (exception.PlanNotFound, 404),

@@ -1,5 +1,6 @@
 """All operations of the API, and its versions."""
 
+from kronos_nova.api import acting
 from kronos_nova.api import reading
 
 SERVICE = 'kronos'
@@ -8,4 +9,4 @@ SERVICE = 'kronos'
 VERSIONS = ('1.0',)
 """Microversions, the newest last; what each changed is in the documentation."""
 
-OPERATIONS = reading.OPERATIONS
+OPERATIONS = (*reading.OPERATIONS, *acting.OPERATIONS)

@@ -42,7 +42,7 @@ def make(conf):
 
     return application.make(conf, Services(
         conf=conf, database=control.database(conf), utcnow=timeutils.utcnow,
-        read_cloud=lambda: opened().read(), hosts=lambda: opened().hosts))
+        read_cloud=lambda: opened().read(), planner_ports=lambda: cloud.ports(conf)))
 
 
 def load(arguments):

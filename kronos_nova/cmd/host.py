@@ -1,6 +1,5 @@
 """``kronos-manage host``: empty hosts, know that they are, and open them again."""
 
-import collections
 import dataclasses
 import json
 import math
@@ -8,25 +7,15 @@ import time
 
 from cliff import command
 from oslo_db import exception as db_exc
-from oslo_utils import timeutils
-from oslo_utils import uuidutils
 
 from kronos_nova import exception
-from kronos_nova import policies
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import cloud
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
 from kronos_nova.db.drains import Drains
-from kronos_nova.db.maintenances import Maintenances
-from kronos_nova.engine import cycle_scheduler
-from kronos_nova.engine import drain as planning
-from kronos_nova.engine import options as engine_options
-from kronos_nova.engine.scope import scopes
-from kronos_nova.executor import progress
-from kronos_nova.executor.options import Options
 from kronos_nova.objects import drain as drains
-from kronos_nova.objects import maintenance
+from kronos_nova.operations import draining
 
 # Exit codes, documented in maintenance.rst.
 EMPTY, NOT_YET, BLOCKED, DOWN = 0, 3, 4, 5
@@ -46,43 +35,13 @@ RELEASE_SECONDS = 60
 """How long a release is waited for: some looks of a worker that has much to do."""
 
 
-class Checker:
-    """Whether hosts can be emptied, all at once, and where to."""
+class Checker(draining.Checker):
+    """Whether hosts can be emptied, for a command."""
 
     def __init__(self, app):
-        self.conf = app.conf
         self.cloud = cloud.open_cloud(app)
-
-    def check(self, wanted):
-        """[(aggregate, its Drains, DrainPlan)]
-
-        :param wanted: Drains without aggregates
-        :raises ConfigurationError: a host is none that Kronos looks after
-        """
-        snapshot, by_aggregate = self.cloud.read(), collections.defaultdict(list)
-        for each in wanted:
-            name = planning.in_scope(snapshot, scopes(self.conf), each.host)
-            by_aggregate[name].append(dataclasses.replace(each, aggregate=name))
-        options, ports = engine_options.from_conf(self.conf), cloud.ports(self.conf)
-        return snapshot, [
-            (name, found, planning.plan(snapshot, self._policies(), options, ports, name, found))
-            for name, found in sorted(by_aggregate.items())]
-
-    def _policies(self):
-        try:
-            return policies.load(self.conf.kronos.policies_file)
-        except exception.ConfigurationError:
-            return None     # What is allocated tells enough to empty a host.
-
-    def seconds(self, moves, parallel):
-        """How long some moves may take, None where no move of the past tells."""
-        conf = self.conf
-        caps = dataclasses.replace(Options.from_conf(conf).caps, sources={
-            move.source: parallel for move in moves} if parallel else {})
-        found = progress.remaining_seconds(
-            moves, control.journal(conf).durations(), caps, timeutils.utcnow(),
-            between=conf.kronos_executor.poll_interval)
-        return found and found + cycle_scheduler.SOON
+        super().__init__(app.conf, control.database(app.conf), self.cloud.read,
+                         lambda: cloud.ports(app.conf))
 
 
 def lines(snapshot, checked, seconds):
@@ -90,13 +49,12 @@ def lines(snapshot, checked, seconds):
     names = {server.uuid: server.display_name for server in snapshot.instances}
     for _aggregate, found, plan in checked:
         for each in found:
-            leaving = [move for move in plan.report.moves if move.source == each.host]
+            leaving = draining.leaving(plan, each.host)
             yield (f'{each.host}: {columns.count(plan.left[each.host], "server")}, '
                    f'{len(leaving)} can leave'
                    f'{_cold(leaving, plan.cold)}, '
                    f'{sum(move.memory_mb for move in leaving) / 1024:.1f} GiB')
-            targets = collections.Counter(move.destination for move in leaving)
-            for destination, count in sorted(targets.items()):
+            for destination, count in draining.destinations(leaving).items():
                 yield f'    {count} to {destination}'
             for uuid, why in sorted(plan.blocked.get(each.host, {}).items()):
                 yield f'    blocked: {columns.server(uuid, names)}: {why}'
@@ -151,17 +109,14 @@ class Drain(command.Command):
         moves = [move for _name, _found, plan in checked for move in plan.report.moves]
         for line in lines(snapshot, checked, checker.seconds(moves, parsed_args.parallel)):
             self.app.stdout.write(f'{line}\n')
-        full = {server.host for server in snapshot.instances}
-        down = [host.name for host in snapshot.hosts if host.name in parsed_args.hosts
-                and host.name in full and host.service.state != 'up']
+        down = draining.down(snapshot, parsed_args.hosts)
         if down:
             self.app.stdout.write(f'{", ".join(down)}: nova-compute is down. Nothing can be '
                                   'migrated off it; see "nova host-evacuate".\n')
             return DOWN
         if parsed_args.check:
             return BLOCKED if any(plan.blocked for _n, _f, plan in checked) else EMPTY
-        placed = [each for _name, found, _plan in checked for each in found]
-        Drains(control.database(self.app.conf)).request(placed)
+        placed = draining.begin(checker.database, snapshot, checked)
         until = parsed_args.deadline and f' until {columns.local(parsed_args.deadline)}'
         self.app.stdout.write(f'Draining{until or ""}; "kronos-manage host status" tells how far '
                               'it is.\n')
@@ -175,12 +130,10 @@ class Drain(command.Command):
 
 def request(host, parsed_args):
     """The Drain that a command asks for, without its aggregate."""
-    return drains.Drain(
-        uuid=uuidutils.generate_uuid(), host=host, aggregate='', state=drains.REQUESTED,
-        requested_by=control.operator(), requested_at=timeutils.utcnow(),
-        reason=parsed_args.reason, with_stopped=parsed_args.with_stopped,
+    return draining.Wish(
+        who=control.operator(), reason=parsed_args.reason, with_stopped=parsed_args.with_stopped,
         parallel=parsed_args.parallel, deadline=parsed_args.deadline,
-        keep_spare=parsed_args.keep_spare)
+        keep_spare=parsed_args.keep_spare).of(host)
 
 
 def avoiding(drain, hosts):
@@ -354,21 +307,12 @@ class Release(command.Command):
 
     def take_action(self, parsed_args):
         database = control.database(self.app.conf)
-        known, current = Drains(database), Maintenances(database).current()
-        found = {host: latest(known, host) for host in parsed_args.hosts}
-        for host in found:
-            if current is not None and current.hosts.get(host) == maintenance.HOOK:
-                raise exception.ConfigurationError(
-                    what=f'Host {host}', problem='is being serviced by a maintenance',
-                    remedy=f'"kronos-manage maintenance done {host}" says that it was, '
-                           '"maintenance end" gives the maintenance up.')
-        for drain in found.values():
-            # Once more also where it was released: a worker may have died between Nova and that
-            # word.
-            known.end(drain, (*drains.ACTIVE, *drains.OVER, drains.RELEASED), timeutils.utcnow(),
-                      control.operator(), state=drains.RELEASING)
+        known = Drains(database)
+        found = [draining.releasable(database, host) for host in dict.fromkeys(parsed_args.hosts)]
+        for drain in found:
+            draining.release(known, drain, control.operator())
         deadline_at = time.monotonic() + RELEASE_SECONDS
-        return max(self._wait(known, drain, deadline_at) for drain in found.values())
+        return max(self._wait(known, drain, deadline_at) for drain in found)
 
     def _wait(self, known, drain, deadline_at):
         """Wait until a worker has released a host; the exit code."""
@@ -387,14 +331,3 @@ def _is_released(known, drain):
         return known.get(drain.uuid).state == drains.RELEASED
     except db_exc.DBError:
         return False    # The wish is written down; whether it was done is asked again.
-
-
-def latest(known, host):
-    """The newest drain of a host.
-
-    :raises DrainNotFound: Kronos has not drained it
-    """
-    found = known.latest(host)
-    if found is None:
-        raise exception.DrainNotFound(host=host)
-    return found

@@ -234,10 +234,10 @@ def _policies(policies):
 def in_scope(snapshot: Snapshot, scopes: Sequence[str], host: str) -> str:
     """The aggregate in which a host is drained: the first of those in scope that has it.
 
-    :raises ConfigurationError: there is no such host, or none of them has it
+    :raises NotInScope: there is no such host, or none of them has it
     """
     if host not in {each.name for each in snapshot.hosts}:
-        raise exception.ConfigurationError(
+        raise exception.NotInScope(
             what=f'Host {host}', problem='Nova has no nova-compute with QEMU or KVM of that name',
             remedy='"openstack compute service list" has the names.')
     for scope in scopes:
@@ -247,6 +247,6 @@ def in_scope(snapshot: Snapshot, scopes: Sequence[str], host: str) -> str:
             continue
         if host in hosts:
             return scope
-    raise exception.ConfigurationError(
+    raise exception.NotInScope(
         what=f'Host {host}', problem='it is in no aggregate that Kronos looks after',
         remedy=f'[kronos] aggregates and include_unassigned_hosts name {", ".join(scopes)}.')

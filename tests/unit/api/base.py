@@ -55,12 +55,12 @@ class ApiTestCase(testtools.TestCase):
 
     def services(self):
         return Services(conf=self.conf, database=self.database, utcnow=timeutils.utcnow,
-                        read_cloud=self.read_cloud, hosts=self.hosts)
+                        read_cloud=self.read_cloud, planner_ports=self.planner_ports)
 
     def read_cloud(self):
         raise AssertionError('the cloud is not read for that')
 
-    hosts = read_cloud
+    planner_ports = read_cloud
 
     def know_people(self):
         keystone = self.useFixture(keystone_fixture.AuthTokenFixture())

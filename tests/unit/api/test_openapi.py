@@ -53,7 +53,7 @@ class DocumentTest(base.ApiTestCase):
         [move] = self.journal.moves(plan)
         for operation in routes.OPERATIONS:
             path = operation.path.format(aggregate='gpu', plan=plan, move=move.uuid, server='vm1',
-                                         drain='none', instance='none')
+                                         drain='none', host='a')
             if operation.method == 'GET' and operation.name not in ('drains:show',
                                                                     'maintenance:show'):
                 self.check(self.ask(path), operation.gives.__name__)

@@ -1,0 +1,233 @@
+"""Operations that change something. Each is what a command does, by the same function."""
+
+import datetime
+from typing import Annotated
+from typing import Literal
+
+import msgspec
+
+from kronos_nova import exception
+from kronos_nova.api import reading
+from kronos_nova.api import views as v
+from kronos_nova.api.call import ADMIN
+from kronos_nova.api.call import OPERATOR
+from kronos_nova.api.call import Call
+from kronos_nova.api.call import Operation
+from kronos_nova.db import drains as db_drains
+from kronos_nova.db import memory
+from kronos_nova.objects import automation
+from kronos_nova.operations import approving
+from kronos_nova.operations import draining
+from kronos_nova.operations import switching
+
+Order = Annotated[int, msgspec.Meta(ge=1, le=2 ** 31 - 1)]
+Orders = Annotated[list[Order], msgspec.Meta(max_length=10000)]
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The base of what stands in the body of a request."""
+
+
+class Approval(Given):
+    """``skip`` are the orders of moves that are left out, and with them those that depend on them;
+    ``only`` those of the moves that are made, and with them those that they depend on."""
+
+    skip: Orders = []
+    only: Orders = []
+
+
+class Level(Given):
+    level: Literal['off', 'observe', 'approve', 'auto']
+    reason: v.Reason = ''
+
+
+class Scope(Given):
+    """One aggregate, or ``*`` for every one."""
+
+    aggregate: v.Name = automation.EVERY
+    reason: v.Reason = ''
+
+
+class Stop(Scope):
+    """``let_finish``: do not abort what Nova was asked for already."""
+
+    let_finish: bool = False
+
+
+class DrainWish(Given):
+    """Hosts to empty, all or none. With ``check`` nothing is changed."""
+
+    hosts: Annotated[list[v.Name], msgspec.Meta(min_length=1, max_length=100)]
+    check: bool = False
+    reason: v.Reason = ''
+    with_stopped: bool = False
+    parallel: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None
+    deadline: Annotated[datetime.datetime, msgspec.Meta(tz=True)] | None = None
+    keep_spare: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+
+
+class Approved(v.View):
+    """How many ``moves`` the plan had, and how many of them were ``chosen``."""
+
+    chosen: int
+    moves: int
+
+
+class Stopped(v.View):
+    """How many moves were given up before they began, and how many are under way still."""
+
+    abandoned: int
+    under_way: int
+
+
+class CheckedHost(v.View):
+    """What can leave a host, where to, and what cannot and why."""
+
+    host: str
+    servers: int
+    leaving: int
+    memory_mb: int
+    destinations: dict[str, int]
+    blocked: dict[str, str]
+
+
+class DrainsBegun(v.View):
+    """``drains`` is empty where it was only checked; ``expected_seconds`` is null where no move of
+    the past tells."""
+
+    checked: list[CheckedHost]
+    expected_seconds: float | None
+    drains: list[v.Drain]
+
+
+def approve_plan(call: Call) -> Approved:
+    services = call.services
+    return v.view(Approved, approving.approve(
+        services.journal(), call.path['plan'], call.who, services.utcnow(), skip=call.body.skip,
+        only=call.body.only))
+
+
+def reject_plan(call: Call) -> None:
+    call.services.journal().reject_plan(call.path['plan'], call.who, call.services.utcnow())
+
+
+def abort_move(call: Call) -> None:
+    call.services.journal().request_abort(call.path['move'])
+
+
+def set_level(call: Call) -> v.Automation:
+    services = call.services
+    switching.set_level(services.conf, services.database, _switch(
+        call, automation.LEVEL, call.body.level, call.path['aggregate']))
+    return reading.show_automation(call)
+
+
+def pause(call: Call) -> v.Automation:
+    services = call.services
+    switching.pause(services.conf, services.database,
+                    _switch(call, automation.PAUSE, 'pause', call.body.aggregate))
+    return reading.show_automation(call)
+
+
+def resume(call: Call) -> v.Automation:
+    services = call.services
+    switching.resume(services.conf, services.database,
+                     _switch(call, automation.PAUSE, '', call.body.aggregate))
+    return reading.show_automation(call)
+
+
+def stop(call: Call) -> Stopped:
+    services = call.services
+    return v.view(Stopped, switching.stop(
+        services.conf, services.database,
+        _switch(call, automation.PAUSE, 'stop', call.body.aggregate), call.body.let_finish))
+
+
+def _switch(call, kind, value, aggregate):
+    return automation.Switch(kind=kind, value=value, aggregate=aggregate, set_by=call.who,
+                             set_at=call.services.utcnow(), reason=call.body.reason)
+
+
+def drain_hosts(call: Call) -> DrainsBegun:
+    services, body = call.services, call.body
+    wish = draining.Wish(
+        who=call.who, reason=body.reason, with_stopped=body.with_stopped, parallel=body.parallel,
+        deadline=_later(body.deadline, services.utcnow()), keep_spare=body.keep_spare)
+    checker = draining.Checker(services.conf, services.database, services.read_cloud,
+                               services.planner_ports)
+    snapshot, checked = checker.check([wish.of(host) for host in dict.fromkeys(body.hosts)])
+    moves = [move for _name, _found, plan in checked for move in plan.report.moves]
+    begun = [] if body.check else draining.begin(services.database, snapshot, checked)
+    return DrainsBegun(
+        checked=[_checked(each, plan) for _name, found, plan in checked for each in found],
+        expected_seconds=checker.seconds(moves, body.parallel),
+        drains=[reading.drain_view(each) for each in begun])
+
+
+def _later(deadline, now):
+    """The deadline as UTC without a zone.
+
+    :raises RequestRefused: it is over
+    """
+    if deadline is None:
+        return None
+    found = deadline.astimezone(datetime.UTC).replace(tzinfo=None)
+    if found <= now:
+        raise exception.RequestRefused(what='deadline', problem='is over already',
+                                       remedy='Give a time to come.')
+    return found
+
+
+def _checked(drain, plan):
+    leaving = draining.leaving(plan, drain.host)
+    return CheckedHost(
+        host=drain.host, servers=plan.left[drain.host], leaving=len(leaving),
+        memory_mb=sum(move.memory_mb for move in leaving),
+        destinations=draining.destinations(leaving), blocked=dict(plan.blocked.get(drain.host, {})))
+
+
+def release_host(call: Call) -> v.Drain:
+    known = db_drains.Drains(call.services.database)
+    drain = draining.releasable(known.database, call.path['host'])
+    draining.release(known, drain, call.who)
+    return reading.drain_view(known.get(drain.uuid))
+
+
+def end_quarantine(call: Call) -> None:
+    memory.Cooldowns(call.services.database).release(call.path['server'])
+
+
+OPERATIONS = (
+    Operation(method='POST', path='/v1/plans/{plan}/approve', name='plans:approve',
+              run=approve_plan, gives=Approved, body=Approval, audience=OPERATOR,
+              refusals=(404, 409),
+              summary='Let a proposed plan run, wholly or without some of its moves.'),
+    Operation(method='POST', path='/v1/plans/{plan}/reject', name='plans:reject', run=reject_plan,
+              audience=OPERATOR, status=204, refusals=(404, 409),
+              summary='Put a proposed plan aside.'),
+    Operation(method='POST', path='/v1/moves/{move}/abort', name='moves:abort', run=abort_move,
+              audience=OPERATOR, status=202, refusals=(404, 409),
+              summary='Ask for a move to be ended; the move tells what came of it.'),
+    Operation(method='PUT', path='/v1/aggregates/{aggregate}/automation', name='automation:set',
+              run=set_level, gives=v.Automation, body=Level, audience=ADMIN, refusals=(404,),
+              summary='Set the level of an aggregate, or with "*" of all.'),
+    Operation(method='POST', path='/v1/pause', name='automation:pause', run=pause,
+              gives=v.Automation, body=Scope, audience=OPERATOR, refusals=(404,),
+              summary='Let no move be started; those under way go on to their end.'),
+    Operation(method='POST', path='/v1/resume', name='automation:resume', run=resume,
+              gives=v.Automation, body=Scope, audience=OPERATOR, refusals=(404,),
+              summary='End a pause or a stop.'),
+    Operation(method='POST', path='/v1/stop', name='automation:stop', run=stop, gives=Stopped,
+              body=Stop, audience=OPERATOR, refusals=(404,),
+              summary='Start nothing, give up what waits, abort what runs. Does not wait for it.'),
+    Operation(method='POST', path='/v1/drains', name='drains:begin', run=drain_hosts,
+              gives=DrainsBegun, body=DrainWish, audience=OPERATOR, status=202,
+              refusals=(404, 409),
+              summary='Empty hosts, or only say whether and where everything fits.'),
+    Operation(method='POST', path='/v1/hosts/{host}/release', name='drains:release',
+              run=release_host, gives=v.Drain, audience=OPERATOR, status=202, refusals=(404, 409),
+              summary='Enable a host that a drain disabled; a drain that is under way ends.'),
+    Operation(method='DELETE', path='/v1/quarantine/{server}', name='quarantine:end',
+              run=end_quarantine, audience=OPERATOR, status=204, refusals=(404,),
+              summary='Let a server be moved again.'),
+)

@@ -1,0 +1,194 @@
+"""What may be done over HTTP is done as by the commands, and refused as by them."""
+
+import datetime
+
+import requests
+from oslo_utils import timeutils
+
+from kronos_nova.db import drains as db_drains
+from kronos_nova.db import maintenances as db_maintenances
+from kronos_nova.db import memory
+from kronos_nova.db import switches
+from kronos_nova.engine.planner import PlannerPorts
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import maintenance
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from tests.unit.api import base
+from tests.unit.cmd import test_host
+
+WIDE = moves.Caps(total=9, per_source=9, per_destination=9)
+WHO = 'jane@Default (API)'
+
+
+class ActingTestCase(base.ApiTestCase):
+    def do(self, path, method='POST', token=base.OPERATOR, **request):
+        return self.ask(path, method=method, token=token, **request)
+
+    def do_not(self, path, expected, method='POST', token=base.OPERATOR, **request):
+        return self.refuse(path, expected, method=method, token=token, **request)
+
+
+class PlanTest(ActingTestCase):
+    def setUp(self):
+        super().setUp()
+        self.uuid = self.plan(('vm1', 'a', 'b'), ('vm2', 'b', 'c', 1), ('vm3', 'a', 'c'))
+
+    def test_one_is_approved_without_some_moves_and_those_that_depend_on_them(self):
+        self.assertEqual({'chosen': 1, 'moves': 3}, self.do(
+            f'/v1/plans/{self.uuid}/approve', json={'skip': [1]}))
+        plan = self.journal.plan(self.uuid)
+        self.assertEqual((plans.APPROVED, WHO, 1), (plan.state, plan.approved_by, plan.move_count))
+
+    def test_one_is_approved_as_it_is(self):
+        self.assertEqual({'chosen': 3, 'moves': 3}, self.do(f'/v1/plans/{self.uuid}/approve'))
+
+    def test_one_is_approved_with_nothing_but_a_move_and_what_it_needs(self):
+        self.assertEqual(2, self.do(f'/v1/plans/{self.uuid}/approve', json={'only': [2]})['chosen'])
+
+    def test_one_is_rejected_once(self):
+        self.do(f'/v1/plans/{self.uuid}/reject', expected=204)
+        self.assertEqual(f'rejected by {WHO}', self.journal.plan(self.uuid).ended_because)
+        for verb in ('reject', 'approve'):
+            error = self.do_not(f'/v1/plans/{self.uuid}/{verb}', 409)
+            self.assertEqual('kronos.plan_not_waiting', error['code'])
+
+    def test_what_is_asked_wrongly_changes_nothing(self):
+        path = f'/v1/plans/{self.uuid}/approve'
+        for body, said in (({'skip': [9]}, 'move 9'), ({'skip': ['all']}, '$.skip[0]'),
+                           ({'skip': [0]}, '$.skip[0]'), ({'sikp': [1]}, 'sikp'), ([], 'object'),
+                           ({'skip': [1], 'only': [2]}, 'twice')):
+            self.assertIn(said, self.do_not(path, 400, json=body)['detail'])
+        self.do_not(path, 400, data=b'{')
+        self.assertEqual(413, requests.post(f'{self.url}{path}', data=b' ' * 200000, headers={
+            'X-Auth-Token': base.OPERATOR}, timeout=60).status_code)
+        self.assertEqual(plans.PROPOSED, self.journal.plan(self.uuid).state)
+
+    def test_one_that_there_is_not_is_not_found(self):
+        for verb in ('approve', 'reject'):
+            self.do_not(f'/v1/plans/none/{verb}', 404)
+
+    def test_a_move_is_ended_unless_it_has(self):
+        plan = self.plan(('vm1', 'a', 'b'), name='db', state=plans.EXECUTING)
+        [move] = self.journal.moves(plan)
+        self.do(f'/v1/moves/{move.uuid}/abort', expected=202)
+        now = timeutils.utcnow()
+        self.journal.abandon(now, now - datetime.timedelta(hours=1))
+        self.assertEqual(moves.ABANDONED, self.journal.move(move.uuid).state)
+        self.assertEqual('kronos.move_ended',
+                         self.do_not(f'/v1/moves/{move.uuid}/abort', 409)['code'])
+        self.do_not('/v1/moves/none/abort', 404)
+
+    def test_a_quarantine_is_ended(self):
+        memory.Cooldowns(self.database).quarantine('vm1', -1, 'why', timeutils.utcnow())
+        self.do('/v1/quarantine/vm1', method='DELETE', expected=204)
+        self.do_not('/v1/quarantine/vm1', 404, method='DELETE')
+
+
+class AutomationTest(ActingTestCase):
+    kronos = 'aggregates = gpu, db\nmax_automation = approve'
+
+    def levels(self):
+        return {each['aggregate']: each['level'] for each in self.ask('/v1/automation')['levels']}
+
+    def test_a_level_is_set_by_an_administrator_and_by_nobody_else(self):
+        path, wanted = '/v1/aggregates/gpu/automation', {'level': 'approve', 'reason': 'trial'}
+        self.do_not(path, 403, method='PUT', json=wanted)
+        self.do(path, method='PUT', token=base.ADMIN, json=wanted)
+        self.assertEqual({'gpu': 'approve', 'db': 'observe'}, self.levels())
+        [event] = switches.SwitchBoard(self.database).history()
+        self.assertEqual((WHO, 'trial'), (event.set_by, event.reason))
+        self.do('/v1/aggregates/*/automation', method='PUT', token=base.ADMIN,
+                json={'level': 'off'})
+        self.assertEqual({'gpu': 'off', 'db': 'off'}, self.levels())
+
+    def test_a_level_that_there_is_not_or_that_is_not_permitted_is_not_set(self):
+        path = '/v1/aggregates/gpu/automation'
+        for body, said in (({'level': 'auto'}, 'max_automation'), ({'level': 'on'}, '$.level'),
+                           ({}, 'level'), ({'level': 'off', 'reason': 'x' * 1001}, '$.reason')):
+            self.assertIn(said, self.do_not(path, 400, method='PUT', token=base.ADMIN,
+                                            json=body)['detail'])
+        self.do_not('/v1/aggregates/gup/automation', 404, method='PUT', token=base.ADMIN,
+                    json={'level': 'off'})
+        self.assertEqual({'gpu': 'observe', 'db': 'observe'}, self.levels())
+
+    def test_pauses_and_what_ends_them(self):
+        self.do('/v1/pause', json={'aggregate': 'gpu', 'reason': 'switch upgrade'})
+        paused = {each['aggregate']: each['paused']
+                  for each in self.ask('/v1/automation')['levels']}
+        self.assertIn('switch upgrade', paused['gpu'])
+        self.assertIsNone(paused['db'])
+        found = self.do('/v1/resume')
+        self.assertEqual({None}, {each['paused'] for each in found['levels']})
+        for verb in ('pause', 'resume', 'stop'):
+            self.do_not(f'/v1/{verb}', 404, json={'aggregate': 'gup'})
+
+    def test_a_stop_gives_up_what_waits(self):
+        self.plan(('vm1', 'a', 'b'), ('vm2', 'a', 'b'), state=plans.EXECUTING)
+        [one] = self.journal.dispatch(moves.Caps(total=1, per_source=1, per_destination=1),
+                                      timeutils.utcnow)
+        self.journal.claim(one.uuid, timeutils.utcnow())
+        self.assertEqual({'abandoned': 1, 'under_way': 1}, self.do('/v1/stop'))
+        self.assertTrue(self.journal.move(one.uuid).abort_requested)
+
+
+class DrainTest(ActingTestCase):
+    kronos = 'aggregates = gpu'
+
+    def setUp(self):
+        self.cloud = test_host.RecordedCloud()
+        super().setUp()
+        self.drains = db_drains.Drains(self.database)
+
+    def read_cloud(self):
+        return self.cloud.read()
+
+    def planner_ports(self):
+        return PlannerPorts(source=self.cloud, clock=lambda: 0.0, now=1e9)
+
+    def test_where_everything_goes_is_told_and_nothing_is_changed(self):
+        found = self.do('/v1/drains', expected=202, json={'hosts': ['a'], 'check': True})
+        [checked] = found['checked']
+        self.assertEqual(2, sum(checked.pop('destinations').values()))
+        self.assertEqual({'host': 'a', 'servers': 2, 'leaving': 2, 'memory_mb': 1024,
+                          'blocked': {}}, checked)
+        self.assertEqual(([], []), (found['drains'], self.drains.in_states(drains.ACTIVE)))
+
+    def test_hosts_are_drained_and_released(self):
+        deadline = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
+        [found] = self.do('/v1/drains', expected=202, json={
+            'hosts': ['a'], 'reason': 'new memory', 'deadline': deadline.isoformat(),
+            'with_stopped': True, 'parallel': 2, 'keep_spare': 1})['drains']
+        [kept] = self.drains.in_states(drains.ACTIVE)
+        self.assertEqual((WHO, 'new memory', 'gpu', True, 2, 1, deadline.replace(tzinfo=None)), (
+            kept.requested_by, kept.reason, kept.aggregate, kept.with_stopped, kept.parallel,
+            kept.keep_spare, kept.deadline))
+        self.assertEqual(kept.uuid, found['uuid'])
+        self.assertEqual('kronos.drain_pending', self.do_not(
+            '/v1/drains', 409, json={'hosts': ['b', 'a']})['code'])
+        self.assertEqual(drains.RELEASING,
+                         self.do('/v1/hosts/a/release', expected=202)['state'])
+
+    def test_a_host_that_is_not_ours_or_is_down_is_not_drained(self):
+        self.do_not('/v1/drains', 404, json={'hosts': ['x']})
+        self.cloud.services['a'] = test_host.DOWN
+        self.assertEqual('kronos.host_down', self.do_not(
+            '/v1/drains', 409, json={'hosts': ['b', 'a']})['code'])
+        self.assertEqual([], self.drains.in_states(drains.ACTIVE))
+
+    def test_what_is_asked_wrongly_is_told(self):
+        for body, said in (({}, 'hosts'), ({'hosts': []}, '$.hosts'),
+                           ({'hosts': ['a'], 'parallel': 0}, '$.parallel'),
+                           ({'hosts': ['a'], 'deadline': '2026-11-22T18:00:00'}, '$.deadline'),
+                           ({'hosts': ['a'], 'deadline': '2020-01-01T00:00:00Z'}, 'over already')):
+            self.assertIn(said, self.do_not('/v1/drains', 400, json=body)['detail'])
+
+    def test_a_host_that_was_not_drained_or_is_being_serviced_is_not_released(self):
+        self.do_not('/v1/hosts/a/release', 404)
+        self.do('/v1/drains', expected=202, json={'hosts': ['a']})
+        db_maintenances.Maintenances(self.database).begin(maintenance.Maintenance(
+            uuid='m', state=maintenance.RUNNING, requested_by='jane',
+            requested_at=timeutils.utcnow(), options=maintenance.Options(),
+            hosts={'a': maintenance.HOOK}))
+        self.assertEqual('kronos.host_in_service',
+                         self.do_not('/v1/hosts/a/release', 409)['code'])
