@@ -8,6 +8,7 @@ import msgspec
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
+from kronos_nova import boundary
 from kronos_nova import exception
 
 LOG = logging.getLogger(__name__)
@@ -27,6 +28,7 @@ STATUSES = (
     (exception.NotInScope, 404),
     (exception.RequestRefused, 400),
     (msgspec.MsgspecError, 400),
+    (boundary.OutOfBounds, 400),
     (db_exc.DBError, 503),
     (exception.InventoryError, 503),
     (exception.NovaClientError, 503),

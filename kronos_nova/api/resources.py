@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import falcon
 import msgspec
+from oslo_log import log as logging
 
 from kronos_nova import boundary
 from kronos_nova.api import routes
@@ -11,8 +12,14 @@ from kronos_nova.api import views
 from kronos_nova.api.call import Call
 from kronos_nova.api.call import Operation
 
+LOG = logging.getLogger(__name__)
+
 LONGEST_NAME = 200
 """Characters of who did something; the columns have 255."""
+
+
+LONGEST_TEXT = 1000
+"""Characters of any text; most may have fewer."""
 
 
 class Resource:
@@ -31,10 +38,15 @@ class Resource:
             if not self._enforcer.authorize(operation.rule, {}, context):
                 raise falcon.HTTPForbidden(
                     description=f'The policy "{operation.rule}" does not permit that.')
-            given = operation.run(Call(
-                services=self._services, path=path, who=who(context),
-                query=msgspec.convert(request.params, operation.query, strict=False),
-                body=_body(request, operation)))
+            given_by = who(context)
+            query = msgspec.convert(request.params, operation.query, strict=False)
+            body = _body(request, operation)
+            _refuse_unprintable(path, msgspec.structs.asdict(query),
+                                msgspec.structs.asdict(body) if body is not None else {})
+            given = operation.run(Call(services=self._services, path=path, who=given_by,
+                                       query=query, body=body))
+            if operation.method != 'GET':
+                LOG.info('%s by %s: %s', operation.name, given_by, request.path)
             response.status = operation.status
             if given is not None:
                 response.content_type = falcon.MEDIA_JSON
@@ -50,6 +62,18 @@ def _body(request, operation):
     if operation.body is None:
         return None
     return msgspec.json.decode(request.bounded_stream.read() or b'{}', type=operation.body)
+
+
+def _refuse_unprintable(*given):
+    """What is kept is shown to others, in terminals and in logs.
+
+    :raises OutOfBounds: a text has characters that end lines or move the cursor
+    """
+    for values in given:
+        for name, value in values.items():
+            for each in value if isinstance(value, list) else [value]:
+                if isinstance(each, str):
+                    boundary.printable(each, name, LONGEST_TEXT)
 
 
 def who(context) -> str:

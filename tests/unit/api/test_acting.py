@@ -102,6 +102,13 @@ class AutomationTest(ActingTestCase):
                 json={'level': 'off'})
         self.assertEqual({'gpu': 'off', 'db': 'off'}, self.levels())
 
+    def test_what_others_read_in_a_terminal_cannot_move_their_cursor(self):
+        for reason in ('\x1b[2J', 'one\nline more', '\u202etxet'):
+            error = self.do_not('/v1/pause', 400, json={'reason': reason})
+            self.assertIn('reason', error['detail'])
+        self.do_not('/v1/moves/%1b/abort', 400)
+        self.do('/v1/pause', json={'reason': 'Wartung für Zürich'})
+
     def test_a_level_that_there_is_not_or_that_is_not_permitted_is_not_set(self):
         path = '/v1/aggregates/gpu/automation'
         for body, said in (({'level': 'auto'}, 'max_automation'), ({'level': 'on'}, '$.level'),

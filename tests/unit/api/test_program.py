@@ -1,5 +1,6 @@
 """``kronos-api`` as a process: it starts, answers, and ends when it is told to."""
 
+import datetime
 import os
 import signal
 import socket
@@ -8,9 +9,13 @@ import sys
 import time
 
 import requests
+from keystonemiddleware import fixture as keystone_fixture
+from oslo_utils import timeutils
 
+from kronos_nova.cmd import api
 from kronos_nova.cmd import manage
 from tests.unit.api import base
+from tests.unit.cmd import configured
 
 START = [sys.executable, '-c', 'import sys; from kronos_nova.cmd import start; '
          'sys.exit(start.api())']
@@ -66,3 +71,22 @@ class ProgramTest(base.ApiTestCase):
         done = subprocess.run([*START, '--version'], text=True, capture_output=True, timeout=60)
         self.assertEqual((0, f'kronos-api {manage.version_string()}', ''),
                          (done.returncode, done.stdout.strip(), done.stderr))
+
+
+class WiringTest(configured.ConfiguredTestCase):
+    """What the program is made of, with a cloud that answers over HTTP."""
+
+    def test_whether_a_host_can_be_drained_is_asked_of_the_cloud_and_of_prometheus(self):
+        self.kronos += '\nrun_in = daemons'
+        self.write()
+        with open(self.conf, 'a') as file:
+            file.write('[keystone_authtoken]\nwww_authenticate_uri = http://keystone.invalid/v3\n')
+        keystone = self.useFixture(keystone_fixture.AuthTokenFixture())
+        keystone.add_token_data(token_id='t', user_id='u', user_name='jane', role_list=['admin'],
+                                expires=timeutils.utcnow() + datetime.timedelta(days=1))
+        client = base.client(api.make(api.load([f'--config-file={self.conf}'])))
+        answer = client.simulate_post('/v1/drains', headers={'X-Auth-Token': 't'},
+                                      json={'hosts': ['cmp1'], 'check': True})
+        self.assertEqual(202, answer.status_code, answer.text)
+        [checked] = answer.json['checked']
+        self.assertEqual(('cmp1', 1), (checked['host'], checked['servers']))
