@@ -20,7 +20,7 @@ def register(subparsers):
     parser.add_argument('--hosts', type=int, default=1000)
     parser.add_argument('--vms', type=int, default=30_000)
     parser.add_argument('--aggregates', type=int, default=10)
-    parser.add_argument('--moves', type=int, default=20_000, help='in the journal')
+    parser.add_argument('--moves', type=int, default=5_000, help='in the journal')
     parser.add_argument('--requests', type=int, default=100, help='of each operation')
     parser.set_defaults(run=run)
 

@@ -8,7 +8,6 @@ from unittest import mock
 from oslo_db import exception as db_exc
 from oslo_utils import timeutils
 
-from kronos_nova.cmd import overview
 from kronos_nova.cmd import watching
 from kronos_nova.db import drains
 from kronos_nova.db import maintenances
@@ -18,6 +17,7 @@ from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.drain import Drain
+from kronos_nova.operations import overview
 from tests.unit.cmd import test_automation
 
 WELL, LOOK, MEND = 0, 3, 4
