@@ -35,7 +35,7 @@ class Api:
     def _answers(self):
         try:
             return requests.get(self.url, timeout=5).status_code < 500
-        except requests.ConnectionError:
+        except (requests.ConnectionError, requests.Timeout):
             return False
 
     def requests_since(self, offset=0):

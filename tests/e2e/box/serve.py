@@ -51,8 +51,12 @@ class AccessLog:
 
 
 def main(module, port, log, processes=1):
-    listening = socket.create_server(('127.0.0.1', int(port)), backlog=1024)
-    # Before the application is there: what it opens is each process' own.
+    # Bound, but nobody is heard before the application is there: until then whoever asks is to be
+    # refused, and not to wait.
+    bound = socket.socket()
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.bind(('127.0.0.1', int(port)))
+    # Before the application is loaded: what it opens is each process' own.
     for _another in range(int(processes) - 1):
         if os.fork() == 0:
             break
@@ -61,7 +65,7 @@ def main(module, port, log, processes=1):
     application = importlib.import_module(module).application
     # Only now: it must not come before a service has chosen its concurrency mode.
     import waitress
-    waitress.serve(AccessLog(application, log), sockets=[listening], threads=THREADS,
+    waitress.serve(AccessLog(application, log), sockets=[bound], threads=THREADS,
                    clear_untrusted_proxy_headers=False)
 
 
