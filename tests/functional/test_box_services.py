@@ -1,0 +1,52 @@
+"""How the services of the cloud in a box are served."""
+
+import os
+import pathlib
+import sys
+
+import fixtures
+import requests
+import testtools
+
+from tests.e2e.box import processes
+from tests.e2e.box.settings import Ports
+
+SLOW = """import os, pathlib, time
+while not pathlib.Path(os.environ['LOADED']).exists():
+    time.sleep(0.05)
+def application(environ, start_response):
+    start_response('200 OK', [])
+    return [str(os.getpid()).encode()]
+"""
+
+
+class ServeTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        (self.root / 'slow.py').write_text(SLOW)
+        self.port = Ports().take()
+
+    def test_who_asks_is_refused_until_the_application_is_there(self):
+        loaded = self.root / 'loaded'
+        process = processes.Process(
+            'slow', [sys.executable, '-m', 'tests.e2e.box.serve', 'slow', self.port,
+                     self.root / 'access.log', 2], self.root,
+            env={'PYTHONPATH': f'{self.root}{os.pathsep}{processes.SOURCE}',
+                 'LOADED': str(loaded)})
+        process.start()
+        self.addCleanup(process.kill)
+        # The second is made when the first has bound the port.
+        processes.wait_for(process.children, 30, 'there is one process only')
+        self.assertRaises(requests.ConnectionError, self.ask)
+        loaded.touch()
+        processes.wait_for(self.is_served, 60, 'nobody answers')
+
+    def ask(self):
+        return requests.get(f'http://127.0.0.1:{self.port}/', timeout=5)
+
+    def is_served(self):
+        try:
+            return self.ask().ok
+        except requests.ConnectionError:
+            return False
