@@ -128,15 +128,18 @@ class OpenStackInventory:
                       for h in hypervisors if h['id'] in trees.of)
         held = {host.name: shape.held_by_consumer(trees.of[host.uuid]) for host in hosts}
         shared = shape.held_by_consumer(each.provider for each in trees.sharing.values())
+        here = [server for server in servers if server[shape.HOST] in held]
+        elsewhere = [server for server in servers if server[shape.HOST] not in held]
         self._names_elsewhere = {
-            attribute: {server[key] for server in servers if server[shape.HOST] not in held}
+            attribute: {server[key] for server in elsewhere}.intersection(
+                server[key] for server in here)
             for attribute, key in shape.NAMES.items()}
         names = {host.uuid: host.name for host in hosts}
         return Snapshot(
             taken_at=taken_at, hosts=hosts,
             instances=shape.one_of_each(
                 shape.instance(server, held[server[shape.HOST]], shared)
-                for server in servers if server[shape.HOST] in held),
+                for server in here),
             aggregates=scope.within(aggregates, held),
             server_groups=tuple(shape.server_group(g) for g in groups),
             shared_providers=tuple(shape.shared_provider(uuid, found, names)
