@@ -10,6 +10,8 @@ import dataclasses
 from nova.db.main import api as main_db
 from nova.db.main import models
 
+from kronos_nova.plugin import nova_tables
+
 PAGE = 1000
 """Instances at a time: a whole cell does not fit into memory."""
 
@@ -73,8 +75,7 @@ def _rows(session, after, uuids):
         instance.vm_state, instance.task_state, instance.created_at, instance.updated_at,
         instance.image_ref, extra.flavor, extra.pci_requests,
     ).outerjoin(extra, extra.instance_uuid == instance.uuid).filter(
-        instance.deleted == 0, instance.uuid > after,
-        instance.hidden.is_(None) | instance.hidden.is_(False))
+        instance.deleted == 0, instance.uuid > after, nova_tables.not_hidden())
     if uuids is not None:
         query = query.filter(instance.uuid.in_(uuids))
     return query.order_by(instance.uuid).limit(PAGE).all()

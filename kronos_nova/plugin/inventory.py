@@ -1,6 +1,7 @@
 """Reads the cloud in-process: Nova's tables by columns, placement by provider and generation."""
 
 import collections
+import contextlib
 import functools
 import itertools
 
@@ -54,10 +55,8 @@ class InProcessInventory:
         """
         taken_at = timeutils.utcnow().strftime('%Y-%m-%dT%H:%M:%SZ')
         context = cells.admin_context()
-        try:
+        with _readable():
             return self._read(context, taken_at, scopes)
-        except (db_exc.DBError, nova_exception.NovaException) as e:
-            raise exception.InventoryError(problem=str(e)) from e
 
     def names_elsewhere(self, attribute, names):
         """As :class:`kronos_nova.inventory.base.InventorySource` says; of cells that answer."""
@@ -65,15 +64,13 @@ class InProcessInventory:
             return set()
         hosts, known = self._read_last.keys(), set(self._read_last.values())
         context, found = cells.admin_context(), set()
-        try:
+        with _readable():
             alive, _silent = cells.answering(context, cells.mappings(context), SHORT_PATIENCE)
             for cell in alive:
                 if known == {cells.name(cell)} and nova_tables.is_unique_in_a_cell(attribute):
                     continue
                 with nova_context.target_cell(context, cell) as cell_context:
                     found |= nova_tables.names_elsewhere(cell_context, attribute, names, hosts)
-        except (db_exc.DBError, nova_exception.NovaException) as e:
-            raise exception.InventoryError(problem=str(e)) from e
         return found
 
     def _read(self, context, taken_at, scopes):
@@ -155,9 +152,18 @@ def aggregate_hosts():
 
     :raises InventoryError: the API database cannot be read
     """
-    try:
+    with _readable():
         return {each.name: list(each.hosts)
                 for each in nova_tables.aggregates(cells.admin_context()) if each.hosts}
+
+
+@contextlib.contextmanager
+def _readable():
+    """
+    :raises InventoryError: a database of Nova's cannot be read
+    """
+    try:
+        yield
     except (db_exc.DBError, nova_exception.NovaException) as e:
         raise exception.InventoryError(problem=str(e)) from e
 

@@ -103,6 +103,12 @@ def nodes(context, hosts=None):
     return found
 
 
+def not_hidden():
+    """A condition: an instance is not the copy that a resize to another cell works on."""
+    hidden = models.Instance.hidden
+    return hidden.is_(None) | hidden.is_(False)
+
+
 class InstanceReader:
     """Reads instances, and parses each flavor once for as long as it lives."""
 
@@ -127,8 +133,7 @@ class InstanceReader:
                 instance.vm_state, instance.task_state, instance.locked, extra.flavor,
                 *name_columns(),
             ).outerjoin(extra, extra.instance_uuid == instance.uuid).filter(
-                instance.deleted == 0, instance.host.in_(hosts),
-                instance.hidden.is_(None) | instance.hidden.is_(False)).all()
+                instance.deleted == 0, instance.host.in_(hosts), not_hidden()).all()
 
     def _size(self, row):
         """None, with a warning, where Nova has no flavor of an instance."""
@@ -230,8 +235,7 @@ def names_elsewhere(context, attribute, names, hosts):
     found = set()
     with _main(context) as session:
         query = session.query(instance.host, instance.uuid, *columns).filter(
-            instance.deleted == 0, instance.host.isnot(None),
-            instance.hidden.is_(None) | instance.hidden.is_(False))
+            instance.deleted == 0, instance.host.isnot(None), not_hidden())
         for chunk in chunks(names, MEMBERS) if by_display_name else [None]:
             for row in _among(query, instance.display_name, chunk).yield_per(MEMBERS):
                 if row.host not in hosts:
