@@ -1,5 +1,6 @@
 """How long kronos-api takes to answer at the size of a large cloud."""
 
+import contextlib
 import datetime
 import http.client
 import pathlib
@@ -40,9 +41,8 @@ def run(args) -> report.Report:
                        for name, _bytes, _p50, p99 in rows if p99 > 1000 * P99_SECONDS))
 
 
+@contextlib.contextmanager
 def _served(args, folder):
-    import contextlib
-
     import waitress
     from keystonemiddleware import fixture as keystone_fixture
     from oslo_utils import timeutils
@@ -50,24 +50,20 @@ def _served(args, folder):
     from kronos_nova.api import application
     from kronos_nova.api.call import Services
 
-    @contextlib.contextmanager
-    def served():
-        conf, database = _configured(args, folder)
-        plan, move = _fill(args, database)
-        with keystone_fixture.AuthTokenFixture() as keystone:
-            keystone.add_token_data(
-                token_id=TOKEN, expires=timeutils.utcnow() + datetime.timedelta(days=1),
-                user_id='u', user_name='bench', role_list=['kronos_reader'])
-            made = application.make(conf, Services(
-                conf=conf, database=database, utcnow=timeutils.utcnow, read_cloud=None,
-                planner_ports=None))
-            server = waitress.create_server(made, host='127.0.0.1', port=0, threads=4)
-            threading.Thread(target=server.run, daemon=True).start()
-            yield _Served(server.effective_port, {
-                '{aggregate}': 'aggregate0', '{plan}': plan, '{move}': move, '{server}': 'vm0'})
-            server.close()
-
-    return served()
+    conf, database = _configured(args, folder)
+    plan, move = _fill(args, database)
+    with keystone_fixture.AuthTokenFixture() as keystone:
+        keystone.add_token_data(
+            token_id=TOKEN, expires=timeutils.utcnow() + datetime.timedelta(days=1),
+            user_id='u', user_name='bench', role_list=['kronos_reader'])
+        made = application.make(conf, Services(
+            conf=conf, database=database, utcnow=timeutils.utcnow, read_cloud=None,
+            planner_ports=None))
+        server = waitress.create_server(made, host='127.0.0.1', port=0, threads=4)
+        threading.Thread(target=server.run, daemon=True).start()
+        yield _Served(server.effective_port, {
+            '{aggregate}': 'aggregate0', '{plan}': plan, '{move}': move, '{server}': 'vm0'})
+        server.close()
 
 
 class _Served:
@@ -101,20 +97,12 @@ class _Served:
 
 
 def _configured(args, folder):
-    import keystonemiddleware.auth_token  # noqa: F401 - registers options that nova.conf has
-    from oslo_config import cfg
-
-    from kronos_nova import conf as kronos_conf
     from kronos_nova.db import engine as db_engine
     from kronos_nova.db import migrate
+    from tests.unit.api import configuration
 
-    (folder / 'nova.conf').write_text(
-        f'[DEFAULT]\nstate_path = {folder}\n[kronos]\n'
-        f'aggregates = {", ".join(f"aggregate{n}" for n in range(args.aggregates))}\n'
-        '[keystone_authtoken]\nwww_authenticate_uri = http://keystone.invalid/v3\n')
-    conf = cfg.ConfigOpts()
-    kronos_conf.register_opts(conf)
-    conf([f'--config-file={folder}/nova.conf'], project='nova')
+    names = ', '.join(f'aggregate{number}' for number in range(args.aggregates))
+    conf = configuration.configure(folder, f'aggregates = {names}')
     database = db_engine.control_database(conf)
     migrate.sync(database.engine, migrate.CONTROL)
     return conf, database

@@ -5,23 +5,21 @@ import pathlib
 import threading
 
 import fixtures
-import keystonemiddleware.auth_token  # noqa: F401 - registers options that nova.conf has
 import requests
 import testtools
 import waitress
 from falcon import testing
 from keystonemiddleware import fixture as keystone_fixture
-from oslo_config import cfg
 from oslo_utils import timeutils
 from waitress import wasyncore
 
-from kronos_nova import conf as kronos_conf
 from kronos_nova.api import application
 from kronos_nova.api.call import Services
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.db import names
 from kronos_nova.objects import plan as plans
+from tests.unit.api import configuration
 from tests.unit.db import fixtures as db_fixtures
 
 ADMIN, OPERATOR, READER, SYSTEM_READER, TENANT = 'admin', 'operator', 'reader', 'system', 'tenant'
@@ -44,20 +42,9 @@ class ApiTestCase(testtools.TestCase):
         self.cycles = memory.Cycles(self.database)
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.useFixture(fixtures.FakeLogger())
-        self.conf = self.configure()
+        self.conf = configuration.configure(self.folder, self.kronos)
         self.know_people()
         self.url = self.serve(application.make(self.conf, self.services()))
-
-    def configure(self):
-        path = self.folder / 'nova.conf'
-        path.write_text(
-            f'[DEFAULT]\nstate_path = {self.folder}\n[kronos]\n{self.kronos}\n[kronos_api]\n'
-            f'policy_file = {self.folder}/policy.yaml\n[keystone_authtoken]\n'
-            'www_authenticate_uri = http://keystone.invalid/v3\n')
-        conf = cfg.ConfigOpts()
-        kronos_conf.register_opts(conf)
-        conf([f'--config-file={path}'], project='nova')
-        return conf
 
     def services(self):
         return Services(conf=self.conf, database=self.database, utcnow=timeutils.utcnow,
