@@ -21,19 +21,21 @@ from kronos_nova.operations import overview
 from kronos_nova.operations import switching
 
 
-def _look(call):
+def _observer(call):
     services = call.services
-    return overview.Observer(services.conf, services.database, services.utcnow).look()
+    return overview.Observer(services.conf, services.database, services.utcnow)
 
 
 def show_status(call: Call) -> v.Status:
-    found = _look(call)
+    found = _observer(call).look()
     return v.view(v.Status, found, problems=[v.view(v.Problem, each) for each in found.problems],
                   workers=[v.view(v.Worker, each) for each in found.workers])
 
 
 def list_aggregates(call: Call) -> v.Aggregates:
-    found, hosts = _look(call), overview.hosts_measured(call.services.database)
+    observer = _observer(call)
+    last = observer.cycles.last()
+    found, hosts = observer.look_with(last), overview.hosts_measured(last)
     return v.Aggregates(aggregates=[_aggregate(each, found, hosts) for each in found.aggregates])
 
 

@@ -52,7 +52,8 @@ class Collector:
         yield from found
 
     def _families(self):
-        seen, last = self.observer.look(), memory.Cycles(self.database).last()
+        last = self.observer.cycles.last()
+        seen = self.observer.look_with(last)
         rows = {row.aggregate: row for row in last}
         # Parsed once: the report of a large aggregate names every server that stayed.
         reports = {name: json.loads(row.report) for name, row in rows.items() if row.report}

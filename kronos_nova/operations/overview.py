@@ -4,10 +4,13 @@ import collections
 import dataclasses
 import datetime
 import json
+from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from kronos_nova.db import memory
 from kronos_nova.db import migrate
+from kronos_nova.db import models
 from kronos_nova.db import switches as db_switches
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.journal import Journal
@@ -152,17 +155,25 @@ class Observer:
         """
         :raises ConfigurationError: nova.conf names a level or a window that there is not
         """
+        return self.look_with(self.cycles.last())
+
+    def look_with(self, last: Sequence[models.Cycle]) -> Overview:
+        """:meth:`look`, for whoever has read the last evaluations already.
+
+        :raises ConfigurationError: nova.conf names a level or a window that there is not
+        """
         now = self.utcnow()
-        aggregates, workers = self._aggregates(now), self._workers(now)
+        aggregates, workers = self._aggregates(last, now), self._workers(now)
+        drained = self._drains()
         return Overview(
             at=now, database_revision=migrate.current(self.database.engine, migrate.CONTROL),
-            aggregates=aggregates, workers=workers, drains=self._drains(),
+            aggregates=aggregates, workers=workers, drains=drained,
             maintenance=self._maintenance(),
             quarantined=len(memory.Cooldowns(self.database).quarantines(now)),
-            problems=tuple(self._problems(aggregates, workers, now)))
+            problems=tuple(self._problems(aggregates, workers, drained, now)))
 
-    def _aggregates(self, now):
-        last = {row.aggregate: row for row in self.cycles.last()}
+    def _aggregates(self, last, now):
+        last = {row.aggregate: row for row in last}
         switches = db_switches.SwitchBoard(self.database).read()
         observed = self.journal.durations()
         open_plans = {plan.aggregate: self._open_plan(plan, observed, now)
@@ -232,9 +243,9 @@ class Observer:
 
     # -- what is wrong
 
-    def _problems(self, aggregates, workers, now):
+    def _problems(self, aggregates, workers, drained, now):
         yield from self._silence(workers)
-        for found in self._drains():
+        for found in drained:
             if found.state in (drains.BLOCKED, drains.OVERDUE):
                 yield Problem(severity=WARNING,
                               what=f'The drain of {found.host} is {found.state}: {found.left} '
@@ -284,10 +295,10 @@ class Observer:
         return aggregate.evaluated_at is None or now - aggregate.evaluated_at > allowed
 
 
-def hosts_measured(database) -> dict[str, dict[str, int]]:
+def hosts_measured(last: Iterable[models.Cycle]) -> dict[str, dict[str, int]]:
     """{aggregate: how many ``hosts`` its last evaluation measured, and how many ``hot_hosts``}"""
     found = {}
-    for row in memory.Cycles(database).last():
+    for row in last:
         report = json.loads(row.report) if row.report else {}
         found[row.aggregate] = {name: report.get(name, 0) for name in ('hosts', 'hot_hosts')}
     return found
