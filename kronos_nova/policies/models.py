@@ -8,7 +8,19 @@ import pydantic
 WEIGHT_TOLERANCE = 1e-6
 _LARGEST = 10**9
 
-Fraction = pydantic.Field(ge=0.0, le=1.0, allow_inf_nan=False)
+LABEL = r'^[a-zA-Z_][a-zA-Z0-9_]*$'
+
+
+def _key(default=..., /, *, about, **rules):
+    """A key of a policy.
+
+    :param about: what it is for, as reStructuredText: the documentation and the JSON schema have it
+    """
+    return pydantic.Field(default, description=' '.join(about.split()), **rules)
+
+
+def _query(default=..., /, *, about):
+    return _key(default, about=about, min_length=1)
 
 
 class Policy(pydantic.BaseModel):
@@ -20,21 +32,53 @@ class Policy(pydantic.BaseModel):
 
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
 
-    name: str = pydantic.Field(pattern=r'^[a-z0-9][a-z0-9_-]{0,62}$')
-    mode: Literal['spread', 'pack']
-    weight: float = Fraction
-    threshold: float = Fraction
-    imbalance_query: str = pydantic.Field(min_length=1)
-    host_label: str = pydantic.Field('host', pattern=r'^[a-zA-Z_][a-zA-Z0-9_]*$')
-    host_capacity_query: str | None = pydantic.Field(None, min_length=1)
-    vm_profile_query: str | None = pydantic.Field(None, min_length=1)
-    vm_profile_label: str = pydantic.Field('uuid', pattern=r'^[a-zA-Z_][a-zA-Z0-9_]*$')
-    vm_profile_label_type: Literal['uuid', 'name', 'display_name'] = 'uuid'
-    vm_profile_fallback: Literal['skip', 'flavor_vcpu_ratio', 'host_average'] = 'skip'
-    capacity_query: str | None = pydantic.Field(None, min_length=1)
-    capacity_threshold: float | None = pydantic.Field(None, gt=0.0, le=1.0)
-    max_migrations_per_cycle: int = pydantic.Field(10, ge=1, le=100_000, strict=True)
-    enabled: bool = pydantic.Field(True, strict=True)
+    name: str = _key(pattern=r'^[a-z0-9][a-z0-9_-]{0,62}$', about="""
+        Lower case letters, digits, ``-`` and ``_``; unique. Reports and snapshots use it.""")
+    mode: Literal['spread', 'pack'] = _key(about="""
+        ``spread`` evens load out, ``pack`` gathers it on few hosts. One file has one mode.""")
+    weight: float = _key(ge=0.0, le=1.0, about="""
+        What this policy counts in the combined imbalance, ``Σ weight × (max − min)``. The weights
+        of the enabled policies sum to 1.""")
+    threshold: float = _key(ge=0.0, le=1.0, about="""
+        With ``spread``: from which imbalance (highest minus lowest score) something is to be done.
+        No plan makes a policy worse that is above its threshold, or lifts one above it. ``pack``
+        does not use it: packing makes hosts unequal on purpose.""")
+    imbalance_query: str = _query(about="""
+        PromQL with one series a host, its load as a fraction of the host: 0 to 1. A percentage is
+        out of range, and the policy then has no data.""")
+    host_label: str = _key('host', pattern=LABEL, about="""
+        The label with the name that Nova knows the host by.""")
+    host_capacity_query: str | None = _query(None, about="""
+        Where hosts differ in size: PromQL with the capacity of each host. The profile is then
+        absolute, in the same unit (cores in use, bytes), and an instance weighs less on a bigger
+        host.""")
+    vm_profile_query: str | None = _query(None, about="""
+        PromQL with one series an instance: what it adds to its host's load, as a fraction of the
+        host. A move takes this off one host's score and adds it to the other's.""")
+    vm_profile_label: str = _key('uuid', pattern=LABEL, about="""
+        The label that tells the instance.""")
+    vm_profile_label_type: Literal['uuid', 'name', 'display_name'] = _key('uuid', about="""
+        What that label has in it: ``uuid``, ``name`` (the libvirt domain) or ``display_name``. A
+        name that several servers of the cloud have tells of none of them. Only ``uuid`` costs
+        nothing to be sure of: for names, servers of aggregates that are not read are asked for
+        too.""")
+    vm_profile_fallback: Literal['skip', 'flavor_vcpu_ratio', 'host_average'] = _key(
+        'skip', about="""
+        What becomes of an instance without a series: ``skip`` leaves it where it is,
+        ``flavor_vcpu_ratio`` takes its share of the vCPUs on its host for its share of the score,
+        ``host_average`` an equal share. Only ``skip`` never guesses, and it needs a
+        ``vm_profile_query``. A series that cannot be true (negative, infinite, more than the whole
+        host, given twice) is not replaced by a guess.""")
+    capacity_query: str | None = _query(None, about="""
+        PromQL with one series a host: how full it is. Given together with ``capacity_threshold``,
+        or neither is; ``pack`` needs them.""")
+    capacity_threshold: float | None = _key(None, gt=0.0, le=1.0, about="""
+        How full a host may get: after no move may a destination be fuller, neither by
+        ``capacity_query`` nor by its score.""")
+    max_migrations_per_cycle: int = _key(10, ge=1, le=100_000, strict=True, about="""
+        The budget of an aggregate in a cycle is the largest of the enabled policies.""")
+    enabled: bool = _key(True, strict=True, about="""
+        ``false`` leaves the policy out.""")
 
     @pydantic.model_validator(mode='after')
     def _check_profile(self):
@@ -58,7 +102,8 @@ class PolicySet(pydantic.BaseModel):
 
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
 
-    policies: tuple[Policy, ...] = pydantic.Field(min_length=1)
+    policies: tuple[Policy, ...] = _key(min_length=1, about="""
+        Every policy, in any order.""")
 
     @pydantic.model_validator(mode='after')
     def _check_together(self):

@@ -1,0 +1,42 @@
+"""The policies file as a JSON schema, for editors and pipelines: made of the models that the loader
+checks it by.
+
+What a schema cannot say, the loader alone says: names are unique, one file has one mode, and the
+weights of the enabled policies sum to 1. In one thing the schema is stricter: the loader takes
+numbers in quotes too, as templates write them.
+"""
+
+import json
+
+from kronos_nova.policies import loader
+from kronos_nova.policies import models
+
+
+def text() -> str:
+    return f'{json.dumps(document(), indent=1, ensure_ascii=False)}\n'
+
+
+def document() -> dict:
+    """The schema, of JSON schema's draft 2020-12."""
+    made = models.PolicySet.model_json_schema()
+    policy = made['$defs']['Policy']
+    policy['allOf'] = [
+        {'if': {'properties': {'mode': {'const': 'pack'}}, 'required': ['mode']},
+         'then': _given('capacity_query')},
+        {'anyOf': [_given('vm_profile_query'),
+                   {'properties': {'vm_profile_fallback': {'not': {'const': 'skip'}}},
+                    'required': ['vm_profile_fallback']}]},
+        {'anyOf': [{'allOf': [_given('capacity_query'), _given('capacity_threshold')]},
+                   {'not': {'anyOf': [_given('capacity_query'), _given('capacity_threshold')]}}]}]
+    made['properties']['policies']['maxItems'] = loader.MOST_POLICIES
+    for each in (made, policy):
+        del each['description']     # docstrings, for programmers
+        for key in each['properties'].values():
+            key['description'] = key['description'].replace('``', '"')
+    return {'$schema': 'https://json-schema.org/draft/2020-12/schema', **made,
+            'title': 'Policies of Kronos for Nova'}
+
+
+def _given(key):
+    """It is there, and not null."""
+    return {'properties': {key: {'not': {'type': 'null'}}}, 'required': [key]}
