@@ -39,6 +39,20 @@ class Refused(Exception):  # noqa: N818 - ends a program, as SystemExit does
         self.code = code
 
 
+def parser(command, name):
+    """What a program takes on its command line.
+
+    :param command: a cliff command's class
+    :returns: an argparse.ArgumentParser
+    """
+    made = command(Program(None), None).get_parser(name)
+    made.add_argument('--version', action='version',
+                      version=f'{name} {manage.version_string()}',
+                      help='Show the version and exit.')
+    made.add_argument('--debug', action='store_true', help='Log what libraries do.')
+    return made
+
+
 def run(command, name, argv=None):
     """Run a command as a program.
 
@@ -46,11 +60,7 @@ def run(command, name, argv=None):
     :returns: the exit code: that of the command, or 1 when it could not be done; wrong arguments
         exit with 2
     """
-    parser = command(Program(None), None).get_parser(name)
-    parser.add_argument('--version', action='version',
-                        version=f'{name} {manage.version_string()}')
-    parser.add_argument('--debug', action='store_true', help='Log what libraries do.')
-    options = parser.parse_args(argv)
+    options = parser(command, name).parse_args(argv)
     _configure_logging(options.debug)
     try:
         return command(Program(options), None).run(options)

@@ -1,0 +1,50 @@
+"""Writes everything in the repository that is made of the code: the samples of nova.conf's groups
+and of the API's policy file, the JSON schema of the policies file, and the manual pages.
+
+    python -m tools.generate
+
+tests/unit/cmd/test_generated.py fails while one of them is old.
+"""
+
+import io
+import pathlib
+import tempfile
+
+from oslo_config import cfg
+from oslo_config import generator as options
+from oslo_policy import generator as rules
+
+from kronos_nova.policies import schema
+from tools import manual
+
+ROOT = pathlib.Path(__file__).parents[1]
+MANUAL = ROOT / 'doc/man'
+
+
+def files() -> dict[pathlib.Path, str]:
+    """What each of the files should have in it."""
+    made = {ROOT / 'etc/kronos/samples/kronos.conf.sample': _options(),
+            ROOT / 'etc/kronos/samples/kronos-policy.yaml.sample': _rules(),
+            ROOT / 'etc/kronos/policies/schema.json': schema.text()}
+    return made | {MANUAL / f'{name}.1': manual.roff(page) for name, page in manual.pages().items()}
+
+
+def _options():
+    conf, output = cfg.ConfigOpts(), io.StringIO()
+    options.register_cli_opts(conf)
+    conf(['--config-file', str(ROOT / 'etc/kronos/kronos-config-generator.conf')])
+    options.generate(conf, output)
+    return output.getvalue()
+
+
+def _rules():
+    with tempfile.NamedTemporaryFile('r', suffix='.yaml') as output:
+        rules.generate_sample(
+            ['--config-file', str(ROOT / 'etc/kronos/kronos-policy-generator.conf'),
+             '--output-file', output.name], cfg.ConfigOpts())
+        return pathlib.Path(output.name).read_text(encoding='utf-8')
+
+
+if __name__ == '__main__':
+    for path, text in files().items():
+        path.write_text(text, encoding='utf-8')
