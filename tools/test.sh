@@ -54,6 +54,8 @@ suite hostile .venv/bin/python ./tests/hostile
 # step of a move and every kind of mixed cloud take long; README.rst has the commands.
 suite functional .venv/bin/python ./tests/functional --concurrency "$(($(nproc) + 1))" \
     --exclude-regex 'FaultInjection|Matrix_'
+# The wheel, in an environment of its own beside a stock Nova; one environment for all of them.
+suite packaging .venv/bin/python ./tests/packaging --concurrency 1
 # Those of Nova's own tests that migrate or allocate the most in a short time; doc/source/nova-suite.rst
 # has the command for all.
 check 'nova-suite' tools/nova-suite.sh --tests-from tests/nova_suite/gate.txt \

@@ -1,0 +1,210 @@
+"""What is built is whole: installed from a wheel beside a stock Nova, in an environment that has
+nothing else of this repository, every part is there and starts.
+
+The wheel is built from the sdist, so that either has everything. ``pip`` takes the packages from
+its cache, which tools/setup.sh has filled.
+"""
+
+import configparser
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import urllib.request
+import venv
+import zipfile
+
+import testtools
+
+from tools import generate
+
+ROOT = generate.ROOT
+PBR = {'PBR_VERSION': '0.0.1', **dict.fromkeys(
+    ('SKIP_GENERATE_AUTHORS', 'SKIP_WRITE_GIT_CHANGELOG', 'SKIP_GENERATE_RENO'), '1')}
+"""What pbr makes of the history, which the copy that is built does not have."""
+
+SHARED = {'share/man/man1': 'doc/man', 'share/kronos/ansible': 'etc/ansible',
+          'share/kronos/systemd': 'etc/systemd', **{
+              f'share/kronos/{name}': f'etc/kronos/{name}'
+              for name in ('grafana', 'policies', 'prometheus', 'samples')}}
+"""Where files are installed, and where they are in the repository."""
+
+SUCCESS = 0
+"""Of oslo.upgradecheck's codes."""
+
+SECONDS = 300
+"""For a command, on a busy machine."""
+
+LOADS = """
+import importlib.metadata
+points = importlib.metadata.distribution('kronos-nova').entry_points
+for point in points:
+    point.load()
+print(len(points))
+"""
+
+NOVA = """
+import sys
+from nova import config, service
+config.parse_args(['nova-conductor', '--config-file', sys.argv[1]])
+print(*(service.SERVICE_MANAGERS[name] for name in (
+    'nova-conductor', 'nova-compute', 'nova-scheduler')))
+"""
+
+NOVA_CONF = """
+[DEFAULT]
+transport_url = fake:/
+state_path = {folder}
+[oslo_messaging_notifications]
+driver = kronos
+[kronos]
+aggregates = general
+policies_file = {policies}
+[kronos_api]
+port = {api}
+[kronos_exporter]
+port = {exporter}
+[keystone_authtoken]
+auth_type = none
+"""
+
+
+def run(*command, **options):
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=SECONDS,
+                          check=False, **options)
+    if done.returncode:
+        raise AssertionError(f'{command} ended with {done.returncode}:\n{done.stdout[-4000:]}\n'
+                             f'{done.stderr[-4000:]}')
+    return done.stdout
+
+
+def tracked():
+    return run('git', '-C', ROOT, 'ls-files').split()
+
+
+def build(folder):
+    """The sdist, and the wheel that is made of it.
+
+    Of a copy: what building leaves in a folder is in the way of what runs there.
+    """
+    copy = folder / 'copy'
+    for name in tracked():
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, copy / name)
+    run('git', '-C', copy, 'init', '--quiet')
+    run('git', '-C', copy, 'add', '--all')
+    run(sys.executable, '-c', f'from pbr import build; build.build_sdist({str(folder)!r})',
+        cwd=copy, env=os.environ | PBR)
+    [sdist] = folder.glob('*.tar.gz')
+    run(sys.executable, '-m', 'pip', 'wheel', '--quiet', '--no-deps',
+        '--wheel-dir', folder, sdist)
+    [wheel] = folder.glob('*.whl')
+    return sdist, wheel
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(('127.0.0.1', 0))
+        return found.getsockname()[1]
+
+
+class PackageTest(testtools.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = tempfile.TemporaryDirectory(prefix='kronos-package-')
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.sdist, cls.wheel = build(cls.folder / 'dist')
+        cls.env = cls.folder / 'env'
+        venv.create(cls.env, with_pip=True, symlinks=True)
+        run(cls.env / 'bin/python', '-m', 'pip', 'install', '--quiet', '--no-compile',
+            '--disable-pip-version-check', '--constraint', ROOT / 'constraints.txt', 'nova',
+            cls.wheel, cwd=cls.folder)
+        cls.ports = {'api': free_port(), 'exporter': free_port()}
+        cls.conf = cls.folder / 'nova.conf'
+        cls.conf.write_text(NOVA_CONF.format(
+            folder=cls.folder, policies=cls.env / 'share/kronos/policies/cpu-memory.yaml',
+            **cls.ports))
+        cls.command('kronos-manage', '--config-file', cls.conf, 'db', 'sync', 'control')
+
+    @classmethod
+    def command(cls, name, *arguments):
+        """Run a program of the environment, out of sight of the repository."""
+        return run(cls.env / 'bin' / name, *arguments, cwd=cls.folder, env={
+            'PATH': f'{cls.env}/bin:/usr/bin:/bin', 'HOME': str(cls.folder), 'LC_ALL': 'C.UTF-8'})
+
+    def test_the_sdist_and_the_wheel_have_every_file(self):
+        with tarfile.open(self.sdist) as archive:
+            packed = {name.partition('/')[2] for name in archive.getnames()}
+        self.assertEqual({'.gitignore'}, {*tracked()} - packed)
+        with zipfile.ZipFile(self.wheel) as archive:
+            packed = {*archive.namelist()}
+        self.assertEqual(set(), {
+            name for name in tracked() if name.startswith('kronos_nova/')} - packed)
+
+    def test_what_is_shared_is_installed(self):
+        for target, source in SHARED.items():
+            self.assertEqual(*({path.name for path in folder.iterdir()}
+                               for folder in (ROOT / source, self.env / target)))
+
+    def test_requirements_agree_with_novas(self):
+        self.command('python', '-m', 'pip', 'check')
+
+    def test_every_entry_point_can_be_loaded(self):
+        parser = configparser.ConfigParser(interpolation=None)
+        parser.read(ROOT / 'setup.cfg')
+        wanted = sum(len(text.strip().splitlines()) for text in parser['entry_points'].values())
+        self.assertEqual(str(wanted), self.command('python', '-c', LOADS).split()[-1])
+
+    def test_every_program_starts(self):
+        for path in sorted((ROOT / 'doc/man').glob('*.1')):
+            self.assertIn('--config-file', self.command(path.stem, '--help'))
+
+    def test_nova_loads_it_by_a_line_of_nova_conf(self):
+        self.assertEqual(3, self.command('python', '-c', NOVA, self.conf).count('kronos_nova.'))
+
+    def test_it_fits_the_nova_beside_it_and_its_tables_are_made(self):
+        checked = json.loads(self.command('kronos-status', '--config-file', self.conf, 'upgrade',
+                                          'check', '--json'))
+        self.assertEqual({SUCCESS}, {each['result'] for each in checked['checks']})
+        self.assertEqual([], json.loads(self.command(
+            'kronos-manage', '--config-file', self.conf, 'plan', 'list', '-f', 'json')))
+
+    def test_samples_can_be_made_of_what_is_installed(self):
+        self.assertIn('[kronos]', self.command('oslo-config-generator', '--namespace',
+                                               'kronos_nova'))
+        self.assertIn('kronos_reader', self.command('oslopolicy-sample-generator', '--namespace',
+                                                    'kronos_nova'))
+
+    def test_the_exporter_serves_metrics(self):
+        self.assertIn('kronos_control_database_up 1.0', self.served('exporter', '/metrics'))
+
+    def test_the_api_answers(self):
+        self.assertIn('OK', self.served('api', '/healthcheck'))
+
+    def served(self, name, path):
+        """What a daemon answers at first."""
+        with open(self.folder / f'{name}.log', 'wb') as log:
+            process = subprocess.Popen(
+                [self.env / f'bin/kronos-{name}', '--config-file', self.conf], stdout=log,
+                stderr=log, cwd=self.folder)
+        self.addCleanup(process.wait, 60)
+        self.addCleanup(process.send_signal, signal.SIGTERM)
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                with urllib.request.urlopen(
+                        f'http://127.0.0.1:{self.ports[name]}{path}', timeout=30) as answer:
+                    return answer.read().decode()
+            except OSError:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise AssertionError((self.folder / f'{name}.log').read_text()) from None
+                time.sleep(0.3)
