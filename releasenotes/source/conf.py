@@ -2,8 +2,8 @@
 
 project = 'Kronos for Nova'
 copyright = 'Kronos for Nova contributors'
-extensions = ['openstackdocstheme', 'reno.sphinxext']
-html_theme = 'openstackdocs'
-openstackdocs_auto_name = False
-openstackdocs_auto_version = False
+extensions = ['reno.sphinxext']
+html_theme = 'furo'
+templates_path = ['../../doc/source/_templates']
+html_copy_source = html_show_sourcelink = html_show_sphinx = False
 version = release = ''
