@@ -26,7 +26,8 @@ def parser():
     start.add_argument('--conductor-workers', type=int, default=2)
     start.add_argument('--concurrency', choices=['auto', 'threading', 'eventlet'], default='auto')
     start.add_argument('--keystone', action='store_true', help='keystone, not a fixed token')
-    start.add_argument('--kronos', action='store_true', help='load the plugin')
+    start.add_argument('--kronos', action='store_true', help='load the plugin, and watch it: '
+                       'kronos-exporter, its alerts, and an Alertmanager')
     start.add_argument('--nova-conf', action='append', default=[], metavar='SECTION.OPTION=VALUE',
                        help='a further option of nova.conf; may be repeated')
     start.add_argument('--migration-seconds', type=float, default=3.0)
@@ -52,7 +53,8 @@ def settings(arguments):
         conf.setdefault(section, {})[option] = value
     plain = ('computes', 'conductors', 'conductor_workers', 'concurrency', 'kronos',
              'keystone', 'migration_seconds', 'trace', 'day_seconds', 'root', 'keep')
-    return Settings(nova_conf=conf, **{name: getattr(arguments, name) for name in plain})
+    return Settings(nova_conf=conf, alerting=arguments.kronos,
+                    **{name: getattr(arguments, name) for name in plain})
 
 
 def start(arguments):

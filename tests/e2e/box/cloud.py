@@ -9,6 +9,7 @@ import time
 
 from keystoneauth1 import exceptions
 
+from tests.e2e.box import alerting
 from tests.e2e.box import apis
 from tests.e2e.box import conffile
 from tests.e2e.box import identity
@@ -47,8 +48,10 @@ class Cloud:
         self.identity = (identity.Keystone(self.root, self._ports) if self.settings.keystone
                          else identity.FixedToken())
         self.nova_api = apis.NovaApi(self.root, self._ports)
-        self.monitoring = Monitoring(self.settings, self.root, self._ports)
         self.nova = nova.Nova(self.settings, self.root)
+        self.alerting = (alerting.Alerting(self.root, self._ports, self.nova.conf)
+                         if self.settings.alerting else None)
+        self.monitoring = Monitoring(self.settings, self.root, self._ports, self.alerting)
         self.client = Client(self.identity, self.endpoints())
 
     def __enter__(self):
@@ -97,6 +100,8 @@ class Cloud:
         self.broker.start(timeout)
         self.database.start(timeout)
         self._configure()
+        if self.alerting:
+            self.alerting.start_alertmanager()
         self.monitoring.start({host: daemon.state_path / 'guests.json'
                                for host, daemon in self.nova.computes.items()}, timeout)
 
@@ -106,6 +111,8 @@ class Cloud:
             part.start()
         if self.settings.kronos:
             self.manage('db', 'sync')
+        if self.alerting:
+            self.alerting.exporter.start()
         for part in (*self.nova.conductors, self.nova.scheduler, self.nova_api):
             part.start()
         # Only these: nova-compute ends if placement does not answer it at start.
@@ -122,7 +129,8 @@ class Cloud:
         kronos = {'kronos_database': {'connection': self.database.url('kronos')},
                   'kronos_prometheus': {'url': self.monitoring.url}}
         layers = [shared, others, self.identity.middleware,
-                  kronos if self.settings.kronos else {}, self.settings.nova_conf]
+                  kronos if self.settings.kronos else {},
+                  self.alerting.options if self.alerting else {}, self.settings.nova_conf]
         conffile.write(self.nova.conf, *layers)
         # nova-compute refuses to reach the database by itself, and says so in its log.
         conffile.write(self.nova.compute_conf, *[
@@ -205,8 +213,14 @@ class Cloud:
         """Where everything is, for people and for programs."""
         return {'root': str(self.root), 'nova.conf': str(self.nova.conf),
                 **self.endpoints(), **self.identity.credentials(),
-                'prometheus': self.monitoring.url, 'broker': self.broker.url,
+                'prometheus': self.monitoring.url, **self._alerting_addresses(),
+                'broker': self.broker.url,
                 'database': self.database.url('kronos')}
+
+    def _alerting_addresses(self):
+        if self.alerting is None:
+            return {}
+        return {'alertmanager': self.alerting.url, 'kronos-exporter': self.alerting.exporter_url}
 
     # -- end
 

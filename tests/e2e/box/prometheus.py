@@ -1,30 +1,31 @@
-"""Debian's Prometheus, scraping the load exporter every second."""
+"""Debian's Prometheus, scraping the load exporter every second, and Kronos where it is watched."""
 
 import json
 import sys
 
 import requests
+import yaml
 
 from tests.e2e.box.processes import Process
 from tests.e2e.box.processes import wait_for
 from tests.e2e.box.rabbitmq import listens
 from tests.e2e.box.settings import LOOPBACK
+from tests.e2e.box.settings import SOURCE
 
-CONFIG = """\
-global:
-  scrape_interval: 1s
-scrape_configs:
-  - job_name: load
-    static_configs:
-      - targets: ['{target}']
-"""
+RULES = SOURCE / 'etc/kronos/prometheus/kronos.rules.yaml'
 
 
 class Monitoring:
-    """The exporter and its Prometheus."""
+    """The exporter and its Prometheus.
 
-    def __init__(self, settings, root, ports):
-        self._settings, self._root = settings, root
+    ``rules`` is the file of the rules about Kronos, where it is watched: those that are shipped,
+    unless that is set before the start.
+    """
+
+    rules = RULES
+
+    def __init__(self, settings, root, ports, alerting=None):
+        self._settings, self._root, self._alerting = settings, root, alerting
         self.port, exporter_port = ports.take(), ports.take()
         self.url = f'http://{LOOPBACK}:{self.port}'
         self.target = f'{LOOPBACK}:{exporter_port}'
@@ -48,10 +49,20 @@ class Monitoring:
             'trace': str(settings.trace) if settings.trace else None,
             'vcpus': settings.vcpus, 'memory_mb': settings.memory_mb,
             'guests': {host: str(file) for host, file in guests.items()}}))
-        self._scrapes.write_text(CONFIG.format(target=self.target))
+        self._scrapes.write_text(yaml.safe_dump(self._scrape_config()))
         for process in (self.exporter, self.process):
             process.start()
             process.wait_ready(timeout)
+
+    def _scrape_config(self):
+        config = {'global': {'scrape_interval': '1s', 'evaluation_interval': '2s'},
+                  'scrape_configs': [_job('load', self.target)]}
+        if self._alerting is None:
+            return config
+        kronos = _job('kronos', self._alerting.exporter_target) | {'scrape_interval': '5s'}
+        return config | {
+            'scrape_configs': [*config['scrape_configs'], kronos], 'rule_files': [str(self.rules)],
+            'alerting': {'alertmanagers': [_targets(self._alerting.target)]}}
 
     def set_load(self, instances):
         """Say how busy guests are from now on; see ``load.Load``."""
@@ -76,3 +87,11 @@ class Monitoring:
             return requests.get(f'{self.url}/-/ready', timeout=2).ok
         except requests.ConnectionError:
             return False
+
+
+def _job(name, target):
+    return {'job_name': name, **_targets(target)}
+
+
+def _targets(target):
+    return {'static_configs': [{'targets': [target]}]}

@@ -25,6 +25,8 @@ class Settings:
     :param kronos: whether nova.conf has the driver line that loads the plugin
     :param nova_conf: further options, section -> option -> value (a list gives the option
         several times), for every Nova service
+    :param alerting: whether Prometheus reads kronos-exporter and the rules that are shipped, and
+        tells an Alertmanager
     :param keystone: keystone in front of every service, in place of a fixed token
     :param trace: an .npz file with loads to play, synthetic days if None
     :param day_seconds: wall seconds in which a day of load passes
@@ -42,6 +44,7 @@ class Settings:
     concurrency: str = 'auto'
     kronos: bool = False
     nova_conf: dict = dataclasses.field(default_factory=dict)
+    alerting: bool = False
     keystone: bool = False
     trace: pathlib.Path | None = None
     day_seconds: float = 600.0

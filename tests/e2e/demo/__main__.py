@@ -178,6 +178,10 @@ def to_try(cloud):
     yield f'  {manage} status --watch'
     yield f'  {manage} plan list'
     yield f'  {manage} host drain compute1 --check'
+    yield 'To look at, in a browser on this machine:'
+    yield f'  {cloud.monitoring.url}/alerts    the alerts of Prometheus'
+    yield f'  {cloud.alerting.url}    Alertmanager'
+    yield f'  {cloud.alerting.exporter_url}    what Prometheus reads of Kronos'
     yield 'and at the end:'
     yield f'  cd {SOURCE} && {sys.executable} -m tests.e2e.box stop {cloud.root}'
 
@@ -205,8 +209,8 @@ def prepare(arguments):
     """The scenario, and a cloud for it that is not started yet."""
     plan = scenario.FAST if arguments.fast else scenario.FULL
     settings = box.Settings(
-        computes=sum(map(len, plan.racks.values())), kronos=True, trace=arguments.trace,
-        concurrency=arguments.concurrency,
+        computes=sum(map(len, plan.racks.values())), kronos=True, alerting=True,
+        trace=arguments.trace, concurrency=arguments.concurrency,
         # A recorded day has ups and downs of its own; faster, it would outrun every plan.
         day_seconds=86400.0 if arguments.trace else 7200.0,
         migration_seconds=plan.migration_seconds, memory_mb=131072)

@@ -44,6 +44,7 @@ class ExecutorTestCase(testtools.TestCase):
     """``cloud`` runs for all tests of a class; its conductors have nothing to plan."""
 
     computes, conductors, workers = 4, 1, 2
+    alerting = False
     executor = {}
     nova_conf = {}
 
@@ -58,8 +59,8 @@ class ExecutorTestCase(testtools.TestCase):
             conf.setdefault(section, {}).update(options)
         cls.cloud = box.Cloud(box.Settings(
             computes=cls.computes, conductors=cls.conductors, conductor_workers=cls.workers,
-            kronos=True, concurrency=CONCURRENCY, migration_seconds=1.0, vcpus=64,
-            nova_conf=conf))
+            kronos=True, alerting=cls.alerting, concurrency=CONCURRENCY, migration_seconds=1.0,
+            vcpus=64, nova_conf=conf))
         cls.prepare(conf)
         try:
             cls.cloud.start()
