@@ -50,8 +50,8 @@ def _served(args, folder):
     from kronos_nova.api import application
     from kronos_nova.api.call import Services
 
-    conf, database = _configured(args, folder)
-    plan, move = _fill(args, database)
+    conf, database = configured(args, folder)
+    plan, move = fill(args, database)
     with keystone_fixture.AuthTokenFixture() as keystone:
         keystone.add_token_data(
             token_id=TOKEN, expires=timeutils.utcnow() + datetime.timedelta(days=1),
@@ -96,7 +96,7 @@ class _Served:
         return len(body), taken[len(taken) // 2], taken[min(len(taken) - 1, len(taken) * 99 // 100)]
 
 
-def _configured(args, folder):
+def configured(args, folder):
     from kronos_nova.db import engine as db_engine
     from kronos_nova.db import migrate
     from tests.unit.api import configuration
@@ -108,7 +108,7 @@ def _configured(args, folder):
     return conf, database
 
 
-def _fill(args, database):
+def fill(args, database):
     """The last evaluation of every aggregate, scores, and a journal; (a plan, a move of it)"""
     from oslo_utils import timeutils
 

@@ -77,8 +77,16 @@ FLEET = ('Kronos: fleet', 'kronos-fleet', [
      lines('Processes', 'none', ('kronos_workers', '{{role}}, {{state}}'), minimum=0)],
     [lines('Hosts that are being emptied', 'none',
            ('kronos_drain_servers_left', '{{host}}: {{state}}'), minimum=0),
-     lines('Repairs of allocations', 'none',
-           ('kronos_allocation_repairs', '{{kind}}: {{state}}'), minimum=0)],
+     lines('Remaining time of drains', 's', ('kronos_drain_remaining_seconds', '{{host}}'),
+           minimum=0)],
+    [lines('Repairs of allocations', 'none',
+           ('kronos_allocation_repairs', '{{kind}}: {{state}}'), minimum=0),
+     lines('Findings of the last audit', 'none', ('kronos_audit_findings', '{{kind}}'),
+           minimum=0)],
+    [lines('Notifications that wait', 'none', ('kronos_notifications_waiting', 'waiting'),
+           minimum=0),
+     lines('Size of the control database', 'bytes', ('kronos_control_database_size_bytes', 'size'),
+           minimum=0)],
 ])
 
 AGGREGATE = ('Kronos: aggregate', 'kronos-aggregate', [
@@ -97,6 +105,10 @@ AGGREGATE = ('Kronos: aggregate', 'kronos-aggregate', [
            (f'sum by (outcome) (increase(kronos_cycles_total{A}[1h]))', '{{outcome}}'), minimum=0),
      lines('Duration of evaluations', 's',
            (f'kronos_last_cycle_duration_seconds{A}', '{{aggregate}}'), minimum=0)],
+    [lines('Hosts with a sample', 'percentunit',
+           (f'kronos_policy_coverage_ratio{A}', '{{policy}}'), minimum=0, maximum=1),
+     lines('Age of the oldest sample', 's', (f'kronos_policy_sample_age_seconds{A}', '{{policy}}'),
+           minimum=0)],
 ])
 
 MOVES = ('Kronos: moves', 'kronos-moves', [
@@ -122,7 +134,23 @@ MOVES = ('Kronos: moves', 'kronos-moves', [
            minimum=0)],
 ])
 
-DASHBOARDS = (FLEET, AGGREGATE, MOVES)
+DEMO = ('Kronos: demo', 'kronos-demo', [
+    [stat('Health, worst aggregate', 'none', 'min(kronos_health_score)', minimum=0, maximum=100),
+     stat('Moves under way', 'none', 'sum(kronos_moves_under_way)'),
+     stat('Moves that ended', 'none', 'sum(kronos_moves_total)'),
+     stat('Moved', 'bytes', 'sum(kronos_moved_memory_bytes_total)')],
+    [lines('Imbalance', 'percentunit', ('kronos_imbalance_ratio', '{{aggregate}}: {{policy}}'),
+           ('max(kronos_imbalance_threshold_ratio)', 'threshold'), minimum=0),
+     lines('Load of the hosts', 'percentunit', ('kronos_host_score_ratio', '{{host}}: {{policy}}'),
+           minimum=0, maximum=1)],
+    [lines('Servers by host', 'none',
+           ('count by (host) (libvirt_domain_info_virtual_cpus)', '{{host}}'), minimum=0),
+     lines('Processor time of the hosts', 'none',
+           ('sum by (host) (rate(node_cpu_seconds_total{mode="user"}[30s]))', '{{host}}'),
+           minimum=0)],
+])
+
+DASHBOARDS = (FLEET, AGGREGATE, MOVES, DEMO)
 
 
 def dashboard(title, uid, rows) -> dict:

@@ -1,7 +1,11 @@
 """``kronos-manage allocations``: find what holds allocations wrongly, mend it, undo that."""
 
+import collections
+import time
+
 from cliff import command
 from cliff import lister
+from oslo_db import exception as db_exc
 from oslo_utils import timeutils
 from rich.console import Console
 from rich.progress import BarColumn
@@ -9,8 +13,11 @@ from rich.progress import MofNCompleteColumn
 from rich.progress import Progress
 from rich.progress import TimeRemainingColumn
 
+from kronos_nova import exception
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
+from kronos_nova.cmd import control
+from kronos_nova.db import counters
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.db import repairs as repairs_db
@@ -22,6 +29,9 @@ from kronos_nova.plugin import standalone
 
 # Exit codes, documented in allocations.rst.
 CLEAN, ERROR, FOUND, LEFT = 0, 1, 3, 4
+
+SILENT = 'silent_cell'
+"""The kind, for monitoring, of a cell that could not be judged."""
 
 
 class Cloud:
@@ -83,7 +93,8 @@ class _Auditing(lister.Lister):
 
 
 class Audit(_Auditing):
-    """Find leaked, doubled, missing and misplaced allocations in all cells. Changes nothing.
+    """Find leaked, doubled, missing and misplaced allocations in all cells. Changes none of them;
+    how many it found is kept for kronos-exporter.
 
     Exit codes: 0 nothing is wrong, 1 the audit could not be done, 3 something is wrong, or a cell
     could not be judged because its database does not answer.
@@ -92,10 +103,21 @@ class Audit(_Auditing):
     def take_action(self, parsed_args):
         _held, result = self.look(parsed_args)
         findings = result.findings
+        self._note(result)
         self.exit_code = FOUND if findings or result.silent else CLEAN
         return (('Kind', 'Instance', 'Host', 'Evidence', 'Remedy'),
                 [(each.kind, each.instance, each.host or '', each.evidence, each.remedy)
                  for each in findings])
+
+    def _note(self, result):
+        """For monitoring; an audit is worth as much without."""
+        found = collections.Counter(each.kind for each in result.findings)
+        try:
+            counters.Counters(control.database(self.app.conf)).note_audit(
+                {kind: found[kind] for kind in audit.KINDS} | {SILENT: len(result.silent)},
+                time.time())
+        except (db_exc.DBError, exception.KronosException) as error:
+            self.app.stderr.write(f'Not kept for kronos-exporter: {db_engine.first_line(error)}\n')
 
 
 class Heal(_Auditing):

@@ -88,6 +88,10 @@ class Collector:
                      'was found and what became of it.', ('kind', 'state'), found.repairs)
         yield _gauge('kronos_notifications_waiting', 'Notifications that wait for the broker.', (),
                      {(): found.notifications})
+        yield _gauge('kronos_claims', 'Claims of compute hosts that keep them in the control '
+                     'database.', ('state',), {(state,): n for state, n in found.claims.items()})
+        yield _gauge('kronos_control_database_size_bytes', 'Of the control database, its indices '
+                     'included.', (), {(): found.size})
         yield _gauge('kronos_host_score_ratio', 'Load of a host at the last evaluation.',
                      ('host', 'policy'), found.scores)
 
@@ -120,6 +124,19 @@ def _balance(seen, reports):
                                        for name, policy in policies})
     yield _gauge('kronos_policy_has_data', 'Whether its queries could be planned by.', labels,
                  {(name, policy.name): policy.imbalance is not None for name, policy in policies})
+    yield _gauge('kronos_policy_coverage_ratio', 'Available hosts with a sample, of all available '
+                 'hosts of the aggregate.', labels, {
+                     (name, policy['name']): policy['coverage']
+                     for name, report in reports.items() for policy in report['policies']
+                     if 'coverage' in policy})
+    yield _gauge('kronos_policy_sample_age_seconds', 'Age of the oldest of these samples when they '
+                 'were read.', labels, {
+                     (name, policy['name']): policy['sample_age']
+                     for name, report in reports.items() for policy in report['policies']
+                     if policy.get('sample_age') is not None})
+    yield _gauge('kronos_broken_server_groups', 'Server groups with a hard policy whose members '
+                 'are not where they should be.', ('aggregate',),
+                 {(name,): report.get('broken_groups', 0) for name, report in reports.items()})
     yield _gauge('kronos_hosts', 'Hosts that were measured.', ('aggregate',),
                  {(name,): report.get('hosts', 0) for name, report in reports.items()})
     yield _gauge('kronos_hot_hosts', 'Hosts with a score above 0.9 in a policy.', ('aggregate',),
@@ -184,6 +201,10 @@ def _workers_and_drains(seen):
                                      for each in seen.drains})
     yield _gauge('kronos_drain_blocked_servers', 'Those of them that nothing can be done about.',
                  ('host',), {(each.host,): each.blocked for each in seen.drains})
+    yield _gauge('kronos_drain_remaining_seconds', 'How long the planned moves off the host will '
+                 'still take.', ('host',), {(each.host,): each.remaining_seconds
+                                            for each in seen.drains
+                                            if each.remaining_seconds is not None})
 
 
 def _totals(found):
@@ -202,8 +223,21 @@ def _totals(found):
         family = CounterMetricFamily(name, text, labels=labels)
         for each in by_name[total]:
             family.add_metric([each.labels[label] for label in labels], each.value)
+        if not labels and not by_name[total]:
+            # What begins at 1 has no increase: nobody would be told of the first.
+            family.add_metric([], 0.0)
         yield family
+    yield from _audit(by_name)
     yield _durations(by_name)
+
+
+def _audit(by_name):
+    yield _gauge('kronos_audit_findings', 'What the last "kronos-manage allocations audit" found.',
+                 ('kind',), {(each.labels['kind'],): each.value
+                             for each in by_name[counters.AUDIT_FINDINGS]})
+    ended = [each.value for each in by_name[counters.AUDITED_AT]]
+    yield _gauge('kronos_last_audit_timestamp_seconds', 'When that ended.', (),
+                 {(): max(ended)} if ended else {})
 
 
 def _durations(by_name):

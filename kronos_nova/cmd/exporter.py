@@ -4,13 +4,15 @@ import sys
 
 import prometheus_client
 from oslo_config import cfg
+from oslo_db import exception as db_exc
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from kronos_nova import exception
-from kronos_nova.cmd import control
 from kronos_nova.cmd import exported
 from kronos_nova.cmd import manage
+from kronos_nova.db import engine as db_engine
+from kronos_nova.db import migrate
 
 NAME = 'kronos-exporter'
 
@@ -22,10 +24,15 @@ def serve(conf):
 
     :returns: the server and its thread
     :raises DatabaseVersionError: the control database is not what this code needs
+    :raises DBError: it does not answer
     :raises ConfigurationError: it cannot listen where it is told to
     """
+    # A scrape that waits for a database is one that Prometheus gives up: it would know less than
+    # that the database does not answer.
+    database = db_engine.ImpatientDatabase(db_engine.impatient_control_engine(conf))
+    migrate.check(database.engine, migrate.CONTROL)
     registry = prometheus_client.CollectorRegistry()
-    registry.register(exported.Collector(conf, control.database(conf), timeutils.utcnow))
+    registry.register(exported.Collector(conf, database, timeutils.utcnow))
     group = conf.kronos_exporter
     try:
         return prometheus_client.start_http_server(group.port, addr=group.address,
@@ -44,6 +51,10 @@ def main(argv=None):
         server, thread = serve(conf)
     except (exception.KronosException, cfg.Error) as error:
         print(f'{NAME}: {error}', file=sys.stderr)
+        return 1
+    except db_exc.DBError as error:
+        print(f'{NAME}: the control database does not answer: {db_engine.first_line(error)}',
+              file=sys.stderr)
         return 1
     LOG.info('Metrics at http://%s:%d/metrics', *server.server_address[:2])
     try:

@@ -85,6 +85,8 @@ def lines(found: overview.Overview):
         yield ''
     for drain in found.drains:
         left = '' if drain.left is None else f', {columns.count(drain.left, "server")} left'
+        if drain.remaining_seconds is not None:
+            left += f'; about {columns.duration(drain.remaining_seconds)} for the planned moves'
         yield f'Drain of {drain.host} by {drain.requested_by}: {drain.state}{left}'
     if found.maintenance:
         yield ''

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
+from kronos_nova.db import claim_models
 from kronos_nova.db import models
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import move as moves
@@ -18,6 +19,8 @@ class Census:
     resting : servers that Nova would let go nowhere
     scores : of every (host, policy), the last
     notifications : that wait to be sent
+    claims : of compute hosts that keep theirs here, by state
+    size : of the database, in bytes
     """
 
     moves: Mapping[str, int]
@@ -25,13 +28,23 @@ class Census:
     resting: int
     scores: Mapping[tuple[str, str], float]
     notifications: int
+    claims: Mapping[str, int]
+    size: float
+
+
+_SIZES = {
+    'sqlite': 'SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()',
+    'postgresql': 'SELECT pg_database_size(current_database())',
+    'mysql': 'SELECT SUM(data_length + index_length) FROM information_schema.tables '
+             'WHERE table_schema = DATABASE()'}
+"""How each kind of database tells its size; MySQL's own figure is some seconds old."""
 
 
 @retried
 def take(database, now) -> Census:
     """:param now: UTC without a zone"""
     move, repair, refusal, score = models.Move, models.Repair, models.Refusal, models.Score
-    count = sa.func.count()
+    claim, count = claim_models.CentralClaim, sa.func.count()
     with database.reader() as session:
         return Census(
             moves=dict(session.execute(sa.select(move.state, count).where(
@@ -43,4 +56,6 @@ def take(database, now) -> Census:
             scores={(host, policy): value for host, policy, value in session.execute(
                 sa.select(score.host, score.policy, score.value))},
             notifications=session.scalar(sa.select(count).select_from(
-                models.Notification).where(models.Notification.sent_at.is_(None))))
+                models.Notification).where(models.Notification.sent_at.is_(None))),
+            claims=dict(session.execute(sa.select(claim.state, count).group_by(claim.state)).all()),
+            size=float(session.scalar(sa.text(_SIZES[session.get_bind().dialect.name]))))

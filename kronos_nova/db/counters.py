@@ -3,6 +3,8 @@ what is counted from them would fall.
 
 A total is added to in the transaction that makes what it counts, so that it is neither missed nor
 counted twice, whoever dies.
+
+Beside them are the figures of the last audit of allocations, which every audit replaces.
 """
 
 import dataclasses
@@ -24,6 +26,9 @@ MOVES_BY_SECONDS = 'moves_by_seconds'
 """The same moves by the smallest of SECONDS that they did not outlast (``le``)."""
 CYCLES = 'cycles'
 DROPPED_NOTIFICATIONS = 'dropped_notifications'
+AUDIT_FINDINGS = 'audit_findings'
+AUDITED_AT = 'audited_at'
+"""Unix seconds."""
 
 SECONDS = (10, 30, 60, 120, 300, 600, 1800, float('inf'))
 """From a small idle guest to the default ``migration_timeout``."""
@@ -50,6 +55,20 @@ class Counters:
             return [Total(row.name, json.loads(row.labels), row.value)
                     for row in session.scalars(sa.select(models.Counter).order_by(
                         models.Counter.name, models.Counter.labels))]
+
+    @retried
+    def note_audit(self, findings: Mapping[str, int], now: float) -> None:
+        """Keep what an audit of all allocations found in the place of what the last one did.
+
+        :param findings: {kind: how many}, every kind there is
+        :param now: Unix seconds
+        """
+        row = models.Counter
+        with self.database.writer() as session:
+            session.execute(sa.delete(row).where(row.name.in_((AUDIT_FINDINGS, AUDITED_AT))))
+            for kind, count in findings.items():
+                add(session, AUDIT_FINDINGS, count, kind=kind)
+            add(session, AUDITED_AT, now)
 
 
 def add(session, name, amount=1.0, **labels):

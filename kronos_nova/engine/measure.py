@@ -4,6 +4,7 @@ import collections
 import dataclasses
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 import numpy as np
@@ -111,6 +112,15 @@ class Feed:
         return vector
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answered:
+    """How good the answer to the query for the scores was, whether or not it was used; see
+    :class:`kronos_nova.scoring.Readings`."""
+
+    coverage: float = 0.0
+    oldest: float = float('nan')
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """What is known of the hosts of one aggregate.
@@ -120,6 +130,7 @@ class Load:
     scores, capacity : float64 (H, P); NaN = not measured, or the policy has no such query
     host_scale : float64 (H, P), 1 / capacity in the profile's unit, 1 if the profile is a fraction
     measured : bool (H,), whether all that a policy asks for is known
+    answered : of the policies that got an answer
     """
 
     policies: tuple[Policy, ...]
@@ -129,15 +140,17 @@ class Load:
     host_scale: np.ndarray
     measured: np.ndarray
     warnings: tuple[str, ...] = ()
+    answered: Mapping[str, Answered] = dataclasses.field(default_factory=dict)
 
 
 def measure(feed: Feed, policies: tuple[Policy, ...], hosts: tuple[str, ...],
             available: np.ndarray, rules: scoring.ScoringRules) -> Load:
     """Score the hosts by every policy."""
-    good, no_data, warnings = [], {}, []
+    good, no_data, warnings, answered = [], {}, [], {}
     for policy in policies:
         try:
             readings = list(_readings(feed, policy, hosts, available, rules))
+            answered[policy.name] = Answered(readings[0].coverage, readings[0].oldest)
             problems = [problem for reading in readings for problem in reading.problems]
             if problems:
                 problems += _remedies(feed, policy, hosts)
@@ -155,7 +168,7 @@ def measure(feed: Feed, policies: tuple[Policy, ...], hosts: tuple[str, ...],
     wanted = np.array([policy.capacity_query is not None for policy, _ in good], dtype=bool)
     return Load(
         policies=tuple(policy for policy, _ in good), no_data=no_data, scores=scores,
-        capacity=capacity, host_scale=1.0 / sizes, warnings=tuple(warnings),
+        capacity=capacity, host_scale=1.0 / sizes, warnings=tuple(warnings), answered=answered,
         measured=~(np.isnan(scores) | np.isnan(capacity) & wanted | np.isnan(sizes)).any(axis=1))
 
 

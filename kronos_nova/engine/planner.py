@@ -24,6 +24,7 @@ from kronos_nova.engine.approval import check_again
 from kronos_nova.engine.build import Scope
 from kronos_nova.engine.build import build
 from kronos_nova.engine.caps import Caps
+from kronos_nova.engine.measure import Answered
 from kronos_nova.engine.measure import Feed
 from kronos_nova.engine.measure import Load
 from kronos_nova.engine.measure import NamesElsewhere
@@ -314,9 +315,15 @@ class _Cycle:
         if scope.name in self.snapshot.unread:
             yield self.snapshot.unread[scope.name]
 
+    def answered(self, load, name):
+        """How good the answer for a policy was, as a PolicyReport has it."""
+        found = load.answered.get(name, Answered())
+        age = self.surroundings.now - found.oldest
+        return {'coverage': found.coverage, 'sample_age': None if math.isnan(age) else age}
+
     def report(self, scope, load, outcome, before=None, after=None, notes=()) -> AggregateReport:
         rows = {name: PolicyReport(name=name, state='no_data', detail=detail, weight=policy.weight,
-                                   threshold=policy.threshold)
+                                   threshold=policy.threshold, **self.answered(load, name))
                 for policy in self.policies.active for name, detail in load.no_data.items()
                 if policy.name == name}
         if before is not None:
@@ -324,14 +331,17 @@ class _Cycle:
                 rows[policy.name] = PolicyReport(
                     name=policy.name, state='ok', weight=policy.weight, threshold=policy.threshold,
                     imbalance_before=float(before.imbalances()[number]),
-                    imbalance_after=float(after.imbalances()[number]))
+                    imbalance_after=float(after.imbalances()[number]),
+                    **self.answered(load, policy.name))
         return AggregateReport(
             name=scope.name, outcome=outcome, mode=self.policies.mode, planner=self.planner,
             policies=tuple(rows[name] for name in sorted(rows)),
             combined_before=before.combined() if before and load.policies else None,
             combined_after=after.combined() if after and load.policies else None,
             warnings=(*self.unread(scope), *load.warnings, *notes),
-            host_scores=tuple(_host_scores(scope, load, after)))
+            host_scores=tuple(_host_scores(scope, load, after)),
+            broken_groups=0 if before is None else int(
+                before.model.broken(before, hard=True, soft=False).sum()))
 
 
 def _host_scores(scope, load, after):

@@ -98,7 +98,11 @@ class Refusal:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyReport:
     """A policy in an aggregate. ``state`` is ``ok`` or ``no_data``; then ``detail`` says why and
-    the figures are None."""
+    the figures are None.
+
+    ``coverage`` is the fraction of the available hosts with a sample, ``sample_age`` how many
+    seconds old the oldest of these was, None where there was none.
+    """
 
     name: str
     state: str
@@ -107,6 +111,8 @@ class PolicyReport:
     detail: str = ''
     imbalance_before: float | None = None
     imbalance_after: float | None = None
+    coverage: float = 0.0
+    sample_age: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,7 +128,8 @@ class HostScore:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateReport:
-    """What a cycle found and decided for one aggregate (or the pool of hosts in none)."""
+    """What a cycle found and decided for one aggregate (or the pool of hosts in none).
+    ``broken_groups`` counts the server groups with a hard policy that were broken before it."""
 
     name: str
     outcome: str
@@ -137,6 +144,7 @@ class AggregateReport:
     warnings: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     host_scores: tuple[HostScore, ...] = ()
+    broken_groups: int = 0
 
     def to_json(self):
         """The latest report as it is kept: every why and why not, but of the scores only how many

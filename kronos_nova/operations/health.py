@@ -13,8 +13,9 @@ BEST = 100.0
 # What can be lost, at most. Together they are all there is: an aggregate with everything wrong at
 # once has no health.
 IMBALANCE = 40.0
-HOT = 30.0
-DRAINS = 20.0
+HOT = 25.0
+DRAINS = 15.0
+GROUPS = 10.0
 DATA = 10.0
 
 MANY = 0.25
@@ -27,11 +28,11 @@ def score(aggregate: AggregateState, hosts: Mapping[str, int],
     """From 0 to 100, None where it is not known: never evaluated, or the last evaluation failed.
 
     Lost are 40 for an imbalance of twice its threshold or more, in the worst policy, and for less
-    in proportion; 30 for a quarter of hot hosts or more, and for fewer in proportion; 20 for a
-    host in the aggregate that cannot be emptied although it is to be; 10 for policies without data,
-    in proportion.
+    in proportion; 25 for a quarter of hot hosts or more, and for fewer in proportion; 15 for a
+    host in the aggregate that cannot be emptied although it is to be; 10 for a broken server group
+    with a hard policy; 10 for policies without data, in proportion.
 
-    :param hosts: ``hosts`` and ``hot_hosts`` of the last evaluation
+    :param hosts: ``hosts``, ``hot_hosts`` and ``broken_groups`` of the last evaluation
     """
     if aggregate.outcome in (None, plans.FAILED):
         return None
@@ -42,6 +43,7 @@ def score(aggregate: AggregateState, hosts: Mapping[str, int],
         IMBALANCE * max(map(_excess, aggregate.policies), default=0.0)
         + HOT * min(1.0, _part(hosts.get('hot_hosts', 0), hosts.get('hosts', 0)) / MANY)
         + DRAINS * is_stuck
+        + GROUPS * (hosts.get('broken_groups', 0) > 0)
         + DATA * _part(len(blind), len(aggregate.policies)))
 
 

@@ -91,7 +91,8 @@ class AggregateState:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DrainState:
-    """A host that is to be empty, is, or waits to be released."""
+    """A host that is to be empty, is, or waits to be released. ``remaining_seconds`` is how long
+    the moves off it that are planned will take, None where there are none or nothing tells."""
 
     host: str
     aggregate: str
@@ -99,6 +100,7 @@ class DrainState:
     requested_by: str
     left: int | None
     blocked: int
+    remaining_seconds: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +166,7 @@ class Observer:
         """
         now = self.utcnow()
         aggregates, workers = self._aggregates(last, now), self._workers(now)
-        drained = self._drains()
+        drained = self._drains(now)
         return Overview(
             at=now, database_revision=migrate.current(self.database.engine, migrate.CONTROL),
             aggregates=aggregates, workers=workers, drains=drained,
@@ -229,12 +231,24 @@ class Observer:
                                  is_alive=heard_at >= dead_before)
                      for name, role, heard_at in self.journal.workers(now - FORGOTTEN_AFTER))
 
-    def _drains(self):
-        return tuple(DrainState(host=found.host, aggregate=found.aggregate, state=found.state,
-                                left=found.left,
-                                requested_by=found.requested_by, blocked=len(found.blocked))
-                     for found in Drains(self.database).in_states(
-                         (*drains.ACTIVE, drains.EMPTY, drains.OVERDUE, drains.RELEASING)))
+    def _drains(self, now):
+        found = Drains(self.database).in_states(
+            (*drains.ACTIVE, drains.EMPTY, drains.OVERDUE, drains.RELEASING))
+        leaving = collections.defaultdict(list)
+        if any(each.state in drains.ACTIVE for each in found):
+            for move in self.journal.moves(states=(moves.PLANNED, *moves.IN_FLIGHT)):
+                leaving[move.source].append(move)
+        return tuple(DrainState(
+            host=each.host, aggregate=each.aggregate, state=each.state, left=each.left,
+            requested_by=each.requested_by, blocked=len(each.blocked),
+            remaining_seconds=self._remaining(leaving.get(each.host), now)) for each in found)
+
+    def _remaining(self, waiting, now):
+        if not waiting:
+            return None
+        return progress.remaining_seconds(
+            waiting, self.journal.durations(), Options.from_conf(self.conf).caps, now,
+            between=self.conf.kronos_executor.poll_interval)
 
     def _maintenance(self):
         found = Maintenances(self.database).current()
@@ -296,11 +310,13 @@ class Observer:
 
 
 def hosts_measured(last: Iterable[models.Cycle]) -> dict[str, dict[str, int]]:
-    """{aggregate: how many ``hosts`` its last evaluation measured, and how many ``hot_hosts``}"""
+    """{aggregate: how many ``hosts`` its last evaluation measured, how many ``hot_hosts``, and how
+    many ``broken_groups`` it found}"""
     found = {}
     for row in last:
         report = json.loads(row.report) if row.report else {}
-        found[row.aggregate] = {name: report.get(name, 0) for name in ('hosts', 'hot_hosts')}
+        found[row.aggregate] = {name: report.get(name, 0)
+                                for name in ('hosts', 'hot_hosts', 'broken_groups')}
     return found
 
 

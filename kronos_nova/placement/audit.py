@@ -31,6 +31,7 @@ MISPLACED = 'misplaced'
 MISMATCHED = 'mismatched'
 STALLED = 'stalled'
 UNKNOWN = 'unknown'
+KINDS = (LEAKED, DOUBLED, MISSING, MISPLACED, MISMATCHED, STALLED, UNKNOWN)
 
 # Other classes may be asked for by what Nova keeps no record of: accelerators, other services.
 EVERY_SERVER = frozenset(('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB'))

@@ -48,11 +48,15 @@ class Readings:
     values : float64 (H,), NaN = no sample
     problems : why no decision may rest on them; empty if one may
     warnings : what an operator should know, though a decision may
+    coverage : fraction of the available hosts that have a sample
+    oldest : Unix seconds of the oldest of these samples; NaN = there is none
     """
 
     values: np.ndarray
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    coverage: float = 0.0
+    oldest: float = float('nan')
 
 
 def read(vector: Vector, label: str, hosts: tuple[str, ...], available: np.ndarray,
@@ -78,7 +82,11 @@ def read(vector: Vector, label: str, hosts: tuple[str, ...], available: np.ndarr
     warnings = vector.warnings
     if not problems and missing.any():
         warnings += (f'no sample for {_names(hosts, missing)}: left out of the plan',)
-    return Readings(values, tuple(problems), warnings)
+    used = available & ~missing
+    return Readings(
+        values, tuple(problems), warnings,
+        coverage=float(used.sum() / available.sum()) if available.any() else 0.0,
+        oldest=float(times[used].min()) if used.any() else float('nan'))
 
 
 def normalised(values: np.ndarray) -> np.ndarray:

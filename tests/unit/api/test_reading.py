@@ -32,7 +32,7 @@ class AggregatesTest(base.ApiTestCase):
         self.assertEqual(found['gpu'] | {'next_at': gpu['next_at']}, gpu)
         self.assertEqual(('balanced', 'observe', 2, 1, plan), (
             gpu['outcome'], gpu['level'], gpu['hosts'], gpu['hot_hosts'], gpu['plan']['uuid']))
-        self.assertEqual(30.0, gpu['health'])     # 40 for the imbalance, 30 for the hot host
+        self.assertEqual(35.0, gpu['health'])     # 40 for the imbalance, 25 for the hot host
         self.assertEqual((0.4, 0.2), (gpu['policies'][0]['imbalance'],
                                       gpu['policies'][0]['threshold']))
         self.assertEqual(datetime.timedelta(0), datetime.datetime.fromisoformat(

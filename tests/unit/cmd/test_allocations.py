@@ -1,11 +1,14 @@
 """Exit codes of ``kronos-manage allocations`` where a cell does not answer."""
 
+import os
 import types
 
 import ddt
 import fixtures
 
 from kronos_nova.cmd import allocations
+from kronos_nova.db import counters
+from kronos_nova.db import engine as db_engine
 from kronos_nova.placement import audit
 from tests.unit.cmd import base
 
@@ -40,3 +43,23 @@ class SilentCellTest(base.ManageTestCase):
     def test_an_audit_that_found_something_beside_a_silent_cell(self):
         self.audited(('cell2',), FINDING)
         self.assertEqual(allocations.FOUND, self.run_manage('allocations', 'audit'))
+        self.assertEqual({'leaked': 1.0, 'silent_cell': 1.0}, self.kept())
+        self.audited(())
+        self.run_manage('allocations', 'audit')
+        self.assertEqual({}, self.kept())
+
+    def kept(self):
+        """{kind: how many}, of those kinds of which there are any, as the exporter finds it."""
+        engine = db_engine.create_engine(f'sqlite:///{self.state}/kronos.sqlite')
+        self.addCleanup(engine.dispose)
+        totals = counters.Counters(db_engine.Database(engine)).read()
+        found = {each.labels['kind']: each.value for each in totals
+                 if each.name == counters.AUDIT_FINDINGS}
+        self.assertEqual({*audit.KINDS, allocations.SILENT}, found.keys())
+        return {kind: value for kind, value in found.items() if value}
+
+    def test_an_audit_does_without_the_control_database(self):
+        self.audited(())
+        os.unlink(f'{self.state}/kronos.sqlite')
+        self.assertEqual(allocations.CLEAN, self.run_manage('allocations', 'audit'))
+        self.assertIn('Not kept for kronos-exporter', self.written(self.err))

@@ -1,5 +1,6 @@
 """What ``kronos-exporter`` answers a Prometheus that scrapes it."""
 
+import dataclasses
 import datetime
 import json
 import shutil
@@ -13,11 +14,14 @@ from prometheus_client import parser
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.cmd import exporter
+from kronos_nova.db import claim_models
+from kronos_nova.db import counters
 from kronos_nova.db import drains
 from kronos_nova.db import memory
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.drain import BLOCKED
+from kronos_nova.objects.drain import DRAINING
 from kronos_nova.objects.drain import Drain
 from tests.unit.cmd import test_automation
 
@@ -96,9 +100,9 @@ class ExporterTest(ExporterTestCase):
         self.assertEqual(8, found['kronos_hosts', (gpu,)])
         self.assertEqual(0.95, found['kronos_host_score_ratio', (('host', 'a'),
                                                                  ('policy', 'cpu'))])
-        # Half of 40 for an imbalance of one and a half times its threshold, half of 30 for an
+        # Half of 40 for an imbalance of one and a half times its threshold, half of 25 for an
         # eighth of hot hosts.
-        self.assertAlmostEqual(65.0, found['kronos_health_score', (gpu,)])
+        self.assertAlmostEqual(67.5, found['kronos_health_score', (gpu,)])
         self.assertNotIn(('kronos_health_score', (('aggregate', 'db'),)), found)
         self.assertEqual(1, found['kronos_last_cycle_outcome', (gpu, ('outcome', 'balanced'))])
         self.assertAlmostEqual(4, found['kronos_last_cycle_duration_seconds', (gpu,)], delta=0.1)
@@ -140,7 +144,75 @@ class ExporterTest(ExporterTestCase):
         self.assertEqual(3, found['kronos_drain_servers_left', (('host', 'a'),
                                                                 ('state', 'blocked'))])
         self.assertEqual(1, found['kronos_drain_blocked_servers', (('host', 'a'),)])
-        self.assertEqual(80.0, found['kronos_health_score', (('aggregate', 'gpu'),)])
+        self.assertEqual(85.0, found['kronos_health_score', (('aggregate', 'gpu'),)])
+        self.assertNotIn(('kronos_drain_remaining_seconds', (('host', 'a'),)), found)
+
+    def test_how_long_a_drain_takes_is_told_by_moves_of_the_past(self):
+        self.carry_out(1, seconds=40)
+        self.journal.settle(self.journal.moves()[0].uuid, timeutils.utcnow())
+        self.journal.close_plans(timeutils.utcnow())
+        self.run_plan(('vm7', 'b', 'a'), ('vm8', 'a', 'b'), ('vm9', 'a', 'c'))
+        drains.Drains(self.database).request([
+            Drain(uuid=host, host=host, aggregate='gpu', state=DRAINING, requested_by='jane',
+                  requested_at=timeutils.utcnow()) for host in ('a', 'c')])
+        found = self.series()
+        told = found['kronos_drain_remaining_seconds', (('host', 'a'),)]
+        # One after the other, and a little while between.
+        self.assertAlmostEqual(80, told, delta=10)
+        self.assertNotIn(('kronos_drain_remaining_seconds', (('host', 'c'),)), found)
+
+    def test_broken_server_groups_show_and_cost_health(self):
+        self.evaluate(policies=(self.policy(0.05),), broken_groups=2)
+        found = self.series()
+        self.assertEqual(2, found['kronos_broken_server_groups', (('aggregate', 'gpu'),)])
+        self.assertEqual(90.0, found['kronos_health_score', (('aggregate', 'gpu'),)])
+
+    def test_how_good_the_answers_were_is_told(self):
+        self.evaluate(policies=(dataclasses.replace(self.policy(0.05), coverage=0.75,
+                                                    sample_age=12.5),))
+        found, labels = self.series(), (('aggregate', 'gpu'), ('policy', 'cpu'))
+        self.assertEqual(0.75, found['kronos_policy_coverage_ratio', labels])
+        self.assertEqual(12.5, found['kronos_policy_sample_age_seconds', labels])
+
+    def test_the_last_audit_takes_the_place_of_the_one_before(self):
+        audits = counters.Counters(self.database)
+        audits.note_audit({'leaked': 2, 'doubled': 1}, 1000.0)
+        audits.note_audit({'leaked': 0, 'doubled': 1}, 2000.0)
+        found = self.series()
+        self.assertEqual([0, 1], [found['kronos_audit_findings', (('kind', kind),)]
+                                  for kind in ('leaked', 'doubled')])
+        self.assertEqual(2000, found['kronos_last_audit_timestamp_seconds', ()])
+
+    def test_what_is_kept_in_the_database_is_counted_and_so_is_its_size(self):
+        with self.database.writer() as session:
+            session.add(claim_models.CentralClaim(
+                host='a', node='a', instance_uuid='vm1', vcpus=1, memory_mb=1, disk_gb=1,
+                resize_target=0, created_at='2026-01-01T00:00:00+00:00'))
+        found = self.series()
+        self.assertEqual(1, found['kronos_claims', (('state', 'claimed'),)])
+        # Before anything was dropped: what begins at 1 has no increase.
+        self.assertEqual(0, found['kronos_notifications_dropped_total', ()])
+        size = (self.directory / 'kronos.sqlite').stat().st_size
+        self.assertAlmostEqual(size, found['kronos_control_database_size_bytes', ()],
+                               delta=size / 2)
+
+    def test_there_are_fewer_than_six_series_a_host(self):
+        names = [f'rack{number}' for number in range(10)]
+        self.configure(f'aggregates = {", ".join(names)}')
+        self.conf.reload_config_files()
+        self.carry_out(3, seconds=5)
+        policies = tuple(dataclasses.replace(self.policy(0.3), name=name, coverage=1.0,
+                                             sample_age=1.0) for name in ('cpu', 'memory'))
+        stayed = tuple(plans.Skip(reason=reason, instances=('vm',))
+                       for reason in plans.SKIP_REASONS)
+        for name in names:
+            self.evaluate(name, policies=policies, not_moved=stayed)
+        memory.Scores(self.database).replace('spread', {'cpu': 0.5, 'memory': 0.5}, {
+            f'host{number}': {'cpu': 0.5, 'memory': 0.5} for number in range(1000)},
+            timeutils.utcnow())
+        found = len(self.series())
+        self.assertLess(2000, found)
+        self.assertLess(found, 40 + 6 * 1000)
 
     def test_promtool_finds_nothing_to_say(self):
         if shutil.which('promtool') is None:

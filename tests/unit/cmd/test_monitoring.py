@@ -8,15 +8,22 @@ import subprocess
 import yaml
 
 from tests.unit.cmd import test_exporter
+from tools import dashboards
 
 ROOT = pathlib.Path(__file__).parents[3]
 RULES = ROOT / 'etc/kronos/prometheus/kronos.rules.yaml'
 METRICS = re.compile(r'\bkronos_[a-z_]+')
+RECORDS = re.compile(r'\b[a-z_]+:kronos_[a-z_]+:[a-z_]+')
+
+
+
+def rules(kind):
+    groups = yaml.safe_load(RULES.read_text())['groups']
+    return [rule for group in groups for rule in group['rules'] if kind in rule]
 
 
 def alerts():
-    [group] = yaml.safe_load(RULES.read_text())['groups']
-    return group['rules']
+    return rules('alert')
 
 
 class MonitoringTest(test_exporter.ExporterTestCase):
@@ -30,8 +37,14 @@ class MonitoringTest(test_exporter.ExporterTestCase):
         self.assertEqual(self.families(), set(re.findall(r'``(kronos_\w+)``', table)))
 
     def test_alerts_ask_for_metrics_that_there_are(self):
-        asked = {name for alert in alerts() for name in METRICS.findall(alert['expr'])}
-        self.assertEqual(set(), asked - self.families())
+        families = self.families()
+        asked = {name for rule in (*alerts(), *rules('record'))
+                 for name in METRICS.findall(RECORDS.sub('', rule['expr']))}
+        self.assertEqual(set(), asked - families)
+
+    def test_what_is_recorded_is_asked_for_and_what_is_asked_for_is_recorded(self):
+        asked = {name for alert in alerts() for name in RECORDS.findall(alert['expr'])}
+        self.assertEqual({rule['record'] for rule in rules('record')}, asked)
 
     def test_every_alert_has_a_playbook_a_severity_and_a_test(self):
         text = (ROOT / 'doc/source/alerts.rst').read_text()
@@ -43,6 +56,12 @@ class MonitoringTest(test_exporter.ExporterTestCase):
             self.assertEqual(f'alerts.html#{name.lower()}', alert['annotations']['playbook'])
             self.assertIn(alert['labels']['severity'], ('critical', 'warning', 'info'))
             self.assertIn(name, tested)
+
+    def test_every_alert_leads_to_a_dashboard_that_there_is(self):
+        uids = {uid for _title, uid, _rows in dashboards.DASHBOARDS}
+        for alert in alerts():
+            path = alert['annotations']['dashboard'].partition('?')[0]
+            self.assertIn(path.removeprefix('/d/'), uids)
 
     def test_each_alert_fires_when_it_should_and_not_before(self):
         if shutil.which('promtool') is None:

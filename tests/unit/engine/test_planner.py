@@ -189,6 +189,7 @@ class PipelineTest(testtools.TestCase):
                                            members=('a', 'b')),)
         report = self.plan(enforce_hard_affinity=True)
         self.assertEqual('no_move', report.outcome)
+        self.assertEqual(1, report.broken_groups)
         self.assertIn('server group db stays broken: 1 of its members would have to move',
                       report.warnings)
 
@@ -434,11 +435,19 @@ class PipelineTest(testtools.TestCase):
                              surroundings).aggregates
         self.assertEqual('no_data', report.outcome)
         self.assertIn('3 of them only an old one', report.policies[0].detail)
+        self.assertEqual((0.0, None), (report.policies[0].coverage, report.policies[0].sample_age))
+        report, = plan_cycle(self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
+                             dataclasses.replace(self.options, max_sample_age=20),
+                             surroundings).aggregates
+        self.assertEqual((1.0, 11.0), (report.policies[0].coverage, report.policies[0].sample_age))
 
     def test_with_less_coverage_asked_for_hosts_without_a_sample_are_left_out(self):
         del self.source.answers['imbalance']['h1']
-        self.assertEqual('no_data', self.plan().outcome)
+        without = self.plan()
+        self.assertEqual('no_data', without.outcome)
+        self.assertAlmostEqual(2 / 3, without.policies[0].coverage)
         report = self.plan(min_coverage=0.6)
+        self.assertAlmostEqual(2 / 3, report.policies[0].coverage)
         self.assertEqual({'h2'}, {move.destination for move in report.moves})
         self.assertIn('cpu: no sample for h1: left out of the plan', report.warnings)
 

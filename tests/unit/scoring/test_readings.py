@@ -45,6 +45,17 @@ class ReadTest(testtools.TestCase):
         found = read(vector(0.1, value, 0.3), available=(True, False, True))
         self.assertIn('such as h1', found.problems[0])
 
+    def test_how_many_answered_and_how_old_the_oldest_of_them_is(self):
+        answer = Vector((*vector(0.1, at=30.0).samples, Sample({'host': 'h2'}, 0.4, 20.0)))
+        found = read(answer)
+        self.assertEqual((2 / 3, 20.0), (found.coverage, found.oldest))
+        found = read(answer, available=(True, False, False))
+        self.assertEqual((1.0, 30.0), (found.coverage, found.oldest))
+        found = read(answer, oldest=40.0)
+        self.assertEqual(0.0, found.coverage)
+        self.assertTrue(np.isnan(found.oldest))
+        self.assertEqual(0.0, read(answer, available=(False, False, False)).coverage)
+
     def test_rounding_is_not_out_of_range(self):
         self.assertEqual((), read(vector(-1e-10, 1 + 1e-10, 0.5)).problems)
 
