@@ -1,5 +1,6 @@
 """What is shipped for monitoring belongs together: metrics, alerts, playbooks."""
 
+import ast
 import pathlib
 import re
 import shutil
@@ -7,6 +8,7 @@ import subprocess
 
 import yaml
 
+from tests import hasten
 from tests.unit.cmd import test_exporter
 from tools import dashboards
 
@@ -14,7 +16,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 RULES = ROOT / 'etc/kronos/prometheus/kronos.rules.yaml'
 METRICS = re.compile(r'\bkronos_[a-z_]+')
 RECORDS = re.compile(r'\b[a-z_]+:kronos_[a-z_]+:[a-z_]+')
-
+E2E = ROOT / 'tests/e2e/executor/test_alerts.py'
 
 
 def rules(kind):
@@ -62,6 +64,27 @@ class MonitoringTest(test_exporter.ExporterTestCase):
         for alert in alerts():
             path = alert['annotations']['dashboard'].partition('?')[0]
             self.assertIn(path.removeprefix('/d/'), uids)
+
+    def test_the_list_of_alerts_names_for_each_the_test_of_its_fault(self):
+        text = (ROOT / 'doc/source/alerts.rst').read_text()
+        listed = {name: (severity, test) for name, severity, test in re.findall(
+            r'   \* - `(\w+)`_\n     - (\w+)\n     - ``(\w+)``', text)}
+        self.assertEqual({alert['alert']: alert['labels']['severity'] for alert in alerts()},
+                         {name: severity for name, (severity, _test) in listed.items()})
+        tests = {node.name: ast.unparse(node) for node in ast.walk(ast.parse(E2E.read_text()))
+                 if isinstance(node, ast.FunctionDef)}
+        for name, (_severity, test) in listed.items():
+            self.assertIn(f"'{name}'", tests[test])
+
+    def test_the_rules_of_those_tests_are_the_same_but_for_durations(self):
+        shipped, hastened = RULES.read_text(), hasten.hastened(RULES.read_text())
+        duration = re.compile(r'(?<=for: )\d+[smhd]|(?<=\[)\d+[smhd](?=\])')
+        self.assertEqual(duration.sub('TIME', shipped), duration.sub('TIME', hastened))
+        self.assertNotEqual(shipped, hastened)
+        waits = [rule['for'] for group in yaml.safe_load(hastened)['groups']
+                 for rule in group['rules'] if 'for' in rule]
+        self.assertLess(10, len(waits))
+        self.assertEqual(set(), {*waits} - {'2s', '5s', '10s'})
 
     def test_each_alert_fires_when_it_should_and_not_before(self):
         if shutil.which('promtool') is None:
