@@ -112,7 +112,7 @@ def reject_plan(call: Call) -> None:
 
 
 def abort_move(call: Call) -> None:
-    call.services.journal().request_abort(call.path['move'])
+    call.services.journal().request_abort(call.path['move'], call.who, call.services.utcnow())
 
 
 def set_level(call: Call) -> v.Automation:
@@ -221,7 +221,7 @@ OPERATIONS = (
               body=Stop, audience=OPERATOR, refusals=(404,),
               summary='Start nothing, give up what waits, abort what runs. Does not wait for it.'),
     Operation(method='POST', path='/v1/drains', name='drains:begin', run=drain_hosts,
-              gives=DrainsBegun, body=DrainWish, audience=OPERATOR, status=202,
+              gives=DrainsBegun, body=DrainWish, audience=OPERATOR, status=202, is_slow=True,
               refusals=(404, 409),
               summary='Empty hosts, or only say whether and where everything fits.'),
     Operation(method='POST', path='/v1/hosts/{host}/release', name='drains:release',

@@ -5,9 +5,8 @@ from cliff import lister
 from oslo_utils import timeutils
 
 from kronos_nova.cmd import arguments
-from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
-from kronos_nova.db import switches
+from kronos_nova.cmd import tables
 from kronos_nova.engine import levels
 from kronos_nova.engine import scope
 from kronos_nova.objects import automation
@@ -38,16 +37,14 @@ class Show(lister.Lister):
     def take_action(self, parsed_args):
         conf = self.app.conf
         found, defaults = control.switches(conf).read(), levels.defaults(conf)
-        return ('Aggregate', 'Level', 'Set by', 'Since', 'Reason', 'Paused'), [
+        return tables.LEVELS, [
             self._row(name, found, defaults) for name in scope.scopes(conf)]
 
     @staticmethod
     def _row(name, found, defaults):
         level, pause = found.level(name, defaults), found.pause(name)
         own = switching.own_level(found, name, level)
-        return (name, level, own.set_by if own else 'nova.conf',
-                columns.Time(own and own.set_at), own.reason if own else '',
-                columns.Optional(pause and str(pause)))
+        return tables.level(name, level, own, pause and str(pause))
 
 
 class Set(command.Command):
@@ -93,12 +90,4 @@ class History(lister.Lister):
 
     def take_action(self, parsed_args):
         found = control.switches(self.app.conf).history(parsed_args.limit)
-        return ('At', 'Aggregate', 'What', 'By', 'Reason'), [
-            (columns.Time(each.set_at), each.aggregate, _what(each), each.set_by, each.reason)
-            for each in found]
-
-
-def _what(event):
-    if event.value == switches.CLEARED:
-        return 'resume' if event.kind == automation.PAUSE else 'level of nova.conf'
-    return f'level {event.value}' if event.kind == automation.LEVEL else event.value
+        return tables.SWITCHES, [tables.switch(each) for each in found]

@@ -73,6 +73,23 @@ def _cold(leaving, cold):
     return f' ({count} cold)' if count else ''
 
 
+def add_wish(parser):
+    """Which hosts are to be emptied, and how."""
+    parser.add_argument('hosts', nargs='+', metavar='HOST')
+    parser.add_argument('--check', action='store_true', help='Change nothing.')
+    parser.add_argument('--with-stopped', action='store_true',
+                        help='Migrate stopped servers too, cold.')
+    parser.add_argument('--parallel', type=arguments.POSITIVE, metavar='N',
+                        help='Moves at once off each host; default: max_concurrent_per_source.')
+    parser.add_argument('--deadline', metavar='TIME', type=arguments.later,
+                        help='Give up then: minutes from now, or a local time such as '
+                             '2026-11-22T18:00.')
+    parser.add_argument('--keep-spare', type=arguments.COUNT, default=0, metavar='N',
+                        help="Hosts' worth of room that has to stay free; default: 0.")
+    parser.add_argument('--reason', type=arguments.remark, default='', metavar='TEXT',
+                        help='Kept, and shown by Nova as the reason why the host is disabled.')
+
+
 class Drain(command.Command):
     """Empty hosts: say whether and where everything fits, disable them, and move what is there.
 
@@ -86,19 +103,7 @@ class Drain(command.Command):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('hosts', nargs='+', metavar='HOST')
-        parser.add_argument('--check', action='store_true', help='Change nothing.')
-        parser.add_argument('--with-stopped', action='store_true',
-                            help='Migrate stopped servers too, cold.')
-        parser.add_argument('--parallel', type=arguments.POSITIVE, metavar='N',
-                            help='Moves at once off each host; default: max_concurrent_per_source.')
-        parser.add_argument('--deadline', metavar='TIME', type=arguments.later,
-                            help='Give up then: minutes from now, or a local time such as '
-                                 '2026-11-22T18:00.')
-        parser.add_argument('--keep-spare', type=arguments.COUNT, default=0, metavar='N',
-                            help="Hosts' worth of room that has to stay free; default: 0.")
-        parser.add_argument('--reason', type=arguments.remark, default='', metavar='TEXT',
-                            help='Kept, and shown by Nova as the reason why the host is disabled.')
+        add_wish(parser)
         parser.add_argument('--wait', action='store_true', help='Return when it is over.')
         return parser
 

@@ -11,17 +11,14 @@ from rich import text
 
 from kronos_nova import exception
 from kronos_nova.cmd import arguments
-from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
+from kronos_nova.cmd import tables
 from kronos_nova.cmd import watching
 from kronos_nova.executor import progress
 from kronos_nova.objects import move as moves
 
 LIVE = tuple(set(moves.TRANSITIONS) - moves.TERMINAL)
 
-
-COLUMNS = ('UUID', 'Plan', 'Order', 'Name', 'Instance', 'Source', 'Destination', 'Phase', 'State',
-           'Retries', 'Migration', 'Progress', 'Estimated end', 'Error')
 WATCHED = ('Name', 'Instance', 'Source', 'Destination', 'State', 'Retries', 'Progress',
            'Estimated end', 'Error')
 
@@ -50,7 +47,7 @@ class List(lister.Lister):
         journal = control.journal(self.app.conf)
         if parsed_args.watch:
             self._watch(journal, parsed_args)
-        return COLUMNS, self._seen(journal, parsed_args)[1]
+        return tables.MOVES, self._seen(journal, parsed_args)[1]
 
     def _seen(self, journal, parsed_args):
         """(MoveRecords, a row for each)"""
@@ -73,7 +70,7 @@ class List(lister.Lister):
 def _screen(rows):
     shown = table.Table(*WATCHED)
     for row in rows:
-        cells = dict(zip(COLUMNS, row, strict=True))
+        cells = dict(zip(tables.MOVES, row, strict=True))
         shown.add_row(*map(_cell, (cells[name] for name in WATCHED)))
     return shown
 
@@ -88,12 +85,7 @@ def _row(move, observed, names, now):
     share, end = progress.percent(move), progress.estimated_end(move, observed)
     # One that takes longer than expected may end at any time; a time in the past tells nothing.
     end = end if end is None or end > now else None
-    return (move.uuid, move.plan_uuid, move.ordinal,
-            columns.Optional(names.get(move.instance_uuid)), move.instance_uuid, move.source,
-            move.destination, move.phase, move.state, move.retry_count,
-            columns.Optional(move.migration_uuid),
-            columns.Optional(None if share is None else round(share)), columns.Time(end),
-            columns.Optional(move.error_type))
+    return tables.move(move, names.get(move.instance_uuid), share, end)
 
 
 class Show(show.ShowOne):
@@ -107,23 +99,9 @@ class Show(show.ShowOne):
     def take_action(self, parsed_args):
         journal = control.journal(self.app.conf)
         found = journal.move(parsed_args.move)
-        return zip(*{
-            'uuid': found.uuid, 'plan': found.plan_uuid, 'aggregate': found.aggregate,
-            'instance': found.instance_uuid, 'name': columns.Optional(control.names(
-                self.app.conf).of([found.instance_uuid]).get(found.instance_uuid)),
-            'kind': found.kind, 'source': found.source,
-            'destination': found.destination, 'memory_mb': found.memory_mb, 'phase': found.phase,
-            'reason': found.reason, 'state': found.state, 'worker': columns.Optional(found.owner),
-            'retries': found.retry_count, 'migration': columns.Optional(found.migration_uuid),
-            'error_type': columns.Optional(found.error_type),
-            'error': columns.Optional(found.error),
-            'requested_at': columns.Time(found.requested_at),
-            'finished_at': columns.Time(found.finished_at),
-            'events': '\n'.join(
-                f'{columns.local(at)} {old or "-"} -> {new}{f" by {worker}" if worker else ""}'
-                f'{f": {detail}" if detail else ""}'
-                for at, old, new, worker, detail in journal.events(found.uuid)),
-        }.items(), strict=True)
+        names = control.names(self.app.conf).of([found.instance_uuid])
+        return tables.move_details(found, names.get(found.instance_uuid), found.owner,
+                                   journal.events(found.uuid))
 
 
 class Abort(command.Command):
@@ -141,9 +119,9 @@ class Abort(command.Command):
         return parser
 
     def take_action(self, parsed_args):
-        journal = control.journal(self.app.conf)
+        journal, who = control.journal(self.app.conf), control.operator()
         if not parsed_args.plan:
-            journal.request_abort(parsed_args.move)
+            journal.request_abort(parsed_args.move, who, timeutils.utcnow())
             self.app.stdout.write('Asked to end; "kronos-manage move show" tells what came of '
                                   'it.\n')
             return
@@ -151,7 +129,7 @@ class Abort(command.Command):
         asked, ended = 0, 0
         for found in journal.moves(parsed_args.plan):
             try:
-                journal.request_abort(found.uuid)
+                journal.request_abort(found.uuid, who, timeutils.utcnow())
                 asked += 1
             except exception.MoveEnded:
                 ended += 1

@@ -4,8 +4,8 @@ from cliff import command
 from cliff import lister
 from oslo_utils import timeutils
 
-from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
+from kronos_nova.cmd import tables
 
 
 class List(lister.Lister):
@@ -14,9 +14,8 @@ class List(lister.Lister):
     def take_action(self, parsed_args):
         rows = control.cooldowns(self.app.conf).quarantines(timeutils.utcnow())
         names = control.names(self.app.conf).of(row[0] for row in rows)
-        return ('Instance', 'Name', 'Since', 'Until', 'Reason'), [
-            (uuid, columns.Optional(names.get(uuid)), columns.Time(since),
-             columns.Time(until) if until else 'released by hand', reason)
+        return tables.QUARANTINE, [
+            tables.quarantined(uuid, names.get(uuid), since, until, reason)
             for uuid, until, reason, since in rows]
 
 

@@ -25,7 +25,7 @@ FLOORS = (
 SIDEWAYS = {
     ('scoring', 'simulation'), ('profiling', 'simulation'),
     ('constraints', 'simulation'), ('planners', 'simulation'),
-    ('claims', 'db'), ('inventory', 'placement'), ('record', 'engine'),
+    ('claims', 'db'), ('inventory', 'placement'), ('record', 'engine'), ('osc', 'cmd'),
 }
 KERNEL = FLOORS[4]
 KERNEL_MAY_USE = {'numpy', 'stevedore', 'kronos_nova'}

@@ -118,8 +118,8 @@ class Queue:
                             f'not tried again: {why}', finished_at=now)
 
     @retried
-    def request_abort(self, uuid):
-        """Ask whoever has a move to end it.
+    def request_abort(self, uuid, who, now):
+        """Ask whoever has a move to end it, and write down who asked for that.
 
         :raises MoveNotFound: no such move
         :raises MoveEnded: it has ended
@@ -128,9 +128,10 @@ class Queue:
             done = session.execute(sa.update(models.Move).where(
                 models.Move.uuid == uuid, models.Move.state.not_in(moves.TERMINAL),
             ).values(abort_requested=True))
+            row = rows.find(session, models.Move, uuid, exception.MoveNotFound(move=uuid))
             if not done.rowcount:
-                row = rows.find(session, models.Move, uuid, exception.MoveNotFound(move=uuid))
                 raise exception.MoveEnded(move=uuid, state=row.state)
+            rows.note(session, [uuid], (row.state, row.state), now, who, 'asked to end it')
 
     @retried
     def mine(self):

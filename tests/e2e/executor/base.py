@@ -111,7 +111,7 @@ class ExecutorTestCase(testtools.TestCase):
     def _end_open_plans(self):
         for move in self.journal.moves(states=(moves.PLANNED, *moves.IN_FLIGHT)):
             with contextlib.suppress(Exception):
-                self.journal.request_abort(move.uuid)
+                self.journal.request_abort(move.uuid, 'jane', timeutils.utcnow())
         self.wait_ended(60)
 
     def round_robin(self, servers):

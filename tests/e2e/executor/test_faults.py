@@ -113,7 +113,7 @@ class FaultsTest(base.ExecutorTestCase):
         first = self.journal.moves(plan)[0]
         wait_for(lambda: self.journal.move(first.uuid).migration_uuid, 60, 'it does not begin')
         for move in self.journal.moves(plan):
-            self.journal.request_abort(move.uuid)
+            self.journal.request_abort(move.uuid, 'jane', timeutils.utcnow())
         self.wait_ended(60)
         ended = self.journal.moves(plan)
         self.assertEqual([moves.ABANDONED] * 3, [move.state for move in ended])

@@ -12,6 +12,7 @@ import fixtures
 import testtools
 from oslo_utils import timeutils
 
+from kronos_nova.cmd import control
 from kronos_nova.cmd import manage
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal as db_journal
@@ -135,6 +136,7 @@ class PlansTest(testtools.TestCase):
         self.assertTrue(self.journal.move(second.uuid).abort_requested)
         events = self.table('move', 'show', first.uuid)['events']
         self.assertIn('planned -> dispatched by one', events)
+        self.assertIn(f'dispatched -> dispatched by {control.operator()}: asked to end it', events)
         self.manage('move', 'abort', 'no-such-move', expected=1)
 
     def test_moves_are_watched_until_they_have_ended(self):
@@ -142,7 +144,7 @@ class PlansTest(testtools.TestCase):
         self.manage('plan', 'approve', plan)
         self.start(plan)
         uuid = self.journal.moves()[0].uuid
-        self.journal.request_abort(uuid)
+        self.journal.request_abort(uuid, 'jane', timeutils.utcnow())
         self.journal.abandon(timeutils.utcnow(), timeutils.utcnow())
         shown = self.manage('move', 'list', '--watch', '--all')
         self.assertIn('abandoned', shown)
@@ -157,7 +159,7 @@ class PlansTest(testtools.TestCase):
         self.manage('plan', 'approve', plan)
         self.start(plan)
         [move] = self.journal.moves()
-        self.journal.request_abort(move.uuid)
+        self.journal.request_abort(move.uuid, 'jane', timeutils.utcnow())
         self.journal.abandon(timeutils.utcnow(), timeutils.utcnow())
         shown = self.manage('move', 'list', '--watch', '--plan', plan).partition('UUID')[0]
         self.assertIn(move.instance_uuid, shown)
