@@ -43,12 +43,10 @@ def run(args) -> report.Report:
 
 @contextlib.contextmanager
 def _served(args, folder):
-    import waitress
     from keystonemiddleware import fixture as keystone_fixture
     from oslo_utils import timeutils
 
-    from kronos_nova.api import application
-    from kronos_nova.api.call import Services
+    from kronos_nova.cmd import api
 
     conf, database = configured(args, folder)
     plan, move = fill(args, database)
@@ -56,10 +54,8 @@ def _served(args, folder):
         keystone.add_token_data(
             token_id=TOKEN, expires=timeutils.utcnow() + datetime.timedelta(days=1),
             user_id='u', user_name='bench', role_list=['kronos_reader'])
-        made = application.make(conf, Services(
-            conf=conf, database=database, utcnow=timeutils.utcnow, read_cloud=None,
-            planner_ports=None))
-        server = waitress.create_server(made, host='127.0.0.1', port=0, threads=4)
+        conf.set_override('port', 0, 'kronos_api')
+        server = api.serve(api.make(conf), conf.kronos_api)
         threading.Thread(target=server.run, daemon=True).start()
         yield _Served(server.effective_port, {
             '{aggregate}': 'aggregate0', '{plan}': plan, '{move}': move, '{server}': 'vm0'})
@@ -79,7 +75,8 @@ class _Served:
         for name, value in self._known.items():
             path = path.replace(name, value)
         is_there = '{' not in path and operation.name != 'maintenance:show'
-        return path if operation.method == 'GET' and is_there else None
+        is_whole = operation.method == 'GET' and operation.events is None
+        return path if is_there and is_whole else None
 
     def ask(self, path, times):
         """(bytes of an answer, median and 99th percentile in milliseconds)"""

@@ -6,6 +6,7 @@
     ├── ConfigurationError          an option, a file or a schema that an operator must mend
     │   ├── PolicyError             the policy file
     │   ├── SnapshotError           a recorded snapshot
+    │   │   └── SnapshotNotFound    no such snapshot
     │   ├── RequestRefused          what was asked for there is not, or is not permitted
     │   │   ├── NotInScope          an aggregate or a host that Kronos does not look after
     │   │   └── HostInService       a host that a maintenance is servicing
@@ -23,6 +24,9 @@
     │   ├── MetricsNotUnderstood    the answer is not the API's JSON
     │   ├── MetricsQueryRefused     the PromQL is wrong or cannot be computed
     │   └── MetricsNotAVector       the PromQL gives a scalar, a matrix or histograms
+    ├── ReplayBusy                  another replay of a snapshot is under way
+    ├── ReplayTooLarge              a replay takes more time or memory than it may
+    ├── TooManyListeners            as many are listening to events as may
     ├── InventoryError              Nova could not be read
     ├── PlacementError              placement refused or did not answer
     ├── ClaimError                  the claims of a compute node
@@ -82,6 +86,11 @@ class PolicyError(ConfigurationError):
 class SnapshotError(ConfigurationError):
     msg_fmt = '%(path)s: %(problems)s'
     code = 'kronos.snapshot'
+
+
+class SnapshotNotFound(SnapshotError):
+    msg_fmt = 'There is no snapshot %(snapshot)s.'
+    code = 'kronos.snapshot_not_found'
 
 
 class RequestRefused(ConfigurationError):
@@ -158,6 +167,22 @@ class MetricsPartial(MetricsError):
 
 class MetricsNotAVector(MetricsError):
     code = 'kronos.metrics_not_a_vector'
+
+
+class ReplayBusy(KronosException):
+    msg_fmt = 'Another snapshot is being replayed. Try again when that is over.'
+    code = 'kronos.replay_busy'
+
+
+class ReplayTooLarge(KronosException):
+    msg_fmt = 'The replay %(problem)s. "kronos-replay" has no such bounds.'
+    code = 'kronos.replay_too_large'
+
+
+class TooManyListeners(KronosException):
+    msg_fmt = ('%(most)d are listening already, and [kronos_api] listeners permits no more. Try '
+               'again later.')
+    code = 'kronos.too_many_listeners'
 
 
 class InventoryError(KronosException):

@@ -1,12 +1,14 @@
 """The WSGI application: the operations behind keystonemiddleware, oslo.policy and request ids."""
 
+import threading
+
 import falcon
 import microversion_parse
 from keystonemiddleware import auth_token
 from oslo_context import context as oslo_context
 from oslo_middleware import http_proxy_to_wsgi
+from oslo_middleware import opts as middleware_opts
 from oslo_middleware import request_id
-from oslo_middleware import sizelimit
 
 from kronos_nova.api import errors
 from kronos_nova.api import openapi
@@ -15,27 +17,32 @@ from kronos_nova.api import resources
 from kronos_nova.api import routes
 from kronos_nova.api.call import Services
 
+SLOW_AT_ONCE = 2
+"""Of those operations that take seconds: each reads a whole cloud."""
+
 
 def make(conf, services: Services):
     """The application, whole.
 
     :param conf: the ConfigOpts, of which keystonemiddleware reads ``[keystone_authtoken]``
     """
-    application = falcon.App(middleware=[Microversion(), Authentication()])
+    application = falcon.App(middleware=[BodyLimit(conf), Microversion(), Authentication()])
     application.add_error_handler(Exception, errors.translate)
     application.add_error_handler(falcon.HTTPError, _as_it_is)
     application.set_error_serializer(errors.serialize)
-    _add_routes(application, services, policies.enforcer(conf))
-    for wrap in (_authenticated, sizelimit.RequestBodySizeLimiter, request_id.RequestId,
-                 http_proxy_to_wsgi.HTTPProxyToWSGI):
+    _add_routes(application, services, policies.enforcer(conf), resources.Turns(
+        quick=threading.BoundedSemaphore(conf.kronos_api.threads),
+        slow=threading.BoundedSemaphore(SLOW_AT_ONCE)))
+    for wrap in (_authenticated, request_id.RequestId, http_proxy_to_wsgi.HTTPProxyToWSGI):
         application = wrap(application, conf)
     return application
 
 
-def _add_routes(application, services, enforcer):
+def _add_routes(application, services, enforcer, turns):
     for path in dict.fromkeys(operation.path for operation in routes.OPERATIONS):
         application.add_route(path, resources.Resource(
-            [each for each in routes.OPERATIONS if each.path == path], services, enforcer))
+            [each for each in routes.OPERATIONS if each.path == path], services, enforcer,
+            turns))
     application.add_route('/', resources.Versions())
     application.add_route('/v1', resources.Versions())
     application.add_route('/v1/openapi.json', resources.Document(openapi.text()))
@@ -50,6 +57,22 @@ def _authenticated(application, conf):
 
 def _as_it_is(_request, _response, error, _params):
     raise error
+
+
+class BodyLimit:
+    """Refuses a body that is larger than ``[oslo_middleware] max_request_body_size``; oslo's own
+    middleware for that answers in plain text."""
+
+    def __init__(self, conf):
+        for group, options in middleware_opts.list_opts_sizelimit():
+            conf.register_opts(options, group=group)
+        self._group = conf.oslo_middleware
+
+    def process_request(self, request, _response):
+        # A body of unknown length is not read by falcon at all.
+        most = self._group.max_request_body_size
+        if (request.content_length or 0) > most:
+            raise falcon.HTTPContentTooLarge(description=f'A body may have {most} bytes.')
 
 
 class Microversion:

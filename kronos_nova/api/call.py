@@ -7,11 +7,13 @@ from collections.abc import Mapping
 
 import msgspec
 
+from kronos_nova.api.feed import Feed
 from kronos_nova.db import journal
 from kronos_nova.db import names
 from kronos_nova.db.engine import Database
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.operations.snapshots import Snapshots
 
 READER, OPERATOR, ADMIN = 'reader', 'operator', 'admin'
 """Whom an operation is for, unless the policy file says otherwise."""
@@ -25,6 +27,8 @@ class Services:
     utcnow : gives the time, UTC without a zone
     read_cloud : gives the cloud as it is now; only drains need it
     planner_ports : gives what planning reaches out to
+    feed : what those who listen are given
+    snapshots : what was recorded of the cloud
     """
 
     conf: object
@@ -32,6 +36,8 @@ class Services:
     utcnow: Callable[[], datetime.datetime]
     read_cloud: Callable[[], Snapshot]
     planner_ports: Callable[[], PlannerPorts]
+    feed: Feed
+    snapshots: Snapshots
 
     def journal(self, who: str = 'kronos-api'):
         return journal.Journal(self.database, who)
@@ -44,13 +50,16 @@ class Services:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One request: ``path`` has what stands in its path, ``query`` and ``body`` are of the types
-    that the operation names, ``who`` is written beside what is changed."""
+    that the operation names, ``who`` is written beside what is changed. The token is good until
+    ``expires_at``; whoever listened before has ``last_event_id``."""
 
     services: Services
     path: Mapping[str, str]
     query: object
     body: object
     who: str
+    expires_at: datetime.datetime
+    last_event_id: str | None = None
 
 
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,6 +71,10 @@ class Operation:
     """
     name : the rule of the policy is called after it, and so is it in the OpenAPI document
     run : given a Call; returns what ``gives`` says
+    events : of one that answers with a stream of events, the type of each event's data by its name;
+        ``run`` returns an iterable then
+    media : of one that answers with a file, its type; ``run`` returns it open for reading then
+    is_slow : whether it takes seconds: few of those run at a time, and none in the place of others
     refusals : HTTP statuses beside those that any operation may answer with
     """
 
@@ -74,6 +87,9 @@ class Operation:
     audience: str = READER
     query: type = NoQuery
     body: type | None = None
+    events: Mapping[str, type] | None = None
+    media: str | None = None
+    is_slow: bool = False
     status: int = 200
     refusals: tuple[int, ...] = ()
 

@@ -13,8 +13,13 @@ REF = '#/components/schemas/{name}'
 IN_PATH = re.compile(r'{(\w+)}')
 ALWAYS = {400: 'Something in the request is wrong.', 401: 'There is no valid token.',
           403: 'The policy does not permit it.', 406: 'There is no such microversion.',
+          413: 'The body is larger than [oslo_middleware] max_request_body_size.',
           503: 'Something that Kronos needs does not answer.'}
-REFUSALS = {404: 'There is no such thing.', 409: 'It is not in a state in which that can be done.'}
+REFUSALS = {404: 'There is no such thing.', 409: 'It is not in a state in which that can be done.',
+            422: 'It takes more time or memory than it may.', 429: 'As many are at it as may be.'}
+LAST_EVENT_ID = {'name': 'Last-Event-ID', 'in': 'header', 'required': False,
+                 'schema': {'type': 'string'},
+                 'description': 'Of whoever listened before: the id of the last event they have.'}
 
 
 class Error(msgspec.Struct):
@@ -38,8 +43,8 @@ def text() -> str:
 
 
 def document() -> dict:
-    types = [each for operation in routes.OPERATIONS for each in (operation.gives, operation.body)
-             if each is not None]
+    types = [each for operation in routes.OPERATIONS for each in (
+        operation.gives, operation.body, *(operation.events or {}).values()) if each is not None]
     _schemas, components = msgspec.json.schema_components(
         [*dict.fromkeys(types), Errors], ref_template=REF)
     paths = {}
@@ -67,6 +72,8 @@ def _operation(operation: Operation) -> dict:
             str(status): _given('Errors', why) for status, why in sorted(failures.items())}}}
     if operation.body is not None:
         found['requestBody'] = {'content': _json(operation.body.__name__)}
+    if operation.events is not None:
+        found['parameters'].append(LAST_EVENT_ID)
     return found
 
 
@@ -85,6 +92,12 @@ def _in_query(operation):
 
 
 def _success(operation):
+    if operation.events is not None:
+        return {'description': 'Server-sent events. The data of each is JSON: '
+                + ', '.join(f'{name}: {each.__name__}' for name, each in operation.events.items()),
+                'content': {'text/event-stream': {'schema': {'type': 'string'}}}}
+    if operation.media is not None:
+        return {'description': 'As asked.', 'content': {operation.media: {}}}
     if operation.gives is None:
         return {'description': 'Done.'}
     return _given(operation.gives.__name__, 'As asked.')

@@ -1,19 +1,22 @@
 """Operations that change nothing."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from kronos_nova.api import views as v
 from kronos_nova.api.call import Call
 from kronos_nova.api.call import Operation
 from kronos_nova.db import drains as db_drains
+from kronos_nova.db import journal as db_journal
 from kronos_nova.db import maintenances as db_maintenances
 from kronos_nova.db import memory
+from kronos_nova.db import names as db_names
 from kronos_nova.db import pages
 from kronos_nova.db import switches as db_switches
 from kronos_nova.engine import levels
 from kronos_nova.engine import scope
 from kronos_nova.executor import progress
 from kronos_nova.objects import drain as drains
+from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.operations import explaining
 from kronos_nova.operations import health
@@ -28,8 +31,15 @@ def _observer(call):
 
 def show_status(call: Call) -> v.Status:
     found = _observer(call).look()
+    maintained = found.maintenance
     return v.view(v.Status, found, problems=[v.view(v.Problem, each) for each in found.problems],
-                  workers=[v.view(v.Worker, each) for each in found.workers])
+                  workers=[v.view(v.Worker, each) for each in found.workers],
+                  maintenance=maintained and v.view(
+                      v.MaintenanceState, maintained, hosts=_maintained(maintained.hosts)))
+
+
+def _maintained(hosts):
+    return [v.MaintainedHost(host=host, state=state) for host, state in hosts.items()]
 
 
 def list_aggregates(call: Call) -> v.Aggregates:
@@ -41,7 +51,7 @@ def list_aggregates(call: Call) -> v.Aggregates:
 
 def show_aggregate(call: Call) -> v.Aggregate:
     name = call.path['aggregate']
-    switching.refuse_unknown(call.services.conf, name)
+    switching.refuse_unknown(call.services.conf, name, is_single=True)
     [found] = [each for each in list_aggregates(call).aggregates if each.name == name]
     return found
 
@@ -67,17 +77,17 @@ def list_plans(call: Call) -> v.Plans:
     query = call.query
     found = pages.plans(call.services.database, query.limit, query.marker,
                         aggregate=query.aggregate, state=query.state)
-    return v.Plans(plans=[_plan(v.Plan, each) for each in found],
+    return v.Plans(plans=[plan_view(v.Plan, each) for each in found],
                    next=_next([each.uuid for each in found], query))
 
 
 def show_plan(call: Call) -> v.PlanDetail:
     found = call.services.journal().plan(call.path['plan'])
     report = found.report and plans.AggregateReport.from_json(found.report)
-    return _plan(v.PlanDetail, found, report=_report(call, report) if report else None)
+    return plan_view(v.PlanDetail, found, report=_report(call, report) if report else None)
 
 
-def _plan(cls, found, **more):
+def plan_view(cls, found, **more):
     return v.view(cls, found, waits_for=found.detail, reason=found.ended_because, **more)
 
 
@@ -103,21 +113,22 @@ def list_moves(call: Call) -> v.Moves:
     query = call.query
     found = pages.moves(call.services.database, query.limit, query.marker, plan_uuid=query.plan,
                         instance_uuid=query.instance, state=query.state)
-    return v.Moves(moves=_moves(call, found), next=_next([each.uuid for each in found], query))
+    return v.Moves(moves=move_views(call.services.database, found),
+                   next=_next([each.uuid for each in found], query))
 
 
 def show_move(call: Call) -> v.MoveDetail:
     journal = call.services.journal()
     found = journal.move(call.path['move'])
-    [shown] = _moves(call, [found], v.MoveDetail, events=[
+    [shown] = move_views(call.services.database, [found], v.MoveDetail, worker=found.owner, events=[
         v.Event(at=v.zoned(at), old_state=old, new_state=new, worker=worker, detail=detail)
         for at, old, new, worker, detail in journal.events(found.uuid)])
     return shown
 
 
-def _moves(call, found: Iterable, cls=v.Move, **more):
-    services, observed = call.services, call.services.journal().durations()
-    names = services.names_of(move.instance_uuid for move in found)
+def move_views(database, found: Collection[moves.MoveRecord], cls=v.Move, **more) -> list[v.Move]:
+    observed = db_journal.Journal(database, 'kronos-api').durations()
+    names = db_names.ServerNames(database).of(move.instance_uuid for move in found)
     return [v.view(cls, move, instance_name=names.get(move.instance_uuid),
                    progress=progress.percent(move),
                    estimated_end=v.zoned(progress.estimated_end(move, observed)), **more)
@@ -127,11 +138,12 @@ def _moves(call, found: Iterable, cls=v.Move, **more):
 def explain_server(call: Call) -> v.Explanation:
     services, uuid = call.services, call.path['server']
     found = explaining.explain(services.database, uuid, services.utcnow())
-    moves = pages.moves(services.database, explaining.MOST_MOVES, instance_uuid=uuid)
+    found_moves = pages.moves(services.database, explaining.MOST_MOVES, instance_uuid=uuid)
     names = services.names_of([uuid, *plans.servers_of(filter(None, [found.planned]))])
     return v.view(v.Explanation, found, instance_uuid=uuid, instance_name=names.get(uuid),
                   planned=found.planned and _planned(found.planned, names),
-                  refused_hosts=list(found.refused_hosts), moves=_moves(call, moves))
+                  refused_hosts=list(found.refused_hosts),
+                  moves=move_views(services.database, found_moves))
 
 
 def list_drains(call: Call) -> v.Drains:
@@ -151,8 +163,7 @@ def drain_view(found) -> v.Drain:
 
 def show_maintenance(call: Call) -> v.Maintenance:
     found = db_maintenances.Maintenances(call.services.database).under_way()
-    return v.view(v.Maintenance, found, hosts=[
-        v.MaintainedHost(host=host, state=state) for host, state in found.hosts.items()])
+    return v.view(v.Maintenance, found, hosts=_maintained(found.hosts))
 
 
 def list_quarantine(call: Call) -> v.Quarantine:
@@ -165,8 +176,11 @@ def list_quarantine(call: Call) -> v.Quarantine:
 
 
 def show_automation(call: Call) -> v.Automation:
-    conf = call.services.conf
-    found = db_switches.SwitchBoard(call.services.database).read()
+    return automation_view(call.services.conf, call.services.database)
+
+
+def automation_view(conf, database) -> v.Automation:
+    found = db_switches.SwitchBoard(database).read()
     defaults = levels.defaults(conf)
     return v.Automation(ceiling=defaults.ceiling, levels=[
         _level(name, found, defaults) for name in scope.scopes(conf)])

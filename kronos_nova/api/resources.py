@@ -1,5 +1,7 @@
 """What stands at the paths of the API."""
 
+import dataclasses
+import threading
 from collections.abc import Iterable
 
 import falcon
@@ -12,6 +14,8 @@ from kronos_nova.api import views
 from kronos_nova.api.call import Call
 from kronos_nova.api.call import Operation
 
+EVENT_STREAM = 'text/event-stream'
+
 LOG = logging.getLogger(__name__)
 
 LONGEST_NAME = 200
@@ -22,12 +26,21 @@ LONGEST_TEXT = 1000
 """Characters of any text; most may have fewer."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Turns:
+    """How many operations of either kind run at a time."""
+
+    quick: threading.BoundedSemaphore
+    slow: threading.BoundedSemaphore
+
+
 class Resource:
     """The operations at one path."""
 
-    def __init__(self, operations: Iterable[Operation], services, enforcer):
+    def __init__(self, operations: Iterable[Operation], services, enforcer, turns: Turns):
         self._services = services
         self._enforcer = enforcer
+        self._turns = turns
         for operation in operations:
             # falcon looks for methods of these names.
             setattr(self, f'on_{operation.method.lower()}', self._answering(operation))
@@ -43,16 +56,31 @@ class Resource:
             body = _body(request, operation)
             _refuse_unprintable(path, msgspec.structs.asdict(query),
                                 msgspec.structs.asdict(body) if body is not None else {})
-            given = operation.run(Call(services=self._services, path=path, who=given_by,
-                                       query=query, body=body))
+            call = Call(services=self._services, path=path, who=given_by, query=query, body=body,
+                        expires_at=request.env['keystone.token_auth'].user.expires,
+                        last_event_id=request.get_header('Last-Event-ID'))
+            if operation.events is not None:
+                _stream(response, operation.run(call))
+                return
+            with self._turns.slow if operation.is_slow else self._turns.quick:
+                given = operation.run(call)
             if operation.method != 'GET':
                 LOG.info('%s by %s: %s', operation.name, given_by, request.path)
             response.status = operation.status
-            if given is not None:
+            if operation.media is not None:
+                response.content_type, response.stream = operation.media, given
+            elif given is not None:
                 response.content_type = falcon.MEDIA_JSON
                 response.data = msgspec.json.encode(given)
 
         return answer
+
+
+def _stream(response, events):
+    response.content_type, response.stream = EVENT_STREAM, events
+    response.cache_control = ['no-store']
+    # nginx keeps answers back until it has a few KiB, unless it is told this.
+    response.set_header('X-Accel-Buffering', 'no')
 
 
 def _body(request, operation):

@@ -108,6 +108,27 @@ class Worker(View):
     is_alive: bool
 
 
+class MaintainedHost(View):
+    host: str
+    state: str
+
+
+class Maintenance(View):
+    """The maintenance that is not done, its hosts in order."""
+
+    uuid: str
+    state: str
+    requested_by: str
+    requested_at: Time
+    hosts: list[MaintainedHost]
+
+
+class MaintenanceState(View):
+    state: str
+    requested_by: str
+    hosts: list[MaintainedHost]
+
+
 class Status(View):
     """What ``kronos-manage status`` shows; ``severity`` is null while all is well."""
 
@@ -115,6 +136,7 @@ class Status(View):
     severity: str | None
     problems: list[Problem]
     workers: list[Worker]
+    maintenance: MaintenanceState | None
     quarantined: int
     database_revision: str
 
@@ -282,6 +304,9 @@ class Event(View):
 
 
 class MoveDetail(Move):
+    """``worker`` is the process that has it."""
+
+    worker: str | None
     events: list[Event]
 
 
@@ -310,21 +335,6 @@ class Drain(View):
 
 class Drains(View):
     drains: list[Drain]
-
-
-class MaintainedHost(View):
-    host: str
-    state: str
-
-
-class Maintenance(View):
-    """The maintenance that is not done, its hosts in order."""
-
-    uuid: str
-    state: str
-    requested_by: str
-    requested_at: Time
-    hosts: list[MaintainedHost]
 
 
 class Quarantined(View):
@@ -372,6 +382,20 @@ class SwitchEvent(View):
 
 class SwitchEvents(View):
     events: list[SwitchEvent]
+
+
+class Evaluated(View):
+    """That an aggregate was evaluated; ``outcome`` says in a word what came of it."""
+
+    aggregate: str
+    evaluated_at: Time
+    outcome: str
+
+
+class Moment(View):
+    """When the control database was last read."""
+
+    at: Time
 
 
 class Explanation(View):

@@ -3,6 +3,7 @@
 import argparse
 import functools
 import signal
+import socket
 import sys
 
 import keystonemiddleware.auth_token  # noqa: F401 - registers options that nova.conf has
@@ -13,12 +14,25 @@ from oslo_utils import timeutils
 
 from kronos_nova import exception
 from kronos_nova.api import application
+from kronos_nova.api import listening
 from kronos_nova.api.call import Services
+from kronos_nova.api.feed import Feed
 from kronos_nova.cmd import cloud
 from kronos_nova.cmd import control
 from kronos_nova.cmd import manage
+from kronos_nova.cmd import replay
+from kronos_nova.operations.snapshots import Snapshots
 
 NAME = 'kronos-api'
+
+CONNECTIONS = 100
+"""Beside those of listeners; most of them are kept open by clients and rest."""
+
+MOST_UNSENT = 2 ** 20
+"""Bytes that wait for a client which does not take them; whoever writes more waits too."""
+
+STUCK_SECONDS = 30
+"""After which a connection is cut whose other end takes nothing."""
 
 LOG = logging.getLogger(__name__)
 
@@ -31,18 +45,48 @@ class _App:
         self.options = argparse.Namespace(config_file=conf.config_file, config_dir=conf.config_dir)
 
 
-def make(conf):
-    """The WSGI application.
-
+def services(conf) -> Services:
+    """
     :raises DatabaseVersionError: the control database is not what this code needs
     """
     @functools.cache
     def opened():
         return cloud.open_cloud(_App(conf))
 
-    return application.make(conf, Services(
-        conf=conf, database=control.database(conf), utcnow=timeutils.utcnow,
-        read_cloud=lambda: opened().read(), planner_ports=lambda: cloud.ports(conf)))
+    database, group = control.database(conf), conf.kronos_api
+    return Services(
+        conf=conf, database=database, utcnow=timeutils.utcnow, read_cloud=lambda: opened().read(),
+        planner_ports=lambda: cloud.ports(conf),
+        feed=Feed(listening.Source(conf, database), timeutils.utcnow, group.listeners),
+        snapshots=Snapshots(group.snapshots_path, group.replay_seconds, group.replay_memory,
+                            replay.__name__))
+
+
+def make(conf):
+    """The WSGI application.
+
+    :raises DatabaseVersionError: the control database is not what this code needs
+    """
+    return application.make(conf, services(conf))
+
+
+def serve(made, group):
+    """The server of an application, which listens already.
+
+    A stream of events holds its thread as long as it is open, so there is one for each beside those
+    for requests.
+
+    :param group: ``[kronos_api]``
+    :raises OSError: it cannot listen at that address
+    """
+    server = waitress.create_server(
+        made, host=group.address, port=group.port, threads=group.threads + group.listeners,
+        connection_limit=CONNECTIONS + group.listeners, asyncore_use_poll=True,
+        outbuf_high_watermark=MOST_UNSENT, ident=None)
+    # waitress has no argument for these, and sets them for every connection that it accepts.
+    server.adj.socket_options = [*server.adj.socket_options, (
+        socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * STUCK_SECONDS)]
+    return server
 
 
 def load(arguments):
@@ -56,13 +100,17 @@ def main(argv=None):
     """:returns: the exit status: 0 told to end, 1 the configuration does not do"""
     try:
         conf = load(sys.argv[1:] if argv is None else argv)
-        group = conf.kronos_api
-        server = waitress.create_server(make(conf), host=group.address, port=group.port,
-                                        threads=group.threads, ident=None)
+        group, used = conf.kronos_api, services(conf)
+        server = serve(application.make(conf, used), group)
     except (exception.KronosException, cfg.Error, OSError) as error:
         print(f'{NAME}: {error}', file=sys.stderr)
         return 1
     LOG.info('The API is at http://%s:%d/', group.address, group.port)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+
+    def end(*_signal):
+        used.feed.close()
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, end)
     server.run()    # which ends with what it is at when it is told to
     return 0

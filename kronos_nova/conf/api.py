@@ -20,6 +20,26 @@ tokens cross a network.
 """),
     cfg.IntOpt('threads', default=8, min=1, help="""
 How many requests are answered at the same time; each may hold a connection to the control database.
+Beside them two of those that take seconds are: drains, which read the cloud first, and snapshots.
+"""),
+    cfg.IntOpt('listeners', default=128, min=1, help="""
+How many may listen to events at the same time; others are refused with 429. Each has a thread that
+waits, beside ``threads``, but no connection to the control database: that is read once a second for
+all of them together, and not at all while nobody listens. A web server that loads
+``kronos_nova.cmd.wsgi`` itself must have more threads in a process than this, or nobody else is
+answered while so many listen.
+"""),
+    cfg.StrOpt('snapshots_path', help="""
+Folder of the snapshots that ``kronos-api`` lists, gives away and replays: one folder for each, as
+``kronos-record`` writes it, for instance by a timer. They have names and metadata of all servers:
+only operators may download one. Not set: there are none.
+"""),
+    cfg.IntOpt('replay_seconds', default=60, min=1, help="""
+Seconds that a replay of a snapshot may take, which whoever asked waits for. One runs at a time, in
+a process of its own and with a low priority. Keep it below what a proxy waits for an answer.
+"""),
+    cfg.IntOpt('replay_memory', default=2048, min=256, help="""
+Address space in MiB that a replay may use; 30,000 servers need about half a GiB.
 """),
     cfg.StrOpt('policy_file', default='kronos-policy.yaml', help="""
 File of rules for oslo.policy, beside nova.conf or an absolute path; it is read again when it

@@ -66,7 +66,8 @@ class Plan(Base):
     __table_args__ = (sa.Index('plans_aggregate_state_idx', 'aggregate', 'state'),
                       sa.Index('plans_aggregate_created_at_idx', 'aggregate', 'created_at'),
                       sa.Index('plans_state_expires_at_idx', 'state', 'expires_at'),
-                      sa.Index('plans_created_at_idx', 'created_at'))
+                      sa.Index('plans_created_at_idx', 'created_at'),
+                      sa.Index('plans_finished_at_idx', 'finished_at'))
 
 
 class Report(Base):

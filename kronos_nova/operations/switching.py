@@ -8,10 +8,13 @@ from kronos_nova.engine import scope
 from kronos_nova.objects import automation
 
 
-def refuse_unknown(conf, aggregate: str) -> None:
-    """:raises NotInScope: Kronos looks after no aggregate of that name; ``*`` is every one"""
-    known = scope.scopes(conf)
-    if aggregate != automation.EVERY and aggregate not in known:
+def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
+    """
+    :param is_single: whether one is meant; otherwise ``*`` is every one
+    :raises NotInScope: Kronos looks after no aggregate of that name
+    """
+    known, is_every = scope.scopes(conf), aggregate == automation.EVERY and not is_single
+    if not is_every and aggregate not in known:
         raise exception.NotInScope(
             what=f'Aggregate {aggregate}', problem='Kronos does not look after such an aggregate',
             remedy=f'[kronos] aggregates and include_unassigned_hosts name {", ".join(known)}.')

@@ -7,18 +7,22 @@ import threading
 import fixtures
 import requests
 import testtools
-import waitress
 from falcon import testing
 from keystonemiddleware import fixture as keystone_fixture
 from oslo_utils import timeutils
 from waitress import wasyncore
 
 from kronos_nova.api import application
+from kronos_nova.api import listening
 from kronos_nova.api.call import Services
+from kronos_nova.api.feed import Feed
+from kronos_nova.cmd import api
+from kronos_nova.cmd import replay
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.db import names
 from kronos_nova.objects import plan as plans
+from kronos_nova.operations.snapshots import Snapshots
 from tests.unit.api import configuration
 from tests.unit.db import fixtures as db_fixtures
 
@@ -34,6 +38,7 @@ def client(made):
 
 class ApiTestCase(testtools.TestCase):
     kronos = 'aggregates = gpu, db'
+    listeners = 4
 
     def setUp(self):
         super().setUp()
@@ -43,12 +48,20 @@ class ApiTestCase(testtools.TestCase):
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.useFixture(fixtures.FakeLogger())
         self.conf = configuration.configure(self.folder, self.kronos)
+        self.conf.set_override('port', 0, 'kronos_api')
+        self.conf.set_override('listeners', self.listeners, 'kronos_api')
+        self.feeds = []
         self.know_people()
         self.url = self.serve(application.make(self.conf, self.services()))
 
     def services(self):
+        feed = Feed(listening.Source(self.conf, self.database), timeutils.utcnow,
+                    self.conf.kronos_api.listeners, pause=0.05)
+        self.feeds.append(feed)
         return Services(conf=self.conf, database=self.database, utcnow=timeutils.utcnow,
-                        read_cloud=self.read_cloud, planner_ports=self.planner_ports)
+                        read_cloud=self.read_cloud, planner_ports=self.planner_ports, feed=feed,
+                        snapshots=Snapshots(str(self.folder / 'snapshots'), 60, 2048,
+                                            replay.__name__))
 
     def read_cloud(self):
         raise AssertionError('the cloud is not read for that')
@@ -77,18 +90,20 @@ class ApiTestCase(testtools.TestCase):
         keystone._token_data[SYSTEM_READER].system = {'all': True}
 
     def serve(self, served):
-        server = waitress.create_server(served, host='127.0.0.1', port=0, threads=4)
+        server = api.serve(served, self.conf.kronos_api)
         is_over = threading.Event()
 
         def run():
             while not is_over.is_set():
-                wasyncore.loop(timeout=0.05, map=server._map, count=1)
+                wasyncore.loop(timeout=0.05, map=server._map, count=1, use_poll=True)
 
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
         self.addCleanup(server.close)
+        self.addCleanup(server.task_dispatcher.shutdown)
         self.addCleanup(thread.join)
         self.addCleanup(is_over.set)
+        self.addCleanup(lambda: [feed.close() for feed in self.feeds])
         return f'http://127.0.0.1:{server.effective_port}'
 
     def ask(self, path, method='GET', token=READER, expected=200, **request):

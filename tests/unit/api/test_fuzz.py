@@ -52,7 +52,8 @@ class FuzzTest(base.ApiTestCase):
     def test_no_request_is_answered_in_another_way(self):
         @hypothesis.settings(max_examples=300, deadline=None, database=None,
                              suppress_health_check=list(hypothesis.HealthCheck))
-        @hypothesis.given(operation=st.sampled_from(routes.OPERATIONS),
+        @hypothesis.given(operation=st.sampled_from(
+                              [each for each in routes.OPERATIONS if each.events is None]),
                           name=self.known | LIKELY.filter(bool), query=QUERIES, body=BODIES)
         def ask(operation, name, query, body):
             path = openapi.IN_PATH.sub(lambda _match: name.replace('/', '%2F'), operation.path)

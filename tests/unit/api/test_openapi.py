@@ -53,9 +53,9 @@ class DocumentTest(base.ApiTestCase):
         [move] = self.journal.moves(plan)
         for operation in routes.OPERATIONS:
             path = operation.path.format(aggregate='gpu', plan=plan, move=move.uuid, server='vm1',
-                                         drain='none', host='a')
-            if operation.method == 'GET' and operation.name not in ('drains:show',
-                                                                    'maintenance:show'):
+                                         drain='none', host='a', snapshot='none')
+            if operation.method == 'GET' and operation.gives is not None and (
+                    operation.name not in ('drains:show', 'maintenance:show')):
                 self.check(self.ask(path), operation.gives.__name__)
         self.check(self.ask('/v1/maintenance', expected=404), 'Errors')
 

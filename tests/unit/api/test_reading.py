@@ -41,7 +41,9 @@ class AggregatesTest(base.ApiTestCase):
                                                        found['db']['reason']))
 
     def test_one_that_kronos_does_not_look_after_is_not_found(self):
-        self.assertEqual('kronos.not_in_scope', self.refuse('/v1/aggregates/gup', 404)['code'])
+        for name in ('gup', '*'):
+            self.assertEqual('kronos.not_in_scope',
+                             self.refuse(f'/v1/aggregates/{name}', 404)['code'])
 
     def test_problems_are_those_of_the_command(self):
         found = self.ask('/v1/status')

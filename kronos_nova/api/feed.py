@@ -1,0 +1,278 @@
+"""Events for any number of listeners from one reader of the database.
+
+A thread looks at everything that is told of, once a second while somebody listens, and keeps what
+changed. Each listener has a place in that; one that is slow costs nobody anything, and where it has
+lost its place it is given everything as it is now, like one that has just come.
+"""
+
+import collections
+import datetime
+import itertools
+import secrets
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
+
+from kronos_nova import exception
+
+LOG = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+"""Between two looks: a person who watches takes a second for "at once"."""
+
+HEARTBEAT_SECONDS = 10.0
+"""Proxies cut connections on which nothing comes for a minute or half of one; and only who writes
+notices that a listener is gone."""
+
+LONGEST_SECONDS = 600.0
+"""Of one stream. Whose token was revoked meanwhile does not come back."""
+
+KEPT = datetime.timedelta(minutes=10)
+"""How long what has ended is told to whoever comes: as long as the clocks of controllers and a
+listener that comes back may be apart."""
+
+OVERLAP = datetime.timedelta(minutes=1)
+"""By how much more than the last look a look goes back: the clocks of controllers differ."""
+
+MOST_KEPT = 2 ** 24
+"""Bytes of past events: ten thousand or so."""
+
+MOST_GIVEN = 2 ** 16
+"""Bytes that are given to a server at a time."""
+
+FIRST_LOOK_SECONDS = 20.0
+"""For the first look to come: longer than a database that is asked again and again."""
+
+IDLE_SECONDS = 30.0
+"""How long looks go on when nobody listens: listeners that come back do not wait."""
+
+RETRY_MILLISECONDS = 2000
+
+SYNCED, RESET, STALE = 'synced', 'reset', 'stale'
+
+Key = tuple[str, str]
+
+
+class Source(Protocol):
+    """Where events come from. A key is the type of an event and what it is of."""
+
+    def look(self, since: datetime.datetime) -> Mapping[Key, object]:
+        """Everything there is now, and what ended since then; each as what can be compared."""
+
+    def tell(self, changed: Mapping[Key, object]) -> Mapping[Key, msgspec.Struct]:
+        """Some of that, as it is to be told."""
+
+
+class Feed:
+    """
+    :param utcnow: gives the time, UTC without a zone
+    :param most_listeners: at a time
+    :param pause: seconds between looks
+    """
+
+    def __init__(self, source: Source, utcnow: Callable[[], datetime.datetime],
+                 most_listeners: int, pause: float = LOOK_SECONDS):
+        self.changed = threading.Condition()
+        self.is_closed = False
+        self._source = source
+        self._utcnow = utcnow
+        self._most_listeners = most_listeners
+        self._pause = pause
+        self._listeners = weakref.WeakSet()
+        self._thread = None
+        self._begin()
+
+    def _begin(self):
+        """Forget everything; places that were given are not known any more."""
+        self._name = secrets.token_hex(4)
+        self._looked_at = self._error = None
+        self._is_stale = False
+        self._now, self._frames, self._seen_at = {}, {}, {}
+        self._events, self._size = collections.deque(), 0
+        self._end = 0   # the number of the next event
+
+    # -- for listeners
+
+    def listen(self, last_id: str | None, seconds: float) -> 'Stream':
+        """
+        :param last_id: of the last event that the listener has, where it comes back
+        :param seconds: after which the stream ends at the latest
+        :raises TooManyListeners: there are as many as may be
+        :raises DBError: the control database does not answer
+        """
+        with self.changed:
+            if len(self._listeners) >= self._most_listeners:
+                raise exception.TooManyListeners(most=self._most_listeners)
+            if self._thread is None:
+                self._begin()
+                self._thread = threading.Thread(target=self._watch, daemon=True, name='events')
+                self._thread.start()
+            self.changed.wait_for(lambda: self._looked_at or self._error, FIRST_LOOK_SECONDS)
+            if self._looked_at is None:
+                raise self._error or db_exc.DBError('the control database is slow to answer')
+            made = Stream(self, last_id, min(seconds, LONGEST_SECONDS))
+            self._listeners.add(made)
+            return made
+
+    def leave(self, stream: 'Stream') -> None:
+        with self.changed:
+            self._listeners.discard(stream)
+
+    def close(self) -> None:
+        """End all streams."""
+        with self.changed:
+            self.is_closed = True
+            self.changed.notify_all()
+
+    def place_of(self, last_id: str | None) -> tuple[int, list[bytes]]:
+        """(number of the next event for a listener, what it is given before that). Only under the
+        lock of ``changed``, as :meth:`after`."""
+        name, number, at = _parsed(last_id)
+        if name == self._name and self._is_kept(number + 1):
+            return number + 1, []
+        lost = last_id is not None and (
+            at is None or self._looked_at - at > KEPT or at > self._looked_at + KEPT)
+        # Only the end of this has an id: who loses it half way is given all of it again.
+        last = self._id(self._end - 1) + self._moment(STALE if self._is_stale else SYNCED)
+        return self._end, [*[self._moment(RESET)] * lost, *self._frames.values(), last]
+
+    def after(self, number: int) -> tuple[int, list[bytes]]:
+        """(number of the next event, those from ``number`` on)"""
+        if not self._is_kept(number):
+            return self.place_of('lost')
+        first = self._end - len(self._events)
+        return self._end, list(itertools.islice(self._events, number - first, None))
+
+    def _is_kept(self, number):
+        return self._end - len(self._events) <= number <= self._end
+
+    # -- the one who looks
+
+    def _watch(self):
+        idle_since = None
+        while True:
+            self._look()
+            with self.changed:
+                self.changed.notify_all()
+                idle_since = None if self._listeners else idle_since or time.monotonic()
+                is_over = idle_since and time.monotonic() - idle_since > IDLE_SECONDS
+                if self.is_closed or is_over or self._looked_at is None:
+                    self._thread = None
+                    return
+            time.sleep(self._pause)
+
+    def _look(self):
+        now, since = self._utcnow(), (self._looked_at or self._utcnow() - KEPT) - OVERLAP
+        try:
+            found = self._source.look(since)
+            changed = {key: value for key, value in found.items() if self._now.get(key) != value}
+            told = self._source.tell(changed) if changed else {}
+            with self.changed:
+                self._keep(now, found, told)
+        except Exception as error:
+            # Whatever it is: those who listen must not take silence for rest.
+            self._fail(error)
+
+    def _fail(self, error):
+        with self.changed:
+            self._error = error
+            if self._is_stale or self._looked_at is None:
+                return
+            LOG.exception('Nothing can be told to those who listen')
+            self._is_stale = True
+            self._add(self._moment(STALE))
+
+    def _keep(self, now, found, told):
+        was_stale, self._looked_at = self._is_stale, now
+        self._is_stale, self._error = False, None
+        self._now.update(found)
+        self._seen_at.update(dict.fromkeys(found, now))
+        for key, value in told.items():
+            self._frames[key] = _frame(key[0], value)
+            self._add(self._frames[key])
+        for key in [key for key, at in self._seen_at.items() if now - at > KEPT]:
+            del self._now[key], self._seen_at[key], self._frames[key]
+        if was_stale:
+            self._add(self._moment(SYNCED))
+
+    def _add(self, frame):
+        self._events.append(self._id(self._end) + frame)
+        self._end += 1
+        self._size += len(self._events[-1])
+        while self._size > MOST_KEPT:
+            self._size -= len(self._events.popleft())
+
+    def _id(self, number):
+        return f'id: {self._name}.{number}.{self._looked_at.isoformat()}\n'.encode()
+
+    def _moment(self, kind):
+        return _frame(kind, {'at': self._looked_at.replace(tzinfo=datetime.UTC)})
+
+
+def _frame(kind, value):
+    return f'event: {kind}\ndata: {msgspec.json.encode(value).decode()}\n\n'.encode()
+
+
+def _parsed(last_id):
+    """(name of the feed, number, time of the look), None where it says nothing of the kind."""
+    name, number, at = [*(last_id or '').split('.', 2), '', ''][:3]
+    try:
+        return name, int(number), datetime.datetime.fromisoformat(at).replace(tzinfo=None)
+    except ValueError:
+        return None, 0, None
+
+
+class Stream:
+    """What one listener is given: an iterable of bytes that blocks until there is something.
+
+    It is for one thread, but for :meth:`close`.
+    """
+
+    def __init__(self, feed: Feed, last_id: str | None, seconds: float):
+        self._feed = feed
+        self._until = time.monotonic() + seconds
+        self._next, given = feed.place_of(last_id)
+        self._given = collections.deque(
+            [f'retry: {RETRY_MILLISECONDS}\n\n'.encode(), *given])
+        self._is_closed = False
+
+    def __iter__(self):
+        return self
+
+    def __next__(self) -> bytes:
+        heartbeat_at = time.monotonic() + HEARTBEAT_SECONDS
+        with self._feed.changed:
+            while not self._is_over():
+                if not self._given:
+                    self._next, given = self._feed.after(self._next)
+                    self._given.extend(given)
+                if self._given:
+                    return self._some()
+                now = time.monotonic()
+                if now >= heartbeat_at:
+                    return b': still here\n\n'
+                self._feed.changed.wait(min(heartbeat_at, self._until) - now)
+        self.close()
+        raise StopIteration
+
+    def _is_over(self):
+        return self._is_closed or self._feed.is_closed or time.monotonic() >= self._until
+
+    def _some(self):
+        taken, size = [], 0
+        while self._given and size < MOST_GIVEN:
+            taken.append(self._given.popleft())
+            size += len(taken[-1])
+        return b''.join(taken)
+
+    def close(self) -> None:
+        """What a server calls when the listener is gone; harmless when repeated."""
+        self._is_closed = True
+        self._feed.leave(self)

@@ -1,0 +1,80 @@
+"""``GET /v1/events``: what goes on, told as it happens."""
+
+import dataclasses
+import datetime
+
+from kronos_nova.api import reading
+from kronos_nova.api import views as v
+from kronos_nova.api.call import Call
+from kronos_nova.api.call import Operation
+from kronos_nova.api.feed import RESET
+from kronos_nova.api.feed import STALE
+from kronos_nova.api.feed import SYNCED
+from kronos_nova.api.feed import Stream
+from kronos_nova.db import changes
+from kronos_nova.db import drains as db_drains
+from kronos_nova.objects import drain as drains
+
+PLAN, MOVE, DRAIN, LEVEL, EVALUATION = 'plan', 'move', 'drain', 'automation', 'evaluation'
+
+EVENTS = {PLAN: v.Plan, MOVE: v.Move, DRAIN: v.Drain, LEVEL: v.Level, EVALUATION: v.Evaluated,
+          SYNCED: v.Moment, RESET: v.Moment, STALE: v.Moment}
+"""The types of events, and of what each has."""
+
+
+class Source:
+    """Everything that listeners are told of; see :class:`kronos_nova.api.feed.Source`."""
+
+    def __init__(self, conf, database):
+        self._conf = conf
+        self._database = database
+
+    def look(self, since):
+        found = {(LEVEL, each.aggregate): each for each in
+                 reading.automation_view(self._conf, self._database).levels}
+        found |= {(EVALUATION, row.aggregate): tuple(row)
+                  for row in changes.evaluations(self._database)}
+        found |= {(PLAN, each.uuid): each for each in changes.plan_records(self._database, since)}
+        found |= {(DRAIN, each.uuid): each for each in self._drains(since)}
+        return found | {(MOVE, each.uuid): _steady(each)
+                        for each in changes.move_records(self._database, since)}
+
+    def _drains(self, since):
+        return [each for each in db_drains.Drains(self._database).in_states(
+                    (*drains.ACTIVE, *drains.OVER, *drains.OPENED))
+                if each.state != drains.RELEASED or (each.finished_at or since) >= since]
+
+    def tell(self, changed):
+        moves = [value for (kind, _name), value in changed.items() if kind == MOVE]
+        told = {(MOVE, each.uuid): each for each in reading.move_views(self._database, moves)
+                } if moves else {}
+        return {key: told[key] if key[0] == MOVE else VIEWS[key[0]](value)
+                for key, value in changed.items()}
+
+
+def _steady(move):
+    """A move without what changes while it waits, and is not told."""
+    return dataclasses.replace(move, checked_at=None, owner=None, not_before=move.created_at)
+
+
+def _evaluated(row):
+    name, at, outcome = row
+    return v.Evaluated(aggregate=name, evaluated_at=v.zoned(at), outcome=outcome)
+
+
+VIEWS = {PLAN: lambda plan: reading.plan_view(v.Plan, plan), DRAIN: reading.drain_view,
+         LEVEL: lambda level: level, EVALUATION: _evaluated}
+
+
+def listen(call: Call) -> Stream:
+    services, expires_at = call.services, call.expires_at
+    left = (expires_at - services.utcnow().replace(tzinfo=datetime.UTC)).total_seconds()
+    return services.feed.listen(call.last_event_id, left)
+
+
+OPERATIONS = (
+    Operation(method='GET', path='/v1/events', name='events:listen', run=listen, events=EVENTS,
+              refusals=(429,),
+              summary='Plans, moves, drains, levels and evaluations as they change: first all '
+                      'there is, then what changes.'),
+)

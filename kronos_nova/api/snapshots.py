@@ -1,0 +1,117 @@
+"""Operations on snapshots: what was recorded, and what would be planned for it otherwise."""
+
+from typing import Annotated
+
+import msgspec
+
+from kronos_nova.api import views as v
+from kronos_nova.api.acting import Given
+from kronos_nova.api.call import OPERATOR
+from kronos_nova.api.call import Call
+from kronos_nova.api.call import Operation
+from kronos_nova.operations import snapshots
+
+ARCHIVE = 'application/gzip'
+
+
+class Snapshot(v.View):
+    """A recorded cloud; ``bytes`` are those of its files."""
+
+    name: str
+    taken_at: v.Time
+    cloud: str
+    kronos_version: str
+    bytes: int
+
+
+class Snapshots(v.View):
+    snapshots: list[Snapshot]
+
+
+class WhatIf(Given):
+    """What is to be other than when the snapshot was taken: ``policies`` is the whole file of
+    policies as an object, ``budget`` how many moves may be planned at most."""
+
+    policies: dict | None = None
+    spread_planner: v.Name | None = None
+    pack_planner: v.Name | None = None
+    budget: Annotated[int, msgspec.Meta(ge=0, le=100_000)] | None = None
+
+
+class ReplayedMove(v.View):
+    order: int
+    phase: str
+    instance_uuid: str
+    source: str
+    destination: str
+    memory_mb: int
+    combined_after: float
+    reason: str
+
+
+class ReplayedStay(v.View):
+    """The servers that stay for one reason."""
+
+    reason: str
+    count: int
+    instances: list[str]
+
+
+class ReplayedPolicy(v.View):
+    name: str
+    state: str
+    detail: str
+    weight: float
+    threshold: float
+    imbalance_before: float | None
+    imbalance_after: float | None
+
+
+class ReplayedAggregate(v.View):
+    """What would be planned for an aggregate."""
+
+    name: str
+    outcome: str
+    mode: str
+    planner: str
+    policies: list[ReplayedPolicy]
+    combined_before: float | None
+    combined_after: float | None
+    hosts_emptied: list[str]
+    moves: list[ReplayedMove]
+    not_moved: list[ReplayedStay]
+
+
+class Replay(v.View):
+    """As ``kronos-replay -f json`` writes it."""
+
+    format: int
+    planning_seconds: float
+    aggregates: list[ReplayedAggregate]
+
+
+def list_snapshots(call: Call) -> Snapshots:
+    return Snapshots(snapshots=[v.view(Snapshot, each) for each in call.services.snapshots.list()])
+
+
+def download(call: Call):
+    return call.services.snapshots.packed(call.path['snapshot'])
+
+
+def replay(call: Call) -> Replay:
+    return msgspec.convert(call.services.snapshots.replay(
+        call.path['snapshot'], snapshots.Change(**msgspec.structs.asdict(call.body))), Replay)
+
+
+OPERATIONS = (
+    Operation(method='GET', path='/v1/snapshots', name='snapshots:list', run=list_snapshots,
+              gives=Snapshots, summary='Recorded snapshots of the cloud, the newest first.'),
+    Operation(method='GET', path='/v1/snapshots/{snapshot}', name='snapshots:download',
+              run=download, media=ARCHIVE, audience=OPERATOR, is_slow=True, refusals=(404,),
+              summary='One of them, as a compressed tar archive for kronos-replay.'),
+    Operation(method='POST', path='/v1/snapshots/{snapshot}/what-if', name='snapshots:replay',
+              run=replay, gives=Replay, body=WhatIf, audience=OPERATOR, is_slow=True,
+              refusals=(404, 422, 429),
+              summary='What would be planned for it, with other policies or planners. Changes '
+                      'nothing.'),
+)

@@ -1,0 +1,44 @@
+"""What is under way and what ended lately, for who looks every second: each query has an index, and
+reads no report."""
+
+import sqlalchemy as sa
+
+from kronos_nova.db import models
+from kronos_nova.db.journal import rows
+from kronos_nova.db.retry import retried
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+
+
+@retried
+def plan_records(database, since):
+    """Open plans, and those that were made or ended since then, as PlanRecords without reports."""
+    plan = models.Plan
+    return [rows.record(plans.PlanRecord, row, report=None) for row in _found(
+        database, plan, plan.state.in_(plans.OPEN), plan.created_at >= since,
+        plan.finished_at >= since)]
+
+
+@retried
+def move_records(database, since):
+    """Moves that wait or are under way, and those that ended since then, as MoveRecords."""
+    move = models.Move
+    return [rows.move_record(row) for row in _found(
+        database, move, move.state.in_((moves.PLANNED, *moves.IN_FLIGHT)),
+        sa.and_(move.state.in_(moves.TERMINAL), move.finished_at >= since))]
+
+
+@retried
+def evaluations(database):
+    """[(aggregate, when it ended, outcome)] of the last evaluation of every aggregate."""
+    cycle = models.Cycle
+    with database.reader() as session:
+        return session.execute(sa.select(cycle.aggregate, cycle.finished_at, cycle.outcome).where(
+            cycle.finished_at.is_not(None))).all()
+
+
+def _found(database, model, *conditions):
+    """The rows that meet one of the conditions: a query each, so that each goes by its index."""
+    with database.reader() as session:
+        return list({row.uuid: row for condition in conditions
+                     for row in session.scalars(sa.select(model).where(condition))}.values())

@@ -1,0 +1,180 @@
+"""Snapshots that are kept in a folder: which there are, one as a file, and what would be planned
+for it with other policies."""
+
+import dataclasses
+import datetime
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+from collections.abc import Mapping
+
+from kronos_nova import boundary
+from kronos_nova import exception
+
+META = 'meta.json'
+
+MOST_LISTED = 1000
+"""Three weeks of one every half hour."""
+
+LARGEST_META = 2 ** 16
+"""Bytes. It has four short entries."""
+
+LONGEST_PROBLEM = 2000
+"""Characters: a wrong file of policies has a line for each thing that is wrong with it."""
+
+TOO_LARGE = 70
+"""Exit status of a replay whose memory does not suffice; sysexits.h has it for a fault within."""
+
+CHILD = f"""
+import os, resource, sys
+most = int(sys.argv.pop(1)) << 20
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+os.nice(5)
+with open('/proc/self/oom_score_adj', 'w') as file:
+    file.write('1000')
+try:
+    from {{program}} import main
+    sys.exit(main(sys.argv[1:]))
+except (MemoryError, ImportError):
+    os._exit({TOO_LARGE})
+"""
+"""Whatever a snapshot makes it do, neither the cloud's services nor who asks the API feel it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """``bytes`` are those of its files; times are UTC with a zone."""
+
+    name: str
+    taken_at: datetime.datetime
+    cloud: str
+    kronos_version: str
+    bytes: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What is to be other than when the snapshot was taken; None is as it was.
+
+    policies : the whole file of policies, as JSON has it
+    """
+
+    policies: Mapping | None = None
+    spread_planner: str | None = None
+    pack_planner: str | None = None
+    budget: int | None = None
+
+
+class Snapshots:
+    """
+    :param folder: that has a folder for each, as kronos-record writes it; None: there are none
+    :param seconds: that a replay may take
+    :param memory: MiB that it may use
+    :param program: module whose ``main`` is that of ``kronos-replay``
+    """
+
+    def __init__(self, folder: str | None, seconds: float, memory: int, program: str):
+        self._folder = folder and pathlib.Path(folder)
+        self._seconds = seconds
+        self._memory = memory
+        self._program = program
+        self._turn = threading.Lock()
+
+    def list(self) -> list[Snapshot]:
+        """The newest first; those that cannot be read are left out, as one that is being written
+        is."""
+        if self._folder is None:
+            return []
+        found = []
+        for meta in self._folder.glob(f'*/{META}'):
+            try:
+                raw = json.loads(meta.read_bytes()[:LARGEST_META])
+                found.append(Snapshot(
+                    name=meta.parent.name, cloud=boundary.shown(raw['cloud']),
+                    taken_at=datetime.datetime.fromisoformat(raw['taken_at']),
+                    kronos_version=boundary.shown(raw['kronos_version']),
+                    bytes=sum(path.stat().st_size for path in meta.parent.rglob('*'))))
+            except (OSError, ValueError, KeyError, TypeError):
+                continue
+        return sorted(found, key=lambda each: each.taken_at, reverse=True)[:MOST_LISTED]
+
+    def packed(self, name: str):
+        """A snapshot as a file that is open for reading, a tar archive, compressed.
+
+        :raises SnapshotNotFound: there is none of that name
+        """
+        folder = self._find(name)
+        file = tempfile.TemporaryFile()     # noqa: SIM115 - whoever reads it closes it
+        with tarfile.open(fileobj=file, mode='w:gz', compresslevel=1) as archive:
+            archive.add(folder, arcname=name, filter=_anybody)
+        file.seek(0)
+        return file
+
+    def replay(self, name: str, change: Change) -> dict:
+        """What would be planned for a snapshot, in the form that ``kronos-replay -f json`` writes.
+
+        :raises SnapshotNotFound: there is none of that name
+        :raises RequestRefused: the policies, the planner or the snapshot are wrong
+        :raises ReplayBusy: another is under way
+        :raises ReplayTooLarge: it takes longer, or more memory, than it may
+        """
+        folder = self._find(name)
+        if not self._turn.acquire(blocking=False):
+            raise exception.ReplayBusy()
+        try:
+            with tempfile.TemporaryDirectory() as scratch:
+                return self._run([str(folder), '-f', 'json',
+                                  *_arguments(change, pathlib.Path(scratch))])
+        finally:
+            self._turn.release()
+
+    def _run(self, arguments):
+        try:
+            done = subprocess.run(  # noqa: S603 - no shell, and a program of ours
+                [sys.executable, '-c', CHILD.format(program=self._program), str(self._memory),
+                 *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=self._seconds,
+                env={'PATH': os.defpath, 'LC_ALL': 'C.UTF-8', 'OPENBLAS_NUM_THREADS': '1'})
+        except subprocess.TimeoutExpired as error:
+            raise exception.ReplayTooLarge(
+                problem=f'took longer than the {self._seconds} s of [kronos_api] replay_seconds'
+            ) from error
+        if done.returncode in (TOO_LARGE, -9, -6):
+            raise exception.ReplayTooLarge(
+                problem=f'needs more than the {self._memory} MiB of [kronos_api] replay_memory')
+        if done.returncode:
+            said = done.stderr.decode(errors='replace').strip()
+            raise exception.RequestRefused(
+                what='The replay', problem='was refused', remedy=boundary.shown(
+                    said.replace('\n', '; '), LONGEST_PROBLEM))
+        return json.loads(done.stdout)
+
+    def _find(self, name):
+        folder = self._folder and self._folder / name
+        # A name with a slash in it would lead elsewhere.
+        if folder is None or folder.parent != self._folder or name in ('', '.', '..') \
+                or not (folder / META).is_file():
+            raise exception.SnapshotNotFound(snapshot=boundary.shown(name))
+        return folder
+
+
+def _arguments(change, scratch):
+    if change.policies is not None:
+        file = scratch / 'policies.yaml'    # JSON is YAML
+        file.write_text(json.dumps(change.policies))
+        yield from ('--policies', str(file))
+    for option in ('spread_planner', 'pack_planner', 'budget'):
+        value = getattr(change, option)
+        if value is not None:
+            yield from (f'--{option.replace("_", "-")}', str(value))
+
+
+def _anybody(member):
+    """Who owns the files here is nobody's affair elsewhere."""
+    member.uid = member.gid = 0
+    member.uname = member.gname = ''
+    return member
