@@ -39,7 +39,7 @@ SHARED = {'share/man/man1': 'doc/man', 'share/kronos/ansible': 'etc/ansible',
 SUCCESS = 0
 """Of oslo.upgradecheck's codes."""
 
-SECONDS = 300
+SECONDS = 600
 """For a command, on a busy machine."""
 
 LOADS = """
