@@ -53,6 +53,11 @@ done. A drain is kept until its host is released, whatever its age. 0 keeps them
 Days for which a notification is kept, sent or not: one that no broker took for so long is dropped.
 0 keeps those that were sent for ever, and of the others ``[kronos] notification_backlog``.
 """),
+    cfg.IntOpt('evaluations_retention_days', mutable=True, default=14, min=0, help="""
+Days for which the imbalance that each evaluation found is kept; the page of ``kronos-api`` draws
+it. A row of some hundred bytes for each aggregate and evaluation: twenty aggregates with an
+``evaluation_interval`` of 300 make one MB a day. 0 keeps it for ever.
+"""),
 ]
 
 

@@ -191,6 +191,12 @@ class Cycles:
                 models.Cycle.aggregate, models.Cycle.imbalanced_cycles)).all())
 
     @retried
+    def of(self, aggregate):
+        """The last evaluation of an aggregate, as a models.Cycle row; None where there was none."""
+        with self.database.reader() as session:
+            return session.get(models.Cycle, aggregate)
+
+    @retried
     def last(self):
         """The last evaluation of every aggregate, as models.Cycle rows."""
         with self.database.reader() as session:

@@ -236,6 +236,32 @@ class Cycle(Base):
     good_at = sa.Column(Timestamp)
 
 
+class HostLoads(Base):
+    """The hosts of an aggregate at its last evaluation; see
+    :mod:`kronos_nova.objects.host_load`."""
+
+    __tablename__ = 'host_loads'
+
+    aggregate = sa.Column(sa.String(255), primary_key=True)
+    at = sa.Column(Timestamp, nullable=False)
+    hosts = sa.Column(CompressedText, nullable=False)
+
+
+class Evaluation(Base):
+    """An evaluation of the past. ``policies`` is JSON: {policy: [imbalance, threshold]}."""
+
+    __tablename__ = 'evaluations'
+
+    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
+    aggregate = sa.Column(sa.String(255), nullable=False)
+    at = sa.Column(Timestamp, nullable=False)
+    outcome = sa.Column(sa.String(16), nullable=False)
+    policies = sa.Column(Text, nullable=False)
+
+    __table_args__ = (sa.Index('evaluations_aggregate_at_idx', 'aggregate', 'at'),
+                      sa.Index('evaluations_at_idx', 'at'))
+
+
 class Worker(Base):
     """A process and when it last said that it lives. ``role`` is ``executor``, which carries out
     moves, or ``engine``, which only plans."""

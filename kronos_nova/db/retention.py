@@ -45,6 +45,7 @@ class Days:
     tasks: int
     operations: int
     notifications: int
+    evaluations: int
 
     @classmethod
     def from_conf(cls, conf):
@@ -187,6 +188,12 @@ def _server_names(before):
     return name, sa.select(name.uuid).where(name.seen_at < before).order_by(name.seen_at)
 
 
+def _evaluations(before):
+    evaluation = models.Evaluation
+    return evaluation, sa.select(evaluation.id).where(
+        evaluation.at < before).order_by(evaluation.at)
+
+
 def _notifications(before):
     notification = models.Notification
     return notification, sa.select(notification.id).where(notification.at < before)
@@ -195,7 +202,8 @@ def _notifications(before):
 SELECTS = {'events': _events, 'reports': _reports, 'moves': _moves, 'plans': _plans,
            'repairs': _repairs, 'quarantines': _quarantines, 'tasks': _tasks,
            'switch_events': _switch_events, 'drains': _drains, 'maintenances': _maintenances,
-           'server_names': _server_names, 'notifications': _notifications}
+           'server_names': _server_names, 'notifications': _notifications,
+           'evaluations': _evaluations}
 KEPT_AS = {'switch_events': 'operations', 'drains': 'operations', 'maintenances': 'operations',
            'server_names': 'moves'}
 """Whose days are a table's that has none of its own."""

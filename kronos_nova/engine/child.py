@@ -30,6 +30,7 @@ from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.db import drains
 from kronos_nova.db import engine as db_engine
+from kronos_nova.db import evaluations
 from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.db import names
@@ -158,8 +159,9 @@ def make_cycle(conf, database, sources, scopes, may_write):
         metrics=prometheus.for_cycle(conf), switches=switches.SwitchBoard(database),
         journal=journal.Journal(database, worker.name(socket.gethostname())),
         cooldowns=memory.Cooldowns(database), cycles=memory.Cycles(database),
-        scores=memory.Scores(database), drains=drains.Drains(database),
-        names=names.ServerNames(database), refusals=refusals.Refusals(database))
+        scores=memory.Scores(database), evaluations=evaluations.Evaluations(database),
+        drains=drains.Drains(database), names=names.ServerNames(database),
+        refusals=refusals.Refusals(database))
     chosen = dataclasses.replace(
         options.from_conf(conf), include_unassigned_hosts=snapshot.UNASSIGNED in scopes,
         aggregates=tuple(scope for scope in scopes if scope != snapshot.UNASSIGNED))

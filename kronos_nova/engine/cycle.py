@@ -19,6 +19,7 @@ from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.cooldown.repetition import growing
 from kronos_nova.db import memory as db_memory
 from kronos_nova.db.drains import Drains
+from kronos_nova.db.evaluations import Evaluations
 from kronos_nova.db.journal import Journal
 from kronos_nova.db.names import ServerNames
 from kronos_nova.db.refusals import Refusals
@@ -31,6 +32,7 @@ from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import automation
 from kronos_nova.objects import drain as drains
+from kronos_nova.objects import host_load
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.automation import Defaults
 from kronos_nova.objects.dry_run import DryRun
@@ -71,6 +73,7 @@ class CyclePorts:
     cooldowns: db_memory.Cooldowns
     cycles: db_memory.Cycles
     scores: db_memory.Scores
+    evaluations: Evaluations
     drains: Drains
     names: ServerNames
     refusals: Refusals
@@ -156,9 +159,10 @@ class Cycle:
         report = planner.plan_cycle(snapshot, self.policies, options, surroundings,
                                     self._memory(now, units))
         self._make_sure_of_our_turn()
+        servers = collections.Counter(server.host for server in snapshot.instances)
         for aggregate in report.aggregates:
             self._alone(f'What was found of aggregate {aggregate.name}',
-                        functools.partial(self._write_down, aggregate))
+                        functools.partial(self._write_down, aggregate, snapshot, servers))
         return report
 
     def _read(self):
@@ -314,7 +318,7 @@ class Cycle:
                       tries=tuple(ports.journal.tries(
                           now - _seconds(self.rules.experience_window))))
 
-    def _write_down(self, report):
+    def _write_down(self, report, snapshot, servers):
         now = self.utcnow()
         log(report, is_news=report.outcome != self._last.get(report.name))
         if report.outcome == plans.PLANNED:
@@ -324,6 +328,7 @@ class Cycle:
         self._keep_scores(report, now)
         self._keep_refusals(report, now)
         self.ports.cycles.end(report.name, now, report.outcome, above, report.to_json())
+        self.ports.evaluations.keep(report, host_load.of(report, snapshot, servers), now)
 
     def _keep_refusals(self, report, now):
         enough = [refusal for refusal in report.refusals if refusal.is_final]

@@ -17,6 +17,7 @@ from oslo_utils import timeutils
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova.db import drains
+from kronos_nova.db import evaluations
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.db import names
@@ -107,6 +108,7 @@ class BalancingTestCase(base.NovaTestCase):
             drains=drains.Drains(self.database), names=names.ServerNames(self.database),
             cooldowns=memory.Cooldowns(self.database),
             cycles=memory.Cycles(self.database), scores=memory.Scores(self.database),
+            evaluations=evaluations.Evaluations(self.database),
             refusals=refusals.Refusals(self.database), **ports)
         memory.Cycles(self.database).begin(snapshot.UNASSIGNED, 'tester', timeutils.utcnow(), 1)
         [report] = cycle.Cycle(

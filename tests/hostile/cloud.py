@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 
 from kronos_nova.db import drains
+from kronos_nova.db import evaluations
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.db import names
@@ -121,6 +122,7 @@ class Control:
             switches=switches.SwitchBoard(self.database), drains=self.drains,
             names=names.ServerNames(self.database), cooldowns=self.cooldowns, cycles=self.cycles,
             scores=memory.Scores(self.database), refusals=db_refusals.Refusals(self.database),
+            evaluations=evaluations.Evaluations(self.database),
             history=lambda since: tuple(self.history), dry_run=not_asked)
         reports = cycle.Cycle(ports, self.policies, self.options, self.rules, self.clock).run()
         return next(iter(reports.aggregates), None)

@@ -10,6 +10,7 @@ import testtools
 from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.db import drains
+from kronos_nova.db import evaluations
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.db import names
@@ -110,6 +111,7 @@ class CycleTestCase(testtools.TestCase):
             switches=switches.SwitchBoard(self.database), journal=self.journal,
             drains=drains.Drains(self.database), names=names.ServerNames(self.database),
             cooldowns=self.cooldowns, cycles=self.cycles, scores=memory.Scores(self.database),
+            evaluations=evaluations.Evaluations(self.database),
             refusals=self.refusals, history=lambda since: history, dry_run=self.dry_run)
 
     def run_cycle(self, rules=RULES, engine_options=OPTIONS, may_write=True, history=()):

@@ -1,0 +1,81 @@
+"""What evaluations measured: the hosts at the last one, and the imbalance over time."""
+
+import dataclasses
+import datetime
+import json
+
+import sqlalchemy as sa
+
+from kronos_nova.db import models
+from kronos_nova.db.retry import retried
+from kronos_nova.objects import host_load
+from kronos_nova.objects.plan import AggregateReport
+
+MOST_POINTS = 20_000
+"""Evaluations that are read for one history: a week of one every half minute."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """An evaluation of the past. ``policies`` : {policy: (imbalance, threshold)}, of those with
+    data only; ``at`` is UTC without a zone."""
+
+    at: datetime.datetime
+    outcome: str
+    policies: dict[str, tuple[float, float]]
+
+
+class Evaluations:
+    """Written by whoever evaluates, read by whoever shows."""
+
+    def __init__(self, database):
+        self.database = database
+
+    @retried
+    def keep(self, report: AggregateReport, loads: list[host_load.HostLoad],
+             now: datetime.datetime) -> None:
+        """Keep the hosts in the place of those of the evaluation before, and one more point of the
+        history."""
+        with self.database.writer() as session:
+            session.merge(models.HostLoads(aggregate=report.name, at=now,
+                                           hosts=host_load.to_json(loads)))
+            session.add(models.Evaluation(
+                aggregate=report.name, at=now, outcome=report.outcome, policies=json.dumps({
+                    policy.name: [round(policy.imbalance_before, 5), policy.threshold]
+                    for policy in report.policies if policy.imbalance_before is not None})))
+
+    @retried
+    def hosts(self, aggregate: str) -> tuple[datetime.datetime | None, list[host_load.HostLoad]]:
+        """When the hosts of an aggregate were last looked at, None for never, and what was found.
+        """
+        with self.database.reader() as session:
+            row = session.get(models.HostLoads, aggregate)
+            return (row.at, host_load.from_json(row.hosts)) if row else (None, [])
+
+    @retried
+    def since(self, aggregate: str, start: datetime.datetime) -> list[Measured]:
+        """The evaluations of an aggregate since then, the oldest first."""
+        row = models.Evaluation
+        with self.database.reader() as session:
+            found = session.execute(sa.select(row.at, row.outcome, row.policies).where(
+                row.aggregate == aggregate, row.at >= start,
+            ).order_by(row.at.desc()).limit(MOST_POINTS)).all()
+        return [Measured(at=at, outcome=outcome, policies={
+            name: tuple(pair) for name, pair in json.loads(policies).items()})
+            for at, outcome, policies in reversed(found)]
+
+
+def thinned(found: list[Measured], most: int) -> list[Measured]:
+    """At most so many of them: of those that lie together, the one whose imbalance is farthest
+    above its threshold, so that no peak is lost.
+
+    :param most: at least 1
+    """
+    size = -(-len(found) // most)
+    return [max(found[start:start + size], key=_excess)
+            for start in range(0, len(found), size)] if found else []
+
+
+def _excess(measured):
+    return max((imbalance - threshold for imbalance, threshold in measured.policies.values()),
+               default=-1.0)
