@@ -8,6 +8,7 @@ import requests
 from tests.e2e.box import conffile
 from tests.e2e.box.processes import Process
 from tests.e2e.box.settings import LOOPBACK
+from tests.e2e.box.settings import command
 from tests.e2e.box.settings import installed
 
 
@@ -95,6 +96,30 @@ class Neutron(Api):
                     'mechanism_drivers': ''},
             'oslo_concurrency': {'lock_path': state / 'locks'},
             'database': {'connection': database.url('neutron')}})
+
+
+class KronosApi:
+    """kronos-api with its page, as an operator starts it; it wants keystone."""
+
+    def __init__(self, root, ports):
+        self.port = ports.take()
+        self.url = f'http://{LOOPBACK}:{self.port}'
+        self._conf = root / 'etc' / 'kronos-api.conf'
+        self.process = Process(
+            'kronos-api', [*command('kronos-nova', 'kronos-api'),
+                           '--config-file', root / 'etc' / 'nova' / 'nova.conf',
+                           '--config-file', self._conf], root, ready=self._answers)
+
+    def start(self, timeout):
+        conffile.write(self._conf, {'kronos_api': {'address': LOOPBACK, 'port': self.port}})
+        self.process.start()
+        self.process.wait_ready(timeout)
+
+    def _answers(self):
+        try:
+            return requests.get(f'{self.url}/healthcheck', timeout=5).ok
+        except (requests.ConnectionError, requests.Timeout):
+            return False
 
 
 class NovaApi(Api):

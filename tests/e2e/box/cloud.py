@@ -48,6 +48,8 @@ class Cloud:
         self.identity = (identity.Keystone(self.root, self._ports) if self.settings.keystone
                          else identity.FixedToken())
         self.nova_api = apis.NovaApi(self.root, self._ports)
+        self.api = (apis.KronosApi(self.root, self._ports)
+                     if self.settings.kronos and self.settings.keystone else None)
         self.nova = nova.Nova(self.settings, self.root)
         self.alerting = (alerting.Alerting(self.root, self._ports, self.nova.conf)
                          if self.settings.alerting else None)
@@ -115,6 +117,8 @@ class Cloud:
             self.alerting.exporter.start()
         for part in (*self.nova.conductors, self.nova.scheduler, self.nova_api):
             part.start()
+        if self.api:
+            self.api.start(self.settings.timeout)
         # Only these: nova-compute ends if placement does not answer it at start.
         for process in (self.placement.process, self.broker.server):
             process.wait_ready(self.settings.timeout)
@@ -213,6 +217,7 @@ class Cloud:
         """Where everything is, for people and for programs."""
         return {'root': str(self.root), 'nova.conf': str(self.nova.conf),
                 **self.endpoints(), **self.identity.credentials(),
+                **({'page': f'{self.api.url}/ui/'} if self.api else {}),
                 'prometheus': self.monitoring.url, **self._alerting_addresses(),
                 'broker': self.broker.url,
                 'database': self.database.url('kronos')}

@@ -47,6 +47,7 @@ class ExecutorTestCase(testtools.TestCase):
     alerting = False
     executor = {}
     nova_conf = {}
+    keystone = False
 
     @classmethod
     def setUpClass(cls):
@@ -59,7 +60,8 @@ class ExecutorTestCase(testtools.TestCase):
             conf.setdefault(section, {}).update(options)
         cls.cloud = box.Cloud(box.Settings(
             computes=cls.computes, conductors=cls.conductors, conductor_workers=cls.workers,
-            kronos=True, alerting=cls.alerting, concurrency=CONCURRENCY, migration_seconds=1.0,
+            kronos=True, keystone=cls.keystone, alerting=cls.alerting, concurrency=CONCURRENCY,
+            migration_seconds=1.0,
             vcpus=64, nova_conf=conf))
         cls.prepare(conf)
         try:
