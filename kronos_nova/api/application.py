@@ -11,7 +11,9 @@ from oslo_middleware import opts as middleware_opts
 from oslo_middleware import request_id
 
 from kronos_nova.api import errors
+from kronos_nova.api import login
 from kronos_nova.api import openapi
+from kronos_nova.api import page
 from kronos_nova.api import policies
 from kronos_nova.api import resources
 from kronos_nova.api import routes
@@ -26,13 +28,16 @@ def make(conf, services: Services):
 
     :param conf: the ConfigOpts, of which keystonemiddleware reads ``[keystone_authtoken]``
     """
-    application = falcon.App(middleware=[BodyLimit(conf), Microversion(), Authentication()])
+    application = falcon.App(middleware=[
+        page.Protection(), BodyLimit(conf), Microversion(), Authentication()])
     application.add_error_handler(Exception, errors.translate)
     application.add_error_handler(falcon.HTTPError, _as_it_is)
     application.set_error_serializer(errors.serialize)
     _add_routes(application, services, policies.enforcer(conf), resources.Turns(
         quick=threading.BoundedSemaphore(conf.kronos_api.threads),
         slow=threading.BoundedSemaphore(SLOW_AT_ONCE)))
+    application.add_route('/ui/login', login.Login(conf))
+    page.add_routes(application)
     for wrap in (_authenticated, request_id.RequestId, http_proxy_to_wsgi.HTTPProxyToWSGI):
         application = wrap(application, conf)
     return application

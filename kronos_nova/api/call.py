@@ -48,10 +48,24 @@ class Services:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Whom keystone says a request is of, and the names of the operations that the policy
+    permits."""
+
+    user: str
+    project: str | None
+    is_system: bool
+    roles: tuple[str, ...]
+    expires_at: datetime.datetime | None
+    may: list[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One request: ``path`` has what stands in its path, ``query`` and ``body`` are of the types
-    that the operation names, ``who`` is written beside what is changed. The token is good until
-    ``expires_at``; whoever listened before has ``last_event_id``."""
+    that the operation names, ``who`` is written beside what is changed. ``identify`` tells more of
+    them. The token is good until ``expires_at``; whoever listened before has ``last_event_id``.
+    """
 
     services: Services
     path: Mapping[str, str]
@@ -59,7 +73,12 @@ class Call:
     body: object
     who: str
     expires_at: datetime.datetime
+    identify: Callable[[], Identity]
     last_event_id: str | None = None
+
+    @property
+    def identity(self) -> Identity:
+        return self.identify()
 
 
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

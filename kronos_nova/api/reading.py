@@ -226,7 +226,7 @@ OPERATIONS = (
     Operation(method='GET', path='/v1/moves/{move}', name='moves:show', run=show_move,
               gives=v.MoveDetail, refusals=(404,), summary='A move and all that happened to it.'),
     Operation(method='GET', path='/v1/servers/{server}/explanation', name='servers:explain',
-              run=explain_server, gives=v.Explanation,
+              run=explain_server, gives=v.Explanation, refusals=(404,),
               summary='Why a server is moved, or why it is not.'),
     Operation(method='GET', path='/v1/drains', name='drains:list', run=list_drains, gives=v.Drains,
               query=v.DrainQuery, summary='Hosts that are emptied, or wait for release.'),

@@ -1,6 +1,7 @@
 """What stands at the paths of the API."""
 
 import dataclasses
+import datetime
 import threading
 from collections.abc import Iterable
 
@@ -12,6 +13,7 @@ from kronos_nova import boundary
 from kronos_nova.api import routes
 from kronos_nova.api import views
 from kronos_nova.api.call import Call
+from kronos_nova.api.call import Identity
 from kronos_nova.api.call import Operation
 
 EVENT_STREAM = 'text/event-stream'
@@ -58,6 +60,7 @@ class Resource:
                                 msgspec.structs.asdict(body) if body is not None else {})
             call = Call(services=self._services, path=path, who=given_by, query=query, body=body,
                         expires_at=request.env['keystone.token_auth'].user.expires,
+                        identify=lambda: _identity(request, self._enforcer),
                         last_event_id=request.get_header('Last-Event-ID'))
             if operation.events is not None:
                 _stream(response, operation.run(call))
@@ -81,6 +84,17 @@ def _stream(response, events):
     response.cache_control = ['no-store']
     # nginx keeps answers back until it has a few KiB, unless it is told this.
     response.set_header('X-Accel-Buffering', 'no')
+
+
+def _identity(request, enforcer):
+    context = request.context.keystone
+    token = request.env.get('keystone.token_info', {}).get('token', {})
+    expires_at = token.get('expires_at')
+    return Identity(
+        user=context.user_name or context.user_id, project=context.project_name,
+        is_system=context.system_scope == 'all', roles=tuple(context.roles),
+        expires_at=expires_at and datetime.datetime.fromisoformat(expires_at),
+        may=[each.name for each in routes.OPERATIONS if enforcer.authorize(each.rule, {}, context)])
 
 
 def _body(request, operation):
@@ -111,12 +125,19 @@ def who(context) -> str:
     return boundary.shown(f'{name}@{domain} (API)' if domain else f'{name} (API)', LONGEST_NAME)
 
 
+PREFERRED = (falcon.MEDIA_JSON, falcon.MEDIA_HTML)
+
+
 class Versions:
-    """What there is, as clients of OpenStack look for it."""
+    """What there is, as clients of OpenStack look for it; a browser is led to the page."""
 
     is_public = True
 
     def on_get(self, request, response):
+        response.append_header('Vary', 'Accept')
+        if request.client_prefers(PREFERRED) == falcon.MEDIA_HTML:
+            response.status, response.location = falcon.HTTP_303, f'{request.root_path}/ui/'
+            return
         response.content_type = falcon.MEDIA_JSON
         response.data = msgspec.json.encode(views.Versions(versions=[views.Version(
             id='v1', status='CURRENT', min_version=routes.VERSIONS[0],

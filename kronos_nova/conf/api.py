@@ -41,6 +41,11 @@ a process of its own and with a low priority. Keep it below what a proxy waits f
     cfg.IntOpt('replay_memory', default=2048, min=256, help="""
 Address space in MiB that a replay may use; 30,000 servers need about half a GiB.
 """),
+    cfg.BoolOpt('password_login', default=True, help="""
+Whether the page takes user names and passwords: ``kronos-api`` then asks keystone for a token, at
+the ``auth_url`` of ``[keystone_authtoken]``. Otherwise, or where keystone wants more than a
+password, people paste a token that they got elsewhere ("openstack token issue").
+"""),
     cfg.StrOpt('policy_file', default='kronos-policy.yaml', help="""
 File of rules for oslo.policy, beside nova.conf or an absolute path; it is read again when it
 changes. Without one the defaults hold: the role ``admin`` may do everything, ``kronos_operator``

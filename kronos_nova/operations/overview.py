@@ -192,7 +192,7 @@ class Observer:
         defaults = levels.defaults(self.conf)
         level, pause = switches.level(name, defaults), switches.pause(name)
         own = switching.own_level(switches, name, level)
-        report = _report(last)
+        report = report_of(last)
         return AggregateState(
             name=name, level=level, paused=pause and str(pause),
             set_by=own and own.set_by,
@@ -331,7 +331,7 @@ def _counts(raw):
     return {name: raw.get(name, 0) for name in ('hosts', 'hot_hosts', 'broken_groups')}
 
 
-def _report(last):
+def report_of(last):
     """What the last evaluation found; None before the first. One whose process died found nothing,
     and what the one before it had measured is the latest there is."""
     if last is None or not (last.report or last.outcome == plans.FAILED):

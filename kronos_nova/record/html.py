@@ -2,16 +2,15 @@
 
 import collections
 import json
-from importlib import resources
 
+from kronos_nova import page
+from kronos_nova.objects import host_load
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import CycleReport
 from kronos_nova.objects.snapshot import Snapshot
 
 LISTED = 200
 """How many of the instances that stayed for the same reason are named."""
-
-_PLACE = '/*DATA*/null'
 
 
 class Page:
@@ -31,8 +30,12 @@ class Page:
 
     def write(self, file):
         """Write the page into a text file."""
-        template = resources.files(__package__).joinpath('page.html').read_text(encoding='utf-8')
-        before, _place, after = template.partition(_PLACE)
+        style, script = page.read('page.css').decode(), page.joined('replay.js')
+        template = page.read('replay.html').decode()
+        for place, text in (('STYLE-HASH', page.source_hash(style)), ('STYLE', style),
+                            ('SCRIPT-HASH', page.source_hash(script)), ('SCRIPT', script)):
+            template = template.replace(f'/*{place}*/', text)
+        before, _place, after = template.partition('/*DATA*/')
         file.writelines([before, '{"cycles":[', ',\n'.join(self._cycles), ']}', after])
 
 
@@ -44,13 +47,15 @@ def _embedded(value):
 
 def _cycle(label, snapshot, report):
     instances = {instance.uuid: instance for instance in snapshot.instances}
+    servers = collections.Counter(instance.host for instance in snapshot.instances)
     return {'label': label, 'taken_at': snapshot.taken_at,
             'planning_seconds': round(report.planning_seconds, 3),
-            'aggregates': [_aggregate(aggregate, snapshot, instances)
-                           for aggregate in report.aggregates]}
+            'aggregates': [
+                _aggregate(aggregate, instances, host_load.of(aggregate, snapshot, servers))
+                for aggregate in report.aggregates]}
 
 
-def _aggregate(report: AggregateReport, snapshot, instances):
+def _aggregate(report: AggregateReport, instances, loads):
     def names(uuid):
         instance = instances[uuid]
         return {'uuid': uuid, 'name': instance.display_name}
@@ -63,7 +68,7 @@ def _aggregate(report: AggregateReport, snapshot, instances):
             'name': row.name, 'state': row.state, 'detail': row.detail, 'weight': row.weight,
             'threshold': row.threshold, 'before': _figure(row.imbalance_before),
             'after': _figure(row.imbalance_after)} for row in report.policies],
-        'hosts': _hosts(report, snapshot),
+        'hosts': [_host(load, report.policies) for load in loads],
         'moves': [{
             **names(move.instance_uuid), 'order': move.order, 'phase': move.phase,
             'source': move.source, 'destination': move.destination, 'memory_mb': move.memory_mb,
@@ -76,27 +81,10 @@ def _aggregate(report: AggregateReport, snapshot, instances):
         'emptied': list(report.hosts_emptied), 'warnings': list(report.warnings)}
 
 
-def _hosts(report, snapshot):
-    counts = collections.Counter(instance.host for instance in snapshot.instances)
-    gained = collections.Counter(move.destination for move in report.moves)
-    gained.subtract(move.source for move in report.moves)
-    scores = {(score.host, score.policy): score for score in report.host_scores}
-    inside = set(snapshot.hosts_of(report.name))
-    return [{
-        'name': host.name, 'state': _state(host.service),
-        'vms': [counts[host.name], counts[host.name] + gained[host.name]],
-        'scores': [[_figure(score.value), _figure(score.after)]
-                   if (score := scores.get((host.name, policy.name))) else None
-                   for policy in report.policies]}
-        for host in sorted(snapshot.hosts, key=lambda host: host.name) if host.name in inside]
-
-
-def _state(service):
-    if service.is_available:
-        return 'up'
-    if service.forced_down:
-        return 'forced down'
-    return 'disabled' if service.state == 'up' else 'down'
+def _host(load, policies):
+    return {'name': load.name, 'state': load.state, 'servers': [load.servers, load.servers_after],
+            'scores': [[_figure(value) for value in load.scores[policy.name]]
+                       if policy.name in load.scores else None for policy in policies]}
 
 
 def _figure(value):

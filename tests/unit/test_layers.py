@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parents[2] / 'kronos_nova'
 
 # Lowest first; rooms on one floor do not know each other, but for the pairs in SIDEWAYS.
 FLOORS = (
-    ('exception', 'conf', 'version'),
+    ('exception', 'conf', 'version', 'page'),
     ('boundary',),
     ('objects',),
     ('policies',),

@@ -76,7 +76,7 @@ class PageTest(testtools.TestCase):
         self.browser.theme('light')
         self.open(('tonight', cloud, dataclasses.replace(report, aggregates=(aggregate,))))
         self.assertIn('tonight', self.text('#when'))
-        self.assertIn('0.800 → 0.300', self.text('.card'))
+        self.assertIn('0.800 → 0.300', self.text('#aggregates'))
         self.assertEqual(12, len(self.find('#hosts tbody tr')))
         self.assertEqual(5, len(self.find('#moves tbody tr')))
         self.assertIn('cmp0 → cmp11', self.text('#moves tbody tr'))
@@ -94,9 +94,10 @@ class PageTest(testtools.TestCase):
             self.assertEqual({}, self.driver.execute_script(CONTRASTS), theme)
             shots.append(self.browser.screenshot(f'page-{theme}'))
         self.assertNotEqual(*shots)
-        self.find('#theme')[0].click()
+        Select(self.find('#theme')[0]).select_by_value('light')
         self.assertEqual('light', self.driver.execute_script(
             'return document.documentElement.dataset.theme'))
+
 
     def test_bars_are_as_long_as_what_they_stand_for(self):
         cloud = a_cloud(hosts=4, instances=8)
@@ -104,6 +105,7 @@ class PageTest(testtools.TestCase):
         before, after = self.driver.execute_script(
             'const bar = document.querySelector("[data-host=cmp0] .bar"),'
             ' all = bar.getBoundingClientRect().width;'
+            'bar.getAnimations({subtree: true}).forEach(each => each.finish());'
             'return [...bar.children].map(part => part.getBoundingClientRect().width / all)')
         self.assertAlmostEqual(0.9, before, delta=0.01)
         self.assertAlmostEqual(0.6, after, delta=0.01)
@@ -112,17 +114,42 @@ class PageTest(testtools.TestCase):
         cloud = a_cloud(hosts=1000, instances=10000)
         seconds = self.open(('big', cloud, a_report(cloud, ('cpu', 'memory'), moves=100)))
         self.assertLess(seconds, 10)
+        self.assertEqual('1,000 hosts of 1,000', self.text('#host-count'))
+        self.assertEqual(2, len(self.find('#hosts canvas')))
+        self.find('#only')[0].click()
         self.assertEqual('200 hosts of 1,000', self.text('#host-count'))
         self.find('#only')[0].click()
-        self.assertEqual(1000, len(self.find('#hosts tbody tr')))
-        Select(self.find('#order')[0]).select_by_visible_text('fullest before')
+        self.find('#as-table')[0].click()
+        Select(self.find('#order')[0]).select_by_visible_text('fullest first')
         self.assertEqual('cmp0', self.find('#hosts tbody tr')[0].get_attribute('data-host'))
+        self.assertEqual(200, len(self.find('#hosts tbody tr')))
         self.find('#filter')[0].send_keys('cmp99')
         self.assertEqual(11, len(self.find('#hosts tbody tr')))
         self.assertSound()
         for theme in ('light', 'dark'):
             self.browser.theme(theme)
             self.browser.screenshot(f'page-1000-{theme}')
+
+    def test_a_policy_that_ends_above_its_threshold_is_no_success(self):
+        cloud = a_cloud(hosts=4, instances=8)
+        self.open(('now', cloud, a_report(cloud)))
+        self.assertIn('above threshold', self.text('#aggregates'))
+        self.assertEqual([], self.find('#aggregates .badge.good'))
+        self.assertIn('above threshold', self.text('[data-policy=cpu]'))
+
+    def test_a_reason_says_nothing_that_stands_beside_it(self):
+        cloud = a_cloud(hosts=4, instances=8)
+        report = a_report(cloud)
+        move = dataclasses.replace(report.aggregates[0].moves[0], reason=(
+            'evens the load: imbalance cpu 0.800 to 0.300; load of cmp0 cpu 0.900 to 0.600; '
+            '2048 MiB to copy'))
+        self.open(('now', cloud, dataclasses.replace(report, aggregates=(
+            dataclasses.replace(report.aggregates[0], moves=(move,)),))))
+        self.assertEqual('evens the load\nimbalance cpu 0.800 to 0.300\n'
+                         'load of cmp0 cpu 0.900 to 0.600', self.text('#moves td.why'))
+        self.assertIn('2.0 GiB', self.text('#moves'))
+        self.assertNotIn('MiB', self.text('#moves'))
+        self.assertIn('20 Nov 2026, 12:00:00 UTC', self.text('#when'))
 
     def test_a_day_of_snapshots_one_of_them_without_data(self):
         cloud = a_cloud(hosts=4, instances=8)
@@ -136,13 +163,13 @@ class PageTest(testtools.TestCase):
         rows = self.find('#day tbody tr')
         self.assertEqual(3, len(rows))
         self.assertIn('00:00', self.text('#when'))
-        rows[1].click()
+        rows[1].find_element(By.TAG_NAME, 'button').click()
         self.assertIn('00:05', self.text('#when'))
         self.assertIn('no series has the label "host"', self.text('#policies'))
         self.assertIn('not measured', self.text('#hosts'))
         self.assertEqual([], self.find('#moves'))
         self.browser.screenshot('page-day')
-        rows[2].click()
+        rows[2].find_element(By.TAG_NAME, 'button').click()
         self.assertIn('No aggregate', self.text('#aggregate'))
         self.assertSound()
 

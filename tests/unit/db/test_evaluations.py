@@ -35,13 +35,6 @@ class LoadsTest(testtools.TestCase):
         self.assertEqual((0.9, 0.6), host_load.from_json(
             host_load.to_json([loads['cmp0']]))[0].scores['cpu'])
 
-    def test_a_move_to_a_host_outside_changes_nothing_inside(self):
-        cloud = reports.a_cloud(hosts=4, instances=8)
-        [aggregate] = reports.a_report(cloud).aggregates
-        alone = plans.AggregateReport(name='nobody', outcome='planned', mode='spread',
-                                      planner='spread', moves=aggregate.moves)
-        self.assertEqual([], host_load.of(alone, cloud, {}))
-
 
 class EvaluationsTest(testtools.TestCase):
     def setUp(self):

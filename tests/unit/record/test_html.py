@@ -9,6 +9,7 @@ import re
 import fixtures
 import testtools
 
+from kronos_nova import page as page_files
 from kronos_nova.objects import plan
 from kronos_nova.record import html
 from tests.unit.record.clouds import Cloud
@@ -26,7 +27,7 @@ def page_of(*cycles):
 
 
 def data_of(text):
-    return json.loads(re.search(r'const DATA = (\{.*?\});\n', text, re.DOTALL)[1])
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
 
 
 class PageTest(testtools.TestCase):
@@ -40,8 +41,10 @@ class PageTest(testtools.TestCase):
         aggregate, = cycle['aggregates']
         hosts = {host['name']: host for host in aggregate['hosts']}
         self.assertEqual(['cmp0', 'cmp1', 'cmp2', 'cmp3'], sorted(hosts))
-        self.assertEqual(([2, 1], [[0.9, 0.6]]), (hosts['cmp0']['vms'], hosts['cmp0']['scores']))
-        self.assertEqual(([2, 3], [[0.1, 0.4]]), (hosts['cmp3']['vms'], hosts['cmp3']['scores']))
+        self.assertEqual(([2, 1], [[0.9, 0.6]]), (
+            hosts['cmp0']['servers'], hosts['cmp0']['scores']))
+        self.assertEqual(([2, 3], [[0.1, 0.4]]), (
+            hosts['cmp3']['servers'], hosts['cmp3']['scores']))
         self.assertEqual('disabled', hosts['cmp2']['state'])
         move, = aggregate['moves']
         self.assertEqual(('vm0', 'cmp0', 'cmp3', 'evens the load'), tuple(
@@ -56,7 +59,7 @@ class PageTest(testtools.TestCase):
     def test_a_name_cannot_end_the_script(self):
         cloud = a_cloud(hosts=4, instances=8, display_name='</script><script>alert(1)//{}')
         text = page_of(('<!--', cloud, a_report(cloud)))
-        self.assertEqual(1, text.count('</script>'))
+        self.assertEqual(2, text.count('</script>'))
         self.assertEqual('</script><script>alert(1)//0',
                          data_of(text)['cycles'][0]['aggregates'][0]['moves'][0]['name'])
 
@@ -64,6 +67,13 @@ class PageTest(testtools.TestCase):
         text = page_of(('now', self.cloud, self.report))
         self.assertEqual([], re.findall(r'(?:src|href)\s*=|@import|url\(', text))
         self.assertIn("default-src 'none'", text)
+        self.assertNotIn('unsafe', text)
+
+    def test_nothing_is_run_but_what_the_policy_of_the_page_names(self):
+        text = page_of(('now', self.cloud, self.report))
+        for kind, tag in (('script', '<script>'), ('style', '<style>')):
+            [found] = re.findall(f'{tag}(.*?)</{kind}>', text, re.DOTALL)
+            self.assertIn(f'{kind}-src {page_files.source_hash(found)}', text)
 
     def test_a_day_and_an_aggregate_without_data(self):
         empty = plan.CycleReport(planning_seconds=0.0, aggregates=(plan.AggregateReport(

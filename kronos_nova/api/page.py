@@ -1,0 +1,64 @@
+"""The page in a browser: its files, and what a browser is told not to do with them."""
+
+import hashlib
+
+import falcon
+
+from kronos_nova import page
+
+POLICY = "; ".join((
+    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'",
+    "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'", "trusted-types 'none'"))
+"""Nothing but what this server has, no script or style within the page, no text that is taken for
+markup, no request to anywhere else, and in nobody's frame."""
+
+NOTHING = "default-src 'none'; frame-ancestors 'none'"
+"""The policy of whatever is no page."""
+
+FOR_ALL = {
+    'X-Content-Type-Options': 'nosniff',
+    'X-Frame-Options': 'DENY',
+    'Referrer-Policy': 'no-referrer',
+    'Cross-Origin-Resource-Policy': 'same-origin',
+}
+
+
+class Protection:
+    """Headers by which browsers protect those who use them."""
+
+    def process_response(self, _request, response, _resource, _succeeded):
+        for name, value in FOR_ALL.items():
+            response.set_header(name, value)
+        for name, value in (('Content-Security-Policy', NOTHING), ('Cache-Control', 'no-store')):
+            if response.get_header(name) is None:
+                response.set_header(name, value)
+
+
+class File:
+    """One file, kept in memory. A browser keeps it and asks whether it is still the same, so a page
+    is never made of two releases."""
+
+    is_public = True
+
+    def __init__(self, media_type: str, content: bytes):
+        self._media_type = media_type
+        self._content = content
+        self._etag = falcon.ETag(hashlib.sha256(content).hexdigest()[:32])
+
+    def on_get(self, request, response):
+        response.set_header('Content-Security-Policy', POLICY)
+        response.set_header('Cross-Origin-Opener-Policy', 'same-origin')
+        response.cache_control = ['no-cache']
+        response.etag = self._etag
+        if self._etag in (request.if_none_match or ()):
+            response.status = falcon.HTTP_304
+            return
+        response.content_type, response.data = self._media_type, self._content
+
+
+def add_routes(application):
+    """The page is at ``/ui/``; addresses in it are relative, so a proxy may put it elsewhere."""
+    application.add_route('/ui/', File('text/html; charset=utf-8', page.read('live.html')))
+    for name, (media_type, content) in page.served().items():
+        application.add_route(f'/ui/{name}', File(media_type, content))

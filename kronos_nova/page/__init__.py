@@ -1,0 +1,51 @@
+"""The files of the page in a browser: components, and what is made of them.
+
+``live.html`` is the page that ``kronos-api`` serves, as modules; ``replay.html`` is one file that
+``kronos-replay`` writes, with the same components in it.
+"""
+
+import base64
+import hashlib
+import importlib.resources
+import re
+
+TYPES = {'js': 'text/javascript', 'css': 'text/css', 'svg': 'image/svg+xml'}
+
+_IMPORT = re.compile(r"^import [^;]*? from '\./([\w.-]+)';$", re.MULTILINE)
+_EXPORT = re.compile(r'^export (?=(?:async )?function |const |class )', re.MULTILINE)
+
+
+def read(name: str) -> bytes:
+    return importlib.resources.files(__package__).joinpath(name).read_bytes()
+
+
+def served() -> dict[str, tuple[str, bytes]]:
+    """{name: (media type, content)} of what a browser may ask for."""
+    names = sorted(each.name for each in importlib.resources.files(__package__).iterdir()
+                   if each.name.rpartition('.')[2] in TYPES)
+    return {name: (f'{TYPES[name.rpartition(".")[2]]}; charset=utf-8', read(name))
+            for name in names}
+
+
+def joined(name: str) -> str:
+    """A module with all that it imports before it, as one script: a file of its own cannot import
+    others. Each name is one module's only."""
+    found = {}
+
+    def visit(each):
+        if each not in found:
+            text = read(each).decode()
+            found[each] = None  # its place is taken: nothing imports in a circle
+            for needed in _IMPORT.findall(text):
+                visit(needed)
+            del found[each]
+            found[each] = _EXPORT.sub('', _IMPORT.sub('', text))
+
+    visit(name)
+    return "'use strict';\n" + '\n'.join(found.values())
+
+
+def source_hash(text: str) -> str:
+    """What names an inline script or style in a Content-Security-Policy."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -1,0 +1,118 @@
+/* What operators may have Kronos do. Each asks first, says what it will do, and tells what came of it. */
+
+import { el, memory, plural, duration, table } from './elements.js';
+import { ask, tell } from './dialogs.js';
+import { segment } from './client.js';
+
+const LEVELS = ['off', 'observe', 'approve', 'auto'];
+const EVERY = '*';
+const REASON = {name: 'reason', label: 'Reason (others read it)'};
+const of = aggregate => aggregate === EVERY ? 'all aggregates' : aggregate;
+
+export class Actions {
+  /* changed: called after something was done */
+  constructor(client, changed) {
+    this.client = client;
+    this.changed = changed;
+    this.permitted = new Set();
+    this.ceiling = 'auto';
+  }
+
+  /* What the role may not do is not offered. */
+  may(name) {
+    return this.permitted.has(name);
+  }
+
+  async run(method, path, body, done) {
+    try {
+      const answer = await this.client.send(method, path, body);
+      tell(typeof done === 'function' ? done(answer) : done);
+      await this.changed();
+      return answer;
+    } catch (error) {
+      tell(error.message);
+      return undefined;
+    }
+  }
+
+  async approve(plan, moves, skip) {
+    const chosen = moves.filter(move => !skip.includes(move.order));
+    const size = chosen.reduce((sum, move) => sum + move.memory_mb, 0);
+    const given = await ask({title: `Approve the plan for ${plan.aggregate}?`, confirm: `Approve ${plural(chosen.length, 'move')}`, text: [
+      `${plural(chosen.length, 'server')} will be migrated live, ${memory(size)} of memory.`,
+      ...(skip.length ? [`Left out: ${plural(skip.length, 'move')}, and with them those that depend on them.`] : []),
+      'Before it starts, the plan is held against the cloud as it is then.']});
+    if (given) await this.run('POST', `v1/plans/${plan.uuid}/approve`, {skip}, answer => `Approved: ${answer.chosen} of ${plural(answer.moves, 'move')}.`);
+  }
+
+  async reject(plan) {
+    const given = await ask({title: `Reject the plan for ${plan.aggregate}?`, confirm: 'Reject', isDangerous: true, text: 'It is put aside; the next evaluation plans anew.'});
+    if (given) await this.run('POST', `v1/plans/${plan.uuid}/reject`, null, 'The plan is rejected.');
+  }
+
+  async abort(move) {
+    const given = await ask({title: `Abort the move of ${move.instance_name ?? move.instance_uuid}?`, confirm: 'Abort the move', isDangerous: true,
+      text: `From ${move.source} to ${move.destination}. A migration that runs is cancelled and the server stays on ${move.source}; moves that depend on it are given up.`});
+    if (given) await this.run('POST', `v1/moves/${move.uuid}/abort`, null, 'The move is asked to end.');
+  }
+
+  async pause(aggregate) {
+    const given = await ask({title: `Pause ${of(aggregate)}?`, confirm: 'Pause', fields: [REASON], text: 'No move is started until somebody resumes; those under way go on to their end.'});
+    if (given) await this.run('POST', 'v1/pause', {aggregate, ...given}, `${of(aggregate)}: paused.`);
+  }
+
+  async resume(aggregate) {
+    const given = await ask({title: `Resume ${of(aggregate)}?`, confirm: 'Resume', fields: [REASON], text: 'Moves may be started again.'});
+    if (given) await this.run('POST', 'v1/resume', {aggregate, ...given}, `${of(aggregate)}: resumed.`);
+  }
+
+  async stop(aggregate) {
+    const given = await ask({title: `Stop ${of(aggregate)}?`, confirm: 'Stop', isDangerous: true,
+      fields: [{name: 'let_finish', label: 'let migrations that run go on to their end', type: 'check'}, REASON],
+      text: 'Nothing is started, what waits is given up, and what runs is aborted. It stays stopped until somebody resumes.'});
+    if (given) await this.run('POST', 'v1/stop', {aggregate, ...given}, answer => `${of(aggregate)}: stopped; ${plural(answer.abandoned, 'move')} given up, ${answer.under_way} under way still.`);
+  }
+
+  async level(aggregate) {
+    const given = await ask({title: `Level of ${aggregate.name}`, confirm: 'Set', fields: [
+      {name: 'level', label: 'Level', type: 'select', options: LEVELS.slice(0, LEVELS.indexOf(this.ceiling) + 1), value: aggregate.level}, REASON],
+    text: ['off: not evaluated. observe: plans are only shown. approve: plans wait for approval. auto: plans run.',
+      ...(this.ceiling === 'auto' ? [] : [`nova.conf permits nothing above "${this.ceiling}".`])]});
+    if (given) await this.run('PUT', `v1/aggregates/${segment(aggregate.name)}/automation`, given, `${aggregate.name}: level ${given.level}.`);
+  }
+
+  async drain() {
+    const given = await ask({title: 'Drain hosts', confirm: 'Check', fields: [
+      {name: 'hosts', label: 'Hosts, separated by spaces', required: true}, REASON,
+      {name: 'with_stopped', label: 'move servers that are stopped, too (cold)', type: 'check'}],
+    text: 'First it is only looked whether everything fits elsewhere. That may take some seconds.'});
+    if (!given) return;
+    const wish = {...given, hosts: given.hosts.split(/[\s,]+/).filter(Boolean)};
+    try {
+      await this.begin(wish, await this.client.send('POST', 'v1/drains', {...wish, check: true}));
+    } catch (error) {
+      tell(error.message);
+    }
+  }
+
+  async begin(wish, found) {
+    const rows = found.checked.map(host => el('tr', {}, el('th', {scope: 'row'}, host.host), el('td', {class: 'num'}, `${host.leaving} of ${host.servers}`),
+      el('td', {class: 'num'}, memory(host.memory_mb)), el('td', {}, Object.entries(host.destinations).map(([name, count]) => `${name} ${count}`).join(', '))));
+    const stuck = found.checked.flatMap(host => Object.entries(host.blocked).map(([uuid, reason]) => el('li', {class: 'warning'}, el('span', {class: 'uuid'}, uuid), ` stays on ${host.host}: ${reason}`)));
+    const given = await ask({title: `Drain ${wish.hosts.join(', ')}?`, confirm: 'Drain', isDangerous: true, text: [
+      el('div', {class: 'scroll short'}, table('What leaves', [['Host'], ['Servers that leave', 'num'], ['Memory', 'num'], ['To']], el('tbody', {}, rows))),
+      el('ul', {class: 'plainlist'}, stuck),
+      `${found.expected_seconds === null ? 'How long it takes is not known' : `It takes about ${duration(found.expected_seconds)}`}. The hosts are disabled for new servers until they are released.`]});
+    if (given) await this.run('POST', 'v1/drains', wish, `${plural(wish.hosts.length, 'host')} to be drained.`);
+  }
+
+  async release(drain) {
+    const given = await ask({title: `Release ${drain.host}?`, confirm: 'Release', text: 'A drain that is under way ends, and the host takes new servers again.'});
+    if (given) await this.run('POST', `v1/hosts/${segment(drain.host)}/release`, null, `${drain.host} is released.`);
+  }
+
+  async endQuarantine(server) {
+    const given = await ask({title: `End the quarantine of ${server.instance_name ?? server.instance_uuid}?`, confirm: 'End it', text: 'It may be moved again.'});
+    if (given) await this.run('DELETE', `v1/quarantine/${segment(server.instance_uuid)}`, null, 'The quarantine is ended.');
+  }
+}

@@ -1,0 +1,106 @@
+/* What a live aggregate and a replayed one have in common: policies, moves as planned, what stays and why. */
+
+import { el, badge, figure, memory, plural, table, scrolled } from './elements.js';
+import { bar, descent } from './charts.js';
+
+export const WHY_NOT = {
+  not_active: 'not ACTIVE, so live migration cannot move it',
+  busy: 'Nova is doing something else with it',
+  locked: 'locked by its owner or an administrator',
+  excluded: 'asked not to be moved, by metadata, flavor or project',
+  quarantine: 'its last migration failed for good; it is left alone until that ends or an operator releases it',
+  cooldown: 'moved not long ago; left alone until its cooldown ends',
+  no_profile: 'no load is known of it',
+  group: 'every host that would help breaks a rule of its server group',
+  capacity: 'every host that would help is full, as placement counts',
+  zone: 'every host that would help is in another availability zone or cell',
+  isolation: 'every host that would help does not admit its project or flavor',
+  reserve: 'it would take of the room that is kept free',
+  returning: 'it left the hosts that would help not long ago',
+  rule: 'a rule that was installed here forbids it',
+  refused: 'Nova refuses the hosts that would help, or did so not long ago',
+  cap: 'as many of its project, or because of one load, were moved as may be',
+  threshold: 'every move that would help makes a policy worse and leaves it above its threshold',
+  no_gain: 'no move of it makes the imbalance smaller',
+  budget: 'a move would help, but the cycle has no more of them to spend',
+};
+
+const OUTCOMES = {planned: 'plain', balanced: 'good', cooling: 'plain', draining: 'plain', no_data: 'bad', failed: 'bad', no_move: 'warn'};
+const TOLERANCE = 1e-9;
+
+export const above = policy => policy.after !== null && policy.after > policy.threshold + TOLERANCE;
+export const isMeasured = policy => policy.before !== null;
+
+/* The outcome in words; a plan that leaves a policy above its threshold is no success. */
+export function outcomeBadge(outcome, policies) {
+  if (!outcome) return badge('not evaluated', 'plain');
+  const words = outcome.replace('_', ' ');
+  return policies.some(above) && ['planned', 'balanced'].includes(outcome) ? badge(`${words}, above threshold`, 'warn') : badge(words, OUTCOMES[outcome] ?? 'plain');
+}
+
+/* policies: [{name, weight, threshold, detail, before, after}] */
+export function policiesPart(policies, combined) {
+  const full = Math.max(0.001, ...policies.flatMap(policy => [policy.before ?? 0, policy.after ?? 0, policy.threshold * 1.2]));
+  const changes = policies.some(policy => policy.after !== policy.before);
+  const rows = policies.map(policy => el('tr', {'data-policy': policy.name},
+    el('th', {scope: 'row'}, policy.name),
+    el('td', {class: 'num'}, policy.weight.toFixed(2)), el('td', {class: 'num'}, figure(policy.threshold)),
+    isMeasured(policy)
+      ? [el('td', {class: 'num'}, figure(policy.before)), changes ? el('td', {class: `num ${above(policy) ? 'bad' : 'good'}`}, figure(policy.after)) : null,
+        el('td', {class: 'wide'}, bar(policy.before, changes ? policy.after : null, policy.threshold, full)),
+        el('td', {}, above(policy) ? badge('above threshold', 'warn') : badge('within', 'good'))]
+      : [el('td', {class: 'num'}, '–'), changes ? el('td', {class: 'num'}, '–') : null, el('td', {class: 'wide'}, policy.detail), el('td', {}, badge('no data', 'bad'))]));
+  if (combined && combined[0] !== null) rows.push(el('tr', {}, el('th', {scope: 'row'}, 'combined'), el('td'), el('td'),
+    el('td', {class: 'num'}, figure(combined[0])), changes ? el('td', {class: 'num'}, figure(combined[1])) : null, el('td'), el('td')));
+  return scrolled('Imbalance by policy', table('Imbalance by policy',
+    [['Policy'], ['Weight', 'num'], ['Threshold', 'num'], ['Imbalance', 'num'], ...(changes ? [['After', 'num']] : []), ['Fullest host less emptiest'], ['']],
+    el('tbody', {}, rows)));
+}
+
+/* A reason in parts: what the move is for, and below what it changes. Its memory has a column of its own. */
+export function why(reason) {
+  const said = reason.split('; ').filter(part => !/^\d+ MiB to copy$/.test(part));
+  const [first, ...rest] = said;
+  if (first === undefined) return [];
+  const colon = first.indexOf(': ');
+  const head = colon < 0 ? first : first.slice(0, colon);
+  const effects = [...(colon < 0 ? [] : [first.slice(colon + 2)]), ...rest];
+  return [el('span', {}, head), ...effects.map(text => el('div', {class: 'effect'}, text))];
+}
+
+export const server = (name, uuid) => [el('span', {class: 'name'}, name ?? 'server'), el('div', {class: 'uuid'}, uuid)];
+export const route = (source, destination) => [el('span', {class: 'host'}, source), el('span', {class: 'arrow', role: 'img', 'aria-label': 'to'}, ' → '), el('span', {class: 'host'}, destination)];
+
+/* Moves as they were planned: [{order, phase, uuid, name, source, destination, memory_mb, after, reason}] */
+export function movesPart(moves, before) {
+  const total = moves.reduce((sum, move) => sum + move.memory_mb, 0);
+  return el('section', {id: 'moves'}, el('h2', {}, `Moves, in this order: ${moves.length.toLocaleString('en')}, ${memory(total)} to copy`),
+    before === null || before === undefined ? null : descent([before, ...moves.map(move => move.after)]),
+    scrolled('Moves', table('Moves', [['#', 'num'], ['Phase'], ['Server'], ['From and to'], ['Memory', 'num'], ['Combined after', 'num'], ['Why']],
+      el('tbody', {}, moves.map(move => el('tr', {},
+        el('td', {class: 'num'}, `${move.order}`), el('td', {}, move.phase), el('td', {}, server(move.name, move.uuid)),
+        el('td', {}, route(move.source, move.destination)), el('td', {class: 'num'}, memory(move.memory_mb)),
+        el('td', {class: 'num'}, figure(move.after)), el('td', {class: 'why'}, why(move.reason))))))));
+}
+
+/* stayed: [{reason, count, instances}]; instances, where they are known, are [{name, uuid, host}] */
+export function stayedPart(stayed) {
+  return el('div', {class: 'stayed'}, stayed.map(skip => {
+    const row = [el('b', {class: 'word'}, skip.reason.replace('_', ' ')), el('span', {class: 'num'}, skip.count.toLocaleString('en')),
+      el('span', {class: 'muted'}, WHY_NOT[skip.reason] ?? '')];
+    if (!skip.instances) return el('div', {class: 'reason'}, row);
+    const list = el('div', {class: 'list'});
+    const fill = () => {
+      if (list.childNodes.length) return;
+      list.append(...skip.instances.map(each => el('div', {}, el('span', {class: 'name'}, each.name), ' ',
+        el('span', {class: 'muted'}, `on ${each.host}`), el('div', {class: 'uuid'}, each.uuid))));
+      if (skip.count > skip.instances.length) list.append(el('div', {class: 'muted'}, `and ${(skip.count - skip.instances.length).toLocaleString('en')} more`));
+    };
+    return el('details', {on: {toggle: fill}}, el('summary', {class: 'reason'}, row), list);
+  }));
+}
+
+export const warningsPart = warnings => warnings.length ? el('section', {id: 'warnings'}, el('h2', {}, 'To know'),
+  el('ul', {class: 'plainlist'}, warnings.map(text => el('li', {class: 'warning'}, text)))) : null;
+
+export const hostsOf = count => plural(count, 'host');

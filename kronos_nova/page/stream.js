@@ -1,0 +1,51 @@
+/* Listens to what goes on: server-sent events, read by fetch so that the token goes in a header and not in the address. */
+
+const AGAIN_MS = 2000, LATER_MS = 60000;
+const TOO_MANY = 429;
+
+export class Stream {
+  /* told: called with the type of every event; ended: with whether it is heard now */
+  constructor(client, told, heard) {
+    this.client = client;
+    this.told = told;
+    this.heard = heard;
+    this.last = null;
+    this.stopper = new AbortController();
+    this.listen();
+  }
+
+  end() {
+    this.stopper.abort();
+    clearTimeout(this.timer);
+  }
+
+  async listen() {
+    let pause = AGAIN_MS;
+    try {
+      const answer = await this.client.ask('GET', 'v1/events', {signal: this.stopper.signal,
+        headers: {Accept: 'text/event-stream', ...(this.last ? {'Last-Event-ID': this.last} : {})}});
+      this.heard(true);
+      await this.read(answer.body.pipeThrough(new TextDecoderStream()).getReader());
+    } catch (error) {
+      if (error.status === TOO_MANY) pause = LATER_MS;
+    }
+    this.heard(false);
+    if (!this.stopper.signal.aborted) this.timer = setTimeout(() => this.listen(), pause);
+  }
+
+  async read(reader) {
+    let rest = '';
+    for (;;) {
+      const {value, done} = await reader.read();
+      if (done) return;
+      const lines = (rest + value).split('\n');
+      rest = lines.pop();
+      for (const line of lines) this.line(line);
+    }
+  }
+
+  line(line) {
+    if (line.startsWith('id: ')) this.last = line.slice(4);
+    else if (line.startsWith('event: ')) this.told(line.slice(7));
+  }
+}

@@ -1,0 +1,107 @@
+"""Logging in: what is sent to keystone, and what is told of what it says."""
+
+import http.server
+import json
+import threading
+
+from kronos_nova.api import login
+from tests.unit.api import base
+
+TOKEN = {'token': {'expires_at': '2030-01-01T00:00:00.000000Z', 'methods': ['password'],
+                   'issued_at': '2026-01-01T00:00:00.000000Z',
+                   'user': {'id': 'u', 'name': 'jane', 'domain': {'id': 'd', 'name': 'Default'}}}}
+GIVEN = {'user': 'jane', 'password': ' correct horse ', 'project': 'ops'}
+
+
+class Keystone(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):  # noqa: N802 - http.server's name
+        body = self.rfile.read(int(self.headers['Content-Length']))
+        self.server.asked.append((self.path, json.loads(body)['auth']))
+        self.server.entered.set()
+        self.server.may_answer.wait(30)
+        self.send_response(self.server.status)
+        answer = json.dumps(TOKEN if self.server.status == 201 else {'error': {
+            'code': self.server.status, 'message': 'secret of keystone', 'title': 'x'}}).encode()
+        for name, value in (('X-Subject-Token', 'the-token'), ('Content-Length', len(answer)),
+                            ('Content-Type', 'application/json')):
+            self.send_header(name, str(value))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_arguments):
+        pass
+
+
+class LoginTest(base.ApiTestCase):
+    def setUp(self):
+        self.keystone = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Keystone)
+        self.keystone.asked, self.keystone.status = [], 201
+        self.keystone.may_answer, self.keystone.entered = threading.Event(), threading.Event()
+        self.keystone.may_answer.set()
+        threading.Thread(target=self.keystone.serve_forever, daemon=True).start()
+        super().setUp()
+        self.conf.set_override('www_authenticate_uri',
+                               f'http://127.0.0.1:{self.keystone.server_port}',
+                               'keystone_authtoken')
+        self.addCleanup(self.keystone.server_close)
+        self.addCleanup(self.keystone.shutdown)
+
+    def login(self, expected=200, **given):
+        return self.ask('/ui/login', 'POST', token=None, expected=expected, json={**GIVEN, **given})
+
+    def test_a_password_is_shown_to_keystone_and_a_token_given(self):
+        self.assertEqual({'token': 'the-token', 'expires_at': '2030-01-01T00:00:00Z'},
+                         self.login())
+        [(path, sent)] = self.keystone.asked
+        self.assertEqual('/v3/auth/tokens', path.partition('?')[0])
+        self.assertEqual({'name': 'jane', 'domain': {'name': 'Default'},
+                          'password': ' correct horse '}, sent['identity']['password']['user'])
+        self.assertEqual({'project': {'name': 'ops', 'domain': {'name': 'Default'}}},
+                         sent['scope'])
+
+    def test_without_a_project_the_token_is_of_the_system(self):
+        self.ask('/ui/login', 'POST', token=None, json={'user': 'jane', 'password': 'x'})
+        self.assertEqual({'system': {'all': True}}, self.keystone.asked[0][1]['scope'])
+
+    def test_whom_keystone_refuses_is_told_no_more_than_that(self):
+        for status in (400, 401, 403, 404):
+            self.keystone.status = status
+            [error] = self.login(expected=401)['errors']
+            self.assertEqual('keystone did not accept that.', error['detail'])
+
+    def test_a_keystone_that_fails_is_no_wrong_password(self):
+        self.keystone.status = 500
+        self.assertNotIn('secret', str(self.login(expected=503)))
+
+    def test_no_other_site_can_have_a_browser_send_that(self):
+        """A form can be sent to anywhere; JSON is asked about first, and nobody says yes here."""
+        for kind in ('text/plain', 'application/x-www-form-urlencoded', ''):
+            self.ask('/ui/login', 'POST', token=None, expected=415, data=json.dumps(GIVEN),
+                     headers={'Content-Type': kind})
+        self.assertEqual([], self.keystone.asked)
+        answer = self.ask('/ui/login', 'OPTIONS', token=None)
+        self.assertNotIn('access-control-allow-origin', self.answer.headers, answer)
+
+    def test_what_is_sent_on_is_made_here(self):
+        for wrong in ({'auth_url': 'http://elsewhere'}, {'user': 7}, {'password': ''}):
+            self.login(expected=400, **wrong)
+        self.assertEqual([], self.keystone.asked)
+
+    def test_many_at_once_do_not_take_all_threads(self):
+        self.keystone.may_answer.clear()
+        begun = [threading.Thread(target=self.login) for _each in range(login.AT_ONCE)]
+        for thread in begun:
+            self.keystone.entered.clear()
+            thread.start()
+            self.assertTrue(self.keystone.entered.wait(30))
+        self.login(expected=503)
+        self.ask('/v1/access')
+        self.keystone.may_answer.set()
+        for thread in begun:
+            thread.join()
+        self.login()
+
+    def test_it_can_be_switched_off(self):
+        self.conf.set_override('password_login', False, 'kronos_api')
+        self.login(expected=403)
+        self.assertEqual([], self.keystone.asked)

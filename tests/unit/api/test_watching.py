@@ -1,0 +1,96 @@
+"""What those who watch ask for: who they are, the hosts of an aggregate, how its imbalance went."""
+
+import datetime
+
+from oslo_utils import timeutils
+
+from kronos_nova.api import routes
+from kronos_nova.api import watching
+from kronos_nova.db import evaluations
+from kronos_nova.objects import host_load
+from kronos_nova.objects import plan as plans
+from tests.unit.api import base
+
+FOR_READERS = {each.name for each in routes.OPERATIONS if each.audience == 'reader'}
+
+
+class AccessTest(base.ApiTestCase):
+    def test_it_tells_who_that_is_and_until_when(self):
+        found = self.ask('/v1/access')
+        self.assertEqual(('jane', 'ops', False, ['kronos_reader']), tuple(
+            found[name] for name in ('user', 'project', 'is_system', 'roles')))
+        expires_at = datetime.datetime.fromisoformat(found['expires_at'])
+        self.assertGreater(expires_at, datetime.datetime.now(datetime.UTC))
+
+    def test_what_it_may_is_what_the_policy_permits(self):
+        may = {token: {*self.ask('/v1/access', token=token)['may']}
+               for token in (base.READER, base.OPERATOR, base.ADMIN, base.SYSTEM_READER)}
+        everything = {each.name for each in routes.OPERATIONS}
+        self.assertEqual(FOR_READERS, may[base.READER])
+        self.assertEqual(may[base.READER], may[base.SYSTEM_READER])
+        self.assertEqual(everything - {'automation:set'}, may[base.OPERATOR])
+        self.assertEqual(everything, may[base.ADMIN])
+        self.assertTrue(self.ask('/v1/access', token=base.SYSTEM_READER)['is_system'])
+
+
+class WatchingTest(base.ApiTestCase):
+    def setUp(self):
+        super().setUp()
+        self.kept = evaluations.Evaluations(self.database)
+
+    def measure(self, imbalance, at=None, name='gpu'):
+        report = plans.AggregateReport(
+            name=name, outcome=plans.NO_MOVE, mode='spread', planner='spread', policies=(
+                plans.PolicyReport(name='cpu', state='ok', weight=1.0, threshold=0.1,
+                                   imbalance_before=imbalance, imbalance_after=imbalance),),
+            not_moved=(plans.Skip(reason='locked', instances=('vm1', 'vm2')),))
+        loads = [host_load.HostLoad(name='a', state='up', servers=2, servers_after=1,
+                                    scores={'cpu': (0.75, 0.5), 'memory': (0.5, 0.5)}),
+                 host_load.HostLoad(name='b', state='disabled', servers=0, servers_after=1,
+                                    scores={'cpu': (0.25, 0.5)})]
+        self.kept.keep(report, loads, at or timeutils.utcnow())
+        self.evaluate(name, plans.NO_MOVE, policies=report.policies, not_moved=report.not_moved)
+
+    def test_the_hosts_of_the_last_evaluation(self):
+        self.measure(0.5)
+        found = self.ask('/v1/aggregates/gpu/evaluation')
+        self.assertEqual(['cpu', 'memory'], found['scored_by'])
+        self.assertEqual([
+            {'name': 'a', 'state': 'up', 'servers': 2, 'servers_after': 1, 'scores': [0.75, 0.5],
+             'scores_after': [0.5, 0.5]},
+            {'name': 'b', 'state': 'disabled', 'servers': 0, 'servers_after': 1,
+             'scores': [0.25, None], 'scores_after': [0.5, None]}], found['hosts'])
+        self.assertEqual([{'reason': 'locked', 'count': 2}], found['not_moved'])
+        self.assertEqual((plans.NO_MOVE, 0.5), (
+            found['outcome'], found['policies'][0]['imbalance_before']))
+
+    def test_of_what_was_never_evaluated_nothing_is_told(self):
+        found = self.ask('/v1/aggregates/gpu/evaluation')
+        self.assertEqual((None, None, [], 'not evaluated yet'), tuple(
+            found[name] for name in ('evaluated_at', 'outcome', 'hosts', 'reason')))
+        self.assertEqual([], self.ask('/v1/aggregates/gpu/history')['points'])
+
+    def test_how_the_imbalance_went(self):
+        now = timeutils.utcnow()
+        for hours, value in ((30, 0.9), (2, 0.5), (1, 0.2)):
+            self.measure(value, now - datetime.timedelta(hours=hours))
+        found = self.ask('/v1/aggregates/gpu/history')
+        self.assertEqual((['cpu'], [0.1]), (found['policies'], found['thresholds']))
+        self.assertEqual([[0.5], [0.2]], [point['imbalances'] for point in found['points']])
+        self.assertEqual(3, len(self.ask('/v1/aggregates/gpu/history?hours=48')['points']))
+        self.refuse('/v1/aggregates/gpu/history?hours=0', 400)
+
+    def test_a_long_history_is_thinned(self):
+        now = timeutils.utcnow()
+        for minute in range(watching.MOST_POINTS + 10):
+            self.kept.keep(plans.AggregateReport(
+                name='gpu', outcome='balanced', mode='spread', planner='spread', policies=(
+                    plans.PolicyReport(name='cpu', state='ok', weight=1.0, threshold=0.1,
+                                       imbalance_before=0.1, imbalance_after=0.1),)),
+                [], now - datetime.timedelta(minutes=minute))
+        self.assertLessEqual(len(self.ask('/v1/aggregates/gpu/history')['points']),
+                             watching.MOST_POINTS)
+
+    def test_an_aggregate_that_is_none_of_ours(self):
+        for path in ('evaluation', 'history'):
+            self.refuse(f'/v1/aggregates/nothing/{path}', 404)
