@@ -59,7 +59,8 @@ class Monitoring:
                   'scrape_configs': [_job('load', self.target)]}
         if self._alerting is None:
             return config
-        kronos = _job('kronos', self._alerting.exporter_target) | {'scrape_interval': '5s'}
+        kronos = _job('kronos', self._alerting.exporter_target) | {
+            'scrape_interval': '5s', 'scrape_timeout': '5s'}
         return config | {
             'scrape_configs': [*config['scrape_configs'], kronos], 'rule_files': [str(self.rules)],
             'alerting': {'alertmanagers': [_targets(self._alerting.target)]}}
