@@ -19,6 +19,7 @@ from tests import hasten
 from tests.e2e.box import prometheus
 from tests.e2e.box.processes import wait_for
 from tests.e2e.executor import base
+from tools import dashboards
 
 POLICIES = """
 policies:
@@ -239,3 +240,28 @@ class AlertsTest(AlertsTestCase):
             wait_fired()
             self.cloud.client.placement('DELETE', f'/allocations/{consumer}')
             self.cloud.manage('allocations', 'audit', '--grace', '0', check=False)
+
+
+class DashboardsTest(AlertsTestCase):
+    def test_every_query_of_the_dashboards_has_data(self):
+        unanswered = {target['expr'].replace('$aggregate', '.*')
+                      for *_name, rows in dashboards.DASHBOARDS for row in rows
+                      for panel in row for target in panel['targets']}
+
+        def all_answered():
+            unanswered.difference_update(
+                [query for query in unanswered if self.cloud.monitoring.query(query)])
+            return not unanswered
+
+        self.leak()
+        self.cloud.manage('allocations', 'heal', '--grace', '0', '--apply', '--unknown')
+        self.cloud.manage('allocations', 'audit', '--grace', '0', check=False)
+        servers = self.boot(8, 'compute3')
+        # Half of all are moved: of the first half some fail, and some of the others do not.
+        self.orders(default={'seconds': 6}, instances={
+            uuid: {'seconds': 2, 'outcome': 'fail'} for uuid, _host in servers[:6]})
+        wait_for(lambda: all_answered() or self.journal.durations(), 180, 'no move completes')
+        self.boot(3, 'compute2')
+        self.cloud.manage('host', 'drain', 'compute2')
+        self.addCleanup(self.cloud.manage, 'host', 'release', 'compute2')
+        wait_for(all_answered, 180, lambda: f'no data for {sorted(unanswered)}', interval=0.5)
