@@ -1,6 +1,6 @@
 /* What a live aggregate and a replayed one have in common: policies, moves as planned, what stays and why. */
 
-import { el, badge, figure, memory, plural, table, scrolled } from './elements.js';
+import { el, badge, button, figure, memory, plural, table, scrolled } from './elements.js';
 import { bar, descent } from './charts.js';
 
 export const WHY_NOT = {
@@ -73,15 +73,19 @@ export const route = (source, destination) => [el('span', {class: 'host'}, sourc
 
 /* Moves as they were planned: [{order, phase, uuid, name, source, destination, memory_mb, after, reason}] */
 export function movesPart(moves, before) {
-  const total = moves.reduce((sum, move) => sum + move.memory_mb, 0);
+  const total = moves.reduce((sum, move) => sum + move.memory_mb, 0), body = el('tbody', {}, moves.slice(0, FIRST).map(plannedRow));
+  const more = moves.length > FIRST ? button(`Show all ${moves.length}`, () => { body.append(...moves.slice(FIRST).map(plannedRow)); more.remove(); }) : null;
   return el('section', {id: 'moves'}, el('h2', {}, `Moves, in this order: ${moves.length.toLocaleString('en')}, ${memory(total)} to copy`),
     before === null || before === undefined ? null : descent([before, ...moves.map(move => move.after)]),
     scrolled('Moves', table('Moves', [['#', 'num'], ['Phase'], ['Server'], ['From and to'], ['Memory', 'num'], ['Combined after', 'num'], ['Why']],
-      el('tbody', {}, moves.map(move => el('tr', {},
-        el('td', {class: 'num'}, `${move.order}`), el('td', {}, move.phase), el('td', {}, server(move.name, move.uuid)),
-        el('td', {}, route(move.source, move.destination)), el('td', {class: 'num'}, memory(move.memory_mb)),
-        el('td', {class: 'num'}, figure(move.after)), el('td', {class: 'why'}, why(move.reason))))))));
+      body), {class: 'scroll whole'}), more);
 }
+
+const FIRST = 50;
+const plannedRow = move => el('tr', {},
+  el('td', {class: 'num'}, `${move.order}`), el('td', {}, move.phase), el('td', {}, server(move.name, move.uuid)),
+  el('td', {}, route(move.source, move.destination)), el('td', {class: 'num'}, memory(move.memory_mb)),
+  el('td', {class: 'num'}, figure(move.after)), el('td', {class: 'why'}, why(move.reason)));
 
 /* stayed: [{reason, count, instances}]; instances, where they are known, are [{name, uuid, host}] */
 export function stayedPart(stayed) {

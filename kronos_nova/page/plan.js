@@ -7,7 +7,7 @@ import { route, server, why } from './parts.js';
 
 const ENDED = ['completed', 'failed', 'abandoned'];
 const KINDS = {completed: 'good', failed: 'bad', abandoned: 'warn', migrating: 'plain', planned: 'plain'};
-const FIRST = 100;
+const FIRST = 50;
 const rank = move => move.state === undefined ? 0 : ENDED.includes(move.state) ? 2 : move.state === 'planned' ? 1 : 0;
 
 export class PlanPart {
@@ -21,7 +21,7 @@ export class PlanPart {
     this.facts = el('div');
     this.buttons = el('div', {class: 'tools'});
     this.more = button('', () => { this.isWhole = true; this.draw(); });
-    this.list = el('div', {}, scrolled('Moves', table('Moves', [['#', 'num'], ['Server'], ['From and to'], ['Memory', 'num'], ['State'], ['Why'], ['']], this.body, {class: 'cards'})), this.more);
+    this.list = el('div', {}, scrolled('Moves', table('Moves', [['#', 'num'], ['Server'], ['From and to'], ['Memory', 'num'], ['State'], ['Why'], ['']], this.body, {class: 'cards'}), {class: 'scroll whole'}), this.more);
     this.node = el('section', {id: 'plan'}, this.title, this.facts, this.buttons, this.list);
   }
 

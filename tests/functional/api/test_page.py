@@ -19,6 +19,9 @@ from tests.unit.api import base
 PATIENCE = 20
 PICTURE_SECONDS = 1.5
 FROZEN_MS = 1000
+HEARD_SECONDS = 5
+"""Half of what passes between two looks of a page that hears of everything."""
+
 UPDATES = 15
 FEWEST_SEEN = 5
 """Of them by a page that shares two processors with its server, a gate and whoever fills."""
@@ -119,6 +122,15 @@ class LookTest(PageTestCase):
         self.assertLess(min(pictures), PICTURE_SECONDS)
         self.assertGreaterEqual(seen, FEWEST_SEEN)
         self.assertLess(max(tasks, default=0), FROZEN_MS)
+        self.assertSound()
+
+    def test_what_happens_is_heard_of_and_not_only_asked_for(self):
+        self.open(base.READER)
+        self.wait_for(lambda: f'{self.url}/v1/events' in self.browser.requests())
+        self.journal.reject_plan(self.plan_uuid, 'another', timeutils.utcnow())
+        begun = time.monotonic()
+        self.wait_for(lambda: 'No plan waits or runs' in self.text('#plan'))
+        self.assertLess(time.monotonic() - begun, HEARD_SECONDS)
         self.assertSound()
 
     def test_whoever_cannot_see_or_point_is_at_home(self):
