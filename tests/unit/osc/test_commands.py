@@ -1,0 +1,206 @@
+"""``openstack kronos ...``, by the client's own shell, against a kronos-api over HTTP."""
+
+import contextlib
+import io
+import json
+import logging
+
+import fixtures
+from openstackclient import shell
+from osc_lib import clientmanager
+from oslo_utils import timeutils
+
+from kronos_nova.cmd import manage
+from kronos_nova.cmd import tables
+from kronos_nova.db import drains as db_drains
+from kronos_nova.db import memory
+from kronos_nova.db import switches
+from kronos_nova.engine.planner import PlannerPorts
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from kronos_nova.operations import draining
+from kronos_nova.osc import rebalancing
+from tests.unit.api import base
+from tests.unit.cmd import test_host
+
+WIDE = moves.Caps(total=9, per_source=9, per_destination=9)
+WHO = 'jane@Default (API)'
+
+
+class CommandsTestCase(base.ApiTestCase):
+    def openstack(self, *words, token=base.READER, expected=0):
+        """What ``openstack kronos ...`` writes."""
+        out, self.err = io.StringIO(), io.StringIO()
+        # The client keeps what it made for as long as its process lives, which is one command.
+        kept = vars(clientmanager.ClientManager).get(rebalancing.API_NAME)
+        if kept is not None:
+            kept._handle = None
+        root = logging.getLogger()
+        before = root.handlers[:], root.level
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(self.err):
+                status = shell.main(['--os-auth-type', 'admin_token', '--os-endpoint', self.url,
+                                     '--os-token', token, 'kronos', *words])
+        finally:    # The client makes itself at home in a process of its own.
+            root.handlers[:], root.level = before
+        self.assertEqual(expected, status, out.getvalue() + self.err.getvalue())
+        return out.getvalue()
+
+    def table(self, *words, **given):
+        return json.loads(self.openstack(*words, '-f', 'json', **given))
+
+    def manage(self, *words):
+        """What ``kronos-manage`` writes of the same control database."""
+        out = io.StringIO()
+        config = self.folder / 'manage.conf'
+        config.write_text(
+            (self.folder / 'nova.conf').read_text()
+            + f'[kronos_database]\nconnection = {self.database.engine.url}\n')
+        with contextlib.redirect_stdout(out):
+            manage.main([f'--config-file={config}', *words, '-f', 'json'])
+        return json.loads(out.getvalue())
+
+
+class SameTest(CommandsTestCase):
+    """What both commands list is the same, to the letter."""
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.EnvironmentVariable('TZ', 'UTC'))
+
+    def same(self, *words):
+        found = self.table(*words)
+        self.assertEqual(self.manage(*words), found)
+        self.assertTrue(found)
+        return found
+
+    def test_plans_and_moves(self):
+        proposed = self.plan(('vm1', 'a', 'b'), ('vm2', 'b', 'c', 1))
+        running = self.plan(('vm3', 'a', 'b'), name='db', state=plans.EXECUTING)
+        self.journal.dispatch(WIDE, timeutils.utcnow)
+        self.same('plan', 'list')
+        [row] = self.same('plan', 'list', '--aggregate', 'gpu')
+        self.assertEqual(tables.PLANS, tuple(row))
+        theirs = self.manage('plan', 'show', proposed)
+        for move in theirs['moves']:    # which only the command on a controller tells programs
+            del move['caused_by'], move['project_id']
+        self.assertEqual(theirs, self.table('plan', 'show', proposed))
+        [row] = self.same('move', 'list')
+        self.assertEqual(tables.MOVES, tuple(row))
+        self.same('move', 'list', '--plan', running)
+        self.same('move', 'show', row['UUID'])
+
+    def test_levels_switches_and_quarantine(self):
+        self.openstack('pause', '--aggregate', 'gpu', '--reason', 'why', token=base.OPERATOR)
+        self.same('automation', 'show')
+        self.same('automation', 'history')
+        memory.Cooldowns(self.database).quarantine('vm1', 600, 'it failed', timeutils.utcnow())
+        self.same('quarantine', 'list')
+
+    def test_the_status(self):
+        self.evaluate(policies=(plans.PolicyReport(
+            name='cpu', weight=1.0, threshold=0.2, imbalance_before=0.4, imbalance_after=0.4,
+            state='ok'),))
+        self.plan(('vm1', 'a', 'b'))
+        db_drains.Drains(self.database).request([draining.Wish(who='jane').of('a')])
+        ours = json.loads(self.openstack('status', '-f', 'json', expected=4))
+        theirs = self.manage('status')
+        for each in (ours, theirs):
+            del each['at']
+        self.assertEqual(theirs, ours)
+        self.assertIn('gpu: observe', self.openstack('status', expected=4))
+
+
+class ActingTest(CommandsTestCase):
+    def do(self, *words, token=base.OPERATOR, **given):
+        return self.openstack(*words, token=token, **given)
+
+    def test_a_plan_is_approved_without_a_move(self):
+        uuid = self.plan(('vm1', 'a', 'b'), ('vm2', 'b', 'c', 1), ('vm3', 'a', 'c'))
+        self.assertIn('1 of 3', self.do('plan', 'approve', uuid, '--skip', '1'))
+        self.assertEqual(WHO, self.journal.plan(uuid).approved_by)
+        self.do('plan', 'approve', uuid, expected=1)
+        self.assertIn('does not wait', self.err.getvalue())
+
+    def test_a_plan_is_rejected(self):
+        uuid = self.plan(('vm1', 'a', 'b'))
+        self.do('plan', 'reject', uuid)
+        self.assertEqual(plans.REJECTED, self.journal.plan(uuid).state)
+
+    def test_a_reader_changes_nothing_and_is_told_why(self):
+        uuid = self.plan(('vm1', 'a', 'b'))
+        self.openstack('plan', 'reject', uuid, expected=1)
+        self.assertIn('kronos:plans:reject', self.err.getvalue())
+        self.assertEqual(plans.PROPOSED, self.journal.plan(uuid).state)
+
+    def test_a_move_is_ended(self):
+        [move] = self.journal.moves(self.plan(('vm1', 'a', 'b'), state=plans.EXECUTING))
+        self.do('move', 'abort', move.uuid)
+        self.assertIn(f'by {WHO}: asked to end it', self.table('move', 'show', move.uuid)['events'])
+        self.do('move', 'abort', '../..', expected=1)
+
+    def test_levels_are_for_administrators(self):
+        self.do('automation', 'set', 'approve', expected=1)
+        [gpu, _db] = sorted(self.table('automation', 'set', 'approve', '--aggregate', 'gpu',
+                                       token=base.ADMIN), key=lambda row: row['Aggregate'] != 'gpu')
+        self.assertEqual(('approve', WHO), (gpu['Level'], gpu['Set by']))
+
+    def test_it_is_paused_and_stopped_and_goes_on(self):
+        rows = self.table('pause', '--reason', 'why', token=base.OPERATOR)
+        self.assertIn('why', rows[0]['Paused'])
+        rows = self.table('resume', token=base.OPERATOR)
+        self.assertIsNone(rows[0]['Paused'])
+        self.plan(('vm1', 'a', 'b'), state=plans.EXECUTING)
+        self.assertIn('1 waiting moves are abandoned', self.do('stop'))
+        self.assertTrue(switches.SwitchBoard(self.database).read().pause('gpu'))
+
+    def test_a_quarantine_is_ended(self):
+        memory.Cooldowns(self.database).quarantine('vm1', -1, 'it failed', timeutils.utcnow())
+        self.do('quarantine', 'remove', 'vm1')
+        self.assertEqual([], self.table('quarantine', 'list'))
+
+
+class RefusedTest(CommandsTestCase):
+    def test_nobody_that_answers_is_told(self):
+        self.url = 'http://127.0.0.1:9'
+        self.openstack('plan', 'list', expected=1)
+        self.assertIn('127.0.0.1', self.err.getvalue())
+
+    def test_what_is_no_kronos_api_is_told(self):
+        def other(_environ, start_response):
+            start_response('404 Not Found', [('Content-Type', 'text/html')])
+            return [b'<html>']
+
+        self.url = self.serve(other)
+        self.openstack('plan', 'list', expected=1)
+        self.assertIn('not as kronos-api does', self.err.getvalue())
+
+
+class HostTest(CommandsTestCase):
+    kronos = 'aggregates = gpu'
+
+    def setUp(self):
+        self.cloud = test_host.RecordedCloud()
+        super().setUp()
+
+    def read_cloud(self):
+        return self.cloud.read()
+
+    def planner_ports(self):
+        return PlannerPorts(source=self.cloud, clock=lambda: 0.0, now=1e9)
+
+    def test_a_host_is_drained_followed_and_released(self):
+        host = next(iter(self.cloud.read().hosts)).name
+        self.openstack('host', 'status', host, expected=3)
+        self.assertIn(f'{host}: ', self.openstack('host', 'drain', host, '--check',
+                                                  token=base.OPERATOR))
+        self.assertEqual([], self.table('host', 'status'))
+        self.openstack('host', 'drain', host, '--reason', 'fan', token=base.OPERATOR)
+        [row] = self.table('host', 'status', host, expected=3)
+        self.assertEqual((host, 'requested', 'fan'), (row['Host'], row['State'], row['Reason']))
+        known = db_drains.Drains(self.database)
+        known.change(known.latest(host), drains.ACTIVE, state=drains.EMPTY)
+        self.openstack('host', 'status', host)
+        self.openstack('host', 'release', host, token=base.OPERATOR)
+        self.assertEqual(drains.RELEASING, known.latest(host).state)
