@@ -21,6 +21,7 @@ from kronos_nova.cmd import cloud
 from kronos_nova.cmd import control
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import replay
+from kronos_nova.engine import garbage
 from kronos_nova.operations.snapshots import Snapshots
 
 NAME = 'kronos-api'
@@ -86,6 +87,7 @@ def serve(made, group):
     # waitress has no argument for these, and sets them for every connection that it accepts.
     server.adj.socket_options = [*server.adj.socket_options, (
         socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * STUCK_SECONDS)]
+    garbage.keep_what_is_loaded()
     return server
 
 

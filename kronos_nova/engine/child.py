@@ -103,7 +103,7 @@ def serve(conf, make_sources, answers, may_write):
     @functools.cache
     def keep():
         kept = db_engine.control_database(conf), make_sources()
-        gc.freeze()  # Nova and all that was loaded with it is no garbage
+        garbage.keep_what_is_loaded()
         return kept
 
     garbage.collect_rarely()
