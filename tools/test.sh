@@ -48,6 +48,8 @@ check 'doc8' .venv/bin/doc8 -q --max-line-length 120 doc/source README.rst
 check 'codespell' .venv/bin/codespell kronos_nova tests bench doc/source devstack tools README.rst
 check 'documentation' .venv/bin/python -m sphinx -W -q -b html doc/source doc/build/html
 check 'release notes' .venv/bin/reno lint
+# They have commands of their own; one that cannot be imported would keep all from running.
+check 'end-to-end tests are found' sh -c '.venv/bin/python -m stestr --test-path ./tests/e2e list >/dev/null'
 suite unit .venv/bin/python ./tests/unit
 suite hostile .venv/bin/python ./tests/hostile
 # Much of a functional test is waiting: one more at a time than there are processors. Faults at every

@@ -11,9 +11,9 @@ from selenium.webdriver.support.wait import WebDriverWait
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
+from tests.browser import Browser
 from tests.e2e.box import identity
 from tests.e2e.executor import base
-from tests.functional.browser import Browser
 
 PATIENCE = 60
 AT_ONCE = 4

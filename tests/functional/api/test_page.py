@@ -12,8 +12,8 @@ from selenium.webdriver.support import expected_conditions
 from selenium.webdriver.support.wait import WebDriverWait
 
 from kronos_nova.objects import plan as plans
+from tests.browser import Browser
 from tests.functional.api import filled
-from tests.functional.browser import Browser
 from tests.unit.api import base
 
 PATIENCE = 20

@@ -11,7 +11,7 @@ from selenium.webdriver.support.select import Select
 
 from kronos_nova.objects import plan
 from kronos_nova.record import html
-from tests.functional.browser import Browser
+from tests.browser import Browser
 from tests.unit.record.reports import a_cloud
 from tests.unit.record.reports import a_report
 
