@@ -159,10 +159,11 @@ class Cycle:
         report = planner.plan_cycle(snapshot, self.policies, options, surroundings,
                                     self._memory(now, units))
         self._make_sure_of_our_turn()
+        hosts = {host.name: host for host in snapshot.hosts}
         servers = collections.Counter(server.host for server in snapshot.instances)
         for aggregate in report.aggregates:
             self._alone(f'What was found of aggregate {aggregate.name}',
-                        functools.partial(self._write_down, aggregate, snapshot, servers))
+                        functools.partial(self._write_down, aggregate, snapshot, hosts, servers))
         return report
 
     def _read(self):
@@ -318,7 +319,7 @@ class Cycle:
                       tries=tuple(ports.journal.tries(
                           now - _seconds(self.rules.experience_window))))
 
-    def _write_down(self, report, snapshot, servers):
+    def _write_down(self, report, snapshot, hosts, servers):
         now = self.utcnow()
         log(report, is_news=report.outcome != self._last.get(report.name))
         if report.outcome == plans.PLANNED:
@@ -328,7 +329,8 @@ class Cycle:
         self._keep_scores(report, now)
         self._keep_refusals(report, now)
         self.ports.cycles.end(report.name, now, report.outcome, above, report.to_json())
-        self.ports.evaluations.keep(report, host_load.of(report, snapshot, servers), now)
+        inside = [hosts[name] for name in snapshot.hosts_of(report.name)]
+        self.ports.evaluations.keep(report, host_load.of(report, inside, servers), now)
 
     def _keep_refusals(self, report, now):
         enough = [refusal for refusal in report.refusals if refusal.is_final]

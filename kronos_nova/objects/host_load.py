@@ -1,12 +1,14 @@
 """The hosts of an aggregate as an evaluation saw them."""
 
+import collections
 import dataclasses
 import json
+from collections.abc import Iterable
 from collections.abc import Mapping
 
 from kronos_nova.objects.plan import AggregateReport
+from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Service
-from kronos_nova.objects.snapshot import Snapshot
 
 UP, DISABLED, DOWN, FORCED_DOWN = 'up', 'disabled', 'down', 'forced down'
 
@@ -28,23 +30,22 @@ class HostLoad:
     scores: Mapping[str, tuple[float, float]]
 
 
-def of(report: AggregateReport, snapshot: Snapshot, servers: Mapping[str, int]) -> list[HostLoad]:
-    """All hosts of the aggregate, in the order of their names.
-
+def of(report: AggregateReport, hosts: Iterable[Host],
+       servers: Mapping[str, int]) -> list[HostLoad]:
+    """
+    :param hosts: those of the aggregate, in the order that is wanted
     :param servers: {host: servers on it} before any move
     """
-    gained, scores = dict.fromkeys(snapshot.hosts_of(report.name), 0), {}
+    gained, scores = collections.Counter(), collections.defaultdict(dict)
     for move in report.moves:
-        gained[move.source] = gained.get(move.source, 0) - 1
-        gained[move.destination] = gained.get(move.destination, 0) + 1
+        gained[move.source] -= 1
+        gained[move.destination] += 1
     for score in report.host_scores:
-        scores.setdefault(score.host, {})[score.policy] = (score.value, score.after)
-    inside = {*snapshot.hosts_of(report.name)}
+        scores[score.host][score.policy] = (score.value, score.after)
     return [HostLoad(
         name=host.name, state=state(host.service), servers=servers.get(host.name, 0),
         servers_after=servers.get(host.name, 0) + gained[host.name],
-        scores=scores.get(host.name, {}))
-        for host in sorted(snapshot.hosts, key=lambda host: host.name) if host.name in inside]
+        scores=scores.get(host.name, {})) for host in hosts]
 
 
 def state(service: Service) -> str:
