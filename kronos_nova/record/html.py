@@ -47,12 +47,17 @@ def _embedded(value):
 
 def _cycle(label, snapshot, report):
     instances = {instance.uuid: instance for instance in snapshot.instances}
+    hosts = {host.name: host for host in snapshot.hosts}
     servers = collections.Counter(instance.host for instance in snapshot.instances)
+
+    def loads(aggregate):
+        inside = (hosts[name] for name in snapshot.hosts_of(aggregate.name))
+        return host_load.of(aggregate, inside, servers)
+
     return {'label': label, 'taken_at': snapshot.taken_at,
             'planning_seconds': round(report.planning_seconds, 3),
-            'aggregates': [
-                _aggregate(aggregate, instances, host_load.of(aggregate, snapshot, servers))
-                for aggregate in report.aggregates]}
+            'aggregates': [_aggregate(aggregate, instances, loads(aggregate))
+                           for aggregate in report.aggregates]}
 
 
 def _aggregate(report: AggregateReport, instances, loads):
