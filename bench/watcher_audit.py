@@ -2,7 +2,8 @@
 interpreter of an environment that has python-watcher, which shares nothing with Kronos.
 
 Reads one JSON object from stdin (cluster, strategy, parameters, audits) and writes one (CPU seconds
-of the strategy's ``execute()``, moves as [instance uuid, host]).
+of the strategy's ``execute()``, moves as [instance uuid, host]). With ``--each-line`` every line is
+one of its own, and so is every answer.
 
 The model that Watcher's strategies work on is its own ``ModelRoot``, filled with the cluster; the
 metrics come from a datasource that knows it. After an audit the model follows its moves and the
@@ -93,7 +94,7 @@ def model_of(cluster, where):
             uuid=host['name'], hostname=host['name'], status='enabled', state='up',
             disabled_reason=None, memory=host['memory_mb'], memory_mb_reserved=0,
             disk=host['disk_gb'], disk_gb_reserved=0, vcpus=host['vcpus'], vcpu_reserved=0,
-            memory_ratio=1.0, vcpu_ratio=4.0, disk_ratio=1.0))
+            memory_ratio=1.0, vcpu_ratio=cluster.get('vcpu_ratio', 4.0), disk_ratio=1.0))
     for vm in cluster['vms']:
         host = where[vm['uuid']]
         instance = element.Instance(
@@ -123,9 +124,7 @@ def audit(request, where):
                   for action in solution.actions if action['action_type'] == 'migrate']
 
 
-def main():
-    request = json.load(sys.stdin)
-    cfg.CONF([], project='watcher')
+def answer(request):
     where = {vm['uuid']: vm['host'] for vm in request['cluster']['vms']}
     seconds, moves = 0.0, []
     for _ in range(request['audits']):
@@ -135,7 +134,16 @@ def main():
         where.update(found)
         if not found:
             break
-    json.dump({'seconds': seconds, 'moves': moves}, sys.stdout)
+    return {'seconds': seconds, 'moves': moves}
+
+
+def main():
+    cfg.CONF([], project='watcher')
+    if '--each-line' in sys.argv:
+        for line in sys.stdin:
+            print(json.dumps(answer(json.loads(line))), flush=True)
+    else:
+        json.dump(answer(json.load(sys.stdin)), sys.stdout)
 
 
 if __name__ == '__main__':

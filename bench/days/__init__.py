@@ -1,0 +1,84 @@
+"""Days and weeks in virtual time: what each strategy spares servers, and what it costs."""
+
+import pathlib
+import time
+
+from bench import report
+
+
+def register(subparsers):
+    parser = subparsers.add_parser(
+        'days', help='days and weeks of a cloud in virtual time, by Kronos and by others')
+    parser.add_argument('--planetlab', type=pathlib.Path, metavar='FILE',
+                        help='planetlab.npz: traces of PlanetLab, days of 288 samples in percent '
+                             '(servers, samples); without it only the made-up week is lived')
+    parser.add_argument('--days', nargs='*', metavar='NAME',
+                        help='of that file (default: all); none leaves them out')
+    parser.add_argument('--week', type=int, default=7, metavar='N',
+                        help='days that the made-up week has (7); 0 leaves it out')
+    parser.add_argument('--sizes', nargs='*', default=['20x200'], metavar='HxV',
+                        help='hosts and servers (20x200)')
+    parser.add_argument('--strategies', nargs='*', metavar='NAME',
+                        help='(default: all that there are)')
+    parser.add_argument('--threshold', type=float, default=0.25,
+                        help='of the imbalance (0.25)')
+    parser.add_argument('--load', type=float, default=0.5, help='of the hosts on average (0.5)')
+    parser.add_argument('--watcher-python', metavar='PATH',
+                        help='interpreter of an environment with python-watcher; without it '
+                             'Watcher is left out')
+    parser.add_argument('--watcher-interval', type=float, default=600.0, metavar='SECONDS',
+                        help='between two audits (600)')
+    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--plots', type=pathlib.Path, metavar='DIRECTORY',
+                        help='also draw them there')
+    parser.set_defaults(run=run)
+
+
+def run(args) -> report.Report:
+    from bench.days import summary
+    from bench.days import tally
+    from bench.days import world
+
+    rows, tallies = [], {}
+    for scenario in _scenarios(args):
+        for strategy in _strategies(args):
+            begun = time.process_time()
+            found = world.live(scenario, strategy, args.threshold)
+            seconds = time.process_time() - begun
+            size = f'{scenario.hosts}x{len(scenario.vcpus)}'
+            rows.append((scenario.name, size, strategy.name, *found.row(), seconds))
+            tallies[scenario.name, size, strategy.name] = found
+    if args.plots:
+        from bench.days import drawn
+        drawn.save(tallies, args.threshold, args.plots)
+    columns = ('scenario', 'size', 'strategy', *tally.COLUMNS, 'CPU s')
+    return report.Report(tables=(
+        report.Table('all days together', summary.COLUMNS, summary.rows(columns, rows)),
+        report.Table('day by day', columns, rows)),
+        notes=(f'Threshold {args.threshold}, mean load {args.load}; time above the threshold is a '
+               'part of the time, contention minutes are of servers whose host wants more than '
+               'there is. The oracle knows what comes.',))
+
+
+def _scenarios(args):
+    from bench.days import scenario
+
+    for size in args.sizes:
+        hosts, vms = map(int, size.split('x'))
+        if args.planetlab:
+            names = scenario.planetlab_days(args.planetlab) if args.days is None else args.days
+            for day in names:
+                yield scenario.planetlab(args.planetlab, day, hosts, vms, args.load, args.seed)
+        if args.week:
+            yield scenario.week(hosts, vms, args.load, args.seed, args.week)
+
+
+def _strategies(args):
+    from bench.days import pipeline
+    from bench.days import rivals
+
+    known = [rivals.NoMoves(), pipeline.Kronos('greedy', args.threshold, spread_planner='greedy'),
+             pipeline.Kronos('Kronos', args.threshold), rivals.Oracle()]
+    if args.watcher_python:
+        known.append(rivals.Watcher(args.watcher_python, args.watcher_interval, args.threshold))
+    return [each for each in known if args.strategies is None or each.name in args.strategies]

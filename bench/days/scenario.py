@@ -1,0 +1,146 @@
+"""What happens to a cloud whatever is done about it: demand, servers that come and go, hosts that
+die or are serviced."""
+
+import dataclasses
+import pathlib
+
+import numpy as np
+
+STEP = 300
+"""Seconds of a sample, of PlanetLab's and ours."""
+DAY = 86400 // STEP
+VCPUS, CHANCES = (2, 4, 8), (.5, .35, .15)
+MIB_PER_VCPU = (1024, 2048, 4096)
+MEMORY_FILL = 0.65
+"""Of the hosts' memory is allocated: they are not empty, and one may be serviced."""
+
+DOWN, UP, DISABLED = 'down', 'up', 'disabled'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """From sample ``at`` on a host is ``down``, ``disabled`` or ``up``."""
+
+    at: int
+    host: int
+    state: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """T samples of V servers on H equal hosts.
+
+    demand : float32 (T, V), cores that each server would use
+    born, dies : intp (V,), first sample, and first sample without it
+    place : intp (V,), host of each server that is there from the beginning
+    cores, memory_mb : of a host
+    """
+
+    name: str
+    hosts: int
+    cores: int
+    memory_mb: int
+    vcpus: np.ndarray
+    vm_memory_mb: np.ndarray
+    demand: np.ndarray
+    born: np.ndarray
+    dies: np.ndarray
+    place: np.ndarray
+    events: tuple[Event, ...] = ()
+
+    @property
+    def samples(self) -> int:
+        return len(self.demand)
+
+
+def planetlab_days(path: pathlib.Path) -> list[str]:
+    """The days that a file of traces has."""
+    with np.load(path) as days:
+        return sorted(name for name in days.files if name.isdigit())
+
+
+def planetlab(path: pathlib.Path, day: str, hosts: int, vms: int, mean: float,
+              seed: int = 0) -> Scenario:
+    """A day of PlanetLab: CPU in percent of each of some servers, drawn of those that there are.
+
+    :param mean: load of the hosts over the day
+    """
+    rng = np.random.default_rng([seed, int(day)])
+    with np.load(path) as days:
+        percent = days[day]
+    if vms > len(percent):
+        raise ValueError(f'{day} has {len(percent)} servers, not {vms}')
+    chosen = rng.choice(len(percent), vms, replace=False)
+    vcpus = rng.choice(VCPUS, vms, p=CHANCES)
+    demand = percent[chosen].T / 100.0 * vcpus
+    return _scenario(f'PlanetLab {day}', rng, hosts, vcpus, demand, mean)
+
+
+def week(hosts: int, vms: int, mean: float, seed: int = 0, days: int = 7) -> Scenario:
+    """A made-up week: office hours, nights of batches, noise and bursts; three servers that grow,
+    a tenth as many servers again deployed on the third day, a host that dies for half a day, and
+    one that is serviced for four hours."""
+    rng = np.random.default_rng([seed, hosts, vms])
+    count, samples = vms + vms // 10, days * DAY
+    vcpus = rng.choice(VCPUS, count, p=CHANCES)
+    share = _habits(rng, samples, count) + _noise(rng, samples, count)
+    share = np.maximum(share, _bursts(rng, samples, count))
+    growing = rng.choice(vms, 3, replace=False)
+    share[:, growing] = np.linspace(.1, .95, samples)[:, None]
+    born, dies = np.zeros(count, dtype=np.intp), np.full(count, samples, dtype=np.intp)
+    born[vms:] = min(2 * DAY + 10 * DAY // 24, samples)
+    dies[vms:] = rng.integers(4 * DAY, 7 * DAY, count - vms).clip(max=samples)
+    died, serviced = rng.choice(hosts, 2, replace=False)
+    events = (Event(at=3 * DAY + 10 * DAY // 24, host=int(serviced), state=DISABLED),
+              Event(at=3 * DAY + 14 * DAY // 24, host=int(serviced), state=UP),
+              Event(at=4 * DAY + 3 * DAY // 24, host=int(died), state=DOWN),
+              Event(at=4 * DAY + 15 * DAY // 24, host=int(died), state=UP))
+    return _scenario(f'week of {days} days', rng, hosts, vcpus, share.clip(.01, 1.0) * vcpus, mean,
+                     born=born, dies=dies, events=events)
+
+
+def _habits(rng, samples, count):
+    """float64 (T, V): a level, and for two of three servers a day that looks like the last."""
+    hour = np.arange(samples) / DAY * 24 % 24
+    is_weekend = np.arange(samples) // DAY % 7 >= 5
+    office = np.exp(-((hour - 13) / 4) ** 2) * np.where(is_weekend, .3, 1.0)
+    batch = ((hour >= 1) & (hour < 4)).astype(float)
+    kind = rng.choice(3, count, p=(.5, .17, .33))
+    shapes = np.stack([office, batch, np.zeros(samples)], axis=1)
+    return rng.beta(.8, 3.2, count) + shapes[:, kind] * rng.uniform(.1, .6, count)
+
+
+def _noise(rng, samples, count):
+    """float64 (T, V): what is left of a disturbance after five minutes is 0.7 of it."""
+    noise, left = np.zeros((samples, count)), np.zeros(count)
+    for sample in range(samples):
+        left = .7 * left + rng.normal(0, .03, count)
+        noise[sample] = left
+    return noise
+
+
+def _bursts(rng, samples, count):
+    """float64 (T, V): each server is busy for a while about every fourth day."""
+    bursts = np.zeros((samples, count))
+    for vm in range(count):
+        for start in np.flatnonzero(rng.random(samples) < .25 / DAY):
+            bursts[start:start + rng.integers(4, 18), vm] = rng.uniform(.4, .9)
+    return bursts
+
+
+def _scenario(name, rng, hosts, vcpus, demand, mean, **others):
+    count = len(vcpus)
+    memory = vcpus * rng.choice(MIB_PER_VCPU, count)
+    there = others.get('born', np.zeros(count, dtype=np.intp)) == 0
+    capacity = max(memory.sum() / hosts / MEMORY_FILL, 2.0 * memory.max())
+    cores = max(demand.sum(axis=1).mean() / hosts / mean, vcpus.max())
+    place = np.full(count, -1)
+    free = np.full(hosts, capacity)
+    for vm in np.flatnonzero(there):  # as Nova's weigher of memory would
+        place[vm] = free.argmax()
+        free[place[vm]] -= memory[vm]
+    return Scenario(**{
+        'name': name, 'hosts': hosts, 'cores': round(cores), 'memory_mb': round(capacity),
+        'vcpus': vcpus, 'vm_memory_mb': memory, 'demand': demand.astype(np.float32),
+        'born': np.zeros(count, dtype=np.intp), 'dies': np.full(count, len(demand)),
+        'place': place, **others})

@@ -1,0 +1,48 @@
+"""One row a strategy, over all days, weeks and sizes."""
+
+import math
+
+COLUMNS = ('strategy', 'moves / greedy', 'GiB / greedy', 'time above threshold',
+           'hot host minutes / no moves', 'hot host minutes / oracle', 'contention / no moves',
+           'mean imbalance', 'p95 imbalance', 'most moves of a VM', 'VMs with 5 or more',
+           'returns in 24 h', 'VM minutes in migration', 'CPU s')
+RATIOS = {'moves / greedy': ('moves', 'greedy'), 'GiB / greedy': ('GiB', 'greedy'),
+          'hot host minutes / no moves': ('hot host minutes', 'no moves'),
+          'hot host minutes / oracle': ('hot host minutes', 'oracle'),
+          'contention / no moves': ('contention minutes', 'no moves')}
+MEANS = ('time above threshold', 'mean imbalance', 'p95 imbalance')
+WORST = ('most moves of a VM', 'VMs with 5 or more')
+SOFTENED = 1.0
+"""Added to both sides of a ratio, either of which may be nothing: a move, a GiB, a minute. Where
+both are, there is nothing to compare."""
+
+
+def rows(columns, found) -> list[tuple]:
+    """
+    :param found: rows of ``columns``, of which the first three are scenario, size and strategy
+    """
+    cases = {row[:3]: dict(zip(columns, row, strict=True)) for row in found}
+    return [_row(strategy, {case[:2]: values for case, values in cases.items()
+                            if case[2] == strategy}, cases)
+            for strategy in dict.fromkeys(case[2] for case in cases)]
+
+
+def _row(strategy, own, cases):
+    values = {'strategy': strategy}
+    for name, (column, other) in RATIOS.items():
+        pairs = [(mine[column], cases[*case, other][column]) for case, mine in own.items()
+                 if (*case, other) in cases and (mine[column] or cases[*case, other][column])]
+        values[name] = _geometric([(a + SOFTENED) / (b + SOFTENED) for a, b in pairs])
+    for name in COLUMNS:
+        if name not in values:
+            column = [each[name] for each in own.values()]
+            values[name] = (sum(column) / len(column) if name in MEANS else
+                            max(column) if name in WORST else sum(column))
+    return tuple(values[name] for name in COLUMNS)
+
+
+def _geometric(ratios):
+    """None where there is none."""
+    if not ratios:
+        return None
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))

@@ -1,0 +1,155 @@
+"""A cloud in virtual time: where servers are, what they use, and what live migration costs."""
+
+import dataclasses
+
+import numpy as np
+
+from bench.days import scenario as scenarios
+from bench.days.tally import Tally
+
+MIGRATION_CORES = 1.0
+"""Of the source and of the destination, while a server is copied: QEMU does it in one thread."""
+SECONDS, SECONDS_PER_GIB = 10.0, 3.0
+"""What a live migration takes at 3 Gbit/s, and before and after the copying."""
+PAUSE = 10
+"""Seconds until the next look at moves that wait while nothing is under way."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Migration:
+    source: int
+    destination: int
+    ends_at: float
+
+
+class World:
+    """The cloud of one scenario. Everybody who acts in it asks the same questions, and pays alike.
+
+    now : seconds since the beginning
+    place : intp (V,), host of each server, -1 where there is none
+    states : of each host ``up``, ``disabled`` or ``down``
+    migrations : {server: Migration}
+    ended : [(seconds, server, source, destination)] of all that ended well
+    """
+
+    def __init__(self, scenario, threshold: float):
+        self.scenario, self.now, self.sample = scenario, 0.0, 0
+        self.place = scenario.place.copy()
+        self.states = [scenarios.UP] * scenario.hosts
+        self.migrations, self.ended = {}, []
+        self.tally = Tally(threshold, len(scenario.vcpus))
+
+    @property
+    def available(self) -> np.ndarray:
+        """bool (H,)"""
+        return np.array([state == scenarios.UP for state in self.states])
+
+    @property
+    def present(self) -> np.ndarray:
+        """intp: the servers that there are."""
+        return np.flatnonzero(self.place >= 0)
+
+    def loads(self) -> np.ndarray:
+        """float64 (H,): what is asked of each host, 1 is all it has."""
+        load = self._sum(self.scenario.demand[self.sample])
+        for migration in self.migrations.values():
+            load[migration.source] += MIGRATION_CORES / self.scenario.cores
+            load[migration.destination] += MIGRATION_CORES / self.scenario.cores
+        return load
+
+    def seen(self) -> tuple[np.ndarray, np.ndarray]:
+        """(float64 (H,), float64 (V,)): what monitoring tells of the last sample: fractions of a
+        host that hosts and servers use. None can use more than there is."""
+        demand = self.scenario.demand[max(self.sample - 1, 0)] / self.scenario.cores
+        wanted = self._sum(demand * self.scenario.cores)
+        share = np.minimum(1.0, 1.0 / np.maximum(wanted, 1e-9))
+        used = np.where(self.place >= 0, demand * share[self.place], 0.0)
+        return np.minimum(wanted, 1.0), used
+
+    def _sum(self, demand):
+        there = self.present
+        return np.bincount(self.place[there], weights=demand[there],
+                           minlength=self.scenario.hosts) / self.scenario.cores
+
+    def free_mb(self) -> np.ndarray:
+        """float64 (H,): memory that nobody has, and no migration needs."""
+        memory, there = self.scenario.vm_memory_mb, self.present
+        used = np.bincount(self.place[there], weights=memory[there],
+                           minlength=self.scenario.hosts)
+        for vm, migration in self.migrations.items():
+            used[migration.destination] += memory[vm]
+        return self.scenario.memory_mb - used
+
+    def may_start(self, vm: int, destination: int) -> bool:
+        """Whether Nova would."""
+        return (self.place[vm] not in (-1, destination) and vm not in self.migrations
+                and self.states[destination] == scenarios.UP
+                and self.states[self.place[vm]] != scenarios.DOWN
+                and self.free_mb()[destination] >= self.scenario.vm_memory_mb[vm])
+
+    def start(self, vm: int, destination: int) -> None:
+        seconds = SECONDS + SECONDS_PER_GIB * self.scenario.vm_memory_mb[vm] / 1024
+        self.migrations[vm] = Migration(int(self.place[vm]), destination, self.now + seconds)
+
+    def turn(self, sample: int) -> None:
+        """What happens by itself at the beginning of a sample."""
+        self.sample = sample
+        for event in self.scenario.events:
+            if event.at == sample:
+                self._change(event.host, event.state)
+        for vm in np.flatnonzero(self.scenario.dies == sample):
+            self.migrations.pop(int(vm), None)
+            self.place[vm] = -1
+        if sample:
+            for vm in np.flatnonzero((self.scenario.born == sample)
+                                     & (self.scenario.dies > sample)):
+                self._schedule(vm)
+
+    def _change(self, host, state):
+        """A host that dies or is to be serviced has its servers elsewhere at once, by the operator
+        or whatever he has for that; nobody is charged for it."""
+        self.states[host] = state
+        if state == scenarios.UP:
+            return
+        for vm, migration in list(self.migrations.items()):
+            if host in (migration.source, migration.destination):
+                del self.migrations[vm]
+        for vm in np.flatnonzero(self.place == host):
+            self._schedule(vm)
+
+    def _schedule(self, vm):
+        """Put a server where Nova's scheduler would: where most memory is free."""
+        self.place[vm] = np.where(self.available, self.free_mb(), -np.inf).argmax()
+
+    def next_end(self) -> float:
+        """Seconds until the next migration ends, inf if none is under way."""
+        return min((migration.ends_at - self.now for migration in self.migrations.values()),
+                   default=np.inf)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time go by; nothing else changes meanwhile but what ends."""
+        self.tally.add(seconds, self)
+        self.now += seconds
+        for vm, migration in sorted(self.migrations.items()):
+            if migration.ends_at <= self.now + 1e-6:
+                del self.migrations[vm]
+                self.place[vm] = migration.destination
+                self.ended.append((self.now, vm, migration.source, migration.destination))
+                self.tally.moved(self, vm, migration)
+
+
+def live(scenario, strategy, threshold: float) -> Tally:
+    """Have a strategy look after the cloud of a scenario, from its beginning to its end."""
+    world = World(scenario, threshold)
+    strategy.begin(world)
+    for sample in range(scenario.samples):
+        world.turn(sample)
+        strategy.evaluate()
+        left = scenarios.STEP
+        while left > 0:
+            is_busy = strategy.tick()
+            seconds = min(left, world.next_end() if world.migrations or not is_busy else PAUSE)
+            world.pass_time(seconds)
+            left -= seconds
+    strategy.end()
+    return world.tally

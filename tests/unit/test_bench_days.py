@@ -1,0 +1,128 @@
+"""The bench of days tells the truth about small worlds, and the same thing every time."""
+
+import dataclasses
+
+import numpy as np
+import testtools
+
+from bench.days import pipeline
+from bench.days import rivals
+from bench.days import scenario
+from bench.days import summary
+from bench.days import tally
+from bench.days import world
+
+THRESHOLD = 0.15
+
+
+def scene(demand, place, hosts=2, samples=4, **others):
+    """Servers of 2 vCPUs and 4 GiB that want as many cores all the time, of hosts with ten."""
+    count = len(place)
+    return scenario.Scenario(**{
+        'name': 'small', 'hosts': hosts, 'cores': 10, 'memory_mb': 65536,
+        'vcpus': np.full(count, 2), 'vm_memory_mb': np.full(count, 4096),
+        'demand': np.tile(np.array(demand, dtype=np.float32), (samples, 1)),
+        'born': np.zeros(count, dtype=int), 'dies': np.full(count, samples),
+        'place': np.array(place), **others})
+
+
+class Scripted(rivals._Mover):
+    """Wants what it is told to at each sample."""
+
+    def __init__(self, wanted):
+        self._script = wanted
+
+    def evaluate(self):
+        if self.world.sample in self._script:
+            self.want(self._script[self.world.sample])
+
+
+def lived(found, strategy):
+    ended = world.live(found, strategy, THRESHOLD)
+    return dict(zip(tally.COLUMNS, ended.row(), strict=True))
+
+
+class WorldTest(testtools.TestCase):
+    def test_what_a_host_lacks_is_counted_by_host_and_by_server(self):
+        row = lived(scene([6, 6, 1], [0, 0, 1]), rivals.NoMoves())
+        self.assertEqual((20, 40), (row['hot host minutes'], row['contention minutes']))
+        self.assertAlmostEqual(1.1, row['mean imbalance'], 5)
+        self.assertEqual(1.0, row['time above threshold'])
+
+    def test_a_migration_takes_time_and_a_core_of_both_hosts(self):
+        row = lived(scene([4, 1], [0, 1]), Scripted({1: [(1, 0)]}))
+        seconds = world.SECONDS + 4 * world.SECONDS_PER_GIB
+        self.assertEqual((1, 4.0, seconds / 60), (
+            row['moves'], row['GiB'], row['VM minutes in migration']))
+        before, after = (300 + seconds) * .3, (900 - seconds) * .5
+        self.assertAlmostEqual((before + after) / 1200, row['mean imbalance'], 5)
+
+    def test_to_come_back_within_a_day_is_a_return(self):
+        row = lived(scene([4, 1], [0, 1]), Scripted({0: [(1, 0)], 2: [(1, 1)]}))
+        self.assertEqual((2, 2, 1), (row['moves'], row['most moves of a VM'],
+                                     row['returns in 24 h']))
+
+    def test_of_one_host_one_leaves_at_a_time_and_nothing_goes_where_there_is_no_room(self):
+        found = scene([1] * 4, [0, 0, 0, 1], memory_mb=12288)
+        mover = Scripted({0: [(0, 1), (1, 1), (2, 1)]})
+        mover.begin(world.World(found, THRESHOLD))
+        mover.evaluate()
+        mover.tick()
+        self.assertEqual([0], list(mover.world.migrations))
+        self.assertEqual(2, lived(found, Scripted({0: [(0, 1), (1, 1), (2, 1)]}))['moves'])
+
+    def test_a_host_that_dies_loses_its_servers_to_others_and_takes_none(self):
+        events = (scenario.Event(at=1, host=0, state=scenario.DOWN),)
+        found = world.World(scene([1, 1, 1], [0, 0, 1], events=events), THRESHOLD)
+        found.turn(1)
+        self.assertEqual([1, 1, 1], found.place.tolist())
+        self.assertFalse(found.may_start(0, 0))
+
+    def test_a_server_that_is_deployed_goes_where_memory_is_free(self):
+        found = world.World(scene([1, 1, 1, 1], [0, 0, 1, -1], born=np.array([0, 0, 0, 2]),
+                                  dies=np.array([4, 4, 4, 3])), THRESHOLD)
+        found.turn(2)
+        self.assertEqual(1, found.place[3])
+        found.turn(3)
+        self.assertEqual(-1, found.place[3])
+
+
+class StrategiesTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.scene = scene([2, 2, 2, 2, 1, 1], [0, 0, 0, 0, 1, 2], hosts=3, samples=6)
+
+    def test_kronos_evens_the_hosts_by_its_own_pipeline_and_again_the_same(self):
+        rows = [lived(self.scene, pipeline.Kronos('greedy', THRESHOLD, spread_planner='greedy'))
+                for _time in range(2)]
+        self.assertEqual(2, rows[0]['moves'])
+        self.assertLess(rows[0]['time above threshold'], 0.2)
+        self.assertEqual(*rows)
+
+    def test_the_oracle_moves_before_it_hurts(self):
+        self.scene.demand[3:, :4] = 3.0
+        still, warned = (lived(self.scene, each) for each in (rivals.NoMoves(), rivals.Oracle()))
+        self.assertEqual(15, still['hot host minutes'])
+        self.assertEqual(0, warned['hot host minutes'])
+
+
+class ScenarioTest(testtools.TestCase):
+    def test_a_week_is_the_same_every_time_and_fits_into_its_hosts(self):
+        one, other = (scenario.week(4, 30, .3, days=1) for _time in range(2))
+        for field in dataclasses.fields(one):
+            np.testing.assert_array_equal(getattr(one, field.name), getattr(other, field.name))
+        there = one.place >= 0
+        used = np.bincount(one.place[there], weights=one.vm_memory_mb[there])
+        self.assertTrue((used <= one.memory_mb).all())
+
+
+class SummaryTest(testtools.TestCase):
+    def test_ratios_are_geometric_means_over_days(self):
+        columns = ('scenario', 'size', 'strategy', *tally.COLUMNS, 'CPU s')
+        def row(day, strategy, moves):
+            return (day, 's', strategy, moves, 9.0, .5, 9, 0, .1, .2, 1, 0, 0, 1.0, 1.0)
+        found = summary.rows(columns, [row('a', 'greedy', 9), row('b', 'greedy', 9),
+                                       row('a', 'x', 0), row('b', 'x', 39)])
+        self.assertEqual(['greedy', 'x'], [values[0] for values in found])
+        self.assertAlmostEqual((.1 * 4) ** .5, found[1][1])
+        self.assertIsNone(found[1][4])
