@@ -71,6 +71,12 @@ longer is killed, the log says so, and each of its aggregates is tried again alo
 that grow to an hour. Raise it where reading the cloud takes minutes; a start value is three times
 what a cycle takes, and more than ``[kronos_prometheus] total_timeout``.
 """),
+    cfg.IntOpt('planner_niceness', mutable=True, default=19, min=0, max=19, help="""
+By how much a planning process is nicer to others than the service that started it, as nice(1) has
+it. With 19 it has what others leave, and RPCs of the nova-conductor do not wait for it. On a
+controller whose processors are always busy nothing may be left: where evaluations take minutes,
+lower it; a start value is then 10.
+"""),
     cfg.IntOpt('planner_idle_time', mutable=True, default=900, min=0, help="""
 Seconds for which a planning process stays after a cycle, as the one to plan next: it has loaded
 Nova, which takes seconds of the processor, and remembers what placement said. Longer than

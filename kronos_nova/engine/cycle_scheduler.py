@@ -174,7 +174,8 @@ class CycleScheduler:
             self._dismiss()
         if self._process is None or not self._process.order(ours):
             self._dismiss()
-            self._process = planning_process.PlanningProcess(self.command, said)
+            self._process = planning_process.PlanningProcess(
+                self.command, said, self.conf.kronos.planner_niceness)
             self._process.order(ours)
         return self._process.popen
 

@@ -16,9 +16,6 @@ from collections.abc import Sequence
 
 from kronos_nova.engine import child
 
-NICENESS = 10
-"""Added to that of the service: a cycle may take its time, the service may not."""
-
 MEMORY = {'MALLOC_ARENA_MAX': '1', 'MALLOC_MMAP_THRESHOLD_': str(1 << 20)}
 """For the child's malloc, where it is glibc's. Answers are read in threads of their own, and each
 would leave what it took of the memory in an arena that nobody shrinks; answers of some MB, which
@@ -39,10 +36,11 @@ class PlanningProcess:
 
     :param command: Command
     :param configuration: what :func:`configuration` said when it was started
+    :param niceness: added to that of this process
     :raises OSError: there is no process to spare
     """
 
-    def __init__(self, command, configuration):
+    def __init__(self, command, configuration, niceness):
         self.configuration = configuration
         self.is_leaving = False
         self._answers, theirs = os.pipe()
@@ -62,7 +60,7 @@ class PlanningProcess:
         finally:
             os.close(theirs)
         # From here, not by the child itself: loading Nova is half of its work.
-        os.setpriority(os.PRIO_PROCESS, self.popen.pid, os.nice(0) + NICENESS)
+        os.setpriority(os.PRIO_PROCESS, self.popen.pid, os.nice(0) + niceness)
 
     def order(self, scopes):
         """Let it plan some aggregates.

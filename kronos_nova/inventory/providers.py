@@ -10,6 +10,7 @@ from oslo_log import log as logging
 
 from kronos_nova import boundary
 from kronos_nova import exception
+from kronos_nova.inventory import pace
 from kronos_nova.inventory import shape
 from kronos_nova.placement import errors
 from kronos_nova.placement.client import PlacementClient
@@ -45,9 +46,13 @@ class ProviderCache:
     when an allocation goes away. So a provider is read again too when a consumer that it was last
     seen with is no instance of its host: a migration that may have ended, an instance that was
     deleted or has moved on. And everything is, now and then.
+
+    :param reading_pace: of reading one provider after the other
     """
 
-    def __init__(self, read_all_every: int = READ_ALL_EVERY):
+    def __init__(self, read_all_every: int = READ_ALL_EVERY,
+                 reading_pace: pace.Pace | None = None):
+        self._pace = reading_pace or pace.hurry()
         self._kept = {}
         self._every = read_all_every
         self._readings = 0
@@ -86,7 +91,7 @@ class ProviderCache:
                  if not self._is_current(uuid, each.generation, instances[each.root])]
         with futures.ThreadPoolExecutor(PARALLEL_READS) as pool:
             for uuid, provider in zip(stale, pool.map(
-                    lambda uuid: self._provider(client, uuid), stale), strict=True):
+                    lambda uuid: self._unhurried(client, uuid), stale), strict=True):
                 self._kept[uuid] = ours[uuid].generation, provider
         trees = collections.defaultdict(list)
         for uuid, each in ours.items():
@@ -103,6 +108,10 @@ class ProviderCache:
             roots=client.roots_in(client.aggregates(uuid)) & roots - {uuid})
             for uuid in sorted(client.sharing())}
         return {uuid: each for uuid, each in found.items() if each.roots}
+
+    def _unhurried(self, client, uuid):
+        with self._pace.step():
+            return self._provider(client, uuid)
 
     def _provider(self, client, uuid):
         # Thousands of consumers hold what some dozen flavors ask for: it is kept once.

@@ -18,6 +18,7 @@ from oslo_log import log as logging
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova.engine import child
+from kronos_nova.inventory import pace
 from kronos_nova.plugin import dry_run
 from kronos_nova.plugin import history
 from kronos_nova.plugin import inventory
@@ -39,9 +40,13 @@ def main(argv=None):
     return child.serve(CONF, make_sources, args.answers, may_write)
 
 
+REST_TIME = 5
+"""Seconds that a cycle may take longer, so that RPCs beside it need not."""
+
+
 def make_sources():
-    return child.Sources(inventory=inventory.InProcessInventory(), history=history.past_moves,
-                         dry_run=dry_run.SchedulerDryRun())
+    return child.Sources(inventory=inventory.InProcessInventory(pace.Pace(REST_TIME)),
+                         history=history.past_moves, dry_run=dry_run.SchedulerDryRun())
 
 
 if __name__ == '__main__':

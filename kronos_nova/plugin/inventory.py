@@ -15,6 +15,7 @@ from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from kronos_nova import exception
+from kronos_nova.inventory import pace
 from kronos_nova.inventory import providers
 from kronos_nova.inventory import scope
 from kronos_nova.inventory import shape
@@ -35,13 +36,16 @@ class InProcessInventory:
     """An inventory source for the conductor that reaches the API database and every cell's.
 
     What placement said is kept from one reading to the next, and the flavors of instances with it.
+
+    :param reading_pace: how hard each reading may work what it reads from
     """
 
-    def __init__(self):
+    def __init__(self, reading_pace: pace.Pace | None = None):
+        self._pace = reading_pace or pace.hurry()
         self._servicegroup_api = servicegroup.API()
         self._placement = placement.client()
-        self._providers = providers.ProviderCache()
-        self._instances = nova_tables.InstanceReader()
+        self._providers = providers.ProviderCache(reading_pace=self._pace)
+        self._instances = nova_tables.InstanceReader(self._pace)
         self._silent = False
         self._read_last = None  # {host: cell} of the last reading, None for all
 
@@ -74,6 +78,7 @@ class InProcessInventory:
         return found
 
     def _read(self, context, taken_at, scopes):
+        self._pace.begin()
         aggregates = nova_tables.aggregates(context)
         wanted = scope.HostScope(aggregates, scopes)
         (nodes, servers, moves), unread = self._read_cells(context, wanted)

@@ -129,7 +129,14 @@ class PlanningTest(testtools.TestCase):
     def test_a_child_lets_the_service_go_first(self):
         worker = self.worker('one')
         worker.tick()
-        self.assertEqual(min(os.nice(0) + planning_process.NICENESS, 19),
+        self.assertEqual(min(os.nice(0) + 19, 19),
+                         os.getpriority(os.PRIO_PROCESS, worker.child.pid))
+
+    def test_a_child_on_a_busy_controller_may_be_given_more(self):
+        self.conf.set_override('planner_niceness', 3, 'kronos')
+        worker = self.worker('one')
+        worker.tick()
+        self.assertEqual(min(os.nice(0) + 3, 19),
                          os.getpriority(os.PRIO_PROCESS, worker.child.pid))
 
     def test_an_approved_plan_is_started_before_its_aggregate_is_due_again(self):

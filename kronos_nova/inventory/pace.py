@@ -1,0 +1,43 @@
+"""How hard a reading of the cloud works what it reads from."""
+
+import contextlib
+import time
+from collections.abc import Callable
+
+LONGEST_REST = 0.05
+"""Seconds after a step, at most: so long a statement takes that reads some hundred instances."""
+
+
+class Pace:
+    """Rests between the steps of a reading, each as long as the step before it.
+
+    Nova's database and placement serve the RPCs of the nova-conductor beside it, on the same
+    processors as often as not: with rests half of the time is theirs. A large reading cannot
+    afford that to its end, so all rests together are limited.
+
+    :param rest_time: seconds of rest in one reading, at most
+    :param sleep: waits so many seconds
+    """
+
+    def __init__(self, rest_time: float, sleep: Callable[[float], None] = time.sleep,
+                 monotonic: Callable[[], float] = time.monotonic):
+        self._rest_time = self._left = rest_time
+        self._sleep, self._monotonic = sleep, monotonic
+
+    def begin(self):
+        """Another reading begins."""
+        self._left = self._rest_time
+
+    @contextlib.contextmanager
+    def step(self):
+        """Around a step; several may be under way in threads."""
+        begun = self._monotonic()
+        yield
+        rest = min(self._monotonic() - begun, LONGEST_REST, self._left)
+        self._left -= rest
+        self._sleep(max(rest, 0))
+
+
+def hurry() -> Pace:
+    """Of somebody who waits for what is read, in a process that serves nobody else."""
+    return Pace(0)
