@@ -65,6 +65,9 @@ class _Mover(NoMoves):
 class Watcher(_Mover):
     """OpenStack Watcher's ``workload_stabilization`` on CPU, with perfect metrics.
 
+    Its threshold is of the standard deviation over the hosts, which of some twenty is a quarter of
+    what is between the highest and the lowest.
+
     :param python: interpreter of an environment with python-watcher
     :param interval: seconds between two audits
     """
@@ -74,7 +77,7 @@ class Watcher(_Mover):
     def __init__(self, python: str, interval: float, threshold: float):
         self._python, self._interval = python, interval
         self._parameters = {'metrics': ['instance_cpu_usage'],
-                            'thresholds': {'instance_cpu_usage': threshold}}
+                            'thresholds': {'instance_cpu_usage': threshold / 4}}
 
     def begin(self, world):
         super().begin(world)
@@ -82,7 +85,7 @@ class Watcher(_Mover):
         script = pathlib.Path(__file__).parent.with_name('watcher_audit.py')
         self._audits = subprocess.Popen(
             [self._python, '-P', str(script), '--each-line'], text=True, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            stdout=subprocess.PIPE)
 
     def end(self):
         self._audits.stdin.close()
@@ -94,8 +97,12 @@ class Watcher(_Mover):
         self._audited = self.world.now
         self._audits.stdin.write(json.dumps(self._request()) + '\n')
         self._audits.stdin.flush()
-        answer = json.loads(self._audits.stdout.readline())
-        self.want((int(vm), int(host)) for vm, host in answer['moves'])
+        answer = json.loads(self._audits.stdout.readline() or self._give_up())
+        self.want((int(vm.removeprefix('vm')), int(host.removeprefix('host')))
+                  for vm, host in answer['moves'])
+
+    def _give_up(self):
+        raise RuntimeError(f'{self._python} cannot audit; is python-watcher installed there?')
 
     def _request(self):
         scenario, (_hosts, used) = self.world.scenario, self.world.seen()
@@ -104,9 +111,9 @@ class Watcher(_Mover):
         return {'strategy': 'workload_stabilization', 'audits': 1, 'parameters': self._parameters,
                 'cluster': {
                     'vcpu_ratio': 16.0,
-                    'hosts': [{'name': str(host), 'vcpus': scenario.cores, 'disk_gb': 100_000,
+                    'hosts': [{'name': f'host{host}', 'vcpus': scenario.cores, 'disk_gb': 100_000,
                                'memory_mb': scenario.memory_mb} for host in there],
-                    'vms': [{'uuid': str(vm), 'host': str(self.world.place[vm]),
+                    'vms': [{'uuid': f'vm{vm}', 'host': f'host{self.world.place[vm]}',
                              'vcpus': int(scenario.vcpus[vm]),
                              'memory_mb': int(scenario.vm_memory_mb[vm]),
                              'mem_util_mb': int(scenario.vm_memory_mb[vm]),
