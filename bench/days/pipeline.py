@@ -13,6 +13,7 @@ from kronos_nova.cooldown import PastMove
 from kronos_nova.db import drains
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import evaluations
+from kronos_nova.db import habits
 from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.db import migrate
@@ -97,7 +98,8 @@ def _ports(database, cloud):
         inventory=cloud, metrics=cloud, switches=switches.SwitchBoard(database),
         journal=journal.Journal(database, 'bench'), cooldowns=memory.Cooldowns(database),
         cycles=memory.Cycles(database), scores=memory.Scores(database),
-        evaluations=evaluations.Evaluations(database), drains=drains.Drains(database),
+        evaluations=evaluations.Evaluations(database),
+        habits=habits.HabitBook(database), drains=drains.Drains(database),
         names=names.ServerNames(database), refusals=refusals.Refusals(database),
         history=cloud.history)
 

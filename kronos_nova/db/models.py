@@ -247,6 +247,17 @@ class HostLoads(Base):
     hosts = sa.Column(CompressedText, nullable=False)
 
 
+class AggregateHabits(Base):
+    """What is known of the loads of the instances of an aggregate; see
+    :mod:`kronos_nova.profiling.habit`. ``body`` is JSON."""
+
+    __tablename__ = 'habits'
+
+    aggregate = sa.Column(sa.String(255), primary_key=True)
+    at = sa.Column(Timestamp, nullable=False)
+    body = sa.Column(CompressedText, nullable=False)
+
+
 class Evaluation(Base):
     """An evaluation of the past. ``policies`` is JSON: {policy: [imbalance, threshold]}."""
 

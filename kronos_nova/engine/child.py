@@ -31,6 +31,7 @@ from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.db import drains
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import evaluations
+from kronos_nova.db import habits
 from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.db import names
@@ -160,6 +161,7 @@ def make_cycle(conf, database, sources, scopes, may_write):
         journal=journal.Journal(database, worker.name(socket.gethostname())),
         cooldowns=memory.Cooldowns(database), cycles=memory.Cycles(database),
         scores=memory.Scores(database), evaluations=evaluations.Evaluations(database),
+        habits=habits.HabitBook(database),
         drains=drains.Drains(database), names=names.ServerNames(database),
         refusals=refusals.Refusals(database))
     chosen = dataclasses.replace(

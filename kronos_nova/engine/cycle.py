@@ -20,11 +20,13 @@ from kronos_nova.cooldown.repetition import growing
 from kronos_nova.db import memory as db_memory
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.evaluations import Evaluations
+from kronos_nova.db.habits import HabitBook
 from kronos_nova.db.journal import Journal
 from kronos_nova.db.names import ServerNames
 from kronos_nova.db.refusals import Refusals
 from kronos_nova.db.switches import SwitchBoard
 from kronos_nova.engine import levels
+from kronos_nova.engine import options as engine_options
 from kronos_nova.engine import planner
 from kronos_nova.engine import shared_hosts
 from kronos_nova.engine.emptying import HostEmptier
@@ -74,6 +76,7 @@ class CyclePorts:
     cycles: db_memory.Cycles
     scores: db_memory.Scores
     evaluations: Evaluations
+    habits: HabitBook
     drains: Drains
     names: ServerNames
     refusals: Refusals
@@ -108,7 +111,7 @@ class CycleRules:
                    instance_cooldown=group.instance_cooldown,
                    instance_cooldown_factor=group.instance_cooldown_factor,
                    instance_cooldown_max=group.instance_cooldown_max,
-                   return_window=group.return_window,
+                   return_window=engine_options.return_window(conf),
                    experience_window=group.experience_window,
                    stale_plan_age=conf.kronos_executor.stale_plan_age,
                    stagger=conf.kronos_executor.stagger,
@@ -135,6 +138,7 @@ class Cycle:
         self.may_write = may_write
         self._names = {}
         self._last = {}     # {aggregate: outcome of its last evaluation}
+        self._learnt = {}   # {aggregate: {policy: Habits}}
 
     def run(self):
         """Evaluate every aggregate of the options, and start what was approved for them.
@@ -148,11 +152,13 @@ class Cycle:
         snapshot = self._read()
         self._names = {server.uuid: server.display_name for server in snapshot.instances}
         self._last = {row.aggregate: row.outcome for row in self.ports.cycles.last()}
+        self._learnt = {}
         units = self._units(snapshot)
         options = self._whole_units(self._existing(snapshot), units)
         surroundings = planner.PlannerPorts(
             source=self.ports.metrics, clock=time.monotonic, dry_run=self.ports.dry_run,
-            now=_unix(now), names_elsewhere=self.ports.inventory.names_elsewhere)
+            now=_unix(now), names_elsewhere=self.ports.inventory.names_elsewhere,
+            learn=self._learnt.__setitem__)
         options = self._drain(snapshot, options, surroundings)
         snapshot = snapshot.with_moves_under_way(self.ports.journal.moves_under_way())
         snapshot = self._start_approved(snapshot, options, surroundings, units)
@@ -311,6 +317,7 @@ class Cycle:
                                   if self.options.caps.look_back else ({}, {}))
         return Memory(under_way=waiting | busy, aggregates=cooling | shared,
                       projects_moved=projects_moved, caused=caused,
+                      habits=ports.habits.of(self._scopes()) if self.options.restraint else {},
                       instances=cooldowns.cooling(db_memory.INSTANCE, now),
                       quarantines=cooldowns.quarantined(now),
                       refused=ports.refusals.resting(now),
@@ -328,6 +335,8 @@ class Cycle:
                     policy.imbalance_before > policy.threshold for policy in report.policies)
         self._keep_scores(report, now)
         self._keep_refusals(report, now)
+        if report.name in self._learnt:
+            self.ports.habits.keep(report.name, self._learnt[report.name], now)
         self.ports.cycles.end(report.name, now, report.outcome, above, report.to_json())
         inside = [hosts[name] for name in snapshot.hosts_of(report.name)]
         self.ports.evaluations.keep(report, host_load.of(report, inside, servers), now)

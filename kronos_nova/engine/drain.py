@@ -15,6 +15,7 @@ from kronos_nova import exception
 from kronos_nova.constraints import eligibility
 from kronos_nova.engine import planner
 from kronos_nova.engine.options import EngineOptions
+from kronos_nova.engine.restraint import Restraint
 from kronos_nova.engine.windows import Windows
 from kronos_nova.objects import metrics
 from kronos_nova.objects.drain import Drain
@@ -141,6 +142,7 @@ class _Case:
             options, evacuate_disabled_hosts=True, enforce_hard_affinity=False,
             enforce_soft_affinity=False, soft_groups_yield=True, budget=WITHOUT_END,
             min_coverage=1.0, windows=Windows(), hold_cycles=1, spread_planner='greedy',
+            restraint=Restraint(),
             reserve_hosts=max(drain.keep_spare for drain in self.drains.values()),
             include_unassigned_hosts=self.aggregate not in self._aggregates(),
             aggregates=tuple({self.aggregate} & self._aggregates()))

@@ -6,9 +6,12 @@ from kronos_nova.constraints import eligibility
 from kronos_nova.constraints.eligibility import OptOut
 from kronos_nova.engine import windows
 from kronos_nova.engine.caps import CapOptions
+from kronos_nova.engine.restraint import Restraint
 from kronos_nova.engine.windows import Windows
 from kronos_nova.engine.worth import Price
 from kronos_nova.objects.snapshot import UNASSIGNED
+
+DAY = 86400
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,7 @@ class EngineOptions:
     opt_out: OptOut = OptOut()
     windows: Windows = Windows()
     caps: CapOptions = CapOptions()
+    restraint: Restraint = Restraint()
 
     def planner(self, mode: str) -> str:
         """Name of the planner for policies of a mode."""
@@ -54,6 +58,12 @@ class EngineOptions:
         pool."""
         wanted = sorted(names) if self.aggregates is None else sorted(set(self.aggregates))
         return (*wanted, *([UNASSIGNED] if self.include_unassigned_hosts else []))
+
+
+def return_window(conf) -> int:
+    """Seconds during which an instance is not moved back."""
+    group = conf.kronos
+    return max(group.return_window, DAY) if group.restraint else group.return_window
 
 
 def from_conf(conf) -> EngineOptions:
@@ -76,4 +86,6 @@ def from_conf(conf) -> EngineOptions:
         'caps': CapOptions(per_project=group.max_moves_per_project,
                            per_project_and_day=group.max_moves_per_project_and_day,
                            per_cause_and_day=group.max_moves_per_cause_and_day),
+        'restraint': Restraint(group.restraint),
+        'return_window': return_window(conf),
         'windows': windows.parse(group.maintenance_window)})

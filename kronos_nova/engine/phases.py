@@ -98,6 +98,8 @@ def run(model: Model, passes: Passes, planner: str, options: EngineOptions, limi
         left = dataclasses.replace(limits, budget=limits.budget - len(steps))
         state.settle()
         before = state.copy()
+        if runner.phase == SPREAD:
+            runner = options.restraint.planner(state, left, runner)
         chosen = runner.plan(state, left)
         if runner.phase == SPREAD:
             chosen = worthwhile(before, state, chosen)

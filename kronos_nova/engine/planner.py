@@ -19,6 +19,7 @@ from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown import left
 from kronos_nova.engine import explain
 from kronos_nova.engine import phases
+from kronos_nova.engine import restraint
 from kronos_nova.engine.approval import Checked
 from kronos_nova.engine.approval import check_again
 from kronos_nova.engine.build import Scope
@@ -68,6 +69,7 @@ class PlannerPorts:
     dry_run : asks beforehand whether moves would be let happen; asked once for every move that was
         chosen, never for others
     names_elsewhere : of names of instances of the snapshot, those that others of the cloud have too
+    learn : told of an aggregate what is known of its instances now, {policy: Habits}
     """
 
     source: MetricsSource
@@ -75,6 +77,7 @@ class PlannerPorts:
     now: float
     dry_run: DryRun = not_asked
     names_elsewhere: NamesElsewhere = nowhere_else
+    learn: Callable[[str, dict], None] = lambda aggregate, habits: None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -128,8 +131,8 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
             f'policy {policy} has no data: {why}' for policy, why in sorted(load.no_data.items())))
     around = cycle.scopes.around(scope)
     case = build(scope, load, cycle.feed, around, cycle.carried, memory, options)
-    model = registry.compile_model(case.problem, around, cycle.rules,
-                                   prices(case.problem, options.price, memory.tries))
+    model = cycle.lasting(scope, case, around) if cycle.is_restrained else cycle.compiled(
+        case.problem, around, options.price)
     start = State(model)
     return check_again(case, start.under(model.with_ceiling(start, options.overload_ceiling)),
                        report)
@@ -142,6 +145,7 @@ class _Cycle:
         self.feed = Feed(surroundings.source, snapshot.instances, options.accept_partial_metrics,
                          surroundings.names_elsewhere)
         self.carried = MovesUnderWay()
+        self.habits = {}
         self.scopes = Scopes(snapshot)
         self.rules = ConstraintRules(
             restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
@@ -173,9 +177,9 @@ class _Cycle:
             return self.report(scope, load, plan.NO_DATA, notes=tuple(stranded(scope)))
         around = self.scopes.around(scope)
         case = build(scope, load, self.feed, around, self.carried, self.memory, self.options)
-        model = registry.compile_model(
-            case.problem, around, self.rules,
-            prices(case.problem, self.options.price, self.memory.tries))
+        if self.is_restrained:
+            self.learn(scope, case)
+        model = self.compiled(case.problem, around, self.options.price)
         needed = self.needed(scope, load, model)
         before = State(model)
         notes = (*case.warnings, *stranded(scope), *self.blocked(case, model))
@@ -189,20 +193,45 @@ class _Cycle:
         vetting = Vetting(self.surroundings.dry_run, around, case.problem.hosts,
                           lambda: limits.is_over)
         caps = Caps(self.options.caps, case.problem, around.instances, self.memory)
-        chosen = self.choose(model, needed, limits, Checks(vetting, caps))
-        self.carried.add(chosen.state, [step for _phase, step in chosen.steps])
+        planned = (self.lasting(scope, case, around) if needed.balance and self.is_restrained
+                   else model)
+        chosen = self.choose(planned, needed, limits, Checks(vetting, caps))
+        after = chosen.state if planned is model else _after(model, chosen.steps)
+        self.carried.add(after, [step for _phase, step in chosen.steps])
         reasons = case.held | self.stayed(chosen, needed)
         refused = {refusal.instance_uuid for refusal in vetting.refusals()}
         reasons |= {vm: 'refused' for vm, uuid in enumerate(case.problem.vms)
                     if uuid in refused and chosen.state.vm_host[vm] == case.problem.vm_host[vm]}
         outcome = plan.NO_DATA if needed.why_no_more else plan.NO_MOVE
         report = self.report(scope, load, plan.PLANNED if chosen.steps else outcome, before,
-                             chosen.state, (*notes, *self.broken(chosen.state)))
-        moves = explain.with_next_best(State(model), chosen.steps, chosen.moves())
+                             after, (*notes, *self.broken(chosen.state)))
+        moves = explain.with_next_best(State(planned), chosen.steps, chosen.moves())
         return dataclasses.replace(
             report, moves=caps.told(vetting.told(moves)), refusals=vetting.refusals(),
             not_moved=explain.skips(reasons, case.problem.vms),
             hosts_emptied=_emptied(before, chosen.state))
+
+    @property
+    def is_restrained(self):
+        return bool(self.options.restraint) and self.policies.mode != 'pack'
+
+    def compiled(self, problem, around, price):
+        return registry.compile_model(problem, around, self.rules,
+                                      prices(problem, price, self.memory.tries))
+
+    def lasting(self, scope, case, around):
+        """The model by which moves are chosen with restraint: of the load that is likely to last.
+        """
+        return self.compiled(restraint.lasting(case.problem, self.learn(scope, case)), around,
+                             self.options.restraint.priced(self.options.price))
+
+    def learn(self, scope, case):
+        """{policy: Habits} of the instances, after this look at them."""
+        if scope.name not in self.habits:
+            self.habits[scope.name] = restraint.learnt(
+                self.memory.habits.get(scope.name, {}), case.problem, self.surroundings.now)
+            self.surroundings.learn(scope.name, self.habits[scope.name])
+        return self.habits[scope.name]
 
     def needed(self, scope, load, model):
         """What is wrong, of what may be put right: where load is not known, only that disabled
@@ -351,6 +380,14 @@ def _host_scores(scope, load, after):
             if not np.isnan(load.scores[row, column]):
                 yield HostScore(host, policy.name, float(load.scores[row, column]),
                                 float(scores[row, column]))
+
+
+def _after(model, steps):
+    """Where the steps lead, with the load as it was measured."""
+    state = State(model)
+    for _phase, step in steps:
+        state.move(step.vm, step.destination)
+    return state
 
 
 def _emptied(before, after):

@@ -18,6 +18,7 @@ from oslo_utils import timeutils
 from kronos_nova import conf as kronos_conf
 from kronos_nova.db import drains
 from kronos_nova.db import evaluations
+from kronos_nova.db import habits
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.db import names
@@ -109,6 +110,7 @@ class BalancingTestCase(base.NovaTestCase):
             cooldowns=memory.Cooldowns(self.database),
             cycles=memory.Cycles(self.database), scores=memory.Scores(self.database),
             evaluations=evaluations.Evaluations(self.database),
+            habits=habits.HabitBook(self.database),
             refusals=refusals.Refusals(self.database), **ports)
         memory.Cycles(self.database).begin(snapshot.UNASSIGNED, 'tester', timeutils.utcnow(), 1)
         [report] = cycle.Cycle(

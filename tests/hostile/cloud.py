@@ -5,6 +5,7 @@ import datetime
 
 from kronos_nova.db import drains
 from kronos_nova.db import evaluations
+from kronos_nova.db import habits
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.db import names
@@ -123,6 +124,7 @@ class Control:
             names=names.ServerNames(self.database), cooldowns=self.cooldowns, cycles=self.cycles,
             scores=memory.Scores(self.database), refusals=db_refusals.Refusals(self.database),
             evaluations=evaluations.Evaluations(self.database),
+            habits=habits.HabitBook(self.database),
             history=lambda since: tuple(self.history), dry_run=not_asked)
         reports = cycle.Cycle(ports, self.policies, self.options, self.rules, self.clock).run()
         return next(iter(reports.aggregates), None)

@@ -26,6 +26,7 @@ from kronos_nova import conf as kronos_conf
 from kronos_nova.db import drains
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import evaluations
+from kronos_nova.db import habits
 from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.db import migrate
@@ -238,6 +239,7 @@ class Worker(cycle_scheduler.CycleScheduler):
                 cooldowns=memory.Cooldowns(self.database), cycles=ports.cycles,
                 scores=memory.Scores(self.database), refusals=refusals.Refusals(self.database),
                 evaluations=evaluations.Evaluations(self.database),
+                habits=habits.HabitBook(self.database),
                 drains=drains.Drains(self.database), names=names.ServerNames(self.database)),
             POLICIES, chosen, self.rounds.rules, self.rounds.clock)
         self.planned += 1

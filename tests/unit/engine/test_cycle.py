@@ -11,6 +11,7 @@ from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.db import drains
 from kronos_nova.db import evaluations
+from kronos_nova.db import habits
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.db import names
@@ -18,6 +19,7 @@ from kronos_nova.db import refusals as db_refusals
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
+from kronos_nova.engine.restraint import Restraint
 from kronos_nova.engine.worth import Price
 from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves
@@ -112,6 +114,7 @@ class CycleTestCase(testtools.TestCase):
             drains=drains.Drains(self.database), names=names.ServerNames(self.database),
             cooldowns=self.cooldowns, cycles=self.cycles, scores=memory.Scores(self.database),
             evaluations=evaluations.Evaluations(self.database),
+            habits=habits.HabitBook(self.database),
             refusals=self.refusals, history=lambda since: history, dry_run=self.dry_run)
 
     def run_cycle(self, rules=RULES, engine_options=OPTIONS, may_write=True, history=()):
@@ -135,6 +138,15 @@ class CycleTest(CycleTestCase):
         self.assertEqual({move.instance_uuid: 100},
                          self.cooldowns.cooling(memory.INSTANCE, self.clock()))
         self.assertAlmostEqual(0.3, memory.Scores(self.database).combined(self.clock())['a'][1])
+
+    def test_with_restraint_what_instances_are_like_is_remembered_from_cycle_to_cycle(self):
+        book = habits.HabitBook(self.database)
+        for seconds in (1, 301):
+            self.run_cycle(engine_options=dataclasses.replace(
+                OPTIONS, restraint=Restraint(1.0)))
+            [known] = book.of(None).values()
+            self.assertEqual([seconds] * 4, known['cpu'].figures[:, 0].tolist())
+            self.clock.go(300)
 
     def test_a_move_is_told_beside_what_could_have_been_moved_instead(self):
         [report] = self.run_cycle().aggregates

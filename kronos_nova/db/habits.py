@@ -1,0 +1,56 @@
+"""What is known of the loads of instances, from one evaluation to the next."""
+
+import base64
+import json
+
+import numpy as np
+import sqlalchemy as sa
+
+from kronos_nova.db import models
+from kronos_nova.db.retry import retried
+from kronos_nova.profiling import Habits
+
+FIGURES = 5
+
+
+class HabitBook:
+    """A row an aggregate, written anew by every evaluation: some 60 bytes for an instance and
+    policy."""
+
+    def __init__(self, database):
+        self.database = database
+
+    @retried
+    def of(self, aggregates):
+        """{aggregate: {policy: Habits}} of those of which anything is known.
+
+        :param aggregates: names, or None for all
+        """
+        with self.database.reader() as session:
+            query = sa.select(models.AggregateHabits)
+            if aggregates is not None:
+                query = query.where(models.AggregateHabits.aggregate.in_(aggregates))
+            return {row.aggregate: _unpacked(row.body) for row in session.scalars(query)}
+
+    @retried
+    def keep(self, aggregate, habits, now):
+        """
+        :param habits: {policy: Habits}
+        :param now: UTC without a zone
+        """
+        with self.database.writer() as session:
+            session.merge(models.AggregateHabits(aggregate=aggregate, at=now,
+                                                   body=_packed(habits)))
+
+
+def _packed(habits):
+    return json.dumps({
+        policy: [found.at, found.vms,
+                 base64.b64encode(found.figures.astype('<f4').tobytes()).decode()]
+        for policy, found in habits.items()})
+
+
+def _unpacked(body):
+    return {policy: Habits(at, tuple(vms), np.frombuffer(
+        base64.b64decode(figures), '<f4').astype(float).reshape(-1, FIGURES))
+        for policy, (at, vms, figures) in json.loads(body).items()}

@@ -1,0 +1,97 @@
+"""What an instance's load is likely to be for the next hour, by what it was like until now.
+
+Of each instance are kept, all with weights that fall with age: its mean ``μ`` and its variance
+``σ²`` over about a day, its mean ``h`` over about half an hour, and ``c``, the covariance of its
+load with what ``h`` was just before. Were its load a stationary series with the autocovariances
+``γ(k)``, and ``w(k)`` the weights of ``h``, then ``c = Σ w(k) γ(k)``. The same sum is the
+covariance of its load now with its mean over the time to come, by the same weights; so
+``β = c / σ²`` is the slope of the regression of what is to come on what is, and
+
+    E = μ + β (x - μ)
+
+is its best linear prediction. What flickers has ``β`` near 0, and is expected where it mostly is;
+what stays where it goes has ``β`` near 1, and is expected where it is now. As long as little is
+known of an instance, ``β`` is pulled towards :data:`AT_FIRST`.
+"""
+
+import dataclasses
+
+import numpy as np
+
+DAY = 86400.0
+SOON = 1800.0
+"""Seconds in which the weight of what comes, and of what was, falls to a third: most of it is
+within an hour."""
+AT_FIRST, AS_GOOD_AS = 0.5, 3 * 3600.0
+"""The slope that is assumed of an instance, as if it had been seen for so many seconds."""
+FORGOTTEN = 6 * 3600.0
+"""What was not looked at for as long begins anew."""
+LEAST_VARIANCE = 1e-10
+"""A load that varies by less than 0.00001 of a host is a constant."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Habits:
+    """What is known of some instances in one policy, in the unit of its profile.
+
+    at : Unix seconds of the last look
+    vms : their uuids, in any order
+    figures : float64 (V, 5), columns: seconds for which it is known, mean, variance, mean of about
+        half an hour, covariance
+    """
+
+    at: float = -np.inf
+    vms: tuple[str, ...] = ()
+    figures: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 5)))
+
+    def after(self, now: float, vms: tuple[str, ...], loads: np.ndarray) -> 'Habits':
+        """What is known after another look.
+
+        :param now: Unix seconds
+        :param vms: all instances that there are; others are forgotten
+        :param loads: float64 (V,), NaN = not measured, which changes nothing
+        """
+        elapsed = now - self.at
+        known = {} if not 0 <= elapsed <= FORGOTTEN else dict(
+            zip(self.vms, self.figures, strict=True))
+        figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, 5)
+        measured = ~np.isnan(loads)
+        figures[measured] = _looked(figures[measured], loads[measured], elapsed)
+        kept = figures[:, 0] > 0
+        return Habits(now, tuple(np.array(vms, dtype=object)[kept]), figures[kept])
+
+    def expected(self, vms: tuple[str, ...], loads: np.ndarray) -> np.ndarray:
+        """float64 (V,): the mean load of the next hour; of an instance that is not known, what it
+        is now.
+
+        :param loads: float64 (V,), now; NaN = not measured, and stays so
+        """
+        known = dict(zip(self.vms, self.figures, strict=True))
+        figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, 5)
+        seconds, mean, variance, _hour, covariance = figures.T
+        slope = np.divide(covariance, variance, out=np.ones(len(vms)),
+                          where=variance > LEAST_VARIANCE).clip(0.0, 1.0)
+        slope = (slope * seconds + AT_FIRST * AS_GOOD_AS) / (seconds + AS_GOOD_AS)
+        return np.where(seconds > 0, mean + slope * (loads - mean), loads)
+
+
+_UNKNOWN = np.zeros(5)
+
+
+def _looked(figures, loads, elapsed):
+    """The figures after a look at what was known and at what was not."""
+    seconds, mean, variance, hour, covariance = figures.T
+    is_new = seconds <= 0
+    elapsed = np.where(is_new, 1.0, elapsed)
+    seconds = np.minimum(seconds + elapsed, DAY)
+    part = np.minimum(elapsed / seconds, 1.0)    # a plain mean for the first day
+    off = loads - mean
+    # Weighted as West (CACM 1979) does, so that no sums of squares are subtracted.
+    covariance = (1 - part) * (covariance + part * off * (hour - mean))
+    variance = (1 - part) * (variance + part * off ** 2)
+    mean = mean + part * off
+    hour = hour + (1 - np.exp(-elapsed / SOON)) * (loads - hour)
+    zero = np.zeros(len(loads))
+    return np.where(is_new[:, None],
+                    np.column_stack([np.ones(len(loads)), loads, zero, loads, zero]),
+                    np.column_stack([seconds, mean, variance, hour, covariance]))

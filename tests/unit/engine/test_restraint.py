@@ -1,0 +1,120 @@
+"""Plans for the load that lasts, down to the target and no further."""
+
+import dataclasses
+
+import numpy as np
+import testtools
+
+from kronos_nova.cooldown import Memory
+from kronos_nova.engine import restraint
+from kronos_nova.engine.options import EngineOptions
+from kronos_nova.engine.planner import PlannerPorts
+from kronos_nova.engine.planner import plan_cycle
+from kronos_nova.engine.planner import still_valid
+from kronos_nova.engine.restraint import Restraint
+from kronos_nova.engine.worth import Price
+from kronos_nova.objects import snapshot as objects
+from kronos_nova.policies import Policy
+from kronos_nova.policies import PolicySet
+from kronos_nova.profiling import Habits
+from tests.unit.engine import test_planner as clouds
+
+
+class RestraintTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.hosts = ('h0', 'h1', 'h2')
+        self.loads = {f'vm{number}': .1 for number in range(8)}
+        self.place = {}
+        self.policy = {**clouds.POLICY, 'threshold': .4}
+        self.options = EngineOptions(aggregates=('agg',), include_unassigned_hosts=False,
+                                     spread_planner='greedy', restraint=Restraint(1.0))
+        self.learnt = {}
+
+    def ports(self):
+        return PlannerPorts(source=clouds.Recorded(imbalance=self.scores(), vm_profile=self.loads),
+                            clock=lambda: 0.0, now=clouds.NOW, learn=self.learnt.__setitem__)
+
+    def scores(self):
+        return {host: sum(load for name, load in self.loads.items() if self.on(name) == host)
+                for host in self.hosts}
+
+    def on(self, name):
+        return self.place.get(name, 'h0')
+
+    def snapshot(self):
+        return objects.Snapshot(
+            taken_at='', hosts=tuple(map(clouds.host, self.hosts)),
+            instances=tuple(clouds.instance(name, self.on(name)) for name in self.loads),
+            aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=self.hosts),))
+
+    def plan(self, habits=None, **options):
+        report, = plan_cycle(
+            self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
+            dataclasses.replace(self.options, **options), self.ports(),
+            Memory(habits={'agg': {'cpu': habits}} if habits else {})).aggregates
+        return report
+
+    def seen(self, **means):
+        """Instances that were known for a day, flickering around a mean."""
+        figures = [[86400, means.get(name, load), .01, load, 0.0]
+                   for name, load in self.loads.items()]
+        return Habits(clouds.NOW - 300, tuple(self.loads), np.array(figures))
+
+    def test_a_plan_begins_above_the_threshold_and_ends_at_the_target(self):
+        report = self.plan()
+        imbalance = report.policies[0].imbalance_after
+        self.assertTrue(.1 < imbalance <= .2 + 1e-9)
+        self.assertEqual(4, len(report.moves))
+        self.assertEqual(3, len(self.plan(restraint=Restraint()).moves))
+        self.assertEqual(4, len(self.plan(spread_planner='spread').moves))
+        self.policy['threshold'] = .9
+        self.assertEqual('balanced', self.plan().outcome)
+
+    def test_where_no_single_move_helps_the_planner_that_was_chosen_looks_for_more(self):
+        self.hosts = 'h0', 'h1', 'h2', 'h3'
+        self.place = dict.fromkeys(('vm0', 'vm1', 'vm2', 'vm3'), 'h1')
+        self.policy['threshold'] = .3
+        self.assertEqual('no_move', self.plan().outcome)
+        self.assertEqual('planned', self.plan(spread_planner='spread').outcome)
+
+    def test_an_instance_that_is_mostly_idle_is_not_moved_for_what_it_does_now(self):
+        self.loads = {'calm': .2, 'quiet': .2, 'wild': .3}
+        report = self.plan(self.seen(wild=.02))
+        self.assertEqual(['calm', 'quiet'], [move.instance_uuid for move in report.moves])
+
+    def test_what_is_reported_is_what_was_measured(self):
+        self.loads = {'calm': .2, 'quiet': .2, 'wild': .3}
+        report = self.plan(self.seen(wild=.02))
+        [policy] = report.policies
+        self.assertAlmostEqual(.7, policy.imbalance_before)
+        self.assertAlmostEqual(.1, policy.imbalance_after)
+        self.assertAlmostEqual(.1, report.combined_after)
+
+    def test_a_load_that_is_not_likely_to_last_is_no_reason_to_move(self):
+        report = self.plan(self.seen(**dict.fromkeys(self.loads, .01)))
+        self.assertEqual(('no_move', ()), (report.outcome, report.moves))
+
+    def test_every_look_is_learnt_from_also_where_nothing_is_to_be_done(self):
+        self.policy['threshold'] = .9
+        self.plan()
+        self.assertEqual(set(self.loads), set(self.learnt['agg']['cpu'].vms))
+
+    def test_without_restraint_nothing_is_learnt(self):
+        self.plan(restraint=Restraint())
+        self.assertEqual({}, self.learnt)
+
+    def test_an_approved_plan_is_looked_at_by_the_same_load(self):
+        self.loads = {'calm': .2, 'quiet': .2, 'wild': .3}
+        habits = self.seen(wild=.02)
+        policies = PolicySet(policies=(Policy(**self.policy),))
+        memory = Memory(habits={'agg': {'cpu': habits}})
+        self.assertEqual({}, still_valid(self.snapshot(), policies, self.options, self.ports(),
+                                         memory, self.plan(habits)).wrong)
+        calm = Memory(habits={'agg': {'cpu': self.seen(calm=.01, quiet=.01, wild=.02)}})
+        self.assertEqual([1, 2], list(still_valid(self.snapshot(), policies, self.options,
+                                               self.ports(), calm, self.plan(habits)).wrong))
+
+    def test_a_large_instance_has_to_gain_more(self):
+        price = Restraint(2.0).priced(Price(per_move=.5))
+        self.assertEqual((.5, 2 * restraint.PER_GIB), (price.per_move, price.per_gib))
