@@ -11,6 +11,7 @@ from rich import text
 
 from kronos_nova import exception
 from kronos_nova.cmd import arguments
+from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
 from kronos_nova.cmd import tables
 from kronos_nova.cmd import watching
@@ -133,4 +134,5 @@ class Abort(command.Command):
                 asked += 1
             except exception.MoveEnded:
                 ended += 1
-        self.app.stdout.write(f'{asked} moves asked to end, {ended} had ended.\n')
+        self.app.stdout.write(
+            f'{columns.count(asked, "move")} asked to end, {ended} had ended.\n')

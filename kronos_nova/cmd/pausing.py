@@ -84,8 +84,7 @@ class Stop(_OfAggregates):
                               levels.switch(parsed_args, automation.PAUSE, 'stop'),
                               parsed_args.let_finish)
         self._say(f'{_scope(parsed_args)} stopped: no move is started before "kronos-manage '
-                  f'resume". {done.abandoned} waiting moves are abandoned, {done.under_way} are '
-                  'under way.')
+                  f'resume". {stopped(done)}')
         left = self._watch(journal, parsed_args)
         if left is None:
             self._say('Whether all is quiet could not be told; "kronos-manage move list" will.')
@@ -145,3 +144,8 @@ def _name(aggregate):
 
 def _scope(parsed_args):
     return f'{_name(parsed_args.aggregate)} is'
+
+
+def stopped(done):
+    """What is said of a stop."""
+    return f'Waiting moves given up: {done.abandoned}; under way: {done.under_way}.'

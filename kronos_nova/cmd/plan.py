@@ -8,6 +8,7 @@ from cliff import show
 from oslo_utils import timeutils
 
 from kronos_nova.cmd import arguments
+from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
 from kronos_nova.cmd import tables
 from kronos_nova.objects import plan as plans
@@ -91,8 +92,8 @@ class Approve(command.Command):
 
 def approved(done):
     """What is said of an approval."""
-    return (f'{done.chosen} of {done.moves} moves may run. They are checked against the cloud once '
-            'more; "plan show" tells which were left out then, and why.\n')
+    return (f'{done.chosen} of {columns.count(done.moves, "move")} may run. The plan is checked '
+            'against the cloud once more; "plan show" tells which were left out then, and why.\n')
 
 
 class Reject(command.Command):

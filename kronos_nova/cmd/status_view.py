@@ -149,19 +149,19 @@ def _policy(policy):
 
 
 def _plan(plan):
+    count = columns.count(plan.moves, 'move')
     if plan.state == plans.PROPOSED:
-        return (f'{plan.moves} moves wait for "kronos-manage plan approve" until '
+        return (f'{count}, waiting for "kronos-manage plan approve" until '
                 f'{columns.local(plan.expires_at)}')
     if plan.state == plans.APPROVED:
-        return f'{plan.moves} moves, approved by {plan.approved_by}, start with the next evaluation'
+        return f'{count}, approved by {plan.approved_by}, to start with the next evaluation'
     ended = sum(plan.states.get(state, 0) for state in moves.TERMINAL)
     running = sum(plan.states.get(state, 0) for state in moves.IN_FLIGHT)
     bad = ', '.join(f'{plan.states[state]} {state}' for state in (moves.FAILED, moves.ABANDONED)
                     if state in plan.states)
     left = ('' if plan.remaining_seconds is None
             else f'; about {columns.duration(plan.remaining_seconds)} left')
-    return (f'{ended} of {plan.moves} moves have ended{f" ({bad})" if bad else ""}, {running} '
-            f'under way{left}')
+    return f'{ended} of {count} ended{f" ({bad})" if bad else ""}, {running} under way{left}'
 
 
 def _workers(workers):

@@ -6,6 +6,7 @@ from kronos_nova.api import acting
 from kronos_nova.api import views as v
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import automation as shared
+from kronos_nova.cmd import pausing
 from kronos_nova.cmd import tables
 from kronos_nova.objects import automation
 from kronos_nova.osc.client import at
@@ -113,4 +114,4 @@ class Stop(command.Command):
             json=_scope(parsed_args) | {'let_finish': parsed_args.let_finish})
         self.app.stdout.write(
             'Stopped: no move is started before "openstack kronos resume". '
-            f'{done.abandoned} waiting moves are abandoned, {done.under_way} are under way.\n')
+            f'{pausing.stopped(done)}\n')

@@ -70,7 +70,7 @@ def print_day(day: list[tuple[str, CycleReport]], console: Console):
                           _figure(aggregate.combined_before), _figure(aggregate.combined_after))
     console.print(table)
     moves = sum(len(aggregate.moves) for _, report in day for aggregate in report.aggregates)
-    console.print(f'{len(day)} snapshots, {moves} moves')
+    console.print(f'Snapshots: {len(day)}, moves: {moves}')
 
 
 def _policies(report):

@@ -116,7 +116,7 @@ class StopTest(OperatorTestCase):
     def test_with_nothing_under_way_all_is_quiet_at_once(self):
         plan = self.run_plan(('vm1', 'a', 'b'))
         said = self.manage('stop', '--reason', 'strange load')
-        self.assertIn('1 waiting moves are abandoned, 0 are under way', said)
+        self.assertIn('Waiting moves given up: 1; under way: 0.', said)
         self.assertIn('All is quiet.', said)
         self.assertEqual([moves.ABANDONED], [m.state for m in self.journal.moves(plan)])
 

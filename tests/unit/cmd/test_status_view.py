@@ -81,7 +81,7 @@ class StatusTest(test_automation.OperatorTestCase):
         first = self.journal.claim(first.uuid, timeutils.utcnow())
         self.journal.advance(first, moves.ABANDONED, timeutils.utcnow(),
                              finished_at=timeutils.utcnow())
-        self.assertIn('1 of 2 moves have ended (1 abandoned), 1 under way', self.manage('status'))
+        self.assertIn('1 of 2 moves ended (1 abandoned), 1 under way', self.manage('status'))
 
     def test_a_plan_that_waits_says_for_what_and_how_long(self):
         self.evaluate(plans.PLANNED)
@@ -89,7 +89,7 @@ class StatusTest(test_automation.OperatorTestCase):
         now = timeutils.utcnow()
         self.journal.record_plan(test_automation.db_fixtures.report([('vm1', 'a', 'b')]),
                                  plans.PROPOSED, now, now + datetime.timedelta(hours=1))
-        self.assertIn('1 moves wait for "kronos-manage plan approve" until', self.manage('status'))
+        self.assertIn('1 move, waiting for "kronos-manage plan approve" until', self.manage('status'))
 
     def test_that_an_aggregate_is_left_alone_for_a_while_is_no_problem(self):
         self.beat()

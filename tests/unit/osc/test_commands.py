@@ -152,7 +152,7 @@ class ActingTest(CommandsTestCase):
         rows = self.table('resume', token=base.OPERATOR)
         self.assertIsNone(rows[0]['Paused'])
         self.plan(('vm1', 'a', 'b'), state=plans.EXECUTING)
-        self.assertIn('1 waiting moves are abandoned', self.do('stop'))
+        self.assertIn('Waiting moves given up: 1; under way: 0.', self.do('stop'))
         self.assertTrue(switches.SwitchBoard(self.database).read().pause('gpu'))
 
     def test_a_quarantine_is_ended(self):

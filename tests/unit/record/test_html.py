@@ -114,7 +114,7 @@ class CommandTest(testtools.TestCase):
         self.assertEqual(alone['aggregates'], snapshots[0]['aggregates'])
         self.assertEqual(['1', '2'], [cycle['label'] for cycle in self.cycles()])
         code, out, _ = run(self.folder.join('day'))
-        self.assertIn('2 snapshots', out)
+        self.assertIn('Snapshots: 2', out)
 
     def test_one_broken_snapshot_of_a_day_is_an_error(self):
         Cloud(1, 'spread').write(self.folder.join('day', '1'))
