@@ -413,7 +413,8 @@ class Drain(Base):
     deadline = sa.Column(Timestamp)
     keep_spare = sa.Column(sa.Integer, nullable=False)
     avoid = sa.Column(Text, nullable=False)
-    is_ours = sa.Column(sa.Boolean, nullable=False)
+    # Nothing reads it: whose a disabled service is, Nova tells by its reason.
+    is_ours = sa.Column(sa.Boolean, nullable=False, default=False)
     looked_at = sa.Column(Timestamp)
     servers = sa.Column(sa.Integer)
     left = sa.Column(sa.Integer)

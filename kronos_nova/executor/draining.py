@@ -67,11 +67,9 @@ class DrainService:
             self.drains.change(drain, drains.ACTIVE, state=drains.BLOCKED,
                                problem='Nova has no nova-compute of that name any more')
             return
-        # Nobody else may have been first and died before the row was written.
-        is_ours = service.status != 'disabled' or _is_ours(service.disabled_reason)
         if service.status != 'disabled':
             self.hosts.disable(drain.host, reason(drain))
-        if self.drains.change(drain, (drains.REQUESTED,), state=drains.DRAINING, is_ours=is_ours):
+        if self.drains.change(drain, (drains.REQUESTED,), state=drains.DRAINING):
             LOG.info('Host %s is drained by order of %s%s', drain.host, drain.requested_by,
                      f': {drain.reason}' if drain.reason else '')
         elif self.drains.get(drain.uuid).state in drains.OPENED:

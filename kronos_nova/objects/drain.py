@@ -38,7 +38,6 @@ class Drain:
     parallel : moves at once off this host, or None for ``max_concurrent_per_source``
     keep_spare : hosts' worth of room that has to stay free
     avoid : hosts that are to be emptied later, and take servers only if nobody else can
-    is_ours : whether the drain disabled the service, rather than finding it disabled
     servers : how many were on the host when it was first looked at
     left : how many were when it was last, at ``looked_at``
     blocked : uuid of each server that stays to why
@@ -57,7 +56,6 @@ class Drain:
     deadline: datetime.datetime | None = None
     keep_spare: int = 0
     avoid: tuple[str, ...] = ()
-    is_ours: bool = False
     looked_at: datetime.datetime | None = None
     servers: int | None = None
     left: int | None = None

@@ -159,7 +159,11 @@ class DrainingTest(testtools.TestCase):
         self.request()
         self.nova.disable('a', draining.reason(self.board.get('d')))
         self.service.tick()
-        self.assertTrue(self.board.get('d').is_ours)
+        self.assertEqual(drains.DRAINING, self.state())
+        self.release()
+        self.service.tick()
+        self.assertEqual((drains.RELEASED, 'enabled'),
+                         (self.state(), self.nova.services['a'].status))
 
     def test_a_nova_that_does_not_answer_is_asked_again(self):
         self.request()
