@@ -64,16 +64,19 @@ ERRORS = '{aggregate=~"$aggregate",error!=""}'
 FLEET = ('Kronos: fleet', 'kronos-fleet', [
     [stat('Health, worst aggregate', 'none', 'min(kronos_health_score)', minimum=0, maximum=100),
      stat('Moves under way', 'none', 'sum(kronos_moves_under_way)'),
-     stat('Problems', 'none', 'sum(kronos_problems)', at=[(1, 'orange')]),
-     stat('Servers in quarantine', 'none', 'max(kronos_quarantined_servers)',
+     stat('Problems', 'none', 'sum(kronos_problems) or vector(0)', at=[(1, 'orange')]),
+     stat('Servers in quarantine', 'none', 'max(kronos_quarantined_servers) or vector(0)',
           at=[(10, 'orange')])],
     [bars('Health by aggregate', 'none', 'sort(kronos_health_score)', '{{aggregate}}',
           minimum=0, maximum=100),
      bars('Imbalance in parts of its threshold', 'percentunit',
-          'sort_desc(kronos_imbalance_ratio / kronos_imbalance_threshold_ratio)',
+          'sort_desc(kronos_imbalance_ratio / on (instance, policy) group_left () '
+          'kronos_imbalance_threshold_ratio)',
           '{{aggregate}}: {{policy}}', at=[(1, 'red')], minimum=0)],
     [lines('Age of the last good evaluation', 's',
            ('time() - kronos_last_good_cycle_timestamp_seconds > 0', '{{aggregate}}')),
+     lines('Evaluations by outcome, an hour', 'none',
+           ('sum by (outcome) (increase(kronos_cycles_total[1h]))', '{{outcome}}'), minimum=0),
      lines('Processes', 'none', ('kronos_workers', '{{role}}, {{state}}'), minimum=0)],
     [lines('Hosts that are being emptied', 'none',
            ('kronos_drain_servers_left', '{{host}}: {{state}}'), minimum=0),
@@ -83,8 +86,8 @@ FLEET = ('Kronos: fleet', 'kronos-fleet', [
            ('kronos_allocation_repairs', '{{kind}}: {{state}}'), minimum=0),
      lines('Findings of the last audit', 'none', ('kronos_audit_findings', '{{kind}}'),
            minimum=0)],
-    [lines('Notifications that wait', 'none', ('kronos_notifications_waiting', 'waiting'),
-           minimum=0),
+    [lines('Notifications that wait', 'none',
+           ('kronos_notifications_waiting or vector(0)', 'waiting'), minimum=0),
      lines('Size of the control database', 'bytes', ('kronos_control_database_size_bytes', 'size'),
            minimum=0)],
 ])
@@ -92,23 +95,23 @@ FLEET = ('Kronos: fleet', 'kronos-fleet', [
 AGGREGATE = ('Kronos: aggregate', 'kronos-aggregate', [
     [stat('Health', 'none', f'min(kronos_health_score{A})', minimum=0, maximum=100),
      stat('Hosts', 'none', f'sum(kronos_hosts{A})'),
-     stat('Hot hosts', 'none', f'sum(kronos_hot_hosts{A})', at=[(1, 'orange')]),
-     stat('Paused', 'bool', f'max(kronos_paused{A})', at=[(1, 'orange')])],
+     stat('Hot hosts', 'none', f'sum(kronos_hot_hosts{A}) or vector(0)', at=[(1, 'orange')]),
+     stat('Paused', 'bool', f'max(kronos_paused{A}) or vector(0)', at=[(1, 'orange')])],
     [lines('Imbalance', 'percentunit', (f'kronos_imbalance_ratio{A}', '{{policy}}'),
-           (f'kronos_imbalance_threshold_ratio{A}', '{{policy}}: threshold'), minimum=0),
+           ('kronos_imbalance_threshold_ratio', '{{policy}}: threshold'), minimum=0),
      lines('Load of the hosts', 'percentunit',
            ('topk(50, kronos_host_score_ratio)', '{{host}}: {{policy}}'), minimum=0, maximum=1)],
     [lines('Servers that stay, by reason', 'none', (f'kronos_stayed_servers{A}', '{{reason}}'),
            minimum=0),
      lines('Planned moves', 'none', (f'kronos_last_cycle_moves{A}', '{{aggregate}}'), minimum=0)],
-    [lines('Evaluations by outcome', 'none',
-           (f'sum by (outcome) (increase(kronos_cycles_total{A}[1h]))', '{{outcome}}'), minimum=0),
+    [lines('Outcome of the last evaluation', 'none',
+           (f'sum by (outcome) (kronos_last_cycle_outcome{A})', '{{outcome}}'), minimum=0),
      lines('Duration of evaluations', 's',
            (f'kronos_last_cycle_duration_seconds{A}', '{{aggregate}}'), minimum=0)],
     [lines('Hosts with a sample', 'percentunit',
-           (f'kronos_policy_coverage_ratio{A}', '{{policy}}'), minimum=0, maximum=1),
-     lines('Age of the oldest sample', 's', (f'kronos_policy_sample_age_seconds{A}', '{{policy}}'),
-           minimum=0)],
+           (f'kronos_policy_coverage_ratio{A}', '{{aggregate}}'), minimum=0, maximum=1),
+     lines('Age of the oldest sample', 's',
+           (f'kronos_policy_sample_age_seconds{A}', '{{aggregate}}'), minimum=0)],
 ])
 
 MOVES = ('Kronos: moves', 'kronos-moves', [
@@ -128,10 +131,13 @@ MOVES = ('Kronos: moves', 'kronos-moves', [
             'median'),
            ('histogram_quantile(0.95, sum by (le) (rate(kronos_move_duration_seconds_bucket[1h])))',
             '95 %'), minimum=0)],
-    [lines('Servers that are left alone', 'none', ('kronos_quarantined_servers', 'quarantine'),
-           ('kronos_cooling_servers', 'cooling'), ('kronos_resting_servers', 'resting'), minimum=0),
-     lines('Open plans', 'none', (f'kronos_open_plan_moves{A}', '{{aggregate}}: {{state}}'),
-           minimum=0)],
+    [lines('Servers that are left alone', 'none',
+           ('kronos_quarantined_servers or vector(0)', 'quarantine'),
+           ('kronos_cooling_servers or vector(0)', 'cooling'),
+           ('kronos_resting_servers or vector(0)', 'resting'), minimum=0),
+     lines('Moves of open plans', 'none',
+           (f'kronos_open_plan_moves{A}', '{{aggregate}}: {{state}}'),
+           (f'kronos_open_plan_ended_moves{A}', '{{aggregate}}: ended'), minimum=0)],
 ])
 
 DEMO = ('Kronos: demo', 'kronos-demo', [
@@ -173,7 +179,7 @@ def dashboard(title, uid, rows) -> dict:
                  'label': 'Prometheus'},
                 {'name': 'aggregate', 'type': 'query', 'datasource': SOURCE, 'multi': True,
                  'includeAll': True, 'allValue': '.*', 'refresh': 2, 'label': 'Aggregate',
-                 'query': 'label_values(kronos_paused, aggregate)',
+                 'query': 'label_values(kronos_automation_level, aggregate)',
                  'current': {'text': 'All', 'value': '$__all'}}]}}
 
 

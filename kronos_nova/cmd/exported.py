@@ -1,11 +1,12 @@
 """The facts of the control database as metrics of Prometheus.
 
-Names and units follow https://prometheus.io/docs/practices/naming/. There is a series for each
-aggregate, policy, host and state, never one for an instance.
+Names and units follow https://prometheus.io/docs/practices/naming/. There are series of aggregates,
+policies, hosts and states, never one of an instance. What is not as it should be (a pause, a policy
+without data, evaluations that fail) has a series while it is so: a hundred aggregates that are well
+would have as many that say nothing.
 """
 
 import collections
-import json
 
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
@@ -26,6 +27,9 @@ from kronos_nova.operations import overview
 LOG = logging.getLogger(__name__)
 
 DATABASE_UP = 'kronos_control_database_up'
+
+BUCKETS = (30, 120, 600, float('inf'))
+"""Seconds of moves, some of those that are counted by: a small guest, most, and a large one."""
 
 
 class Collector:
@@ -55,11 +59,11 @@ class Collector:
         last = self.observer.cycles.last()
         seen = self.observer.look_with(last)
         rows = {row.aggregate: row for row in last}
-        # Parsed once: the report of a large aggregate names every server that stayed.
-        reports = {name: json.loads(row.report) for name, row in rows.items() if row.report}
+        reports, hosts = overview.reports(last), overview.hosts_measured(last)
         yield from _problems(seen)
         yield from _aggregates(seen)
-        yield from _balance(seen, reports)
+        yield from _policies(seen, reports)
+        yield from _hosts(seen, hosts, reports)
         yield from _cycles(rows)
         yield from _plans(seen, reports)
         yield from _workers_and_drains(seen)
@@ -79,15 +83,15 @@ class Collector:
         yield _gauge('kronos_moves_under_way_limit', 'How many may be at once.', (),
                      {(): Options.from_conf(self.conf).caps.total})
         yield _gauge('kronos_quarantined_servers', 'Servers that are left alone since a move of '
-                     'them failed.', (), {(): seen.quarantined})
-        yield _gauge('kronos_cooling_servers', 'Servers that are left alone since they were moved.',
-                     (), {(): len(cooldowns.cooling(memory.INSTANCE, now))})
+                     'them failed, where there are any.', (), _any(seen.quarantined))
+        yield _gauge('kronos_cooling_servers', 'Servers that are left alone since they were moved, '
+                     'where there are any.', (), _any(len(cooldowns.cooling(memory.INSTANCE, now))))
         yield _gauge('kronos_resting_servers', 'Servers that are left alone since Nova would let '
-                     'them go nowhere.', (), {(): found.resting})
+                     'them go nowhere, where there are any.', (), _any(found.resting))
         yield _gauge('kronos_allocation_repairs', 'Repairs of allocations that are kept, by what '
                      'was found and what became of it.', ('kind', 'state'), found.repairs)
-        yield _gauge('kronos_notifications_waiting', 'Notifications that wait for the broker.', (),
-                     {(): found.notifications})
+        yield _gauge('kronos_notifications_waiting', 'Notifications that wait for the broker, '
+                     'where there are any.', (), _any(found.notifications))
         yield _gauge('kronos_claims', 'Claims of compute hosts that keep them in the control '
                      'database.', ('state',), {(state,): n for state, n in found.claims.items()})
         yield _gauge('kronos_control_database_size_bytes', 'Of the control database, its indices '
@@ -99,49 +103,55 @@ class Collector:
 def _problems(seen):
     found = collections.Counter(problem.severity for problem in seen.problems)
     yield _gauge('kronos_problems', 'What "kronos-manage status" lists as wrong.', ('severity',),
-                 {(severity,): found[severity]
-                  for severity in (overview.WARNING, overview.CRITICAL)})
+                 {(severity,): count for severity, count in found.items()})
 
 
 def _aggregates(seen):
     yield _gauge('kronos_automation_level', 'The level in force, as a label.',
                  ('aggregate', 'level'), {(each.name, each.level): 1 for each in seen.aggregates})
-    yield _gauge('kronos_paused', 'Whether somebody paused it.', ('aggregate',),
-                 {(each.name,): bool(each.paused) for each in seen.aggregates})
-    yield _gauge('kronos_maintenance_window_open', 'Whether its moves may start now.',
-                 ('aggregate',),
-                 {(each.name,): each.window_opens_at is None for each in seen.aggregates})
+    yield _gauge('kronos_paused', '1 for one that somebody paused or stopped.', ('aggregate',),
+                 {(each.name,): 1 for each in seen.aggregates if each.paused})
+    yield _gauge('kronos_maintenance_window_closed', '1 for one whose moves may not start now.',
+                 ('aggregate',), {(each.name,): 1 for each in seen.aggregates
+                                  if each.window_opens_at is not None})
 
 
-def _balance(seen, reports):
+def _policies(seen, reports):
     policies = [(each.name, policy) for each in seen.aggregates for policy in each.policies]
-    measured = [(name, policy) for name, policy in policies if policy.imbalance is not None]
-    labels = ('aggregate', 'policy')
-    yield _gauge('kronos_imbalance_ratio', 'Highest minus lowest score of the hosts.', labels,
-                 {(name, policy.name): policy.imbalance for name, policy in measured})
+    yield _gauge('kronos_imbalance_ratio', 'Highest minus lowest score of the hosts.',
+                 ('aggregate', 'policy'), {
+                     (name, policy.name): policy.imbalance for name, policy in policies
+                     if policy.imbalance is not None})
     yield _gauge('kronos_imbalance_threshold_ratio', 'The imbalance above which hosts are '
-                 'balanced.', labels, {(name, policy.name): policy.threshold
-                                       for name, policy in policies})
-    yield _gauge('kronos_policy_has_data', 'Whether its queries could be planned by.', labels,
-                 {(name, policy.name): policy.imbalance is not None for name, policy in policies})
+                 'balanced.', ('policy',), {(policy.name,): policy.threshold
+                                            for _name, policy in policies})
+    yield _gauge('kronos_policy_without_data', '1 for one whose queries could not be planned by.',
+                 ('aggregate', 'policy'), {(name, policy.name): 1 for name, policy in policies
+                                           if policy.imbalance is None})
+    measured = {(name,): report.policies for name, report in reports.items() if report.policies}
     yield _gauge('kronos_policy_coverage_ratio', 'Available hosts with a sample, of all available '
-                 'hosts of the aggregate.', labels, {
-                     (name, policy['name']): policy['coverage']
-                     for name, report in reports.items() for policy in report['policies']
-                     if 'coverage' in policy})
+                 'hosts of the aggregate; of the policy with the fewest.', ('aggregate',),
+                 {key: min(policy.coverage for policy in found)
+                  for key, found in measured.items()})
+    ages = {key: [policy.sample_age for policy in found if policy.sample_age is not None]
+            for key, found in measured.items()}
     yield _gauge('kronos_policy_sample_age_seconds', 'Age of the oldest of these samples when they '
-                 'were read.', labels, {
-                     (name, policy['name']): policy['sample_age']
-                     for name, report in reports.items() for policy in report['policies']
-                     if policy.get('sample_age') is not None})
+                 'were read, of all policies.', ('aggregate',),
+                 {key: max(found) for key, found in ages.items() if found})
+
+
+def _hosts(seen, hosts, reports):
+    known = {name: hosts[name] for name in reports}
     yield _gauge('kronos_broken_server_groups', 'Server groups with a hard policy whose members '
-                 'are not where they should be.', ('aggregate',),
-                 {(name,): report.get('broken_groups', 0) for name, report in reports.items()})
+                 'are not where they should be, where there are any.', ('aggregate',),
+                 {(name,): each['broken_groups'] for name, each in known.items()
+                  if each['broken_groups']})
     yield _gauge('kronos_hosts', 'Hosts that were measured.', ('aggregate',),
-                 {(name,): report.get('hosts', 0) for name, report in reports.items()})
-    yield _gauge('kronos_hot_hosts', 'Hosts with a score above 0.9 in a policy.', ('aggregate',),
-                 {(name,): report.get('hot_hosts', 0) for name, report in reports.items()})
-    scores = {(each.name,): health.score(each, reports.get(each.name, {}), seen.drains)
+                 {(name,): each['hosts'] for name, each in known.items()})
+    yield _gauge('kronos_hot_hosts', 'Hosts with a score above 0.9 in a policy, where there are '
+                 'any.', ('aggregate',), {(name,): each['hot_hosts']
+                                          for name, each in known.items() if each['hot_hosts']})
+    scores = {(each.name,): health.score(each, hosts.get(each.name, {}), seen.drains)
               for each in seen.aggregates}
     yield _gauge('kronos_health_score', 'From 0 to 100; the documentation has the formula.',
                  ('aggregate',), {key: value for key, value in scores.items() if value is not None})
@@ -163,32 +173,31 @@ def _cycles(rows):
                  {(row.aggregate,): (row.finished_at - row.started_at).total_seconds()
                   for row in ended if row.finished_at >= row.started_at})
     yield _gauge('kronos_failed_cycles_in_a_row', 'Evaluations that did not end, since the last '
-                 'one that did.', ('aggregate',),
-                 {(row.aggregate,): row.failures for row in rows.values()})
+                 'one that did, where there are any.', ('aggregate',),
+                 {(row.aggregate,): row.failures for row in rows.values() if row.failures})
 
 
 def _plans(seen, reports):
     plans = [(each.name, each.plan) for each in seen.aggregates if each.plan]
-    yield _gauge('kronos_open_plan', 'The plan that waits or runs, its state as a label.',
-                 ('aggregate', 'state', 'purpose'),
-                 {(name, plan.state, plan.purpose): 1 for name, plan in plans})
-    yield _gauge('kronos_open_plan_moves', 'Moves of the plan that waits or runs, by state.',
-                 ('aggregate', 'state'),
-                 {(name, state): count for name, plan in plans
-                  for state, count in (plan.states or {plan.state: plan.moves}).items()})
+    yield _gauge('kronos_open_plan_moves', 'Moves of the plan that waits or runs, its state as a '
+                 'label.', ('aggregate', 'state', 'purpose'),
+                 {(name, plan.state, plan.purpose): plan.moves for name, plan in plans})
+    yield _gauge('kronos_open_plan_ended_moves', 'Those of them that have ended, however.',
+                 ('aggregate',), {
+                     (name,): sum(plan.states.get(state, 0) for state in moves.TERMINAL)
+                     for name, plan in plans})
     yield _gauge('kronos_open_plan_remaining_seconds', 'How long the plan will still take.',
                  ('aggregate',), {(name,): plan.remaining_seconds for name, plan in plans
                                   if plan.remaining_seconds is not None})
     yield _gauge('kronos_last_cycle_moves', 'Moves that the last evaluation planned.',
-                 ('aggregate',), {(name,): len(each['moves']) for name, each in reports.items()})
+                 ('aggregate',), {(name,): len(each.moves) for name, each in reports.items()})
     yield _gauge('kronos_last_cycle_moves_memory_bytes', 'Memory of the servers that these move.',
-                 ('aggregate',),
-                 {(name,): sum(move['memory_mb'] for move in each['moves']) * 2 ** 20
-                  for name, each in reports.items()})
+                 ('aggregate',), {(name,): sum(move.memory_mb for move in each.moves) * 2 ** 20
+                                  for name, each in reports.items()})
     yield _gauge('kronos_stayed_servers', 'Servers that the last evaluation left where they are, '
                  'by the reason.', ('aggregate', 'reason'),
-                 {(name, skip['reason']): skip.get('count') or len(skip.get('instances', ()))
-                  for name, each in reports.items() for skip in each['not_moved']})
+                 {(name, skip.reason): skip.count for name, each in reports.items()
+                  for skip in each.not_moved})
 
 
 def _workers_and_drains(seen):
@@ -215,17 +224,18 @@ def _totals(found):
             ('kronos_moves', 'Moves that have ended, since the control database was made.',
              counters.MOVES, ('aggregate', 'phase', 'kind', 'state', 'error')),
             ('kronos_moved_memory_bytes', 'Memory of the servers that were moved.',
-             counters.MOVED_BYTES, ('aggregate',)),
+             counters.MOVED_BYTES, ()),
             ('kronos_cycles', 'Evaluations, by how they ended.', counters.CYCLES,
-             ('aggregate', 'outcome')),
+             ('outcome',)),
             ('kronos_notifications_dropped', 'Notifications that no broker took for too long.',
              counters.DROPPED_NOTIFICATIONS, ())):
-        family = CounterMetricFamily(name, text, labels=labels)
+        # What begins at 1 has no increase: nobody would be told of the first.
+        values = collections.Counter() if labels else collections.Counter({(): 0.0})
         for each in by_name[total]:
-            family.add_metric([each.labels[label] for label in labels], each.value)
-        if not labels and not by_name[total]:
-            # What begins at 1 has no increase: nobody would be told of the first.
-            family.add_metric([], 0.0)
+            values[tuple(each.labels[label] for label in labels)] += each.value
+        family = CounterMetricFamily(name, text, labels=labels)
+        for key, value in sorted(values.items()):
+            family.add_metric(key, value)
         yield family
     yield from _audit(by_name)
     yield _durations(by_name)
@@ -242,13 +252,16 @@ def _audit(by_name):
 
 def _durations(by_name):
     counts = {float(each.labels['le']): each.value for each in by_name[counters.MOVES_BY_SECONDS]}
-    buckets, so_far = [], 0.0
-    for bound in counters.SECONDS:
-        so_far += counts.get(bound, 0.0)
-        buckets.append(('+Inf' if bound == float('inf') else str(float(bound)), so_far))
+    buckets = [('+Inf' if bound == float('inf') else str(float(bound)),
+                sum(count for le, count in counts.items() if le <= bound)) for bound in BUCKETS]
     family = HistogramMetricFamily('kronos_move_duration_seconds', 'How long completed moves took.')
     family.add_metric([], buckets, sum(each.value for each in by_name[counters.MOVE_SECONDS]))
     return family
+
+
+def _any(count):
+    """The values of a gauge that has a series only where there is something to count."""
+    return {(): count} if count else {}
 
 
 def _gauge(name, text, labels, values):

@@ -314,6 +314,11 @@ class Observer:
         return aggregate.evaluated_at is None or now - aggregate.evaluated_at > allowed
 
 
+def reports(last: Iterable[models.Cycle]) -> dict[str, plans.AggregateReport]:
+    """{aggregate: what its last evaluation that left a report found}"""
+    return {row.aggregate: _parsed(row.report)[0] for row in last if row.report}
+
+
 def hosts_measured(last: Iterable[models.Cycle]) -> dict[str, dict[str, int]]:
     """{aggregate: how many ``hosts`` its last evaluation measured, how many ``hot_hosts``, and how
     many ``broken_groups`` it found}"""

@@ -89,7 +89,8 @@ class StatusTest(test_automation.OperatorTestCase):
         now = timeutils.utcnow()
         self.journal.record_plan(test_automation.db_fixtures.report([('vm1', 'a', 'b')]),
                                  plans.PROPOSED, now, now + datetime.timedelta(hours=1))
-        self.assertIn('1 move, waiting for "kronos-manage plan approve" until', self.manage('status'))
+        self.assertIn('1 move, waiting for "kronos-manage plan approve" until',
+                      self.manage('status'))
 
     def test_that_an_aggregate_is_left_alone_for_a_while_is_no_problem(self):
         self.beat()
