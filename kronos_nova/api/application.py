@@ -4,8 +4,11 @@ import threading
 
 import falcon
 import microversion_parse
+import webob.exc
+from keystoneauth1 import exceptions as ks_exceptions
 from keystonemiddleware import auth_token
 from oslo_context import context as oslo_context
+from oslo_log import log as logging
 from oslo_middleware import http_proxy_to_wsgi
 from oslo_middleware import opts as middleware_opts
 from oslo_middleware import request_id
@@ -19,8 +22,17 @@ from kronos_nova.api import resources
 from kronos_nova.api import routes
 from kronos_nova.api.call import Services
 
+LOG = logging.getLogger(__name__)
+
 SLOW_AT_ONCE = 2
 """Of those operations that take seconds: each reads a whole cloud."""
+
+KEYSTONE_SECONDS = 5
+"""For keystone to answer, unless nova.conf says: without any limit one that is silent would hold
+thread after thread."""
+
+AWAY = 'kronos.keystone_is_away'
+"""In the environment of a request whose token nobody could be asked about."""
 
 
 def make(conf, services: Services):
@@ -37,7 +49,7 @@ def make(conf, services: Services):
         quick=threading.BoundedSemaphore(conf.kronos_api.threads),
         slow=threading.BoundedSemaphore(SLOW_AT_ONCE)))
     application.add_route('/ui/login', login.Login(conf))
-    page.add_routes(application)
+    page.add_routes(application, conf.kronos_api.password_login)
     for wrap in (_authenticated, request_id.RequestId, http_proxy_to_wsgi.HTTPProxyToWSGI):
         application = wrap(application, conf)
     return application
@@ -55,9 +67,30 @@ def _add_routes(application, services, enforcer, turns):
 
 
 def _authenticated(application, conf):
-    """Tokens are judged here; whether one is needed, by the application."""
-    return auth_token.AuthProtocol(application, {
-        'oslo_config_config': conf, 'delay_auth_decision': True})
+    for group, options in auth_token.list_opts():
+        conf.register_opts(options, group=group)
+    return Keystone(application, {
+        'oslo_config_config': conf, 'delay_auth_decision': False,
+        'http_connect_timeout':
+            conf[login.KEYSTONE].http_connect_timeout or KEYSTONE_SECONDS})
+
+
+class Keystone(auth_token.AuthProtocol):
+    """Judges tokens; whether one is needed is for the application to say.
+
+    keystonemiddleware alone, told to leave that to others, takes any token for invalid while
+    keystone does not answer: people would throw away what is good.
+    """
+
+    def process_request(self, request):
+        try:
+            return super().process_request(request)
+        except webob.exc.HTTPUnauthorized:
+            return None     # it has written that down in the request
+        except (webob.exc.HTTPServiceUnavailable, ks_exceptions.ClientException) as error:
+            LOG.error('keystone cannot be asked about a token: %s', error)
+            request.environ[AWAY] = True
+            return None
 
 
 def _as_it_is(_request, _response, error, _params):
@@ -104,6 +137,10 @@ class Authentication:
     def process_resource(self, request, _response, resource, _params):
         if getattr(resource, 'is_public', False):
             return
+        if AWAY in request.env:
+            raise falcon.HTTPServiceUnavailable(
+                description='keystone does not answer, so nobody can be let in.',
+                retry_after=resources.AGAIN_SECONDS)
         if request.env.get('HTTP_X_IDENTITY_STATUS') != 'Confirmed':
             raise falcon.HTTPUnauthorized(description='A token of keystone is needed.')
         request.context.keystone = oslo_context.RequestContext.from_environ(request.env)

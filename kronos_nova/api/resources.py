@@ -1,5 +1,6 @@
 """What stands at the paths of the API."""
 
+import contextlib
 import dataclasses
 import datetime
 import threading
@@ -23,17 +24,32 @@ LOG = logging.getLogger(__name__)
 LONGEST_NAME = 200
 """Characters of who did something; the columns have 255."""
 
-
 LONGEST_TEXT = 1000
 """Characters of any text; most may have fewer."""
+
+AGAIN_SECONDS = 5
+"""After which whoever found all slow turns taken asks again: one takes seconds."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Turns:
-    """How many operations of either kind run at a time."""
+    """How many operations of either kind run at a time. Quick ones wait for their turn; a slow one
+    that finds none is refused, for to wait it would hold a thread that others need."""
 
     quick: threading.BoundedSemaphore
     slow: threading.BoundedSemaphore
+
+    @contextlib.contextmanager
+    def of(self, operation: Operation):
+        turn = self.slow if operation.is_slow else self.quick
+        if not turn.acquire(blocking=not operation.is_slow):
+            raise falcon.HTTPServiceUnavailable(
+                description='As many requests that take seconds are being worked on as may be at '
+                            'a time; ask again in a few.', retry_after=AGAIN_SECONDS)
+        try:
+            yield
+        finally:
+            turn.release()
 
 
 class Resource:
@@ -65,7 +81,7 @@ class Resource:
             if operation.events is not None:
                 _stream(response, operation.run(call))
                 return
-            with self._turns.slow if operation.is_slow else self._turns.quick:
+            with self._turns.of(operation):
                 given = operation.run(call)
             if operation.method != 'GET':
                 LOG.info('%s by %s: %s', operation.name, given_by, request.path)

@@ -20,7 +20,8 @@ tokens cross a network.
 """),
     cfg.IntOpt('threads', default=8, min=1, help="""
 How many requests are answered at the same time; each may hold a connection to the control database.
-Beside them two of those that take seconds are: drains, which read the cloud first, and snapshots.
+Beside them two of those that take seconds are: drains, which read the cloud first, and snapshots. A
+third of those is refused with 503 and asked to come back.
 """),
     cfg.IntOpt('listeners', default=128, min=1, help="""
 How many may listen to events at the same time; others are refused with 429. Each has a thread that

@@ -69,18 +69,26 @@ class ApiTestCase(testtools.TestCase):
     planner_ports = read_cloud
 
     def know_people(self):
-        keystone = self.useFixture(keystone_fixture.AuthTokenFixture())
+        self.tokens = self.useFixture(keystone_fixture.AuthTokenFixture())
         expires = timeutils.utcnow() + datetime.timedelta(days=1)
         for token, roles in ROLES.items():
-            keystone.add_token_data(
-                token_id=token, expires=expires, user_id=f'{token}-id', user_name='jane',
-                user_domain_id='default', user_domain_name='Default', project_id='p1',
-                project_name='ops', project_domain_id='default', project_domain_name='Default',
-                role_list=roles)
-        keystone.add_token_data(
+            self.know(token, roles, expires)
+        self.tokens.add_token_data(
             token_id='expired', expires=expires - datetime.timedelta(days=2), user_id='u',
             user_name='jane', role_list=['admin'])
-        self.know_reader_of_the_system(keystone, expires)
+        self.know_reader_of_the_system(self.tokens, expires)
+
+    def know(self, token, roles, expires):
+        """Have keystone know a token of jane's."""
+        self.tokens.add_token_data(
+            token_id=token, expires=expires, user_id=f'{roles[0]}-id', user_name='jane',
+            user_domain_id='default', user_domain_name='Default', project_id='p1',
+            project_name='ops', project_domain_id='default', project_domain_name='Default',
+            role_list=roles)
+
+    def forget(self, token):
+        """Have keystone know a token no more."""
+        del self.tokens._token_data[token]
 
     @staticmethod
     def know_reader_of_the_system(keystone, expires):
@@ -97,13 +105,18 @@ class ApiTestCase(testtools.TestCase):
             while not is_over.is_set():
                 wasyncore.loop(timeout=0.05, map=server._map, count=1, use_poll=True)
 
+        def end():
+            for feed in self.feeds:
+                feed.close()
+            is_over.set()
+            thread.join()
+            server.task_dispatcher.shutdown()
+            wasyncore.close_all(server._map, ignore_all=True)
+
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
-        self.addCleanup(server.close)
-        self.addCleanup(server.task_dispatcher.shutdown)
-        self.addCleanup(thread.join)
-        self.addCleanup(is_over.set)
-        self.addCleanup(lambda: [feed.close() for feed in self.feeds])
+        self.addCleanup(end)
+        self.end_service = end
         return f'http://127.0.0.1:{server.effective_port}'
 
     def ask(self, path, method='GET', token=READER, expected=200, **request):

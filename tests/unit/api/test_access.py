@@ -1,10 +1,14 @@
 """Who gets in, in which form an answer is, and what is told of what went wrong."""
 
+import time
+
 import requests
 from oslo_db import exception as db_exc
 
+from kronos_nova.api import application
 from kronos_nova.api import routes
 from kronos_nova.db import switches
+from tests.unit import web
 from tests.unit.api import base
 
 
@@ -51,6 +55,38 @@ class AccessTest(base.ApiTestCase):
                          (version['min_version'], version['version'], version['links'][0]['href']))
         self.assertEqual('3.1.0', self.ask('/v1/openapi.json', token=None)['openapi'])
         self.assertEqual('OK', requests.get(f'{self.url}/healthcheck', timeout=60).text)
+
+
+class KeystoneTest(base.ApiTestCase):
+    """keystone itself is not there, and keystonemiddleware as it is."""
+
+    kronos = ('aggregates = gpu, db\n[keystone_authtoken]\nauth_type = password\n'
+              'auth_url = http://127.0.0.1:9\nusername = kronos\npassword = secret\n'
+              'http_request_max_retries = 0')
+
+    def know_people(self):
+        """Nobody is known, for nobody can be asked."""
+
+    def test_while_it_is_away_no_token_is_said_to_be_invalid(self):
+        error = self.refuse('/v1/status', 503, token='good')
+        self.assertIn('keystone', error['detail'])
+        self.assertEqual('5', self.answer.headers['Retry-After'])
+        self.assertNotIn('secret', str(error))
+
+    def test_while_it_is_away_everybody_has_what_needs_no_token(self):
+        self.refuse('/v1/status', 401, token=None)
+        for path in ('/ui/', '/healthcheck', '/v1/openapi.json'):
+            answer = requests.get(f'{self.url}{path}', headers={'X-Auth-Token': 'good'}, timeout=60)
+            self.assertEqual(200, answer.status_code)
+
+    def test_one_that_is_silent_is_not_waited_for_without_end(self):
+        silent = self.useFixture(web.WebServer(lambda _handler: time.sleep(20)))
+        self.conf.set_override('auth_url', silent.url, 'keystone_authtoken')
+        self.patch(application, 'KEYSTONE_SECONDS', 1)
+        self.url = self.serve(application.make(self.conf, self.services()))
+        begun = time.monotonic()
+        self.refuse('/v1/status', 503, token='good')
+        self.assertLess(time.monotonic() - begun, 15)
 
 
 class FormTest(base.ApiTestCase):

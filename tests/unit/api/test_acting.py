@@ -1,9 +1,12 @@
 """What may be done over HTTP is done as by the commands, and refused as by them."""
 
 import datetime
+import threading
 
 from oslo_utils import timeutils
 
+from kronos_nova import exception
+from kronos_nova.api import application
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import maintenances as db_maintenances
 from kronos_nova.db import memory
@@ -190,6 +193,44 @@ class DrainTest(ActingTestCase):
                            ({'hosts': ['a'], 'deadline': '2026-11-22T18:00:00'}, '$.deadline'),
                            ({'hosts': ['a'], 'deadline': '2020-01-01T00:00:00Z'}, 'over already')):
             self.assertIn(said, self.do_not('/v1/drains', 400, json=body)['detail'])
+
+    def test_a_third_of_those_that_take_seconds_is_refused_and_holds_nobody_up(self):
+        entered, may_go = threading.Semaphore(0), threading.Event()
+        self.addCleanup(may_go.set)
+
+        def read():
+            entered.release()
+            may_go.wait(30)
+            return self.cloud.read()
+
+        self.patch(self, 'read_cloud', read)
+        self.url = self.serve(application.make(self.conf, self.services()))
+        check = {'hosts': ['a'], 'check': True}
+        begun = [threading.Thread(target=self.do, args=('/v1/drains',), kwargs={
+            'expected': 202, 'json': check}) for _each in range(application.SLOW_AT_ONCE)]
+        for thread in begun:
+            thread.start()
+            self.assertTrue(entered.acquire(timeout=30))
+        error = self.do_not('/v1/drains', 503, json=check)
+        self.assertIn('ask again', error['detail'])
+        self.assertEqual('5', self.answer.headers['Retry-After'])
+        self.ask('/v1/status')
+        may_go.set()
+        for thread in begun:
+            thread.join()
+        self.do('/v1/drains', expected=202, json=check)
+
+    def test_what_is_refused_or_fails_gives_its_turn_back(self):
+        for _each in range(application.SLOW_AT_ONCE + 1):
+            self.do_not('/v1/drains', 404, json={'hosts': ['x']})
+
+        def fail():
+            raise exception.InventoryError(problem='nova-api is away')
+
+        self.patch(self.cloud, 'read', fail)
+        for _each in range(application.SLOW_AT_ONCE + 1):
+            error = self.do_not('/v1/drains', 503, json={'hosts': ['a']})
+            self.assertNotIn('ask again', error['detail'])
 
     def test_a_host_that_was_not_drained_or_is_being_serviced_is_not_released(self):
         self.do_not('/v1/hosts/a/release', 404)
