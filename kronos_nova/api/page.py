@@ -13,6 +13,9 @@ POLICY = "; ".join((
 """Nothing but what this server has, no script or style within the page, no text that is taken for
 markup, no request to anywhere else, and in nobody's frame."""
 
+LOGINS = b'/*LOGINS*/'
+"""What stands in the page for the ways to log in."""
+
 NOTHING = "default-src 'none'; frame-ancestors 'none'"
 """The policy of whatever is no page."""
 
@@ -57,8 +60,12 @@ class File:
         response.content_type, response.data = self._media_type, self._content
 
 
-def add_routes(application):
-    """The page is at ``/ui/``; addresses in it are relative, so a proxy may put it elsewhere."""
-    application.add_route('/ui/', File('text/html; charset=utf-8', page.read('live.html')))
+def add_routes(application, has_passwords: bool):
+    """The page is at ``/ui/``; addresses in it are relative, so a proxy may put it elsewhere.
+
+    :param has_passwords: whether it may ask for names and passwords, beside tokens
+    """
+    text = page.read('live.html').replace(LOGINS, b'password token' if has_passwords else b'token')
+    application.add_route('/ui/', File('text/html; charset=utf-8', text))
     for name, (media_type, content) in page.served().items():
         application.add_route(f'/ui/{name}', File(media_type, content))

@@ -2,18 +2,27 @@
 
 const KEPT_AS = 'kronos-token';
 const ANSWER_MS = 20000;
+/* What changes something may read the whole cloud first; to give up on it does not undo it. */
+const DONE_MS = 60000;
 const PAGE = 1000;
+const UNAUTHORIZED = 401;
 
 export class ApiError extends Error {
   constructor(status, detail) {
     super(detail);
     this.status = status;
   }
+
+  /* Whether it may be otherwise in a while: nobody answers, or who does lacks something. */
+  get isPassing() {
+    return this.status === 0 || this.status >= 500;
+  }
 }
 
 export class Client {
   constructor() {
     this.token = sessionStorage.getItem(KEPT_AS);
+    /* Called once for a token that is not valid any more, with whether something was to be done with it. */
     this.refused = () => {};
   }
 
@@ -29,7 +38,7 @@ export class Client {
     try {
       answer = await fetch(`../${path}`, {
         method, credentials: 'omit', cache: 'no-store', redirect: 'error',
-        signal: signal ?? AbortSignal.timeout(ANSWER_MS),
+        signal: signal ?? AbortSignal.timeout(method === 'GET' ? ANSWER_MS : DONE_MS),
         headers: {Accept: 'application/json', ...(token ? {'X-Auth-Token': token} : {}), ...(body ? {'Content-Type': 'application/json'} : {}), ...headers},
         body: body ? JSON.stringify(body) : undefined});
     } catch {
@@ -38,7 +47,7 @@ export class Client {
     if (answer.ok) return answer;
     const detail = await answer.json().then(found => found.errors[0].detail, () => `It answered with ${answer.status}.`);
     // Another login may have come in between; it is not to suffer for this one.
-    if (answer.status === 401 && token && token === this.token) this.refused();
+    if (answer.status === UNAUTHORIZED && token && token === this.token) this.refused(method !== 'GET');
     throw new ApiError(answer.status, detail);
   }
 

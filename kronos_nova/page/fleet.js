@@ -1,6 +1,6 @@
 /* All aggregates, one line each, and what somebody should know of the cloud. */
 
-import { ago, badge, button, duration, el, figure, plural, scrolled, table, Rows } from './elements.js';
+import { ago, badge, button, duration, el, figure, plural, put, scrolled, table, Rows } from './elements.js';
 import { bar, meter } from './charts.js';
 import { outcomeBadge } from './parts.js';
 
@@ -18,7 +18,7 @@ export function progressOf(plan) {
 
 export function describePlan(plan) {
   if (!plan) return 'no plan';
-  if (plan.state === 'proposed') return `${plural(plan.moves, 'move')} wait for approval`;
+  if (plan.state === 'proposed') return `${plural(plan.moves, 'move')} to be approved`;
   const [ended, all] = progressOf(plan);
   const left = plan.remaining_seconds === null ? '' : `, ${duration(plan.remaining_seconds)} left`;
   return `${plan.purpose === 'drain' ? 'drain' : 'plan'} ${plan.state}: ${ended} of ${plural(all, 'move')}${left}`;
@@ -90,6 +90,26 @@ export class Problems {
   show(problems) {
     this.node.hidden = problems.length === 0;
     this.rows.show(problems);
+  }
+}
+
+/* The maintenance that is not done: its hosts in order, each with how far it is. */
+export class Maintenance {
+  constructor() {
+    this.title = el('h2');
+    const list = el('ul', {class: 'plainlist'});
+    this.rows = new Rows(list, each => each.host, first => {
+      const state = el('span');
+      return {node: el('li', {'data-host': first.host}, el('b', {class: 'host'}, first.host), ' ', state),
+        update: each => state.replaceChildren(badge(each.state, {finished: 'good', failed: 'bad', 'left out': 'warn'}[each.state] ?? 'plain'))};
+    });
+    this.node = el('section', {id: 'maintenance'}, this.title, list);
+  }
+
+  show(found) {
+    this.node.hidden = !found;
+    if (found) put(this.title, `Maintenance of ${plural(found.hosts.length, 'host')}: ${found.state}, asked for by ${found.requested_by}`);
+    this.rows.show(found?.hosts ?? []);
   }
 }
 

@@ -6,16 +6,18 @@ import { AggregatePart } from './aggregate.js';
 import { Client, segment } from './client.js';
 import { tell } from './dialogs.js';
 import { drainsList, quarantineList, switchesList, workersList } from './lists.js';
-import { Fleet, Problems, severityBadge } from './fleet.js';
-import { login } from './login.js';
+import { Fleet, Maintenance, Problems, severityBadge } from './fleet.js';
+import { login, loginAgain } from './login.js';
 import { Stream } from './stream.js';
 import { startTheme } from './theme.js';
 
 const BUSY_MS = 1000, IDLE_MS = 5000, FAILED_MS = 5000;
+/* From one look to the next where something happened: less than the second that passes between two looks of the server,
+   or what changes every second would now and then not be shown before it has changed again. */
+const HAPPENED_MS = 500;
 /* While events are heard of, looks without one are for what has none: health, processes, time. */
 const HEARD_MS = 10000;
 const WARN_BEFORE_MS = 5 * 60 * 1000;
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 const client = new Client();
 
@@ -27,26 +29,40 @@ class Page {
     this.kept = {};
     this.fleet = new Fleet(name => this.choose(name));
     this.problems = new Problems();
+    this.maintenance = new Maintenance();
     this.aggregate = new AggregatePart(client, this.actions);
     this.lists = {drains: drainsList(this.actions), quarantine: quarantineList(this.actions), switches: switchesList(), workers: workersList()};
     this.aggregate.node.hidden = true;
-    byId('content').replaceChildren(this.problems.node, this.fleet.node, this.aggregate.node, this.lists.drains.node,
+    byId('content').replaceChildren(this.problems.node, this.fleet.node, this.aggregate.node, this.maintenance.node, this.lists.drains.node,
       el('div', {class: 'columns'}, this.lists.quarantine.node, this.lists.workers.node), this.lists.switches.node);
+    this.seen = () => { if (!document.hidden) this.refresh(); };
     this.drawHead();
-    this.timers = [];
-    this.watchExpiry();
+  }
+
+  /* access: of the token that is used from now on; whose it is and what it permits are as before */
+  start(access) {
+    this.access = access;
+    this.isWarned = false;
     this.isOver = false;
     this.isHeard = false;
     this.stream = this.actions.may('events:listen') ? new Stream(client, () => this.poke(), isHeard => { this.isHeard = isHeard; }) : null;
-    this.seen = () => { if (!document.hidden) this.refresh(); };
     document.addEventListener('visibilitychange', this.seen);
+    this.refresh();
+  }
+
+  /* Asks for nothing any more; what is shown stays. */
+  halt() {
+    this.isOver = true;
+    this.stream?.end();
+    [this.timer, this.pokeTimer].forEach(clearTimeout);
+    this.isPoked = false;
+    document.removeEventListener('visibilitychange', this.seen);
   }
 
   end() {
-    this.isOver = true;
-    this.stream?.end();
-    [this.timer, this.pokeTimer, ...this.timers].forEach(clearTimeout);
-    document.removeEventListener('visibilitychange', this.seen);
+    this.halt();
+    // Questions that this page asked are nobody else's to answer.
+    document.querySelectorAll('dialog:not(:has(#login))').forEach(dialog => dialog.close());
     for (const id of ['global', 'whoami', 'severity', 'fresh']) byId(id).replaceChildren();
   }
 
@@ -58,12 +74,11 @@ class Page {
       button('Log out', () => leave('')));
   }
 
-  watchExpiry() {
-    if (!this.access.expires_at) return;
-    const left = new Date(this.access.expires_at) - Date.now();
-    if (left > LONGEST_TIMER_MS) return;
-    this.timers.push(setTimeout(() => tell('Your token expires in five minutes; log in again before.'), Math.max(0, left - WARN_BEFORE_MS)),
-      setTimeout(() => leave('Your token has expired.'), Math.max(0, left)));
+  /* By the server's clock; this one may be wrong. */
+  watchExpiry(now) {
+    if (this.isWarned || !this.access.expires_at || new Date(this.access.expires_at) - now > WARN_BEFORE_MS) return;
+    this.isWarned = true;
+    tell('Your token expires in five minutes or less; what is shown stays, and you will be asked to log in again.');
   }
 
   choose(name) {
@@ -72,11 +87,11 @@ class Page {
     return this.refresh();
   }
 
-  /* Something happened: a look follows at once, or a second after the last. */
+  /* Something happened: a look follows at once, or a while after the last. */
   poke() {
     if (this.isOver || document.hidden || this.isPoked) return;
     this.isPoked = true;
-    this.pokeTimer = setTimeout(() => { this.isPoked = false; this.refresh(); }, Math.max(0, (this.lookedAt ?? 0) + BUSY_MS - Date.now()));
+    this.pokeTimer = setTimeout(() => { this.isPoked = false; this.refresh(); }, Math.max(0, (this.lookedAt ?? 0) + HAPPENED_MS - Date.now()));
   }
 
   /* One look at a time; who asks while one is under way gets another after it. */
@@ -97,7 +112,7 @@ class Page {
         pause = this.isHeard ? HEARD_MS : this.isBusy ? BUSY_MS : IDLE_MS;
       } catch (error) {
         if (this.isOver) return;
-        put(byId('fresh'), error.message);
+        this.drawFresh(error.message);
         pause = FAILED_MS;
       }
     }
@@ -114,14 +129,24 @@ class Page {
     if (this.isOver) return;
     this.isBusy = drains.some(drain => ['draining', 'requested'].includes(drain.state)) || aggregates.some(each => each.plan && each.plan.state !== 'proposed');
     this.draw(status, aggregates, drains, chosen);
-    put(byId('fresh'), `as of ${clock(new Date(status.at))}`);
+    this.at = new Date(status.at);
+    this.drawFresh(null);
+    this.watchExpiry(this.at);
     if (!this.isDrawn) performance.mark('kronos-drawn');
     this.isDrawn = true;
+  }
+
+  /* Of when it is what is shown, and what is in the way of something newer. */
+  drawFresh(problem) {
+    const time = this.at ? `as of ${clock(this.at)}` : '';
+    put(byId('fresh'), problem ? `${[problem, time && `What is shown is ${time};`].filter(Boolean).join(' ')} asked again every few seconds.` : time);
+    byId('fresh').className = problem ? 'bad' : 'muted';
   }
 
   draw(status, aggregates, drains, chosen) {
     byId('severity').replaceChildren(severityBadge(status.severity));
     this.problems.show(status.problems);
+    this.maintenance.show(status.maintenance);
     this.fleet.show(aggregates, chosen?.name);
     this.aggregate.node.hidden = !chosen;
     if (chosen) this.aggregate.show(chosen, this.kept, drains);
@@ -166,15 +191,20 @@ const fromAddress = () => decodeURIComponent(location.hash.slice(1));
 
 let page = null;
 
+const isSame = (one, other) => ['user', 'project', 'is_system', 'roles', 'may'].every(name => JSON.stringify(one[name]) === JSON.stringify(other[name]));
+
 async function enter(token) {
   client.keep(token);
   const access = await client.get('v1/access').catch(error => {
     client.keep(null);
     throw error;
   });
-  page?.end();
-  page = new Page(access);
-  page.refresh();
+  // Whoever comes back goes on where they were; for anybody else it is another page.
+  if (!page || !isSame(page.access, access)) {
+    page?.end();
+    page = new Page(access);
+  }
+  page.start(access);
 }
 
 function leave(message) {
@@ -184,8 +214,33 @@ function leave(message) {
   login(client, message, enter);
 }
 
-client.refused = () => { if (page) leave('Your token is not valid any more.'); };
+client.refused = wasToChange => {
+  if (!page || page.isOver) return;
+  // One question, and nothing more is asked with that token.
+  page.halt();
+  client.keep(null);
+  loginAgain(client, `Your token is not valid any more. What is shown stays as it is until you log in again.${wasToChange ? ' What you asked for was not done.' : ''}`, enter, () => leave(''));
+};
+
+/* With the token of this tab, which is kept while nobody can say whether it is good. */
+async function comeBack() {
+  const {token} = client;
+  for (;;) {
+    try {
+      await enter(token);
+      return;
+    } catch (error) {
+      if (!error.isPassing) {
+        leave(error.status === 401 ? 'Your token is not valid any more.' : error.message);
+        return;
+      }
+      byId('content').replaceChildren(el('section', {class: 'entry', role: 'status'}, el('div', {class: 'bad'}, error.message), 'It is asked again every few seconds.'));
+      client.keep(token);
+      await new Promise(resolve => { setTimeout(resolve, FAILED_MS); });
+    }
+  }
+}
 
 startTheme();
-if (client.token) enter(client.token).catch(error => { leave(error.status === 401 ? 'Your token is not valid any more.' : error.message); });
+if (client.token) comeBack();
 else login(client, '', enter);

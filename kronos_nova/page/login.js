@@ -17,31 +17,63 @@ async function byPassword(client, given) {
   return answer.token;
 }
 
-/* Shows the form until somebody is in; `enter` is given the token and throws where it does not do. */
-export function login(client, message, enter) {
+/* What the server takes; the first is shown first. */
+const WAYS = {password: PASSWORD, token: TOKEN};
+const taken = () => document.querySelector('meta[name=kronos-logins]').content.split(' ').filter(way => way in WAYS);
+
+/* A form, and whoever tries it until somebody is in; `enter` is given the token and throws where it does not do. */
+function made(client, message, enter, ...others) {
   const said = el('div', {role: 'alert', class: 'bad'}, message);
   const submit = el('button', {type: 'submit', class: 'main'}, 'Log in');
   const form = el('form', {class: 'fields', id: 'login'});
-  let isToken = false;
+  const ways = taken();
+  let [way] = ways;
   const draw = () => {
-    choices.forEach((each, n) => each.setAttribute('aria-pressed', String(isToken === (n === 1))));
-    form.replaceChildren(...fieldsOf(isToken ? TOKEN : PASSWORD), submit);
+    choices.forEach((each, n) => each.setAttribute('aria-pressed', String(ways[n] === way)));
+    form.replaceChildren(...fieldsOf(WAYS[way]), el('div', {class: 'buttons'}, others, submit));
   };
-  const choices = ['Password', 'Token'].map((name, n) => button(name, () => { isToken = n === 1; draw(); }, {id: `by-${name.toLowerCase()}`}));
+  const choices = ways.map(each => button(each === 'token' ? 'Token' : 'Password', () => { way = each; draw(); }, {id: `by-${each}`}));
   form.addEventListener('submit', async event => {
     event.preventDefault();
     submit.disabled = true;
     said.textContent = '';
     try {
       const given = valuesOf(form);
-      await enter(isToken ? given.token : await byPassword(client, given));
+      await enter(way === 'token' ? given.token : await byPassword(client, given));
     } catch (error) {
       said.textContent = error.message;
     }
     submit.disabled = false;
   });
   draw();
-  byId('content').replaceChildren(el('section', {class: 'entry'}, el('h2', {}, 'Log in with keystone'),
-    el('div', {class: 'tools pair', role: 'group', 'aria-label': 'Log in by'}, choices), said, form));
-  form.querySelector('input').focus();
+  return [el('h2', {id: 'login-title'}, 'Log in with keystone'),
+    ways.length > 1 ? el('div', {class: 'tools pair', role: 'group', 'aria-label': 'Log in by'}, choices) : null, said, form];
+}
+
+/* Shows the form in the place of the page. */
+export function login(client, message, enter) {
+  const entry = el('section', {class: 'entry'}, made(client, message, enter));
+  byId('content').replaceChildren(entry);
+  entry.querySelector('input').focus();
+}
+
+/* Shows the form above the page, which stays as it is behind it; `leave` is called where somebody does not want to. */
+export function loginAgain(client, message, enter, leave) {
+  let isIn = false;
+  const before = document.activeElement;
+  const dialog = el('dialog', {'aria-labelledby': 'login-title'}, made(client, message, async token => {
+    await enter(token);
+    isIn = true;
+    dialog.close();
+  }, button('Log out', () => dialog.close())));
+  dialog.addEventListener('close', () => {
+    dialog.remove();
+    if (!isIn) return leave();
+    // Chromium gives the focus back, and no key with it, to what is in another dialog.
+    before.blur();
+    before.focus();
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+  dialog.querySelector('input').focus();
 }

@@ -1,10 +1,10 @@
 /* Listens to what goes on: server-sent events, read by fetch so that the token goes in a header and not in the address. */
 
 const AGAIN_MS = 2000, LATER_MS = 60000;
-const TOO_MANY = 429;
+const FORBIDDEN = 403, TOO_MANY = 429;
 
 export class Stream {
-  /* told: called with the type of every event; ended: with whether it is heard now */
+  /* told: called with the type of every event; heard: with whether it is heard now */
   constructor(client, told, heard) {
     this.client = client;
     this.told = told;
@@ -27,10 +27,11 @@ export class Stream {
       this.heard(true);
       await this.read(answer.body.pipeThrough(new TextDecoderStream()).getReader());
     } catch (error) {
-      if (error.status === TOO_MANY) pause = LATER_MS;
+      if ([FORBIDDEN, TOO_MANY].includes(error.status)) pause = LATER_MS;
     }
+    if (this.stopper.signal.aborted) return;
     this.heard(false);
-    if (!this.stopper.signal.aborted) this.timer = setTimeout(() => this.listen(), pause);
+    this.timer = setTimeout(() => this.listen(), pause);
   }
 
   async read(reader) {

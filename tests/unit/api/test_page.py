@@ -7,6 +7,7 @@ import requests
 import testtools
 
 from kronos_nova import page
+from kronos_nova.api import application
 from kronos_nova.objects import plan as plans
 from tests.unit.api import base
 
@@ -53,6 +54,12 @@ class ServedTest(base.ApiTestCase):
         self.assertNotIn('unsafe', str(policy))
         text = self.get('/ui/').text
         self.assertEqual([], re.findall(r'<style|style=|<script(?![^>]* src=)|\son\w+=', text))
+
+    def test_it_knows_which_ways_to_log_in_there_are(self):
+        self.assertIn('<meta name="kronos-logins" content="password token">', self.get('/ui/').text)
+        self.conf.set_override('password_login', False, 'kronos_api')
+        self.url = self.serve(application.make(self.conf, self.services()))
+        self.assertIn('<meta name="kronos-logins" content="token">', self.get('/ui/').text)
 
     def test_answers_of_the_api_are_kept_by_nobody(self):
         self.ask('/v1/access')

@@ -1,0 +1,81 @@
+"""The page that kronos-api serves, in a real browser, over the journal of a large cloud."""
+
+from selenium.common import exceptions
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support import expected_conditions
+from selenium.webdriver.support.wait import WebDriverWait
+
+from tests.browser import Browser
+from tests.functional.api import filled
+from tests.unit.api import base
+
+PATIENCE = 20
+
+WATCH_TASKS = """
+window.longTasks = [];
+new PerformanceObserver(list => { for (const each of list.getEntries())
+  window.longTasks.push(Math.round(each.duration)); }).observe({type: 'longtask', buffered: true});
+"""
+
+
+class PageTestCase(base.ApiTestCase):
+    kronos = 'aggregates = racks, gpu, db'
+    content = {}
+
+    def setUp(self):
+        super().setUp()
+        self.filled = filled.Filled(self.database, ('racks', 'gpu', 'db'), **self.content)
+        self.plan_uuid = self.filled.fill()
+        self.browser = self.useFixture(Browser())
+        self.driver = self.browser.driver
+        self.browser.before_every_page(WATCH_TASKS)
+
+    def read_cloud(self):
+        raise AssertionError('the cloud is not read for that')
+
+    # -- as a person does
+
+    def open(self, token=base.OPERATOR):
+        self.driver.get(f'{self.url}/ui/')
+        self.click('#by-token')
+        self.find('[name=token]').send_keys(token)
+        self.find('[name=token]').send_keys(Keys.ENTER)
+        if token:
+            self.wait('#aggregate canvas, #hosts tbody tr')
+
+    def wait(self, selector):
+        return WebDriverWait(self.driver, PATIENCE).until(
+            expected_conditions.visibility_of_element_located((By.CSS_SELECTOR, selector)))
+
+    def wait_for(self, condition, message=''):
+        return WebDriverWait(self.driver, PATIENCE, 0.1, ignored_exceptions=[
+            exceptions.StaleElementReferenceException]).until(lambda _driver: condition(), message)
+
+    def find(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def count(self, selector):
+        return len(self.driver.find_elements(By.CSS_SELECTOR, selector))
+
+    def text(self, selector='body'):
+        return self.find(selector).text
+
+    def click(self, selector):
+        self.wait(selector).click()
+
+    def confirm(self, **fields):
+        self.wait('dialog #confirm')
+        for name, value in fields.items():
+            self.find(f'dialog [name={name}]').send_keys(value)
+        self.find('dialog #confirm').click()
+
+    def assertSound(self):  # noqa: N802 - as testtools spells it
+        """Nothing failed, nothing was kept back by the policy, nothing asked elsewhere."""
+        self.assertEqual([], [each for each in self.driver.get_log('browser')
+                              if '401 (Unauthorized)' not in each['message']])
+        self.assertEqual([], [each for each in self.browser.requests()
+                              if not each.startswith(f'{self.url}/')])
+        self.assertLessEqual(*self.driver.execute_script(
+            'return [document.documentElement.scrollWidth, '
+            'innerWidth * Math.min(1, visualViewport.scale)]'))

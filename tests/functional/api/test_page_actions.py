@@ -1,0 +1,211 @@
+"""What operators have Kronos do over the page: each asks first, and does it."""
+
+import contextlib
+
+from oslo_utils import timeutils
+from selenium.common import exceptions
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.select import Select
+
+from kronos_nova.db import drains as db_drains
+from kronos_nova.db import memory
+from kronos_nova.db import switches
+from kronos_nova.engine.planner import PlannerPorts
+from kronos_nova.objects import automation
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import plan as plans
+from tests.functional.api import filled
+from tests.functional.api import pages
+from tests.unit.api import base
+from tests.unit.cmd import test_host
+
+WHO = 'jane@Default (API)'
+
+
+class PlanTest(pages.PageTestCase):
+    content = {'hosts': 120, 'servers': 1000}
+
+    def test_a_plan_is_approved_without_a_move(self):
+        self.open()
+        self.assertIn('Approve 50 of 50 moves', self.text('#approve'))
+        self.find('[data-move="7"] [type=checkbox]').click()
+        self.assertIn('Approve 49 of 50 moves', self.text('#approve'))
+        self.click('#approve')
+        self.assertIn('49 servers will be migrated', self.wait('dialog').text)
+        self.confirm()
+        self.wait_for(lambda: 'Approved: 49 of 50' in self.text('#notice'))
+        plan = self.journal.plan(self.plan_uuid)
+        self.assertEqual((plans.APPROVED, 'jane@Default (API)'), (plan.state, plan.approved_by))
+        self.wait_for(lambda: 'approved' in self.text('#plan'))
+        self.assertEqual(0, self.count('#approve'))
+
+    def test_a_plan_is_rejected(self):
+        self.open()
+        self.click('#reject')
+        self.confirm()
+        self.wait_for(lambda: 'No plan waits or runs' in self.text('#plan'))
+        self.assertEqual(plans.REJECTED, self.journal.plan(self.plan_uuid).state)
+
+    def test_a_move_is_aborted(self):
+        self.filled.start(self.plan_uuid, 5)
+        self.open()
+        [first, *_others] = self.journal.moves(self.plan_uuid)
+        self.click(f'[data-abort="{first.uuid}"]')
+        self.confirm()
+        self.wait_for(lambda: 'abort asked for' in self.text('[data-move="1"]'))
+        self.assertTrue(self.journal.move(first.uuid).abort_requested)
+
+    def test_everything_is_paused_stopped_and_resumed(self):
+        self.open()
+        self.click('#pause-all')
+        self.confirm(reason='packet loss')
+        self.wait_for(lambda: 'packet loss' in self.text('#aggregate'))
+        self.click('#resume-all')
+        self.confirm()
+        self.wait_for(lambda: self.count('#pause'))
+        self.click('#stop')
+        self.confirm(reason='smoke')
+        self.wait_for(lambda: 'stopped' in self.text('[data-name=racks]'))
+        self.assertNotIn('stopped', self.text('[data-name=gpu]'))
+
+    def test_what_is_refused_is_told(self):
+        self.open()
+        self.click('#reject')
+        self.wait('dialog')
+        self.journal.reject_plan(self.plan_uuid, 'another', timeutils.utcnow())
+        self.confirm()
+        self.wait_for(lambda: 'rejected' in self.text('#notice'))
+
+    def test_a_host_is_released(self):
+        self.filled.drain()
+        self.open()
+        self.assertIn('2 of 30', self.text('#drains'))
+        with contextlib.suppress(exceptions.NoSuchElementException):
+            self.find('#drains summary').click()
+        self.assertIn('every host is full', self.text('#drains'))
+        self.find('#drains tbody button').click()
+        self.confirm()
+        self.wait_for(lambda: 'is released' in self.text('#notice'))
+
+    def test_a_server_is_explained(self):
+        self.open(base.READER)
+        self.find('#explain [name=server]').send_keys(filled.Filled.server(61), Keys.ENTER)
+        self.wait_for(lambda: 'locked' in self.text('#stayed [role=status]'))
+
+    def test_whoever_thinks_better_of_it_changes_nothing(self):
+        self.open()
+        for button in ('approve', 'reject', 'pause', 'stop', 'stop-all'):
+            self.click(f'#{button}')
+            self.wait('dialog #confirm')
+            self.find('dialog form').find_element('xpath', './/button[text()="Cancel"]').click()
+            self.wait_for(lambda: not self.count('dialog'))
+        self.assertEqual(plans.PROPOSED, self.journal.plan(self.plan_uuid).state)
+        self.assertEqual([], self.switched())
+
+    def switched(self):
+        return [(each.kind, each.value, each.aggregate, each.set_by, each.reason)
+                for each in switches.SwitchBoard(self.database).history()]
+
+    def test_one_aggregate_is_paused_and_resumed(self):
+        self.open()
+        self.click('#pause')
+        self.confirm(reason='switch upgrade')
+        self.click('#resume')
+        self.confirm(reason='done')
+        self.wait('#pause')
+        self.assertEqual([(automation.PAUSE, '', 'racks', WHO, 'done'),
+                          (automation.PAUSE, 'pause', 'racks', WHO, 'switch upgrade')],
+                         self.switched())
+
+    def test_everything_is_stopped(self):
+        self.filled.start(self.plan_uuid, 5)
+        self.open()
+        self.click('#stop-all')
+        self.confirm(reason='smoke')
+        self.wait_for(lambda: '45 moves given up, 5 under way still' in self.text('#notice'))
+        self.assertEqual([(automation.PAUSE, 'stop', automation.EVERY, WHO, 'smoke')],
+                         self.switched())
+        self.assertEqual(5, sum(each.abort_requested for each in self.journal.moves(
+            self.plan_uuid)))
+
+    def test_a_stop_may_let_what_runs_go_on(self):
+        self.filled.start(self.plan_uuid, 5)
+        self.open()
+        self.click('#stop')
+        self.wait('dialog [name=let_finish]').click()
+        self.confirm(reason='smoke')
+        self.wait_for(lambda: '45 moves given up, 5 under way still' in self.text('#notice'))
+        self.assertFalse(any(each.abort_requested for each in self.journal.moves(self.plan_uuid)))
+
+    def test_an_administrator_sets_the_level(self):
+        self.open(base.ADMIN)
+        self.click('#level')
+        Select(self.wait('dialog [name=level]')).select_by_value('approve')
+        self.confirm(reason='by day')
+        self.wait_for(lambda: 'racks: level approve' in self.text('#notice'))
+        self.assertEqual([(automation.LEVEL, 'approve', 'racks', WHO, 'by day')], self.switched())
+
+    def test_a_quarantine_is_ended(self):
+        cooldowns = memory.Cooldowns(self.database)
+        server = filled.Filled.server(3)
+        cooldowns.quarantine(server, -1, 'MigrationFailed', timeutils.utcnow())
+        self.open()
+        self.wait_for(lambda: 'MigrationFailed' in self.text('#quarantine'))
+        self.find('#quarantine tbody button').click()
+        self.assertIn('web-00003', self.wait('dialog').text)
+        self.confirm()
+        self.wait_for(lambda: 'The quarantine is ended' in self.text('#notice'))
+        self.assertEqual([], cooldowns.quarantines(timeutils.utcnow()))
+
+
+class DrainTest(pages.PageTestCase):
+    content = {'hosts': 12, 'servers': 100}
+
+    def setUp(self):
+        self.cloud = test_host.RecordedCloud()
+        super().setUp()
+
+    def read_cloud(self):
+        return self.cloud.read()
+
+    def planner_ports(self):
+        return PlannerPorts(source=self.cloud, clock=lambda: 0.0, now=1e9)
+
+    def begin(self, hosts):
+        self.open()
+        self.click('#drain')
+        self.wait('dialog [name=hosts]').send_keys(hosts)
+        self.confirm(reason='new memory')
+
+    def kept(self):
+        return db_drains.Drains(self.database).in_states((*drains.ACTIVE, drains.RELEASING))
+
+    def test_a_host_is_drained_and_released(self):
+        self.begin('a')
+        self.wait_for(lambda: 'Drain a?' in self.text('dialog'))
+        self.assertIn('2 of 2', self.text('dialog'))
+        self.assertEqual([], self.kept())
+        self.confirm()
+        self.wait_for(lambda: '1 host to be drained' in self.text('#notice'))
+        [drain] = self.kept()
+        self.assertEqual(('a', drains.REQUESTED, WHO, 'new memory'),
+                         (drain.host, drain.state, drain.requested_by, drain.reason))
+        self.wait_for(lambda: 'requested' in self.text('#drains tbody'))
+        self.find('#drains tbody button').click()
+        self.confirm()
+        self.wait_for(lambda: 'releasing' in self.text('#drains tbody'))
+        self.assertEqual(drains.RELEASING, self.kept()[0].state)
+
+    def test_what_stays_is_told_before_anything_is_done(self):
+        self.cloud.room = 1
+        self.begin('a b')
+        self.wait_for(lambda: 'stays on' in self.text('dialog'))
+        self.find('dialog form').find_element('xpath', './/button[text()="Cancel"]').click()
+        self.wait_for(lambda: not self.count('dialog'))
+        self.assertEqual([], self.kept())
+
+    def test_a_host_that_there_is_not_is_told(self):
+        self.begin('x')
+        self.wait_for(lambda: self.text('#notice'))
+        self.assertIn('x', self.text('#notice'))
+        self.assertEqual([], self.kept())
