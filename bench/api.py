@@ -55,7 +55,7 @@ def _served(args, folder):
             token_id=TOKEN, expires=timeutils.utcnow() + datetime.timedelta(days=1),
             user_id='u', user_name='bench', role_list=['kronos_reader'])
         conf.set_override('port', 0, 'kronos_api')
-        server = api.serve(api.make(conf), conf.kronos_api)
+        server = api.serve(api.make(conf), conf)
         threading.Thread(target=server.run, daemon=True).start()
         yield _Served(server.effective_port, {
             '{aggregate}': 'aggregate0', '{plan}': plan, '{move}': move, '{server}': 'vm0'})

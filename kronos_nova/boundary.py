@@ -7,6 +7,7 @@ adapter turns that into the error of its own part, with the file or the address 
 
 import json
 import math
+import re
 import unicodedata
 from collections.abc import Mapping
 from collections.abc import Sized
@@ -30,6 +31,8 @@ twenty labels each has seven million."""
 # end lines, Cs and Cn cannot be written at all.
 _UNPRINTABLE = ('Cc', 'Cf', 'Zl', 'Zp', 'Cs', 'Cn')
 _STRUCTURE = (b'[', b'{', b',')
+# What utf8mb3 of MariaDB and MySQL does not have.
+_BEYOND = re.compile('[\U00010000-\U0010ffff]')
 
 
 class OutOfBounds(exception.KronosException):
@@ -37,6 +40,23 @@ class OutOfBounds(exception.KronosException):
 
     msg_fmt = '%(what)s %(problem)s'
     code = 'kronos.out_of_bounds'
+
+
+def remark(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
+    """As :func:`shown`, for what is kept: what a database whose utf8 has three bytes cannot keep is
+    replaced by U+FFFD too."""
+    return _BEYOND.sub('\N{REPLACEMENT CHARACTER}', shown(foreign, most))
+
+
+def kept(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
+    """As :func:`printable`, for what a database is asked for: Nova's tables and those of MariaDB
+    may have nothing that needs four bytes, and take a question with such a thing for a mistake.
+
+    :raises OutOfBounds: it has such characters, or is out of the bounds of :func:`printable`
+    """
+    if _BEYOND.search(printable(value, what, most)):
+        raise OutOfBounds(what=what, problem='has characters that no name in Nova has')
+    return value
 
 
 def shown(foreign: object, most: int = SHOWN_CHARACTERS) -> str:

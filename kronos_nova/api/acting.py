@@ -171,9 +171,12 @@ def _later(deadline, now):
     """
     if deadline is None:
         return None
-    found = deadline.astimezone(datetime.UTC).replace(tzinfo=None)
+    try:
+        found = deadline.astimezone(datetime.UTC).replace(tzinfo=None)
+    except OverflowError:
+        found = now     # It is of the first or the last day of all calendars.
     if found <= now:
-        raise exception.RequestRefused(what='deadline', problem='is over already',
+        raise exception.RequestRefused(what='deadline', problem='is over already, or never',
                                        remedy='Give a time to come.')
     return found
 

@@ -18,6 +18,7 @@ from kronos_nova.api import login
 from kronos_nova.api import openapi
 from kronos_nova.api import page
 from kronos_nova.api import policies
+from kronos_nova.api import protocol
 from kronos_nova.api import resources
 from kronos_nova.api import routes
 from kronos_nova.api.call import Services
@@ -41,7 +42,7 @@ def make(conf, services: Services):
     :param conf: the ConfigOpts, of which keystonemiddleware reads ``[keystone_authtoken]``
     """
     application = falcon.App(middleware=[
-        page.Protection(), BodyLimit(conf), Microversion(), Authentication()])
+        page.Protection(), protocol.Slashes(), BodyLimit(conf), Microversion(), Authentication()])
     application.add_error_handler(Exception, errors.translate)
     application.add_error_handler(falcon.HTTPError, _as_it_is)
     application.set_error_serializer(errors.serialize)
@@ -50,6 +51,8 @@ def make(conf, services: Services):
         slow=threading.BoundedSemaphore(SLOW_AT_ONCE)))
     application.add_route('/ui/login', login.Login(conf))
     page.add_routes(application, conf.kronos_api.password_login)
+    application.add_route('/ui', resources.ToPage())
+    application = protocol.answering_head(application)
     for wrap in (_authenticated, request_id.RequestId, http_proxy_to_wsgi.HTTPProxyToWSGI):
         application = wrap(application, conf)
     return application

@@ -10,6 +10,7 @@ from oslo_log import log as logging
 
 from kronos_nova import boundary
 from kronos_nova import exception
+from kronos_nova.api import protocol
 
 LOG = logging.getLogger(__name__)
 
@@ -53,7 +54,8 @@ def translate(request, _response, error, _params):
     status = status_of(error)
     if status >= 500:
         # What a database or Nova said may name addresses and statements.
-        LOG.exception('%s %s failed', request.method, request.path)
+        LOG.exception('%s %s failed', request.method,
+                      boundary.shown(protocol.with_slashes(request.path)))
     raise falcon.HTTPError(
         falcon.code_to_http_status(status), code=getattr(error, 'code', None),
         description=UNANSWERED.get(status) or str(error)) from error

@@ -4,8 +4,11 @@ What Kronos shows is of the whole cloud, servers of all projects among it, so a 
 project's.
 """
 
+from oslo_config import cfg
 from oslo_policy import policy
 
+from kronos_nova import boundary
+from kronos_nova import exception
 from kronos_nova.api import routes
 from kronos_nova.api.call import ADMIN
 from kronos_nova.api.call import OPERATOR
@@ -33,7 +36,18 @@ def list_rules():
 
 
 def enforcer(conf) -> policy.Enforcer:
-    """What judges requests, by ``[kronos_api] policy_file`` where there is one."""
+    """What judges requests, by ``[kronos_api] policy_file`` where there is one.
+
+    :raises ConfigurationError: that is no file of rules
+    """
     made = policy.Enforcer(conf, policy_file=conf.kronos_api.policy_file)
     made.register_defaults(list_rules())
+    try:
+        made.load_rules()
+    except (ValueError, TypeError, AttributeError, cfg.ConfigFilesPermissionDeniedError) as error:
+        # Otherwise the defaults would hold, which may permit more than it was meant to.
+        raise exception.ConfigurationError(
+            what=f'[kronos_api] policy_file {conf.kronos_api.policy_file}',
+            problem=f'is no file of rules: {boundary.shown(error)}',
+            remedy='Mend it, or take it away for the defaults.') from error
     return made

@@ -11,6 +11,7 @@ import msgspec
 from oslo_log import log as logging
 
 from kronos_nova import boundary
+from kronos_nova.api import protocol
 from kronos_nova.api import routes
 from kronos_nova.api import views
 from kronos_nova.api.call import Call
@@ -72,8 +73,9 @@ class Resource:
             given_by = who(context)
             query = msgspec.convert(request.params, operation.query, strict=False)
             body = _body(request, operation)
-            _refuse_unprintable(path, msgspec.structs.asdict(query),
-                                msgspec.structs.asdict(body) if body is not None else {})
+            path = {name: protocol.with_slashes(value) for name, value in path.items()}
+            _refuse_unkept(path, msgspec.structs.asdict(query),
+                           msgspec.structs.asdict(body) if body is not None else {})
             call = Call(services=self._services, path=path, who=given_by, query=query, body=body,
                         expires_at=request.env['keystone.token_auth'].user.expires,
                         identify=lambda: _identity(request, self._enforcer),
@@ -84,7 +86,8 @@ class Resource:
             with self._turns.of(operation):
                 given = operation.run(call)
             if operation.method != 'GET':
-                LOG.info('%s by %s: %s', operation.name, given_by, request.path)
+                LOG.info('%s by %s: %s', operation.name, given_by,
+                         protocol.with_slashes(request.path))
             response.status = operation.status
             if operation.media is not None:
                 response.content_type, response.stream = operation.media, given
@@ -116,29 +119,37 @@ def _identity(request, enforcer):
 def _body(request, operation):
     """
     :raises MsgspecError: it is not what the operation takes
+    :raises OutOfBounds: it is nested too deep
     """
     if operation.body is None:
         return None
-    return msgspec.json.decode(request.bounded_stream.read() or b'{}', type=operation.body)
+    try:
+        body = msgspec.json.decode(request.bounded_stream.read() or b'{}', type=operation.body)
+    except RecursionError as error:
+        raise boundary.OutOfBounds(what='The body', problem='is nested too deep') from error
+    # No remark keeps anybody from stopping.
+    return msgspec.structs.replace(body, reason=boundary.remark(body.reason, LONGEST_TEXT)
+                                   ) if hasattr(body, 'reason') else body
 
 
-def _refuse_unprintable(*given):
+def _refuse_unkept(*given):
     """What is kept is shown to others, in terminals and in logs.
 
-    :raises OutOfBounds: a text has characters that end lines or move the cursor
+    :raises OutOfBounds: a text has characters that end lines or move the cursor, or that a
+        database may not have
     """
     for values in given:
         for name, value in values.items():
             for each in value if isinstance(value, list) else [value]:
                 if isinstance(each, str):
-                    boundary.printable(each, name, LONGEST_TEXT)
+                    boundary.kept(each, name, LONGEST_TEXT)
 
 
 def who(context) -> str:
     """Whoever sends a request, as it is written beside what is changed."""
     name = context.user_name or context.user_id
     domain = context.user_domain_name or context.user_domain_id
-    return boundary.shown(f'{name}@{domain} (API)' if domain else f'{name} (API)', LONGEST_NAME)
+    return boundary.remark(f'{name}@{domain} (API)' if domain else f'{name} (API)', LONGEST_NAME)
 
 
 PREFERRED = (falcon.MEDIA_JSON, falcon.MEDIA_HTML)
@@ -159,6 +170,15 @@ class Versions:
             id='v1', status='CURRENT', min_version=routes.VERSIONS[0],
             version=routes.VERSIONS[-1],
             links=[{'rel': 'self', 'href': f'{request.prefix}/v1'}])]))
+
+
+class ToPage:
+    """``/ui``, as people type it."""
+
+    is_public = True
+
+    def on_get(self, request, response):
+        response.status, response.location = falcon.HTTP_303, f'{request.root_path}/ui/'
 
 
 class Document:

@@ -9,6 +9,7 @@ import sys
 import keystonemiddleware.auth_token  # noqa: F401 - registers options that nova.conf has
 import waitress
 from oslo_config import cfg
+from oslo_db import exception as db_exc
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
@@ -21,6 +22,7 @@ from kronos_nova.cmd import cloud
 from kronos_nova.cmd import control
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import replay
+from kronos_nova.db import engine as db_engine
 from kronos_nova.engine import garbage
 from kronos_nova.operations.snapshots import Snapshots
 
@@ -34,6 +36,18 @@ MOST_UNSENT = 2 ** 20
 
 STUCK_SECONDS = 30
 """After which a connection is cut whose other end takes nothing."""
+
+LARGER = 10
+"""Times max_request_body_size: a body from there on is refused while it comes in. Any that is
+smaller is kept until the API says what is wrong with it, for people without a token too."""
+
+ANSWER_SECONDS = 5
+"""For the control database to connect, and to answer: what the slowest answer takes is a hundredth
+of it, and a page gives up after 20 s."""
+
+SILENT_SECONDS = 5
+"""For which a control database that did not answer is not asked again: longer than a transaction is
+tried again and again."""
 
 LOG = logging.getLogger(__name__)
 
@@ -49,12 +63,14 @@ class _App:
 def services(conf) -> Services:
     """
     :raises DatabaseVersionError: the control database is not what this code needs
+    :raises DBError: it does not answer
     """
     @functools.cache
     def opened():
         return cloud.open_cloud(_App(conf))
 
-    database, group = control.database(conf), conf.kronos_api
+    group = conf.kronos_api
+    database = control.impatient_database(conf, ANSWER_SECONDS, SILENT_SECONDS)
     return Services(
         conf=conf, database=database, utcnow=timeutils.utcnow, read_cloud=lambda: opened().read(),
         planner_ports=lambda: cloud.ports(conf),
@@ -71,19 +87,20 @@ def make(conf):
     return application.make(conf, services(conf))
 
 
-def serve(made, group):
+def serve(made, conf):
     """The server of an application, which listens already.
 
     A stream of events holds its thread as long as it is open, so there is one for each beside those
     for requests.
 
-    :param group: ``[kronos_api]``
     :raises OSError: it cannot listen at that address
     """
+    group = conf.kronos_api
     server = waitress.create_server(
         made, host=group.address, port=group.port, threads=group.threads + group.listeners,
         connection_limit=CONNECTIONS + group.listeners, asyncore_use_poll=True,
-        outbuf_high_watermark=MOST_UNSENT, ident=None)
+        outbuf_high_watermark=MOST_UNSENT, ident=None,
+        max_request_body_size=LARGER * conf.oslo_middleware.max_request_body_size)
     # waitress has no argument for these, and sets them for every connection that it accepts.
     server.adj.socket_options = [*server.adj.socket_options, (
         socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * STUCK_SECONDS)]
@@ -103,9 +120,13 @@ def main(argv=None):
     try:
         conf = load(sys.argv[1:] if argv is None else argv)
         group, used = conf.kronos_api, services(conf)
-        server = serve(application.make(conf, used), group)
+        server = serve(application.make(conf, used), conf)
     except (exception.KronosException, cfg.Error, OSError) as error:
         print(f'{NAME}: {error}', file=sys.stderr)
+        return 1
+    except db_exc.DBError as error:
+        print(f'{NAME}: the control database does not answer: {db_engine.first_line(error)}',
+              file=sys.stderr)
         return 1
     LOG.info('The API is at http://%s:%d/', group.address, group.port)
 

@@ -25,9 +25,6 @@ def at_least(least: int, most: int = bounds.LARGEST):
     return number
 
 
-THREE_BYTES = 0xFFFF
-"""The last character that utf8mb3 of MariaDB and MySQL has."""
-
 MINUTES_DIGITS = 6
 """Of minutes from now, which is two years at most. 20261122 is a day."""
 
@@ -36,11 +33,8 @@ POSITIVE = at_least(1)
 
 
 def remark(text: str) -> str:
-    """The type of an argument that is kept and shown to people. Never refused, as "stop" has one:
-    what cannot be shown on a line, or be kept by a database whose utf8 has three bytes, is replaced
-    by U+FFFD."""
-    return ''.join(character if ord(character) <= THREE_BYTES else '\N{REPLACEMENT CHARACTER}'
-                   for character in boundary.shown(text))
+    """The type of an argument that is kept and shown to people, and never refused."""
+    return boundary.remark(text)
 
 
 def seconds(text: str) -> float:

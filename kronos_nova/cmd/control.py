@@ -25,6 +25,21 @@ def database(conf):
     return found
 
 
+def impatient_database(conf, seconds, pause):
+    """The same for a service whose requests somebody waits for.
+
+    :param seconds: that it may take to answer
+    :param pause: seconds for which it is not asked any more when it has not
+    :raises DatabaseVersionError: it is not what this code needs
+    :raises DBError: it does not answer
+    """
+    found = db_engine.ImpatientDatabase(
+        db_engine.impatient_control_engine(conf, seconds), pause=pause,
+        announces=bool(conf.kronos.notification_topics))
+    migrate.check(found.engine, migrate.CONTROL)
+    return found
+
+
 def journal(conf):
     return db_journal.Journal(database(conf), f'{login.user()}:{os.getpid()}')
 

@@ -13,12 +13,20 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.db import retention
 
+ANSWER_SECONDS = 5
+"""For a database to tell its version."""
+
 
 def open_engine(conf, name, control_engine=db_engine.control_engine):
     """An engine of the database ``name``, 'control' or 'claims', as ``conf`` has it."""
     if name == migrate.CONTROL.name:
         return control_engine(conf)
     return db_engine.create_engine(db_engine.claims_url(conf))
+
+
+def _impatient(conf):
+    """Whoever asks for a version wants to know whether it answers."""
+    return db_engine.impatient_control_engine(conf, ANSWER_SECONDS)
 
 
 class _PerDatabase(lister.Lister):
@@ -55,7 +63,7 @@ class Version(_PerDatabase):
 
     def take_action(self, parsed_args):
         rows = [(history.name, migrate.current(engine, history), migrate.head(history))
-                for engine, history in self.selected(parsed_args)]
+                for engine, history in self.selected(parsed_args, _impatient)]
         return ('Database', 'Revision', 'Needed'), rows
 
 

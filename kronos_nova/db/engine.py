@@ -16,9 +16,9 @@ SQLITE_BUSY_TIMEOUT_MS = 10000
 
 # Seconds, in the words of each driver. libpq takes 1 for 2.
 _IMPATIENT = {
-    'mysql+pymysql': 'connect_timeout=1&read_timeout=1&write_timeout=1',
-    'mysql+mysqldb': 'connect_timeout=1&read_timeout=1&write_timeout=1',
-    'postgresql+psycopg2': 'connect_timeout=1', 'postgresql': 'connect_timeout=1'}
+    'mysql+pymysql': 'connect_timeout={0}&read_timeout={0}&write_timeout={0}',
+    'mysql+mysqldb': 'connect_timeout={0}&read_timeout={0}&write_timeout={0}',
+    'postgresql+psycopg2': 'connect_timeout={0}', 'postgresql': 'connect_timeout={0}'}
 
 _ANNOUNCES = 'announces'
 """The key in what SQLAlchemy keeps with a session for its users."""
@@ -68,16 +68,20 @@ def patient_control_engine(conf, **options):
     return create_engine(control_url(conf), **_options(conf) | options)
 
 
-def impatient_control_engine(conf):
-    """The same for what a request of Nova's waits for: a second at most for a connection, and for
-    an answer. Nothing is tried when it is made."""
+def impatient_control_engine(conf, seconds=1):
+    """The same for what somebody waits for who can go on without it. Nothing is tried when it is
+    made.
+
+    :param seconds: at most for a connection, and for an answer; of PostgreSQL, for the connection.
+        A request of Nova's waits for one
+    """
     url = control_url(conf)
-    options = _options(conf) | {'max_retries': 0, 'pool_timeout': 1}
-    wanted = _IMPATIENT.get(sqlalchemy.make_url(url).drivername, '')
+    options = _options(conf) | {'max_retries': 0, 'pool_timeout': seconds}
+    wanted = _IMPATIENT.get(sqlalchemy.make_url(url).drivername, '').format(seconds)
     given = options.get('connection_parameters') or ''
     # What an operator has set comes last, and wins.
     options['connection_parameters'] = '&'.join(filter(None, (wanted, given)))
-    return create_engine(url, busy_timeout_ms=1000, **options)
+    return create_engine(url, busy_timeout_ms=1000 * seconds, **options)
 
 
 def _options(conf):
@@ -186,13 +190,13 @@ class ImpatientDatabase(Database):
     """One that is not asked again for a while after it did not answer.
 
     :param clock: monotonic seconds
+    :param pause: seconds of that while
     """
 
-    PAUSE_SECONDS = 10
-
-    def __init__(self, engine, clock=time.monotonic):
-        super().__init__(engine)
+    def __init__(self, engine, clock=time.monotonic, announces=False, pause=10):
+        super().__init__(engine, announces)
         self._clock = clock
+        self._pause = pause
         self._silent_until = float('-inf')
 
     @contextlib.contextmanager
@@ -212,5 +216,5 @@ class ImpatientDatabase(Database):
         try:
             yield
         except db_exc.DBConnectionError:
-            self._silent_until = self._clock() + self.PAUSE_SECONDS
+            self._silent_until = self._clock() + self._pause
             raise

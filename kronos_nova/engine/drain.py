@@ -251,4 +251,5 @@ def in_scope(snapshot: Snapshot, scopes: Sequence[str], host: str) -> str:
             return scope
     raise exception.NotInScope(
         what=f'Host {host}', problem='it is in no aggregate that Kronos looks after',
-        remedy=f'[kronos] aggregates and include_unassigned_hosts name {", ".join(scopes)}.')
+        remedy='[kronos] aggregates and include_unassigned_hosts name '
+               f'{", ".join(scopes) or "none"}.')

@@ -120,6 +120,7 @@ class Snapshots:
 
         :raises SnapshotNotFound: there is none of that name
         :raises RequestRefused: the policies, the planner or the snapshot are wrong
+        :raises OutOfBounds: the policies are nested too deep
         :raises ReplayBusy: another is under way
         :raises ReplayTooLarge: it takes longer, or more memory, than it may
         """
@@ -156,7 +157,7 @@ class Snapshots:
     def _find(self, name):
         folder = self._folder and self._folder / name
         # A name with a slash in it would lead elsewhere.
-        if folder is None or folder.parent != self._folder or name in ('', '.', '..') \
+        if folder is None or '/' in name or name in ('', '.', '..') \
                 or not (folder / META).is_file():
             raise exception.SnapshotNotFound(snapshot=boundary.shown(name))
         return folder
@@ -165,7 +166,10 @@ class Snapshots:
 def _arguments(change, scratch):
     if change.policies is not None:
         file = scratch / 'policies.yaml'    # JSON is YAML
-        file.write_text(json.dumps(change.policies))
+        try:
+            file.write_text(json.dumps(change.policies))
+        except RecursionError as error:
+            raise boundary.OutOfBounds(what='policies', problem='is nested too deep') from error
         yield from ('--policies', str(file))
     for option in ('spread_planner', 'pack_planner', 'budget'):
         value = getattr(change, option)

@@ -17,7 +17,8 @@ def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
     if not is_every and aggregate not in known:
         raise exception.NotInScope(
             what=f'Aggregate {aggregate}', problem='Kronos does not look after such an aggregate',
-            remedy=f'[kronos] aggregates and include_unassigned_hosts name {", ".join(known)}.')
+            remedy='[kronos] aggregates and include_unassigned_hosts name '
+                   f'{", ".join(known) or "none"}.')
 
 
 def set_level(conf, database, switch: automation.Switch) -> None:

@@ -1,6 +1,8 @@
 """Debian's MariaDB on a loopback port."""
 
+import os
 import pathlib
+import signal
 
 import fixtures
 
@@ -19,6 +21,15 @@ class MariaDB(fixtures.Fixture):
         self._server.start(60)
         self.addCleanup(self._server.process.kill)
         self.login = f'{mariadb.USER}:{mariadb.PASSWORD}@127.0.0.1:{self._server.port}'
+
+    def fall_silent(self):
+        """Answer nothing any more, and refuse nothing."""
+        os.kill(self._server.process.pid, signal.SIGSTOP)
+        self.addCleanup(self.speak)
+
+    def speak(self):
+        """Answer again; harmless when repeated."""
+        os.kill(self._server.process.pid, signal.SIGCONT)
 
     def empty(self):
         """The address of the database ``kronos`` for SQLAlchemy, after everything in it is gone."""

@@ -98,7 +98,7 @@ class ApiTestCase(testtools.TestCase):
         keystone._token_data[SYSTEM_READER].system = {'all': True}
 
     def serve(self, served):
-        server = api.serve(served, self.conf.kronos_api)
+        server = api.serve(served, self.conf)
         is_over = threading.Event()
 
         def run():

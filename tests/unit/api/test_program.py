@@ -67,6 +67,27 @@ class ProgramTest(base.ApiTestCase):
         self.assertEqual(1, process.returncode)
         self.assertIn('kronos-manage db sync', said)
 
+    def test_a_database_that_takes_connections_and_says_nothing_is_told_soon(self):
+        with socket.create_server(('127.0.0.1', 0)) as silent:
+            self.config.write_text(
+                f'{self.config.read_text()}\n[kronos_database]\n'
+                f'connection = mysql+pymysql://k:k@127.0.0.1:{silent.getsockname()[1]}/kronos\n')
+            process = self.start()
+            _out, said = process.communicate(timeout=60)
+        self.assertEqual(1, process.returncode)
+        self.assertIn('the control database does not answer', said)
+        self.assertNotIn('Traceback', said)
+
+    def test_a_policy_that_is_none_is_told_before_anybody_is_let_in_by_the_defaults(self):
+        manage.main([f'--config-file={self.config}', 'db', 'sync', 'control'])
+        for text in ('{{{', '- a'):
+            (self.folder / 'policy.yaml').write_text(text)
+            process = self.start()
+            _out, said = process.communicate(timeout=60)
+            self.assertEqual(1, process.returncode, text)
+            self.assertIn('policy_file', said)
+            self.assertNotIn('Traceback', said)
+
     def test_it_tells_its_version(self):
         done = subprocess.run([*START, '--version'], text=True, capture_output=True, timeout=60)
         self.assertEqual((0, f'kronos-api {manage.version_string()}', ''),

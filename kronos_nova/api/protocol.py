@@ -1,0 +1,48 @@
+"""What HTTP has and falcon leaves to applications: slashes within names, and HEAD."""
+
+import re
+import urllib.parse
+
+import falcon
+
+SLASH = '\0'
+"""A slash within a name, while a path is taken apart at the others. No name has that character."""
+
+_ENCODED = re.compile('%2f', re.IGNORECASE)
+
+
+class Slashes:
+    """Tells a slash that a client has encoded, as it is part of a name, from one between names.
+
+    In WSGI's own path they are alike; the path as it was sent is in what every server adds.
+    """
+
+    def process_request(self, request, _response):
+        if SLASH in request.path:
+            raise falcon.HTTPBadRequest(description='The path has characters that no name has.')
+        env = request.env
+        sent = (env.get('REQUEST_URI') or env.get('RAW_URI') or '').partition('?')[0]
+        if not _ENCODED.search(sent):
+            return
+        marked = urllib.parse.unquote(_ENCODED.sub('%00', sent))[-len(request.path):]
+        # A server or a proxy may have changed the path since.
+        if with_slashes(marked) == request.path:
+            request.path = marked
+
+
+def with_slashes(text: str) -> str:
+    """A name out of a path, as it is."""
+    return text.replace(SLASH, '/')
+
+
+def answering_head(application):
+    """The application, which answers HEAD as GET without the content."""
+    def answer(environ, start_response):
+        if environ['REQUEST_METHOD'] != 'HEAD':
+            return application(environ, start_response)
+        content = application({**environ, 'REQUEST_METHOD': 'GET'}, start_response)
+        # Nobody reads it: a stream of events would be open for ever.
+        getattr(content, 'close', lambda: None)()
+        return ()
+
+    return answer
