@@ -11,6 +11,7 @@ from oslo_service import periodic_task
 from kronos_nova.claims import base as stores
 from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import failures
+from kronos_nova.plugin import images
 from kronos_nova.plugin import resource_tracker
 from kronos_nova.plugin import reverts
 from kronos_nova.plugin import statuses
@@ -27,6 +28,7 @@ _MANAGER = 'nova.compute.manager:ComputeManager'
 # What this part overrides or calls of Nova.
 EXPECTED = {
     **failures.EXPECTED,
+    **images.EXPECTED,
     **reverts.EXPECTED,
     **statuses.EXPECTED,
     f'{_MANAGER}.__init__': ('self', 'compute_driver', 'args', 'kwargs'),
@@ -59,8 +61,9 @@ EXPECTED = {
 }
 
 
-class KronosComputeManager(failures.TellsOutages, reverts.RevertsAtomically,
-                           statuses.WritesStatusesAgain, manager.ComputeManager):
+class KronosComputeManager(failures.TellsOutages, images.FetchesImages,
+                           reverts.RevertsAtomically, statuses.WritesStatusesAgain,
+                           manager.ComputeManager):
     def __init__(self, compute_driver=None, *args, **kwargs):
         super().__init__(compute_driver, *args, **kwargs)
         try:

@@ -1,0 +1,43 @@
+"""How nova-compute fetches the images of an instance that nobody with a token has moved."""
+
+from keystoneauth1 import exceptions
+from nova import service_auth
+from nova.conf import service_token
+from oslo_log import log as logging
+
+LOG = logging.getLogger(__name__)
+
+EXPECTED = {
+    'nova.compute.manager:ComputeManager.pre_live_migration':
+        ('self', 'context', 'instance', 'disk', 'migrate_data'),
+    'nova.compute.manager:ComputeManager.finish_resize':
+        ('self', 'context', 'disk_info', 'image', 'instance', 'migration', 'request_spec'),
+    'nova.service_auth:get_service_auth_plugin': ('conf_group',),
+}
+
+
+class FetchesImages:
+    """A part of the compute manager.
+
+    A destination with local disks fetches what a disk is based on, and kernels, from Glance. Nova
+    asks Glance with the token of whoever wants the move, and other services with its own where
+    there is none. The moves of a plan have none: it would not last as long as some of them. So
+    Glance too is asked as Nova's own ``[service_user]``.
+    """
+
+    def pre_live_migration(self, context, *args, **kwargs):
+        return super().pre_live_migration(_as_nova(context), *args, **kwargs)
+
+    def finish_resize(self, context, *args, **kwargs):
+        return super().finish_resize(_as_nova(context), *args, **kwargs)
+
+
+def _as_nova(context):
+    """The context of a request; whoever has a token keeps it."""
+    if context.is_admin and not context.auth_token and context.user_auth_plugin is None:
+        try:
+            context.user_auth_plugin = service_auth.get_service_auth_plugin(
+                service_token.SERVICE_USER_GROUP)
+        except exceptions.AuthPluginException as error:
+            LOG.warning('Glance cannot be asked for images as [service_user]: %s', error)
+    return context
