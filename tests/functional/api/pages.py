@@ -44,6 +44,10 @@ class PageTestCase(base.ApiTestCase):
         if token:
             self.wait('#aggregate canvas, #hosts tbody tr')
 
+    def look(self):
+        """Have the page look now, as it does when its tab is shown again."""
+        self.driver.execute_script('document.dispatchEvent(new Event("visibilitychange"))')
+
     def wait(self, selector):
         return WebDriverWait(self.driver, PATIENCE).until(
             expected_conditions.visibility_of_element_located((By.CSS_SELECTOR, selector)))

@@ -192,6 +192,8 @@ class MaintenanceTest(pages.PageTestCase):
                          self.text('#maintenance').splitlines())
         self.assertEqual([], self.browser.violations())
         known.set_host('m', filled.Filled.host(1), maintenance.FINISHED)
+        self.look()
         self.wait_for(lambda: 'compute-0001.example finished' in self.text('#maintenance'))
         known.set_state('m', maintenance.DONE)
+        self.look()
         self.wait_for(lambda: not self.find('#maintenance').is_displayed())

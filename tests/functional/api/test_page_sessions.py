@@ -40,6 +40,7 @@ class TokenTest(pages.PageTestCase):
         self.click('#pause')
         self.wait('dialog [name=reason]').send_keys('half a sen')
         self.forget(base.OPERATOR)
+        self.look()
         self.wait('#login')
         self.assertIn('not valid any more', self.text('#login-title ~ [role=alert]'))
         self.assertIn('Approve 49 of 50 moves', self.text('#approve'))
@@ -47,7 +48,7 @@ class TokenTest(pages.PageTestCase):
             'return sessionStorage.getItem("kronos-token")'))
         self.assertLessEqual(self.refused(), MOST_REFUSED)
         self.browser.requests()
-        time.sleep(3)
+        time.sleep(2)
         self.assertEqual([], self.browser.requests())
         self.assertEqual([], self.browser.violations())
 
@@ -77,6 +78,7 @@ class TokenTest(pages.PageTestCase):
         self.click('#pause')
         self.wait('dialog #confirm')
         self.forget(base.OPERATOR)
+        self.look()
         self.wait('#login')
         self.come_back('nobody')
         self.wait_for(lambda: 'token' in self.text('#login-title ~ [role=alert]'))
@@ -87,6 +89,7 @@ class TokenTest(pages.PageTestCase):
     def test_whoever_does_not_come_back_leaves_nothing_behind(self):
         self.open()
         self.forget(base.OPERATOR)
+        self.look()
         self.wait('#login')
         self.driver.find_element('xpath', '//dialog//button[text()="Log out"]').click()
         self.wait_for(lambda: not self.count('dialog'))
@@ -134,6 +137,7 @@ class AwayTest(pages.PageTestCase):
         self.wait_for(lambda: self.fresh().startswith('as of'))
         known = auth_token.AuthProtocol.fetch_token
         self.lose_keystone()
+        self.look()
         self.wait_for(lambda: 'keystone does not answer' in self.fresh())
         self.assertIn('What is shown is as of', self.fresh())
         self.assertIn('racks', self.text('#aggregates'))
@@ -147,6 +151,7 @@ class AwayTest(pages.PageTestCase):
         self.open()
         self.wait_for(lambda: self.fresh().startswith('as of'))
         self.end_service()
+        self.look()
         self.wait_for(lambda: 'kronos-api does not answer' in self.fresh())
         self.assertIn('racks', self.text('#aggregates'))
         self.browser.requests()
