@@ -224,7 +224,7 @@ migrations that Nova keeps; a longer window than they are kept is of no use.
 """),
     cfg.IntOpt('max_moves_per_project', mutable=True, default=0, min=0, help="""
 How many instances of one project a plan may move at most; 0 is no limit. What empties a disabled
-host is not counted, here and in the two options below. Set it where a tenant with many servers of
+host is not counted, here and in the three options below. Set it where a tenant with many servers of
 one kind should not see all of them move at once: half of ``max_migrations_per_cycle`` is a start
 value.
 """),
@@ -238,6 +238,10 @@ A move that spreads load is put down to the instance with the largest load on th
 leaves, unless it moves that very instance. So one that is busy now and idle then cannot move its
 neighbours about all day: once its number is used, its host is left as loaded as it is, and only it
 may still leave. 10 is a start value.
+"""),
+    cfg.IntOpt('max_moves_per_instance_and_week', mutable=True, default=0, min=0, help="""
+How many times one instance may be moved within seven times 24 hours at most; 0 is no limit. What
+``instance_cooldown`` and its factor make rare this makes certain. 4 is a start value.
 """),
     cfg.IntOpt('reserve_hosts', mutable=True, default=0, min=0, help="""
 How many hosts' worth of room stays free in an aggregate, on the hosts that have instances: what the

@@ -45,6 +45,8 @@ class Memory:
     tries : moves of Kronos that ended within the window that tells what a move costs
     projects_moved : project to how many moves there were of its instances in the last day, but for
         those that emptied hosts
+    instances_moved : instance uuid to how many moves there were of it in the last week, but for
+        those that emptied hosts
     habits : aggregate to policy to Habits, what is known of the loads of its
         instances
     caused : instance uuid to how many moves of others in the last day its load is the cause of
@@ -60,6 +62,7 @@ class Memory:
     tries: tuple[PastTry, ...] = ()
     projects_moved: Mapping[str, int] = field(default_factory=dict)
     caused: Mapping[str, int] = field(default_factory=dict)
+    instances_moved: Mapping[str, int] = field(default_factory=dict)
     habits: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     def clamped(self, aggregate: float, instance: float, quarantine: float) -> 'Memory':

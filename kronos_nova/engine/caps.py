@@ -1,4 +1,4 @@
-"""How many moves may be made of one project's instances, or because of one instance's load."""
+"""How many moves may be made of an instance, of those of a project, or because of one's load."""
 
 import collections
 import dataclasses
@@ -18,16 +18,18 @@ from kronos_nova.simulation.rules import Sets
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CapOptions:
-    """Moves at most; 0 is no cap. A day is the last 24 hours.
+    """Moves at most; 0 is no cap. A day is the last 24 hours, a week the last seven times 24.
 
     per_project : of a project's instances, in a plan
     per_project_and_day : the same, in a day
+    per_instance_and_week : of one instance, in a week
     per_cause_and_day : in a day, of others than the instance whose load they relieve hosts of
     """
 
     per_project: int = 0
     per_project_and_day: int = 0
     per_cause_and_day: int = 0
+    per_instance_and_week: int = 0
 
     @property
     def look_back(self) -> bool:
@@ -51,6 +53,9 @@ class Caps:
         self._project = {uuid: projects[uuid] for uuid in problem.vms}
         self._heaviest = _heaviest(problem)
         self._moved, self._caused = memory.projects_moved, memory.caused
+        self._moves_of = memory.instances_moved
+        self._closed_instances = {uuid for uuid, moved in self._moves_of.items()
+                                  if 0 < options.per_instance_and_week <= moved}
         self._closed_projects = {name for name, moved in self._moved.items()
                                  if 0 < options.per_project_and_day <= moved}
         self._closed_causes = {uuid for uuid, moved in self._caused.items()
@@ -65,14 +70,20 @@ class Caps:
     def passed(self, moves: Iterable[Move]) -> frozenset[int]:
         """Orders of the moves that are more than a cap permits."""
         in_plan, caused, passed = collections.Counter(), collections.Counter(), set()
+        moved = collections.Counter()
         for move in moves:
             if move.phase == EVACUATE:
                 continue
             project, cause = self._project[move.instance_uuid], self._cause(move)
             in_plan[project] += 1
+            moved[move.instance_uuid] += 1
             caused[cause] += 1
             if self._is_too_much(project, in_plan):
                 self._closed_projects.add(project)
+                passed.add(move.order)
+            elif _is_over(self._options.per_instance_and_week, self._moves_of, moved,
+                          move.instance_uuid):
+                self._closed_instances.add(move.instance_uuid)
                 passed.add(move.order)
             elif cause and _is_over(self._options.per_cause_and_day, self._caused, caused, cause):
                 self._closed_causes.add(cause)
@@ -89,18 +100,21 @@ class Caps:
                                 dtype=bool)
         by_cause = closed_hosts[problem.vm_host] & (
             np.array(self._heaviest, dtype=object)[problem.vm_host] != np.array(problem.vms))
-        kind = np.where(by_project, 1, np.where(by_cause, 2, 0))
+        by_itself = np.array([uuid in self._closed_instances for uuid in problem.vms], dtype=bool)
+        kind = np.where(by_itself, 3, np.where(by_project, 1, np.where(by_cause, 2, 0)))
         if not kind.any():
             return ()
 
         def why(state, vm, host):
+            if kind[vm] == 3:
+                return 'it is moved as often as it may be in a week'
             if kind[vm] == 1:
                 return (f'as many instances of project {self._project[problem.vms[vm]]} are moved '
                         'as may be')
             return (f'the load of {self._heaviest[problem.vm_host[vm]]} has caused as many moves '
                     'as it may in a day')
 
-        allowed = np.zeros((3, len(problem.hosts)), dtype=bool)
+        allowed = np.zeros((4, len(problem.hosts)), dtype=bool)
         allowed[0] = True
         return (Sets(reason='cap', why=why, kind=kind, allowed=allowed, yields=True),)
 

@@ -317,6 +317,8 @@ class Cycle:
                                   if self.options.caps.look_back else ({}, {}))
         return Memory(under_way=waiting | busy, aggregates=cooling | shared,
                       projects_moved=projects_moved, caused=caused,
+                      instances_moved=(ports.journal.instances_moved_since(now - 7 * DAY)
+                                       if self.options.caps.per_instance_and_week else {}),
                       habits=ports.habits.of(self._scopes()) if self.options.restraint else {},
                       instances=cooldowns.cooling(db_memory.INSTANCE, now),
                       quarantines=cooldowns.quarantined(now),

@@ -178,6 +178,16 @@ class Moves:
                 for column in (move.project_id, move.caused_by))
 
     @retried
+    def instances_moved_since(self, since):
+        """{instance uuid: moves of it that were planned since then and not given up, but for those
+        that empty hosts}"""
+        move = models.Move
+        with self.database.reader() as session:
+            return dict(session.execute(sa.select(move.instance_uuid, sa.func.count()).where(
+                move.checked_at >= since, move.state != moves.ABANDONED,
+                move.phase != plans.EVACUATE).group_by(move.instance_uuid)).all())
+
+    @retried
     def events(self, move_uuid):
         """[(time, old state, new state, worker, detail)] of a move, the oldest first."""
         query = sa.select(models.MoveEvent).where(

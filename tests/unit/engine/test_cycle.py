@@ -19,6 +19,7 @@ from kronos_nova.db import refusals as db_refusals
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
+from kronos_nova.engine.caps import CapOptions
 from kronos_nova.engine.restraint import Restraint
 from kronos_nova.engine.worth import Price
 from kronos_nova.objects import metrics
@@ -148,6 +149,16 @@ class CycleTest(CycleTestCase):
             self.assertEqual([seconds] * 4, known['cpu'].figures[:, 0].tolist())
             self.clock.go(300)
 
+    def test_an_instance_that_was_moved_as_often_as_it_may_in_a_week_is_let_alone(self):
+        once = dataclasses.replace(OPTIONS, caps=CapOptions(per_instance_and_week=1))
+        self.run_cycle(engine_options=once)
+        first = self.fail_the_move()
+        self.run_cycle(engine_options=once)
+        self.assertNotEqual(first, self.fail_the_move())
+        self.clock.go(7 * 86400)
+        self.run_cycle(engine_options=once)
+        self.assertEqual(first, self.fail_the_move())
+
     def test_a_move_is_told_beside_what_could_have_been_moved_instead(self):
         [report] = self.run_cycle().aggregates
         [move] = report.moves
@@ -164,8 +175,7 @@ class CycleTest(CycleTestCase):
         [left] = self.cooldowns.cooling(memory.INSTANCE, self.clock()).values()
         self.assertEqual(200, left)
 
-    def test_moves_that_failed_make_the_next_ones_dearer(self):
-        self.run_cycle()
+    def fail_the_move(self):
         [move] = self.journal.dispatch(moves.Caps(total=1, per_source=1, per_destination=1),
                                        self.clock)
         move = self.journal.claim(move.uuid, self.clock())
@@ -173,6 +183,11 @@ class CycleTest(CycleTestCase):
         self.journal.settle(move.uuid, self.clock())
         self.journal.close_plans(self.clock())
         self.clock.go(200)
+        return move.instance_uuid
+
+    def test_moves_that_failed_make_the_next_ones_dearer(self):
+        self.run_cycle()
+        self.fail_the_move()
         careful = dataclasses.replace(OPTIONS, price=Price(per_failure=0.5))
         [report] = self.run_cycle(engine_options=careful).aggregates
         self.assertEqual(plans.NO_MOVE, report.outcome)

@@ -9,6 +9,7 @@ from kronos_nova import exception
 from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown import PastMove
 from kronos_nova.engine import windows
+from kronos_nova.engine.caps import CapOptions
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.planner import plan_cycle
@@ -108,6 +109,15 @@ class PipelineTest(testtools.TestCase):
         report = self.plan(Memory(aggregates={'agg': 30}))
         self.assertEqual(('cooling', ()), (report.outcome, report.moves))
         self.assertIn('cooling for 30 s', report.warnings[0])
+
+    def test_an_instance_is_moved_so_often_a_week(self):
+        for cap, expected in ((0, ['a', 'b']), (3, ['b', 'c'])):
+            report = self.plan(Memory(instances_moved={'a': 3, 'b': 2}),
+                               caps=CapOptions(per_instance_and_week=cap))
+            self.assertEqual(expected, [move.instance_uuid for move in report.moves])
+        report = self.plan(Memory(instances_moved=dict.fromkeys('abcd', 3)),
+                           caps=CapOptions(per_instance_and_week=3))
+        self.assertEqual({'cap': ('a', 'b', 'c', 'd')}, self.stayed(report))
 
     def test_what_waits_for_a_plan_is_not_said_to_cool(self):
         report = self.plan(Memory(aggregates={'agg': 30},
