@@ -207,7 +207,7 @@ class CommandsTest(testtools.TestCase):
                               for problem in self.problems(line)])
 
     def test_one_that_is_wrong_is_seen(self):
-        for line in ('kronos-manage plan aprove 1', 'kronos-manage plan approve 1 --skipp 2',
+        for line in ('kronos-manage plan permit 1', 'kronos-manage plan approve 1 --skipp 2',
                      'kronos-reply x', 'kronos-replay x --htm y', 'openstack kronos host drian'):
             self.assertNotEqual([], [*self.problems(line)], line)
 
