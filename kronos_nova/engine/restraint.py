@@ -16,11 +16,11 @@ from kronos_nova.simulation import State
 
 TARGET = 0.5
 """Of the threshold, at which a plan has done enough. What is left up to the threshold is room for
-what nobody can foresee: with 0.6 the made-up week of ``bench days`` is above it for a quarter of
-the time longer, with 0.4 it takes a third more moves."""
+what nobody can foresee. Chosen by ``bench days`` on one of its days and one made-up week, others
+are still to be tried."""
 PER_MOVE, PER_GIB = 0.01, 0.001
 """What each move, and each GiB of it, has to lower the combined imbalance by: a move of 10 GiB a
-fiftieth of a host. Without the second, an eighth more is copied for the same end."""
+fiftieth of a host. Chosen as the target was."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
