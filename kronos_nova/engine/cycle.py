@@ -165,11 +165,10 @@ class Cycle:
         report = planner.plan_cycle(snapshot, self.policies, options, surroundings,
                                     self._memory(now, units))
         self._make_sure_of_our_turn()
-        hosts = {host.name: host for host in snapshot.hosts}
-        servers = collections.Counter(server.host for server in snapshot.instances)
+        loads = host_load.HostLoads(snapshot)
         for aggregate in report.aggregates:
             self._alone(f'What was found of aggregate {aggregate.name}',
-                        functools.partial(self._write_down, aggregate, snapshot, hosts, servers))
+                        functools.partial(self._write_down, aggregate, loads))
         return report
 
     def _read(self):
@@ -328,7 +327,7 @@ class Cycle:
                       tries=tuple(ports.journal.tries(
                           now - _seconds(self.rules.experience_window))))
 
-    def _write_down(self, report, snapshot, hosts, servers):
+    def _write_down(self, report, loads):
         now = self.utcnow()
         log(report, is_news=report.outcome != self._last.get(report.name))
         if report.outcome == plans.PLANNED:
@@ -340,8 +339,7 @@ class Cycle:
         if report.name in self._learnt:
             self.ports.habits.keep(report.name, self._learnt[report.name], now)
         self.ports.cycles.end(report.name, now, report.outcome, above, report.to_json())
-        inside = [hosts[name] for name in snapshot.hosts_of(report.name)]
-        self.ports.evaluations.keep(report, host_load.of(report, inside, servers), now)
+        self.ports.evaluations.keep(report, loads.of(report), now)
 
     def _keep_refusals(self, report, now):
         enough = [refusal for refusal in report.refusals if refusal.is_final]

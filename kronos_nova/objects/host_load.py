@@ -3,12 +3,11 @@
 import collections
 import dataclasses
 import json
-from collections.abc import Iterable
 from collections.abc import Mapping
 
 from kronos_nova.objects.plan import AggregateReport
-from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Service
+from kronos_nova.objects.snapshot import Snapshot
 
 UP, DISABLED, DOWN, FORCED_DOWN = 'up', 'disabled', 'down', 'forced down'
 
@@ -30,22 +29,26 @@ class HostLoad:
     scores: Mapping[str, tuple[float, float]]
 
 
-def of(report: AggregateReport, hosts: Iterable[Host],
-       servers: Mapping[str, int]) -> list[HostLoad]:
-    """
-    :param hosts: those of the aggregate, in the order that is wanted
-    :param servers: {host: servers on it} before any move
-    """
-    gained, scores = collections.Counter(), collections.defaultdict(dict)
-    for move in report.moves:
-        gained[move.source] -= 1
-        gained[move.destination] += 1
-    for score in report.host_scores:
-        scores[score.host][score.policy] = (score.value, score.after)
-    return [HostLoad(
-        name=host.name, state=state(host.service), servers=servers.get(host.name, 0),
-        servers_after=servers.get(host.name, 0) + gained[host.name],
-        scores=scores.get(host.name, {})) for host in hosts]
+class HostLoads:
+    """The hosts of a snapshot and how many servers each has, counted once for all aggregates."""
+
+    def __init__(self, snapshot: Snapshot):
+        self._snapshot = snapshot
+        self._hosts = {host.name: host for host in snapshot.hosts}
+        self._servers = collections.Counter(instance.host for instance in snapshot.instances)
+
+    def of(self, report: AggregateReport) -> list[HostLoad]:
+        """All hosts of the aggregate, in the order of their names."""
+        gained, scores = collections.Counter(), collections.defaultdict(dict)
+        for move in report.moves:
+            gained[move.source] -= 1
+            gained[move.destination] += 1
+        for score in report.host_scores:
+            scores[score.host][score.policy] = (score.value, score.after)
+        return [HostLoad(
+            name=name, state=state(self._hosts[name].service), servers=self._servers[name],
+            servers_after=self._servers[name] + gained[name], scores=scores.get(name, {}))
+            for name in self._snapshot.hosts_of(report.name)]
 
 
 def state(service: Service) -> str:

@@ -1,6 +1,5 @@
 """Writes reports as one page for a browser, which needs nothing but itself."""
 
-import collections
 import json
 
 from kronos_nova import page
@@ -47,16 +46,10 @@ def _embedded(value):
 
 def _cycle(label, snapshot, report):
     instances = {instance.uuid: instance for instance in snapshot.instances}
-    hosts = {host.name: host for host in snapshot.hosts}
-    servers = collections.Counter(instance.host for instance in snapshot.instances)
-
-    def loads(aggregate):
-        inside = (hosts[name] for name in snapshot.hosts_of(aggregate.name))
-        return host_load.of(aggregate, inside, servers)
-
+    loads = host_load.HostLoads(snapshot)
     return {'label': label, 'taken_at': snapshot.taken_at,
             'planning_seconds': round(report.planning_seconds, 3),
-            'aggregates': [_aggregate(aggregate, instances, loads(aggregate))
+            'aggregates': [_aggregate(aggregate, instances, loads.of(aggregate))
                            for aggregate in report.aggregates]}
 
 

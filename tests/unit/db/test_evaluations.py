@@ -24,8 +24,7 @@ class LoadsTest(testtools.TestCase):
     def test_hosts_have_what_the_report_and_the_cloud_say_of_them(self):
         cloud = reports.a_cloud(hosts=4, instances=8)
         [aggregate] = reports.a_report(cloud).aggregates
-        servers = {f'cmp{number}': 2 for number in range(4)}
-        loads = {load.name: load for load in host_load.of(aggregate, cloud.hosts, servers)}
+        loads = {load.name: load for load in host_load.HostLoads(cloud).of(aggregate)}
         self.assertEqual(['cmp0', 'cmp1', 'cmp2', 'cmp3'], list(loads))
         self.assertEqual(host_load.HostLoad(
             name='cmp0', state='up', servers=2, servers_after=1,
