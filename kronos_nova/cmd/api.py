@@ -22,7 +22,6 @@ from kronos_nova.cmd import cloud
 from kronos_nova.cmd import control
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import replay
-from kronos_nova.db import engine as db_engine
 from kronos_nova.engine import garbage
 from kronos_nova.operations.snapshots import Snapshots
 
@@ -125,8 +124,7 @@ def main(argv=None):
         print(f'{NAME}: {error}', file=sys.stderr)
         return 1
     except db_exc.DBError as error:
-        print(f'{NAME}: the control database does not answer: {db_engine.first_line(error)}',
-              file=sys.stderr)
+        print(f'{NAME}: {control.does_not_answer(error)}', file=sys.stderr)
         return 1
     LOG.info('The API is at http://%s:%d/', group.address, group.port)
 

@@ -25,7 +25,7 @@ def database(conf):
     return found
 
 
-def impatient_database(conf, seconds, pause):
+def impatient_database(conf, seconds=1, pause=10):
     """The same for a service whose requests somebody waits for.
 
     :param seconds: that it may take to answer
@@ -38,6 +38,11 @@ def impatient_database(conf, seconds, pause):
         announces=bool(conf.kronos.notification_topics))
     migrate.check(found.engine, migrate.CONTROL)
     return found
+
+
+def does_not_answer(error):
+    """A DBError in a line, for whoever started a service."""
+    return f'the control database does not answer: {db_engine.first_line(error)}'
 
 
 def journal(conf):

@@ -9,10 +9,9 @@ from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from kronos_nova import exception
+from kronos_nova.cmd import control
 from kronos_nova.cmd import exported
 from kronos_nova.cmd import manage
-from kronos_nova.db import engine as db_engine
-from kronos_nova.db import migrate
 
 NAME = 'kronos-exporter'
 
@@ -29,8 +28,7 @@ def serve(conf):
     """
     # A scrape that waits for a database is one that Prometheus gives up: it would know less than
     # that the database does not answer.
-    database = db_engine.ImpatientDatabase(db_engine.impatient_control_engine(conf))
-    migrate.check(database.engine, migrate.CONTROL)
+    database = control.impatient_database(conf)
     registry = prometheus_client.CollectorRegistry()
     registry.register(exported.Collector(conf, database, timeutils.utcnow))
     group = conf.kronos_exporter
@@ -53,8 +51,7 @@ def main(argv=None):
         print(f'{NAME}: {error}', file=sys.stderr)
         return 1
     except db_exc.DBError as error:
-        print(f'{NAME}: the control database does not answer: {db_engine.first_line(error)}',
-              file=sys.stderr)
+        print(f'{NAME}: {control.does_not_answer(error)}', file=sys.stderr)
         return 1
     LOG.info('Metrics at http://%s:%d/metrics', *server.server_address[:2])
     try:
