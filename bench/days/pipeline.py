@@ -10,16 +10,9 @@ from oslo_config import cfg
 from bench.days import scenario as scenarios
 from kronos_nova import conf as kronos_conf
 from kronos_nova.cooldown import PastMove
-from kronos_nova.db import drains
 from kronos_nova.db import engine as db_engine
-from kronos_nova.db import evaluations
-from kronos_nova.db import habits
 from kronos_nova.db import journal
-from kronos_nova.db import memory
 from kronos_nova.db import migrate
-from kronos_nova.db import names
-from kronos_nova.db import refusals
-from kronos_nova.db import switches
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options as engine_options
 from kronos_nova.executor import compute
@@ -94,13 +87,8 @@ class Kronos:
 
 
 def _ports(database, cloud):
-    return cycle.CyclePorts(
-        inventory=cloud, metrics=cloud, switches=switches.SwitchBoard(database),
-        journal=journal.Journal(database, 'bench'), cooldowns=memory.Cooldowns(database),
-        cycles=memory.Cycles(database), scores=memory.Scores(database),
-        evaluations=evaluations.Evaluations(database),
-        habits=habits.HabitBook(database), drains=drains.Drains(database),
-        names=names.ServerNames(database), refusals=refusals.Refusals(database),
+    return cycle.CyclePorts.over(
+        database, journal.Journal(database, 'bench'), inventory=cloud, metrics=cloud,
         history=cloud.history)
 
 

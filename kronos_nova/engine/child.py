@@ -28,15 +28,8 @@ from oslo_utils import timeutils
 
 from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
-from kronos_nova.db import drains
 from kronos_nova.db import engine as db_engine
-from kronos_nova.db import evaluations
-from kronos_nova.db import habits
 from kronos_nova.db import journal
-from kronos_nova.db import memory
-from kronos_nova.db import names
-from kronos_nova.db import refusals
-from kronos_nova.db import switches
 from kronos_nova.db import worker
 from kronos_nova.engine import cycle
 from kronos_nova.engine import garbage
@@ -155,15 +148,10 @@ def make_cycle(conf, database, sources, scopes, may_write):
     """
     :raises ConfigurationError: options or policies are wrong
     """
-    ports = cycle.CyclePorts(
+    ports = cycle.CyclePorts.over(
+        database, journal.Journal(database, worker.name(socket.gethostname())),
         inventory=sources.inventory, history=sources.history, dry_run=sources.dry_run,
-        metrics=prometheus.for_cycle(conf), switches=switches.SwitchBoard(database),
-        journal=journal.Journal(database, worker.name(socket.gethostname())),
-        cooldowns=memory.Cooldowns(database), cycles=memory.Cycles(database),
-        scores=memory.Scores(database), evaluations=evaluations.Evaluations(database),
-        habits=habits.HabitBook(database),
-        drains=drains.Drains(database), names=names.ServerNames(database),
-        refusals=refusals.Refusals(database))
+        metrics=prometheus.for_cycle(conf))
     chosen = dataclasses.replace(
         options.from_conf(conf), include_unassigned_hosts=snapshot.UNASSIGNED in scopes,
         aggregates=tuple(scope for scope in scopes if scope != snapshot.UNASSIGNED))

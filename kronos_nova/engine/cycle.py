@@ -19,6 +19,7 @@ from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.cooldown.repetition import growing
 from kronos_nova.db import memory as db_memory
 from kronos_nova.db.drains import Drains
+from kronos_nova.db.engine import Database
 from kronos_nova.db.evaluations import Evaluations
 from kronos_nova.db.habits import HabitBook
 from kronos_nova.db.journal import Journal
@@ -82,6 +83,16 @@ class CyclePorts:
     refusals: Refusals
     history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
     dry_run: DryRun = not_asked
+
+    @classmethod
+    def over(cls, database: Database, journal: Journal, **others) -> 'CyclePorts':
+        """Everything that is kept in the control database, and the others as they are given."""
+        return cls(**{
+            'journal': journal, 'switches': SwitchBoard(database),
+            'cooldowns': db_memory.Cooldowns(database), 'cycles': db_memory.Cycles(database),
+            'scores': db_memory.Scores(database), 'evaluations': Evaluations(database),
+            'habits': HabitBook(database), 'drains': Drains(database),
+            'names': ServerNames(database), 'refusals': Refusals(database)} | others)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

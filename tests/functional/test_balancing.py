@@ -16,14 +16,8 @@ from nova.virt import fake
 from oslo_utils import timeutils
 
 from kronos_nova import conf as kronos_conf
-from kronos_nova.db import drains
-from kronos_nova.db import evaluations
-from kronos_nova.db import habits
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
-from kronos_nova.db import names
-from kronos_nova.db import refusals
-from kronos_nova.db import switches
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
 from kronos_nova.executor.options import Options
@@ -103,15 +97,9 @@ class BalancingTestCase(base.NovaTestCase):
     def cycle(self, **ports):
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'policies.yaml')
         path.write_text(POLICIES)
-        ports = cycle.CyclePorts(
-            inventory=self.inventory, metrics=CountingMetrics(self.inventory.read),
-            switches=switches.SwitchBoard(self.database), journal=self.journal,
-            drains=drains.Drains(self.database), names=names.ServerNames(self.database),
-            cooldowns=memory.Cooldowns(self.database),
-            cycles=memory.Cycles(self.database), scores=memory.Scores(self.database),
-            evaluations=evaluations.Evaluations(self.database),
-            habits=habits.HabitBook(self.database),
-            refusals=refusals.Refusals(self.database), **ports)
+        ports = cycle.CyclePorts.over(
+            self.database, self.journal, inventory=self.inventory,
+            metrics=CountingMetrics(self.inventory.read), **ports)
         memory.Cycles(self.database).begin(snapshot.UNASSIGNED, 'tester', timeutils.utcnow(), 1)
         [report] = cycle.Cycle(
             ports, loader.load(path), options.from_conf(CONF),

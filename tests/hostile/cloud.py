@@ -4,20 +4,14 @@ import dataclasses
 import datetime
 
 from kronos_nova.db import drains
-from kronos_nova.db import evaluations
-from kronos_nova.db import habits
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
-from kronos_nova.db import names
-from kronos_nova.db import refusals as db_refusals
-from kronos_nova.db import switches
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
 from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.automation import Defaults
-from kronos_nova.objects.dry_run import not_asked
 from kronos_nova.policies import loader
 from tests.unit.db import fixtures
 
@@ -118,14 +112,10 @@ class Control:
 
     def run(self):
         """One cycle. :returns: the AggregateReport; None where the aggregate is being drained"""
-        ports = cycle.CyclePorts(
-            inventory=self.cloud, metrics=self.cloud, journal=self.journal,
-            switches=switches.SwitchBoard(self.database), drains=self.drains,
-            names=names.ServerNames(self.database), cooldowns=self.cooldowns, cycles=self.cycles,
-            scores=memory.Scores(self.database), refusals=db_refusals.Refusals(self.database),
-            evaluations=evaluations.Evaluations(self.database),
-            habits=habits.HabitBook(self.database),
-            history=lambda since: tuple(self.history), dry_run=not_asked)
+        ports = cycle.CyclePorts.over(
+            self.database, self.journal, inventory=self.cloud, metrics=self.cloud,
+            drains=self.drains, cooldowns=self.cooldowns, cycles=self.cycles,
+            history=lambda since: tuple(self.history))
         reports = cycle.Cycle(ports, self.policies, self.options, self.rules, self.clock).run()
         return next(iter(reports.aggregates), None)
 

@@ -23,15 +23,10 @@ from placement import conf as placement_conf
 from placement import direct
 
 from kronos_nova import conf as kronos_conf
-from kronos_nova.db import drains
 from kronos_nova.db import engine as db_engine
-from kronos_nova.db import evaluations
-from kronos_nova.db import habits
 from kronos_nova.db import journal
 from kronos_nova.db import memory
 from kronos_nova.db import migrate
-from kronos_nova.db import names
-from kronos_nova.db import refusals
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle
 from kronos_nova.engine import cycle_scheduler
@@ -234,13 +229,7 @@ class Worker(cycle_scheduler.CycleScheduler):
         chosen = options.EngineOptions(
             aggregates=tuple(due), include_unassigned_hosts=False, planning_time_limit=2.0)
         made = cycle.Cycle(
-            cycle.CyclePorts(
-                inventory=cloud, metrics=cloud, switches=ports.switches, journal=ports.journal,
-                cooldowns=memory.Cooldowns(self.database), cycles=ports.cycles,
-                scores=memory.Scores(self.database), refusals=refusals.Refusals(self.database),
-                evaluations=evaluations.Evaluations(self.database),
-                habits=habits.HabitBook(self.database),
-                drains=drains.Drains(self.database), names=names.ServerNames(self.database)),
+            cycle.CyclePorts.over(self.database, ports.journal, inventory=cloud, metrics=cloud),
             POLICIES, chosen, self.rounds.rules, self.rounds.clock)
         self.planned += 1
         self._process = PlanningThread(made.run)

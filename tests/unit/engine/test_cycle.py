@@ -10,7 +10,6 @@ import testtools
 from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.db import drains
-from kronos_nova.db import evaluations
 from kronos_nova.db import habits
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
@@ -109,14 +108,10 @@ class CycleTestCase(testtools.TestCase):
         self.cycles.begin('gpu', 'one', self.clock(), 1)
 
     def ports(self, history=()):
-        return cycle.CyclePorts(
-            inventory=self.cloud, metrics=self.cloud,
-            switches=switches.SwitchBoard(self.database), journal=self.journal,
-            drains=drains.Drains(self.database), names=names.ServerNames(self.database),
-            cooldowns=self.cooldowns, cycles=self.cycles, scores=memory.Scores(self.database),
-            evaluations=evaluations.Evaluations(self.database),
-            habits=habits.HabitBook(self.database),
-            refusals=self.refusals, history=lambda since: history, dry_run=self.dry_run)
+        return cycle.CyclePorts.over(
+            self.database, self.journal, inventory=self.cloud, metrics=self.cloud,
+            cooldowns=self.cooldowns, cycles=self.cycles, refusals=self.refusals,
+            history=lambda since: history, dry_run=self.dry_run)
 
     def run_cycle(self, rules=RULES, engine_options=OPTIONS, may_write=True, history=()):
         return cycle.Cycle(self.ports(history), loader.parse(POLICIES), engine_options, rules,
