@@ -51,8 +51,8 @@ class ProviderCache:
     """
 
     def __init__(self, read_all_every: int = READ_ALL_EVERY,
-                 reading_pace: pace.Pace | None = None):
-        self._pace = reading_pace or pace.hurry()
+                 reading_pace: pace.Pace = pace.HURRY):
+        self._pace = reading_pace
         self._kept = {}
         self._every = read_all_every
         self._readings = 0

@@ -40,8 +40,8 @@ class InProcessInventory:
     :param reading_pace: how hard each reading may work what it reads from
     """
 
-    def __init__(self, reading_pace: pace.Pace | None = None):
-        self._pace = reading_pace or pace.hurry()
+    def __init__(self, reading_pace: pace.Pace = pace.HURRY):
+        self._pace = reading_pace
         self._servicegroup_api = servicegroup.API()
         self._placement = placement.client()
         self._providers = providers.ProviderCache(reading_pace=self._pace)

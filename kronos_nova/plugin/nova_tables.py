@@ -120,8 +120,8 @@ class InstanceReader:
     :param reading_pace: of reading the instances of some hosts after those of others
     """
 
-    def __init__(self, reading_pace: pace.Pace | None = None):
-        self._pace = reading_pace or pace.hurry()
+    def __init__(self, reading_pace: pace.Pace = pace.HURRY):
+        self._pace = reading_pace
         self._sizes = {}
 
     def read(self, context, hosts):
