@@ -29,7 +29,6 @@ policies:
 """
 BEGIN = datetime.datetime(2026, 1, 5)
 PROVIDED = 'VCPU', 'MEMORY_MB'
-VCPU_RATIO = 16.0
 
 
 class Kronos:
@@ -128,7 +127,7 @@ class Cloud:
             name=self.hosts[number], uuid=self.hosts[number], service=self._service(number),
             inventory={'MEMORY_MB': snapshot.ResourceInventory(total=scenario.memory_mb),
                        'VCPU': snapshot.ResourceInventory(total=scenario.cores,
-                                                          allocation_ratio=VCPU_RATIO)})
+                                                          allocation_ratio=scenarios.VCPU_RATIO)})
 
     def _service(self, number):
         state = self.world.states[number]

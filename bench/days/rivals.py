@@ -110,7 +110,7 @@ class Watcher(_Mover):
         inside = [vm for vm in self.world.present if self.world.place[vm] in there]
         return {'strategy': 'workload_stabilization', 'audits': 1, 'parameters': self._parameters,
                 'cluster': {
-                    'vcpu_ratio': 16.0,
+                    'vcpu_ratio': scenarios.VCPU_RATIO,
                     'hosts': [{'name': f'host{host}', 'vcpus': scenario.cores, 'disk_gb': 100_000,
                                'memory_mb': scenario.memory_mb} for host in there],
                     'vms': [{'uuid': f'vm{vm}', 'host': f'host{self.world.place[vm]}',

@@ -11,6 +11,7 @@ STEP = 300
 DAY = 86400 // STEP
 VCPUS, CHANCES = (2, 4, 8), (.5, .35, .15)
 MIB_PER_VCPU = (1024, 2048, 4096)
+VCPU_RATIO = 16.0
 MEMORY_FILL = 0.65
 """Of the hosts' memory is allocated: they are not empty, and one may be serviced."""
 

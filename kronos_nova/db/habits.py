@@ -8,9 +8,8 @@ import sqlalchemy as sa
 
 from kronos_nova.db import models
 from kronos_nova.db.retry import retried
+from kronos_nova.profiling import FIGURES
 from kronos_nova.profiling import Habits
-
-FIGURES = 5
 
 
 class HabitBook:
@@ -40,7 +39,7 @@ class HabitBook:
         """
         with self.database.writer() as session:
             session.merge(models.AggregateHabits(aggregate=aggregate, at=now,
-                                                   body=_packed(habits)))
+                                                 body=_packed(habits)))
 
 
 def _packed(habits):

@@ -1,5 +1,6 @@
 """What each instance adds to its host's load."""
 
+from kronos_nova.profiling.habit import FIGURES
 from kronos_nova.profiling.habit import Habits
 from kronos_nova.profiling.weights import Placed
 from kronos_nova.profiling.weights import Weights
@@ -7,4 +8,4 @@ from kronos_nova.profiling.weights import by_label
 from kronos_nova.profiling.weights import profile
 from kronos_nova.profiling.weights import unit_problem
 
-__all__ = ('Habits', 'Placed', 'Weights', 'by_label', 'profile', 'unit_problem')
+__all__ = ('FIGURES', 'Habits', 'Placed', 'Weights', 'by_label', 'profile', 'unit_problem')

@@ -28,6 +28,8 @@ FORGOTTEN = 6 * 3600.0
 """What was not looked at for as long begins anew."""
 LEAST_VARIANCE = 1e-10
 """A load that varies by less than 0.00001 of a host is a constant."""
+FIGURES = 5
+"""How many are kept of an instance in a policy."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Habits:
 
     at: float = -np.inf
     vms: tuple[str, ...] = ()
-    figures: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 5)))
+    figures: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, FIGURES)))
 
     def after(self, now: float, vms: tuple[str, ...], loads: np.ndarray) -> 'Habits':
         """What is known after another look.
@@ -54,7 +56,7 @@ class Habits:
         elapsed = now - self.at
         known = {} if not 0 <= elapsed <= FORGOTTEN else dict(
             zip(self.vms, self.figures, strict=True))
-        figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, 5)
+        figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, FIGURES)
         measured = ~np.isnan(loads)
         figures[measured] = _looked(figures[measured], loads[measured], elapsed)
         kept = figures[:, 0] > 0
@@ -67,7 +69,7 @@ class Habits:
         :param loads: float64 (V,), now; NaN = not measured, and stays so
         """
         known = dict(zip(self.vms, self.figures, strict=True))
-        figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, 5)
+        figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, FIGURES)
         seconds, mean, variance, _hour, covariance = figures.T
         slope = np.divide(covariance, variance, out=np.ones(len(vms)),
                           where=variance > LEAST_VARIANCE).clip(0.0, 1.0)
@@ -75,7 +77,7 @@ class Habits:
         return np.where(seconds > 0, mean + slope * (loads - mean), loads)
 
 
-_UNKNOWN = np.zeros(5)
+_UNKNOWN = np.zeros(FIGURES)
 
 
 def _looked(figures, loads, elapsed):
