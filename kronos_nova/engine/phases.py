@@ -99,10 +99,9 @@ def run(model: Model, passes: Passes, planner: str, options: EngineOptions, limi
         state.settle()
         before = state.copy()
         if runner.phase == SPREAD:
-            runner = options.restraint.planner(state, left, runner)
-        chosen = runner.plan(state, left)
-        if runner.phase == SPREAD:
-            chosen = worthwhile(before, state, chosen)
+            chosen = worthwhile(before, state, options.restraint.plan(runner, state, left))
+        else:
+            chosen = runner.plan(state, left)
         steps += [(runner.phase, step) for step in chosen]
     return _in_order(state, steps, limits)
 

@@ -9,6 +9,7 @@ import numpy as np
 from kronos_nova.engine.worth import Price
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Planner
+from kronos_nova.planners.base import Step
 from kronos_nova.planners.greedy import Greedy
 from kronos_nova.profiling import Habits
 from kronos_nova.simulation import Problem
@@ -37,15 +38,18 @@ class Restraint:
         return dataclasses.replace(price, per_move=max(price.per_move, self.amount * PER_MOVE),
                                    per_gib=max(price.per_gib, self.amount * PER_GIB))
 
-    def planner(self, state: State, limits: Limits, planner: Planner) -> Planner:
-        """``greedy`` where it comes down to the target: it stops there, and takes one move after
-        the other. Where it does not, the planner that was chosen, which goes on for as long as
-        moves pay."""
-        if not self:
-            return planner
-        trial = state.copy()
-        Greedy().plan(trial, limits)
-        return Greedy() if trial.is_balanced else planner
+    def plan(self, planner: Planner, state: State, limits: Limits) -> list[Step]:
+        """Let ``greedy`` spread the load where it comes down to the target: it stops there, and
+        takes one move after the other. Where it does not, the planner that was chosen, which goes
+        on for as long as moves pay."""
+        if self:
+            trial = state.copy()
+            steps = Greedy().plan(trial, limits)
+            if trial.is_balanced:
+                for step in steps:
+                    state.move(step.vm, step.destination)
+                return steps
+        return planner.plan(state, limits)
 
 
 def learnt(known: Mapping[str, Habits], problem: Problem, now: float) -> dict[str, Habits]:
