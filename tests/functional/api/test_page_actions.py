@@ -10,7 +10,6 @@ from selenium.webdriver.support.select import Select
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import memory
 from kronos_nova.db import switches
-from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.objects import automation
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import plan as plans
@@ -158,18 +157,8 @@ class PlanTest(pages.PageTestCase):
         self.assertEqual([], cooldowns.quarantines(timeutils.utcnow()))
 
 
-class DrainTest(pages.PageTestCase):
+class DrainTest(test_host.WithRecordedCloud, pages.PageTestCase):
     content = {'hosts': 12, 'servers': 100}
-
-    def setUp(self):
-        self.cloud = test_host.RecordedCloud()
-        super().setUp()
-
-    def read_cloud(self):
-        return self.cloud.read()
-
-    def planner_ports(self):
-        return PlannerPorts(source=self.cloud, clock=lambda: 0.0, now=1e9)
 
     def begin(self, hosts):
         self.open()

@@ -11,7 +11,6 @@ from kronos_nova.db import drains as db_drains
 from kronos_nova.db import maintenances as db_maintenances
 from kronos_nova.db import memory
 from kronos_nova.db import switches
-from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
@@ -145,19 +144,12 @@ class AutomationTest(ActingTestCase):
         self.assertTrue(self.journal.move(one.uuid).abort_requested)
 
 
-class DrainTest(ActingTestCase):
+class DrainTest(test_host.WithRecordedCloud, ActingTestCase):
     kronos = 'aggregates = gpu'
 
     def setUp(self):
-        self.cloud = test_host.RecordedCloud()
         super().setUp()
         self.drains = db_drains.Drains(self.database)
-
-    def read_cloud(self):
-        return self.cloud.read()
-
-    def planner_ports(self):
-        return PlannerPorts(source=self.cloud, clock=lambda: 0.0, now=1e9)
 
     def test_where_everything_goes_is_told_and_nothing_is_changed(self):
         found = self.do('/v1/drains', expected=202, json={'hosts': ['a'], 'check': True})

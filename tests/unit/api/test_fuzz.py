@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from kronos_nova.api import application
 from kronos_nova.api import openapi
 from kronos_nova.api import routes
-from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.objects import plan as plans
 from tests.unit.api import base
 from tests.unit.cmd import test_host
@@ -30,11 +29,10 @@ BODIES = st.one_of(
 QUERIES = st.dictionaries(st.sampled_from(PARAMETERS), LIKELY | st.text(max_size=10), max_size=3)
 
 
-class FuzzTest(base.ApiTestCase):
+class FuzzTest(test_host.WithRecordedCloud, base.ApiTestCase):
     """schemathesis in small: it is not in the test environment, and needs a server for hours."""
 
     def setUp(self):
-        self.cloud = test_host.RecordedCloud()
         super().setUp()
         self.client = base.client(application.make(self.conf, self.services()))
         document = openapi.document()
@@ -42,12 +40,6 @@ class FuzzTest(base.ApiTestCase):
         plan = self.plan(('vm1', 'a', 'b'))
         self.plan(('vm2', 'a', 'b'), name='db', state=plans.EXECUTING)
         self.known = st.sampled_from((plan, self.journal.moves()[0].uuid, 'gpu', 'a', 'vm1'))
-
-    def read_cloud(self):
-        return self.cloud.read()
-
-    def planner_ports(self):
-        return PlannerPorts(source=self.cloud, clock=lambda: 0.0, now=1e9)
 
     def test_no_request_is_answered_in_another_way(self):
         @hypothesis.settings(max_examples=300, deadline=None, database=None,

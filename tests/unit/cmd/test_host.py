@@ -62,14 +62,26 @@ class RecordedCloud:
                 for server, on in self.placed.items() if on == name]
 
 
-class HostTestCase(test_automation.OperatorTestCase):
+class WithRecordedCloud:
+    """Before a test case of what reads the cloud and asks whether a host can be emptied."""
+
+    def setUp(self):
+        self.cloud = RecordedCloud()
+        super().setUp()
+
+    def read_cloud(self):
+        return self.cloud.read()
+
+    def planner_ports(self):
+        return PlannerPorts(source=self.cloud, clock=lambda: 0.0, now=1e9)
+
+
+class HostTestCase(WithRecordedCloud, test_automation.OperatorTestCase):
     def setUp(self):
         super().setUp()
         self.configure('aggregates = gpu')
-        self.cloud = RecordedCloud()
-        self.patch(cloud, 'open_cloud', lambda _app: cloud.Cloud(self.cloud.read, self.cloud))
-        self.patch(cloud, 'ports', lambda _conf: PlannerPorts(
-            source=self.cloud, clock=lambda: 0.0, now=1e9))
+        self.patch(cloud, 'open_cloud', lambda _app: cloud.Cloud(self.read_cloud, self.cloud))
+        self.patch(cloud, 'ports', lambda _conf: self.planner_ports())
         self.patch(host, 'LOOK_SECONDS', 0.0)
         self.drains = Drains(self.database)
 

@@ -15,7 +15,6 @@ from kronos_nova.cmd import tables
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import memory
 from kronos_nova.db import switches
-from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -177,18 +176,8 @@ class RefusedTest(CommandsTestCase):
         self.assertIn('not as kronos-api does', self.err.getvalue())
 
 
-class HostTest(CommandsTestCase):
+class HostTest(test_host.WithRecordedCloud, CommandsTestCase):
     kronos = 'aggregates = gpu'
-
-    def setUp(self):
-        self.cloud = test_host.RecordedCloud()
-        super().setUp()
-
-    def read_cloud(self):
-        return self.cloud.read()
-
-    def planner_ports(self):
-        return PlannerPorts(source=self.cloud, clock=lambda: 0.0, now=1e9)
 
     def test_a_host_is_drained_followed_and_released(self):
         host = next(iter(self.cloud.read().hosts)).name
