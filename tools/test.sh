@@ -55,10 +55,10 @@ check 'end-to-end tests are found' sh -c \
 suite unit .venv/bin/python ./tests/unit
 suite hostile .venv/bin/python ./tests/hostile
 # Much of a functional test is waiting: one more at a time than there are processors. Faults at every
-# step of a move, every kind of mixed cloud, what stock Nova does where Kronos mends it, and each of the
-# page's actions take long; doc/source/testing.rst has the command.
+# step of a move, every kind of mixed cloud, what stock Nova does where Kronos mends it, and most of
+# the page take long; doc/source/testing.rst has the command.
 suite functional .venv/bin/python ./tests/functional --concurrency "$(($(nproc) + 1))" \
-    --exclude-regex 'FaultInjection|Matrix_|mixed.test_rolling|regressions.*Stock|test_page_(actions|sessions)'
+    --exclude-regex 'FaultInjection|Matrix_|mixed.test_rolling|regressions.*Stock|test_page_(actions|sessions)|test_page.(Access|Speed)'
 # The wheel, in an environment of its own beside a stock Nova; one environment for all of them.
 suite packaging .venv/bin/python ./tests/packaging --concurrency 1
 # Those of Nova's own tests that migrate or allocate the most in a short time; doc/source/nova-suite.rst
