@@ -14,7 +14,7 @@ passed=0 failed=0 skipped=0
 check() {
     local name=$1
     shift
-    echo "== $name"
+    echo "== $name, after $SECONDS s"
     if "$@"; then
         passed=$((passed + 1))
     else
@@ -27,7 +27,7 @@ check() {
 suite() {
     local name=$1 python=$2 path=$3
     shift 3
-    echo "== $name"
+    echo "== $name, after $SECONDS s"
     # Nothing of an earlier run may be counted in its place.
     rm -rf .stestr
     "$python" -m stestr --test-path "$path" run --slowest "$@" || true
