@@ -19,11 +19,16 @@ debian_packages test
 
 environment() {
     [ -x "$1/bin/python" ] || python3 -m venv "$1"
-    echo "installing Nova and Kronos into $1 (some minutes the first time)"
-    "$1/bin/python" -m pip install --quiet --constraint "$2" --editable . \
+    echo "installing Nova into $1 (some minutes the first time)"
+    "$1/bin/python" -m pip install --quiet --no-compile --constraint "$2" --requirement requirements.txt \
         --requirement test-requirements.txt --requirement doc/requirements.txt
 }
 
+environment .venv-33 constraints-33.txt &
 environment .venv constraints.txt
-environment .venv-33 constraints-33.txt
+wait $!
+# One after the other: both write what they know of the package into this folder.
+for venv in .venv .venv-33; do
+    "$venv/bin/python" -m pip install --quiet --no-deps --editable .
+done
 printf '%s' "$wanted" > .venv/set-up

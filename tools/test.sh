@@ -54,11 +54,10 @@ check 'end-to-end tests are found' sh -c \
     '.venv/bin/python -m stestr init && .venv/bin/python -m stestr --test-path ./tests/e2e list >/dev/null'
 suite unit .venv/bin/python ./tests/unit
 suite hostile .venv/bin/python ./tests/hostile
-# Much of a functional test is waiting: one more at a time than there are processors. Faults at every
-# step of a move, every kind of mixed cloud, what stock Nova does where Kronos mends it, and most of
-# the page take long; doc/source/testing.rst has the command.
+# Much of a functional test is waiting: one more at a time than there are processors. Those that go
+# into every corner have a command of their own; doc/source/testing.rst has it.
 suite functional .venv/bin/python ./tests/functional --concurrency "$(($(nproc) + 1))" \
-    --exclude-regex 'FaultInjection|Matrix_|mixed.test_rolling|regressions.*Stock|test_page_(actions|sessions)|test_page.(Access|Speed)'
+    --exclude-regex "$(cat tests/functional/long.txt)"
 # The wheel, in an environment of its own beside a stock Nova; one environment for all of them.
 suite packaging .venv/bin/python ./tests/packaging --concurrency 1
 # Those of Nova's own tests that migrate or allocate the most in a short time; doc/source/nova-suite.rst
