@@ -12,6 +12,25 @@ debian_packages() {
         dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed$' ||
             missing="$missing $package"
     done
+    install_missing
+}
+
+# newer_from_backports PACKAGE VERSION: install Debian's backport of a package where what is there is
+# older. As root.
+newer_from_backports() {
+    dpkg --compare-versions "$(dpkg-query -W -f '${Version}' "$1")" lt "$2" || return 0
+    missing=$1
+    release=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)-backports
+    # From where Debian itself is installed here. Nothing but what is asked for comes from there.
+    # shellcheck disable=SC2016 # what apt-get fills in
+    from=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' \
+        'Label: Debian' | head -n 1)
+    echo "deb $from $release main" > "/etc/apt/sources.list.d/$release.list"
+    install_missing --target-release "$release"
+}
+
+# install_missing OPTION...: of apt-get
+install_missing() {
     [ -n "$missing" ] || return 0
     if ! command -v apt-get >/dev/null; then
         echo "Not Debian. Install these yourself:$missing" >&2
@@ -30,7 +49,7 @@ debian_packages() {
     export DEBIAN_FRONTEND=noninteractive
     apt-get -qq update
     # shellcheck disable=SC2086 # one word a package
-    apt-get -qq install --yes --no-install-recommends $missing >/dev/null
+    apt-get -qq install --yes --no-install-recommends "$@" $missing >/dev/null
     if [ -n "$policy" ]; then
         rm -f "$policy"
         trap - EXIT INT TERM

@@ -4,17 +4,25 @@
 # Run again after a change of requirements; what is there already is kept.
 #
 #   tools/setup.sh [--if-needed]    only if it has never been done, or requirements have changed
+#   tools/setup.sh --hypervisors    the Debian packages alone that the box needs for real hypervisors
 set -eu
 
 source_dir=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cd "$source_dir"
 
+# shellcheck source=tools/machine.sh
+. "$source_dir/tools/machine.sh"
+if [ "${1:-}" = --hypervisors ]; then
+    debian_packages hypervisors
+    # Without KVM, QEMU before 9.0 loses some of what a guest writes while it is migrated live.
+    newer_from_backports qemu-system-x86 1:9.0
+    exit
+fi
+
 wanted=$(cat requirements.txt test-requirements.txt doc/requirements.txt constraints*.txt \
     setup.cfg bindep.txt tests/e2e/requirements.txt | sha256sum)
 [ "${1:-}" != --if-needed ] || [ "$(cat .venv/set-up 2>/dev/null)" != "$wanted" ] || exit 0
 
-# shellcheck source=tools/machine.sh
-. "$source_dir/tools/machine.sh"
 debian_packages test
 
 environment() {

@@ -22,6 +22,8 @@ def parser():
     commands = top.add_subparsers(dest='command', required=True)
     start = commands.add_parser('start', help='start a cloud and leave it running')
     start.add_argument('--computes', type=int, default=6)
+    start.add_argument('--driver', choices=['fake', 'libvirt'], default='fake',
+                       help='hypervisors that are made up, or QEMU under libvirt')
     start.add_argument('--conductors', type=int, default=1)
     start.add_argument('--conductor-workers', type=int, default=2)
     start.add_argument('--concurrency', choices=['auto', 'threading', 'eventlet'], default='auto')
@@ -51,8 +53,8 @@ def settings(arguments):
         name, _equals, value = text.partition('=')
         section, _dot, option = name.partition('.')
         conf.setdefault(section, {})[option] = value
-    plain = ('computes', 'conductors', 'conductor_workers', 'concurrency', 'kronos',
-             'keystone', 'migration_seconds', 'trace', 'day_seconds', 'root', 'keep')
+    plain = ('computes', 'driver', 'conductors', 'conductor_workers', 'concurrency',
+             'kronos', 'keystone', 'migration_seconds', 'trace', 'day_seconds', 'root', 'keep')
     return Settings(nova_conf=conf, alerting=arguments.kronos,
                     **{name: getattr(arguments, name) for name in plain})
 

@@ -84,10 +84,10 @@ class Client:
 
     # -- set up
 
-    def create_image(self):
+    def create_image(self, data=b'\0' * 512, disk='raw', container='bare', **properties):
         image = _body(self._image.post('/v2/images', json={
-            'name': 'box', 'disk_format': 'raw', 'container_format': 'bare'}))
-        self._image.put(f'/v2/images/{image["id"]}/file', data=b'\0' * 512,
+            'name': 'box', 'disk_format': disk, 'container_format': container, **properties}))
+        self._image.put(f'/v2/images/{image["id"]}/file', data=data,
                         headers={'Content-Type': 'application/octet-stream'})
         return image['id']
 

@@ -17,6 +17,7 @@ from tests.e2e.box import nova
 from tests.e2e.box import processes
 from tests.e2e.box import schema
 from tests.e2e.box.client import Client
+from tests.e2e.box.hypervisors.host import Hypervisors
 from tests.e2e.box.mariadb import MariaDB
 from tests.e2e.box.prometheus import Monitoring
 from tests.e2e.box.rabbitmq import RabbitMQ
@@ -50,7 +51,9 @@ class Cloud:
         self.nova_api = apis.NovaApi(self.root, self._ports)
         self.api = (apis.KronosApi(self.root, self._ports)
                      if self.settings.kronos and self.settings.keystone else None)
-        self.nova = nova.Nova(self.settings, self.root)
+        self.hypervisors = (Hypervisors(self.settings.hosts(), self.root)
+                            if self.settings.driver == 'libvirt' else None)
+        self.nova = nova.Nova(self.settings, self.root, self.hypervisors)
         self.alerting = (alerting.Alerting(self.root, self._ports, self.nova.conf)
                          if self.settings.alerting else None)
         self.monitoring = Monitoring(self.settings, self.root, self._ports, self.alerting)
@@ -101,6 +104,8 @@ class Cloud:
         timeout = self.settings.timeout
         self.broker.start(timeout)
         self.database.start(timeout)
+        if self.hypervisors:
+            self.hypervisors.start(timeout)
         self._configure()
         if self.alerting:
             self.alerting.start_alertmanager()
@@ -129,7 +134,9 @@ class Cloud:
             api.configure(self.database, self.identity)
         shared = nova.options(self.settings, self.root, self.database, self.broker.url)
         others = {section: self.identity.caller(api.url) for section, api in (
-            ('placement', self.placement), ('glance', self.glance), ('neutron', self.neutron))}
+            ('placement', self.placement), ('glance', self.glance), ('neutron', self.neutron),
+            # Who fetches images where a request has nobody's token.
+            ('service_user', self.glance))}
         kronos = {'kronos_database': {'connection': self.database.url('kronos')},
                   'kronos_prometheus': {'url': self.monitoring.url}}
         layers = [shared, others, self.identity.middleware,

@@ -14,18 +14,23 @@ CONTROLLER_ONLY = ('database', 'api_database', 'kronos_database')
 class Daemon:
     """A stock binary of Nova with its own host name and state path."""
 
-    def __init__(self, name, argv, root, shared):
+    def __init__(self, name, argv, root, shared, enter=list):
         self.name = name
         self.state_path = root / 'state' / name
         self.own_conf = root / 'etc' / 'nova' / f'{name}.conf'
         self.process = Process(
-            name, [*argv, '--config-file', shared, '--config-file', self.own_conf], root)
+            name, [*argv, '--config-file', shared, '--config-file', self.own_conf], root,
+            enter=enter)
 
     def configure(self, *layers):
         self.state_path.mkdir(parents=True, exist_ok=True)
         conffile.write(self.own_conf, {
             'DEFAULT': {'host': self.name, 'state_path': self.state_path},
             'oslo_concurrency': {'lock_path': self.state_path / 'locks'}}, *layers)
+
+    def prepend_path(self, folder):
+        """Have it find Python packages in ``folder`` first; before it starts."""
+        self.process.env['PYTHONPATH'] = f'{folder}:{self.process.env["PYTHONPATH"]}'
 
     def start(self):
         self.process.start()
@@ -38,10 +43,13 @@ class Daemon:
 
 
 class Nova:
-    """conductors, scheduler and computes; ``computes`` is host name -> Daemon."""
+    """conductors, scheduler and computes; ``computes`` is host name -> Daemon.
 
-    def __init__(self, settings, root):
-        self._settings = settings
+    :param hypervisors: where computes have a real one
+    """
+
+    def __init__(self, settings, root, hypervisors=None):
+        self._settings, self._hypervisors = settings, hypervisors
         self.conf = root / 'etc' / 'nova' / 'nova.conf'
         self.compute_conf = root / 'etc' / 'nova' / 'nova-compute.conf'
         self.faults = root / 'faults.json'
@@ -49,13 +57,23 @@ class Nova:
         self.conductors = [Daemon(name, command('nova', 'nova-conductor'), root, self.conf)
                            for name in names]
         self.scheduler = Daemon('scheduler', command('nova', 'nova-scheduler'), root, self.conf)
-        launcher = [sys.executable, '-m', 'tests.e2e.box.compute']
-        self.computes = {host: Daemon(host, launcher, root, self.compute_conf)
-                         for host in settings.hosts()}
+        if hypervisors:
+            self.computes = {
+                name: Daemon(name, command('nova', 'nova-compute'), root, self.compute_conf,
+                             host.enter) for name, host in hypervisors.hosts.items()}
+        else:
+            launcher = [sys.executable, '-m', 'tests.e2e.box.compute']
+            self.computes = {host: Daemon(host, launcher, root, self.compute_conf)
+                             for host in settings.hosts()}
 
     def configure(self):
         for daemon in [*self.conductors, self.scheduler]:
             daemon.configure()
+        if self._hypervisors:
+            for name, daemon in self.computes.items():
+                daemon.configure(self._hypervisors.hosts[name].options())
+                daemon.prepend_path(self._hypervisors.python_path)
+            return
         for daemon in self.computes.values():
             daemon.configure({'box': {
                 'faults': self.faults, 'vcpus': self._settings.vcpus,
@@ -65,7 +83,7 @@ class Nova:
     def prepend_path(self, folder):
         """Have all daemons find Python packages in ``folder`` first; before they start."""
         for daemon in self.all():
-            daemon.process.env['PYTHONPATH'] = f'{folder}:{daemon.process.env["PYTHONPATH"]}'
+            daemon.prepend_path(folder)
 
     def set_faults(self, orders):
         """Say how live migrations go from now on; see ``virt/box_driver.py``."""

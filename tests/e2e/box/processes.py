@@ -1,7 +1,9 @@
 """Processes of a box: started in a group of their own, on record, and ended by that record.
 
 Each has a file ``run/NAME.pid`` under the box' root with its pid and start time, so that
-whoever comes later (``stop``, the janitor, the next start) ends these processes and no others.
+whoever comes later (``stop``, the janitor, the next start) ends these processes and no others. Of
+namespaces that were made for the box there is ``run/NAME.namespace``: whatever runs in them is
+ended.
 """
 
 import contextlib
@@ -22,14 +24,18 @@ STOP_SECONDS = 8.0
 class Process:
     """One component's process, with its log at ``log/NAME.log``."""
 
-    def __init__(self, name, argv, root, env=None, ready=None):
-        """:param ready: called without arguments until it returns true"""
+    def __init__(self, name, argv, root, env=None, ready=None, enter=list):
+        """
+        :param ready: called without arguments until it returns true
+        :param enter: says at each start which words go before the command
+        """
         self.name = name
         self.log = pathlib.Path(root) / 'log' / f'{name}.log'
         self._argv = [str(arg) for arg in argv]
         self._record = pathlib.Path(root) / 'run' / f'{name}.pid'
         self.env = {**os.environ, 'PYTHONPATH': str(SOURCE), **(env or {})}
         self._ready = ready
+        self._enter = enter
         self._popen = None
 
     def run_instead(self, interpreter_and_program, words=2):
@@ -45,8 +51,8 @@ class Process:
             folder.mkdir(parents=True, exist_ok=True)
         with self.log.open('ab') as log:
             self._popen = subprocess.Popen(
-                self._argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env,
-                cwd=SOURCE, start_new_session=True)
+                [*self._enter(), *self._argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=self.env, cwd=SOURCE, start_new_session=True)
         self._record.write_text(f'{self.pid} {start_time(self.pid)}')
 
     def alive(self):
@@ -130,8 +136,30 @@ def stop_recorded(root, timeout=STOP_SECONDS):
     for pid in running.values():
         _signal(pid, signal.SIGKILL)
     _reap(running.values())
-    for path in records:
+    namespaces = [*(pathlib.Path(root) / 'run').glob('*.namespace')]
+    for path in namespaces:
+        end_namespace(path.read_text())
+    for path in (*records, *namespaces):
         path.unlink(missing_ok=True)
+
+
+def namespace(pid):
+    """Of a process its mount namespace, as text that no other one has; None if it is gone."""
+    with contextlib.suppress(OSError):
+        return str(pathlib.Path(f'/proc/{pid}/ns/mnt').readlink())
+
+
+def end_namespace(which):
+    """Kill all that runs in a mount namespace, whoever started it."""
+    if which == namespace('self'):
+        raise BoxError('This is the mount namespace that everybody is in')
+    # Until there is none: one that is about to be killed may start another.
+    while found := [int(path.name) for path in pathlib.Path('/proc').iterdir()
+                    if path.name.isdigit() and namespace(path.name) == which]:
+        for pid in found:
+            _signal(pid, signal.SIGKILL, group=False)
+        _reap(found)
+        time.sleep(0.05)
 
 
 def remove(root):

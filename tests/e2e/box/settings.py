@@ -21,6 +21,8 @@ class Settings:
 
     :param computes: nova-compute processes, one host each
     :param conductors: nova-conductor services, each with ``conductor_workers`` processes
+    :param driver: what runs the guests: fake (they are made up, as is their load) or libvirt (QEMU,
+        each host in namespaces of its own)
     :param concurrency: Nova's ``concurrency_backend``: auto, threading or eventlet
     :param kronos: whether nova.conf has the driver line that loads the plugin
     :param nova_conf: further options, section -> option -> value (a list gives the option
@@ -41,6 +43,7 @@ class Settings:
     computes: int = 6
     conductors: int = 1
     conductor_workers: int = 2
+    driver: str = 'fake'
     concurrency: str = 'auto'
     kronos: bool = False
     nova_conf: dict = dataclasses.field(default_factory=dict)

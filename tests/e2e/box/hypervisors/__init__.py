@@ -1,0 +1,1 @@
+"""Hosts with a real libvirt and QEMU, side by side on one machine."""

@@ -1,0 +1,161 @@
+"""A host: a libvirtd of its own in namespaces of its own, and nova-compute beside it."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import uuid
+
+from tests.e2e.box.hypervisors import namespaces
+from tests.e2e.box.hypervisors.namespaces import Machine
+from tests.e2e.box.processes import Process
+from tests.e2e.box.settings import BoxError
+
+PROGRAMS = 'ip', 'libvirtd', 'nsenter', 'qemu-img', 'qemu-system-x86_64', 'unshare', 'virsh'
+SOUND_QEMU = 9
+"""Until then, QEMU without KVM lost some of what a guest wrote while it was migrated live, and
+guests died of it (commit 03bfc2188f of QEMU, "Fix migration dirty bitmap coherency with TCG")."""
+
+OURS = ('/run', '/etc/libvirt', '/var/lib', '/var/cache', '/var/log')
+"""Where libvirt and QEMU keep what is theirs."""
+
+ACCOUNTS = {'/etc/passwd': 'libvirt-qemu:x:64055:64055::/var/lib/libvirt:/usr/sbin/nologin',
+            '/etc/group': 'libvirt-qemu:x:64055:'}
+"""Of whom libvirt wants to know, whoever QEMU then runs as. Debian's libvirt-daemon-system makes
+them; it would also start libvirt on this machine."""
+
+BINDINGS = pathlib.Path('/usr/lib/python3/dist-packages')
+"""Where Debian has libvirt's Python bindings, those of this libvirt."""
+
+LIBVIRTD = '''
+listen_tls = 0
+listen_tcp = 1
+listen_addr = "{address}"
+auth_tcp = "none"
+auth_unix_rw = "none"
+unix_sock_rw_perms = "0777"
+host_uuid = "{uuid}"
+'''
+
+# No virtlogd, no cgroups, no other user: there is nobody but root in the namespaces.
+QEMU = '''
+stdio_handler = "file"
+security_driver = "none"
+user = "root"
+group = "root"
+dynamic_ownership = 0
+remember_owner = 0
+cgroup_controllers = [ ]
+namespaces = [ ]
+migration_host = "{address}"
+'''
+
+
+class Hypervisors:
+    """All hosts of a box, and the network between them. ``hosts`` is name -> HypervisorHost."""
+
+    def __init__(self, names, root):
+        self.instances_path = root / 'instances'
+        self._bindings = root / 'libvirt-python'
+        self.switch = namespaces.Switch('switch', root)
+        self.hosts = {name: HypervisorHost(name, number, root, self.instances_path)
+                      for number, name in enumerate(names, 1)}
+
+    def start(self, timeout):
+        """:raises BoxError: this machine cannot have any, or one did not start"""
+        _check_programs()
+        self.instances_path.mkdir()
+        self._bindings.mkdir()
+        for path in BINDINGS.glob('libvirt*'):
+            (self._bindings / path.name).symlink_to(path)
+        self.switch.start(timeout)
+        for host in self.hosts.values():
+            host.start(self.switch, timeout)
+
+    @property
+    def python_path(self):
+        """A folder with libvirt's Python bindings and nothing else of Debian's."""
+        return self._bindings
+
+
+def _check_programs():
+    remedy = 'Install what the box needs: tools/setup.sh --hypervisors'
+    missing = [name for name in PROGRAMS if not shutil.which(name)]
+    if missing:
+        raise BoxError(f'There is no {", ".join(missing)}. {remedy}')
+    version = subprocess.run(['qemu-system-x86_64', '--version'], check=True, text=True,
+                             capture_output=True).stdout
+    if int(re.search(r'version (\d+)', version)[1]) < SOUND_QEMU:
+        raise BoxError(f'QEMU is older than {SOUND_QEMU}.0: guests would not survive their moves. '
+                       f'{remedy}')
+
+
+class HypervisorHost:
+    """
+    :param number: the last part of its address
+    :param instances_path: where Nova has the instances' files; each host has a folder of its own
+        there
+    """
+
+    def __init__(self, name, number, root, instances_path):
+        self.name, self._number, self._instances_path = name, number, instances_path
+        self.folder = root / 'hosts' / name
+        self.instances = self.folder / 'instances'
+        self.machine = Machine(name, root, {
+            **{path: self._ours(path) for path in (*OURS, *ACCOUNTS)},
+            str(instances_path): self.instances})
+        self._socket = self.folder / 'run' / 'libvirt' / 'libvirt-sock'
+        self.libvirtd = Process(
+            f'{name}-libvirtd', ['libvirtd', '--listen'], root, ready=self._socket.exists,
+            enter=self.machine.enter)
+        self.address = namespaces.address(number)
+
+    def _ours(self, path):
+        return self.folder / path.strip('/').replace('/', '-')
+
+    def start(self, switch, timeout):
+        self.folder.mkdir(parents=True)
+        for path, account in ACCOUNTS.items():
+            self._ours(path).write_text(f'{pathlib.Path(path).read_text()}{account}\n')
+        self.machine.start(timeout)
+        switch.connect(self.machine, self._number)
+        etc = self.folder / 'etc-libvirt'
+        (etc / 'libvirtd.conf').write_text(
+            LIBVIRTD.format(address=self.address, uuid=uuid.uuid4()))
+        (etc / 'qemu.conf').write_text(QEMU.format(address=self.address))
+        self.start_libvirtd(timeout)
+
+    def start_libvirtd(self, timeout):
+        self._socket.unlink(missing_ok=True)
+        self.libvirtd.start()
+        self.libvirtd.wait_ready(timeout)
+
+    def virsh(self, *arguments):
+        """What virsh printed.
+
+        :raises BoxError: it failed
+        """
+        return self.machine.run('virsh', '--quiet', '--connect', 'qemu:///system', *arguments)
+
+    def enter(self):
+        """Before nova-compute: it reaches the cloud's services over this machine's loopback, and
+        libvirt over the socket in its folder."""
+        return self.machine.enter(network=False)
+
+    def options(self):
+        """Of nova-compute, in sections."""
+        return {
+            'DEFAULT': {'compute_driver': 'libvirt.LibvirtDriver',
+                        'instances_path': self._instances_path,
+                        # Guests do not listen when they are told to end.
+                        'shutdown_timeout': 1},
+            'libvirt': {'virt_type': 'qemu', 'cpu_mode': 'none', 'images_type': 'flat',
+                        'sysinfo_serial': 'none',
+                        'live_migration_uri': 'qemu+tcp://%s/system',
+                        'live_migration_inbound_addr': self.address},
+            # A bare kernel is none of the formats that Nova takes for safe.
+            'workarounds': {'disable_deep_image_inspection': True,
+                            'skip_cpu_compare_on_dest': True,
+                            'skip_cpu_compare_at_startup': True},
+            'nova_sys_admin': {'helper_command': pathlib.Path(sys.prefix) / 'bin/privsep-helper'}}

@@ -1,0 +1,103 @@
+"""Machines within this one: namespaces that live as long as a process of theirs.
+
+Nothing of them has a name outside, so nothing is left when that process and those that entered are
+gone. A machine has a network of its own, a cable to the switch, and its own folders where libvirt
+and Nova expect to find theirs.
+"""
+
+import shlex
+import subprocess
+
+from tests.e2e.box import processes
+from tests.e2e.box.settings import BoxError
+
+SUBNET = '10.77.0'
+"""Of the network between the machines; nobody else is in it."""
+
+
+class Machine:
+    """Namespaces for network, mounts and the host name.
+
+    :param folders: {path where programs look: folder that they find there, or file}
+    """
+
+    def __init__(self, name, root, folders=None):
+        self._name = name
+        self._folders = folders or {}
+        self.port = None  # of the switch, where its cable ends
+        self._made = root / 'run' / f'{name}-machine.made'
+        self._namespace = root / 'run' / f'{name}-machine.namespace'
+        self.process = processes.Process(
+            f'{name}-machine', ['unshare', '--net', '--mount', '--uts', '--propagation', 'private',
+                   'sh', '-ec', self._script()], root, ready=self._made.exists)
+
+    def _script(self):
+        steps = [f'hostname {shlex.quote(self._name)}', 'ip link set lo up',
+                 # What is there shows the network devices of the machine that they were made in.
+                 'mount -t sysfs sysfs /sys']
+        for where, folder in self._folders.items():
+            steps.append(f'mount --bind {shlex.quote(str(folder))} {shlex.quote(where)}')
+        return '\n'.join([*steps, f'touch {shlex.quote(str(self._made))}', 'exec sleep infinity'])
+
+    def start(self, timeout):
+        self._made.unlink(missing_ok=True)
+        for folder in self._folders.values():
+            if not folder.is_file():
+                folder.mkdir(parents=True, exist_ok=True)
+        self.process.start()
+        self.process.wait_ready(timeout)
+        self._namespace.write_text(processes.namespace(self.process.pid))
+
+    def enter(self, network=True):
+        """The words before a command that runs in it, in its network or in this machine's."""
+        return ['nsenter', '--target', str(self.process.pid), '--mount', '--uts',
+                *(['--net'] if network else []), '--']
+
+    def run(self, *command):
+        """What it printed.
+
+        :raises BoxError: it failed
+        """
+        return _run(*self.enter(), *command)
+
+    def kill(self):
+        """End all that runs in it, whoever started it: QEMU is nobody's child."""
+        processes.end_namespace(self._namespace.read_text())
+
+
+class Switch(Machine):
+    """What the cables of all machines lead to."""
+
+    def start(self, timeout):
+        super().start(timeout)
+        self.run('ip', 'link', 'add', 'switch', 'type', 'bridge')
+        self.run('ip', 'link', 'set', 'switch', 'up')
+
+    def connect(self, machine, number):
+        """Give a machine its cable and its address."""
+        machine.port = f'port{number}'
+        _run('ip', 'link', 'add', 'name', machine.port, 'netns', str(self.process.pid),
+             'type', 'veth', 'peer', 'name', 'eth0', 'netns', str(machine.process.pid))
+        machine.run('ip', 'address', 'add', f'{address(number)}/24', 'dev', 'eth0')
+        machine.run('ip', 'link', 'set', 'eth0', 'up')
+        self.run('ip', 'link', 'set', machine.port, 'master', 'switch')
+        self.plug(machine)
+
+    def plug(self, machine):
+        self.run('ip', 'link', 'set', machine.port, 'up')
+
+    def unplug(self, machine):
+        """Pull the cable; what both ends sent is lost."""
+        self.run('ip', 'link', 'set', machine.port, 'down')
+
+
+def address(number):
+    """Of the machine that is connected as this one."""
+    return f'{SUBNET}.{number}'
+
+
+def _run(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise BoxError(f'{" ".join(command)} ended with {done.returncode}: {done.stderr}')
+    return done.stdout
