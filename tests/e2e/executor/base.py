@@ -44,6 +44,7 @@ class ExecutorTestCase(testtools.TestCase):
     """``cloud`` runs for all tests of a class; its conductors have nothing to plan."""
 
     computes, conductors, workers = 4, 1, 2
+    driver = 'fake'
     alerting = False
     executor = {}
     nova_conf = {}
@@ -61,8 +62,7 @@ class ExecutorTestCase(testtools.TestCase):
         cls.cloud = box.Cloud(box.Settings(
             computes=cls.computes, conductors=cls.conductors, conductor_workers=cls.workers,
             kronos=True, keystone=cls.keystone, alerting=cls.alerting, concurrency=CONCURRENCY,
-            migration_seconds=1.0,
-            vcpus=64, nova_conf=conf))
+            driver=cls.driver, migration_seconds=1.0, vcpus=64, nova_conf=conf))
         cls.prepare(conf)
         try:
             cls.cloud.start()
