@@ -1,7 +1,9 @@
-"""The recipes that are shipped, each asked of a real Prometheus that scrapes such series."""
+"""The recipes that are shipped, each asked of a real Prometheus that scrapes such series: those of
+node_exporter, and those of each of the two libvirt exporters in use, as it names them."""
 
 import pathlib
 import time
+import uuid
 
 import ddt
 import testtools
@@ -31,10 +33,14 @@ GUESTS = {'instance-00000001': ('cmp1', 1.5, 32e9, 4, 0.8),
 
 
 class Exporter:
-    """node_exporter and libvirt exporter of every host, at /node/HOST and /libvirt/HOST."""
+    """node_exporter and libvirt exporter of every host, at /node/HOST and /libvirt/HOST.
 
-    def __init__(self):
+    :param guest_series: of a guest: called with domain, seconds, cpu, memory, vcpus, waiting
+    """
+
+    def __init__(self, guest_series):
         self.started = time.time()
+        self.guest_series = guest_series
         self.guests = [(domain, *rest) for domain, rest in GUESTS.items()]
 
     def __call__(self, handler):
@@ -61,15 +67,9 @@ class Exporter:
 
     def libvirt(self, host):
         seconds = time.time() - self.started
-        for domain, at, cpu, memory, vcpus, waiting in self.guests:
-            if at != host:
-                continue
-            yield f'libvirt_domain_info_cpu_time_seconds_total{{domain="{domain}"}} {cpu * seconds}'
-            yield f'libvirt_domain_info_memory_usage_bytes{{domain="{domain}"}} {memory}'
-            yield f'libvirt_domain_info_virtual_cpus{{domain="{domain}"}} {vcpus}'
-            for vcpu in range(vcpus):
-                yield ('libvirt_domain_vcpu_delay_seconds_total'
-                       f'{{domain="{domain}",vcpu="{vcpu}"}} {waiting / vcpus * seconds}')
+        for domain, at, *used in self.guests:
+            if at == host:
+                yield from self.guest_series(domain, seconds, *used)
 
     def jobs(self, address):
         """One target for each exporter, with the addresses that a cloud would have."""
@@ -79,12 +79,39 @@ class Exporter:
                 for kind, port in (('node', 9100), ('libvirt', 9177)) for host in HOSTS]
 
 
-@ddt.ddt
-class RecipesTest(testtools.TestCase):
+def debian(domain, seconds, cpu, memory, vcpus, waiting):
+    """Debian's prometheus-libvirt-exporter 0.2.0 (Kumina's), as it was read of a real libvirt."""
+    labels = f'{{domain="{domain}",uuid="{uuid.uuid5(uuid.NAMESPACE_DNS, domain)}"}}'
+    yield f'libvirt_domain_info_cpu_time_seconds_total{labels} {cpu * seconds}'
+    yield f'libvirt_domain_info_maximum_memory_bytes{labels} {memory}'
+    yield f'libvirt_domain_info_memory_usage_bytes{labels} {memory}'
+    yield f'libvirt_domain_info_virtual_cpus{labels} {vcpus}'
+    yield f'libvirt_domain_state_code{labels} 1'
+
+
+def inovex(domain, seconds, cpu, memory, vcpus, waiting):
+    """inovex's prometheus-libvirt-exporter; of guests that are off too, for which ``cpu`` is None.
+    libvirt says how much memory a guest may have, and how much of it QEMU has."""
+    labels = f'domain="{domain}"'
+    yield f'libvirt_domain_info_cpu_time_seconds_total{{{labels}}} {(cpu or 0) * seconds}'
+    yield f'libvirt_domain_info_maximum_memory_bytes{{{labels}}} {2 * memory}'
+    yield f'libvirt_domain_info_memory_usage_bytes{{{labels}}} {2 * memory}'
+    yield f'libvirt_domain_info_virtual_cpus{{{labels}}} {vcpus}'
+    if cpu is None:
+        return
+    yield f'libvirt_domain_memory_stats_rss_bytes{{{labels}}} {memory}'
+    for vcpu in range(vcpus):
+        yield (f'libvirt_domain_vcpu_delay_seconds_total{{{labels},vcpu="{vcpu}"}} '
+               f'{waiting / vcpus * seconds}')
+
+
+class RecipesTestCase(testtools.TestCase):
+    guest_series = None
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.exporter = Exporter()
+        cls.exporter = Exporter(cls.guest_series)
         web = WebServer(cls.exporter)
         web.setUp()
         cls.addClassCleanup(web.cleanUp)
@@ -133,22 +160,14 @@ class RecipesTest(testtools.TestCase):
         for name, value in expected.items():
             self.assertAlmostEqual(value, found[name], delta=0.02, msg=name)
 
-    @ddt.data(
-        ('cpu-memory', 'cpu', (0.5, 0.25, 0.0), (0.375, 0.125, 0.25)),
-        ('cpu-memory', 'memory', (0.75, 0.5, 0.1), (0.5, 0.25, 0.5)),
-        ('pack-cpu-memory', 'cpu', (0.5, 0.25, 0.0), (0.375, 0.125, 0.25)),
-        ('pack-cpu-memory', 'memory', (0.75, 0.5, 0.1), (0.5, 0.25, 0.5)),
-        ('cpu-steal', 'cpu-steal', (0.2, 0.1, 0.0), (0.2, 0.0, 0.1)),
-        ('pressure', 'cpu-pressure', (0.3, 0.1, 0.0), (0.225, 0.075, 0.1)),
-        ('pressure', 'memory-pressure', (0.1, 0.0, 0.0), (0.0667, 0.0333, 0.0)),
-        ('count', 'count', (0.04, 0.02, 0.0), (0.02, 0.02, 0.02)),
-    )
-    @ddt.unpack
-    def test_a_recipe(self, recipe, name, hosts, guests):
-        policy = next(policy for policy in policies.load(RECIPES / f'{recipe}.yaml').active
-                      if policy.name == name)
+    def check_recipe(self, recipe, name, hosts, guests):
+        policy = self.policy(recipe, name)
         self.assert_soon(self.check_policy, policy, dict(zip(HOSTS, hosts, strict=True)),
                          dict(zip(GUESTS, guests, strict=True)))
+
+    def policy(self, recipe, name):
+        return next(policy for policy in policies.load(RECIPES / f'{recipe}.yaml').active
+                    if policy.name == name)
 
     def check_policy(self, policy, hosts, guests):
         self.assertClose(hosts, self.ask(policy, IMBALANCE, policy.imbalance_query))
@@ -156,9 +175,53 @@ class RecipesTest(testtools.TestCase):
         if policy.mode == 'pack':
             self.assertClose(hosts, self.ask(policy, CAPACITY, policy.capacity_query))
 
+
+EVERYWHERE = (
+    ('cpu-memory', 'cpu', (0.5, 0.25, 0.0), (0.375, 0.125, 0.25)),
+    ('cpu-memory', 'memory', (0.75, 0.5, 0.1), (0.5, 0.25, 0.5)),
+    ('pack-cpu-memory', 'cpu', (0.5, 0.25, 0.0), (0.375, 0.125, 0.25)),
+    ('pack-cpu-memory', 'memory', (0.75, 0.5, 0.1), (0.5, 0.25, 0.5)),
+    ('pressure', 'cpu-pressure', (0.3, 0.1, 0.0), (0.225, 0.075, 0.1)),
+    ('pressure', 'memory-pressure', (0.1, 0.0, 0.0), (0.0667, 0.0333, 0.0)),
+    ('count', 'count', (0.04, 0.02, 0.0), (0.02, 0.02, 0.02)))
+"""Recipe, policy, scores of the hosts, weights of the guests."""
+
+WHERE_WAITING_IS_COUNTED = ('cpu-steal', 'cpu-steal', (0.2, 0.1, 0.0), (0.2, 0.0, 0.1))
+
+
+@ddt.ddt
+class DebianRecipesTest(RecipesTestCase):
+    guest_series = staticmethod(debian)
+
+    @ddt.idata(EVERYWHERE)
+    @ddt.unpack
+    def test_a_recipe(self, recipe, name, hosts, guests):
+        self.check_recipe(recipe, name, hosts, guests)
+
+    def test_hosts_where_nobody_counts_how_long_guests_wait_have_no_score(self):
+        policy = self.policy('cpu-steal', 'cpu-steal')
+        self.assert_soon(self.check_policy, policy, {'cmp3': 0.0}, {})
+
+
+@ddt.ddt
+class InovexRecipesTest(RecipesTestCase):
+    guest_series = staticmethod(inovex)
+
+    @ddt.idata((*EVERYWHERE, WHERE_WAITING_IS_COUNTED))
+    @ddt.unpack
+    def test_a_recipe(self, recipe, name, hosts, guests):
+        self.check_recipe(recipe, name, hosts, guests)
+
     def test_every_recipe_is_tested(self):
-        self.assertEqual(['count', 'cpu-memory', 'cpu-steal', 'pack-cpu-memory', 'pressure'],
-                         sorted(path.stem for path in RECIPES.glob('*.yaml')))
+        self.assertEqual(
+            sorted(path.stem for path in RECIPES.glob('*.yaml')),
+            sorted({recipe for recipe, *_rest in (*EVERYWHERE, WHERE_WAITING_IS_COUNTED)}))
+
+    def test_nobody_waits_on_a_host_whose_guests_are_off(self):
+        self.addCleanup(self.bring_back)
+        self.exporter.guests.append(('instance-00000004', 'cmp3', None, 8e9, 1, 0.0))
+        time.sleep(WINDOW + 1)
+        self.check_recipe(*WHERE_WAITING_IS_COUNTED)
 
     def test_a_guest_has_one_weight_on_both_sides_of_a_migration_and_after_it(self):
         self.addCleanup(self.bring_back)
