@@ -51,12 +51,13 @@ class Cloud:
         self.nova_api = apis.NovaApi(self.root, self._ports)
         self.api = (apis.KronosApi(self.root, self._ports)
                      if self.settings.kronos and self.settings.keystone else None)
-        self.hypervisors = (Hypervisors(self.settings.hosts(), self.root)
+        self.hypervisors = (Hypervisors(self.settings.hosts(), self.root, self._ports)
                             if self.settings.driver == 'libvirt' else None)
         self.nova = nova.Nova(self.settings, self.root, self.hypervisors)
         self.alerting = (alerting.Alerting(self.root, self._ports, self.nova.conf)
                          if self.settings.alerting else None)
-        self.monitoring = Monitoring(self.settings, self.root, self._ports, self.alerting)
+        self.monitoring = Monitoring(self.settings, self.root, self._ports, self.alerting,
+                                     self.hypervisors and self.hypervisors.exporters.targets)
         self.client = Client(self.identity, self.endpoints())
 
     def __enter__(self):

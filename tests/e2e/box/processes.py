@@ -3,7 +3,7 @@
 Each has a file ``run/NAME.pid`` under the box' root with its pid and start time, so that
 whoever comes later (``stop``, the janitor, the next start) ends these processes and no others. Of
 namespaces that were made for the box there is ``run/NAME.namespace``: whatever runs in them is
-ended.
+ended. Of its control groups there is ``run/NAME.group``: they are removed.
 """
 
 import contextlib
@@ -139,7 +139,10 @@ def stop_recorded(root, timeout=STOP_SECONDS):
     namespaces = [*(pathlib.Path(root) / 'run').glob('*.namespace')]
     for path in namespaces:
         end_namespace(path.read_text())
-    for path in (*records, *namespaces):
+    groups = [*(pathlib.Path(root) / 'run').glob('*.group')]
+    for path in groups:
+        remove_group(pathlib.Path(path.read_text()))
+    for path in (*records, *namespaces, *groups):
         path.unlink(missing_ok=True)
 
 
@@ -160,6 +163,15 @@ def end_namespace(which):
             _signal(pid, signal.SIGKILL, group=False)
         _reap(found)
         time.sleep(0.05)
+
+
+def remove_group(path):
+    """Remove a control group, and kill what is still in it; harmless when repeated."""
+    if path.is_dir():
+        (path / 'cgroup.kill').write_text('1')
+        wait_for(lambda: 'populated 0' in (path / 'cgroup.events').read_text(), STOP_SECONDS,
+                 f'{path} has processes that cannot be killed')
+        path.rmdir()
 
 
 def remove(root):

@@ -1,4 +1,5 @@
-"""Debian's Prometheus, scraping the load exporter every second, and Kronos where it is watched."""
+"""Debian's Prometheus, scraping the load exporter or those of real hosts, and Kronos where it is
+watched."""
 
 import json
 import sys
@@ -13,6 +14,8 @@ from tests.e2e.box.settings import LOOPBACK
 from tests.e2e.box.settings import SOURCE
 
 RULES = SOURCE / 'etc/kronos/prometheus/kronos.rules.yaml'
+REAL_INTERVAL = '2s'
+"""Between two scrapes of the exporters of real hosts, which cost these some of their time."""
 
 
 class Monitoring:
@@ -20,12 +23,16 @@ class Monitoring:
 
     ``rules`` is the file of the rules about Kronos, where it is watched: those that are shipped,
     unless that is set before the start.
+
+    :param real: what to scrape in the place of the exporter, where hosts have their own:
+        {job: {instance: address}}
     """
 
     rules = RULES
 
-    def __init__(self, settings, root, ports, alerting=None):
+    def __init__(self, settings, root, ports, alerting=None, real=None):
         self._settings, self._root, self._alerting = settings, root, alerting
+        self._real = real
         self.port, exporter_port = ports.take(), ports.take()
         self.url = f'http://{LOOPBACK}:{self.port}'
         self.target = f'{LOOPBACK}:{exporter_port}'
@@ -50,13 +57,13 @@ class Monitoring:
             'vcpus': settings.vcpus, 'memory_mb': settings.memory_mb,
             'guests': {host: str(file) for host, file in guests.items()}}))
         self._scrapes.write_text(yaml.safe_dump(self._scrape_config()))
-        for process in (self.exporter, self.process):
+        for process in ([self.process] if self._real else [self.exporter, self.process]):
             process.start()
             process.wait_ready(timeout)
 
     def _scrape_config(self):
         config = {'global': {'scrape_interval': '1s', 'evaluation_interval': '2s'},
-                  'scrape_configs': [_job('load', self.target)]}
+                  'scrape_configs': self._load_jobs()}
         if self._alerting is None:
             return config
         kronos = _job('kronos', self._alerting.exporter_target) | {
@@ -64,6 +71,14 @@ class Monitoring:
         return config | {
             'scrape_configs': [*config['scrape_configs'], kronos], 'rule_files': [str(self.rules)],
             'alerting': {'alertmanagers': [_targets(self._alerting.target)]}}
+
+    def _load_jobs(self):
+        if not self._real:
+            return [_job('load', self.target)]
+        return [{'job_name': job, 'scrape_interval': REAL_INTERVAL, 'scrape_timeout': REAL_INTERVAL,
+                 'static_configs': [{'targets': [address], 'labels': {'instance': instance}}
+                                    for instance, address in addresses.items()]}
+                for job, addresses in self._real.items()]
 
     def set_load(self, instances):
         """Say how busy guests are from now on; see ``load.Load``."""

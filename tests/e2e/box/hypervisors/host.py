@@ -7,12 +7,15 @@ import subprocess
 import sys
 import uuid
 
+from tests.e2e.box.hypervisors import exporters
 from tests.e2e.box.hypervisors import namespaces
 from tests.e2e.box.hypervisors.namespaces import Machine
+from tests.e2e.box.hypervisors.share import Share
 from tests.e2e.box.processes import Process
 from tests.e2e.box.settings import BoxError
 
-PROGRAMS = 'ip', 'libvirtd', 'nsenter', 'qemu-img', 'qemu-system-x86_64', 'unshare', 'virsh'
+PROGRAMS = ('ip', 'libvirtd', 'nsenter', 'prometheus-libvirt-exporter', 'prometheus-node-exporter',
+            'qemu-img', 'qemu-system-x86_64', 'unshare', 'virsh')
 SOUND_QEMU = 9
 """Until then, QEMU without KVM lost some of what a guest wrote while it was migrated live, and
 guests died of it (commit 03bfc2188f of QEMU, "Fix migration dirty bitmap coherency with TCG")."""
@@ -55,12 +58,13 @@ migration_host = "{address}"
 class Hypervisors:
     """All hosts of a box, and the network between them. ``hosts`` is name -> HypervisorHost."""
 
-    def __init__(self, names, root):
+    def __init__(self, names, root, ports):
         self.instances_path = root / 'instances'
         self._bindings = root / 'libvirt-python'
         self.switch = namespaces.Switch('switch', root)
         self.hosts = {name: HypervisorHost(name, number, root, self.instances_path)
                       for number, name in enumerate(names, 1)}
+        self.exporters = exporters.Exporters(self.hosts, root, ports)
 
     def start(self, timeout):
         """:raises BoxError: this machine cannot have any, or one did not start"""
@@ -72,6 +76,7 @@ class Hypervisors:
         self.switch.start(timeout)
         for host in self.hosts.values():
             host.start(self.switch, timeout)
+        self.exporters.start(timeout)
 
     @property
     def python_path(self):
@@ -105,10 +110,11 @@ class HypervisorHost:
         self.machine = Machine(name, root, {
             **{path: self._ours(path) for path in (*OURS, *ACCOUNTS)},
             str(instances_path): self.instances})
+        self.share = Share(name, root)
         self._socket = self.folder / 'run' / 'libvirt' / 'libvirt-sock'
         self.libvirtd = Process(
             f'{name}-libvirtd', ['libvirtd', '--listen'], root, ready=self._socket.exists,
-            enter=self.machine.enter)
+            enter=lambda: [*self.share.enter(), *self.machine.enter()])
         self.address = namespaces.address(number)
 
     def _ours(self, path):
@@ -116,6 +122,7 @@ class HypervisorHost:
 
     def start(self, switch, timeout):
         self.folder.mkdir(parents=True)
+        self.share.make()
         for path, account in ACCOUNTS.items():
             self._ours(path).write_text(f'{pathlib.Path(path).read_text()}{account}\n')
         self.machine.start(timeout)
@@ -139,9 +146,9 @@ class HypervisorHost:
         return self.machine.run('virsh', '--quiet', '--connect', 'qemu:///system', *arguments)
 
     def enter(self):
-        """Before nova-compute: it reaches the cloud's services over this machine's loopback, and
-        libvirt over the socket in its folder."""
-        return self.machine.enter(network=False)
+        """Before nova-compute and the exporters: they reach the cloud's services, or are reached,
+        over this machine's loopback, and reach libvirt over the socket in its folder."""
+        return [*self.share.enter(), *self.machine.enter(network=False)]
 
     def options(self):
         """Of nova-compute, in sections."""
