@@ -1,5 +1,6 @@
 """Moves of guests that run: they go on, and they are killed for it."""
 
+import json
 import time
 
 from kronos_nova.objects import move as moves
@@ -32,6 +33,24 @@ class MovesTest(base.HypervisorTestCase):
             print(f'{uuid}: not heard for {gap:.2f} s at most')
             self.assertLess(gap, LONGEST_GAP)
         self.assert_alive(uuids)
+
+    def test_the_progress_of_a_move_is_what_libvirt_has_copied(self):
+        """Nova writes it down every five seconds, and this copy takes longer."""
+        [uuid] = self.boot(1, 'compute1', memory_mb=96)
+        plan = self.start([executor_base.planned(uuid, 'compute1', 'compute2', 1)])
+        seen = []
+        while self.journal.aggregates_with_open_plans():
+            [row] = json.loads(self.cloud.manage(
+                'move', 'list', '--plan', plan, '-f', 'json', '-c', 'Progress'))
+            seen.append(row['Progress'])
+            time.sleep(0.5)
+        print(f'progress: {seen}')
+        copied = [percent for percent in seen if percent is not None and 0 < percent < 100]
+        self.assertTrue(copied, seen)
+        self.assertEqual(sorted(copied), copied)
+        [move] = self.journal.moves(plan)
+        self.assertEqual(moves.COMPLETED, move.state)
+        self.assertGreaterEqual(move.memory_total, base.MEMORY_MB * 2 ** 20)
 
     def test_a_nova_compute_that_is_killed_in_mid_copy_costs_no_guest(self):
         [uuid] = self.boot(1, 'compute1', memory_mb=64, dirty_mb_s=2)
