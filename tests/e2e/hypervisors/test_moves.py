@@ -26,8 +26,7 @@ class MovesTest(base.HypervisorTestCase):
             executor_base.planned(uuids[2], 'compute2', 'compute1', 2)])
         self.assert_well_done(done)
         self.assertEqual(['compute2', 'compute1', 'compute1', 'compute2'],
-                         [self.wait_beat(uuid, time.monotonic())
-                          for uuid in (uuids[0], uuids[1], uuids[2], uuids[3])])
+                         [self.wait_beat(uuid, time.monotonic()) for uuid in uuids])
         for uuid in uuids:
             gap = self.heartbeats.longest_gap(uuid, begun)
             print(f'{uuid}: not heard for {gap:.2f} s at most')
