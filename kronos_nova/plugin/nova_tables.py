@@ -9,6 +9,7 @@ compare each with Nova's objects; names of tables and columns are those of
 import collections
 import dataclasses
 import json
+import operator
 import sys
 from typing import NamedTuple
 
@@ -28,7 +29,8 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 NODES = 200
-"""How many compute nodes one statement names."""
+"""How many compute nodes one statement names where little is read of each: of the node itself, or
+what of its instances' metadata is Kronos' own."""
 
 HOSTS = 25
 """Of how many hosts one statement reads the instances: some hundreds, which take the database and
@@ -126,16 +128,25 @@ class InstanceReader:
 
     def read(self, context, hosts):
         """The Servers on some hosts of a cell, soft-deleted ones with them."""
-        for chunk in chunks(hosts, HOSTS):
+        name_of = namer()
+        for many in chunks(hosts, NODES):
             with self._pace.step():
-                yield from self._of(context, chunk)
+                metadata = _metadata(context, many)
+            for few in chunks(many, HOSTS):
+                with self._pace.step():
+                    yield from self._of(context, few, metadata, name_of)
 
-    def _of(self, context, hosts):
-        metadata = _metadata(context, hosts)
+    def _of(self, context, hosts, metadata, name_of):
+        nothing = {}
         for row in self._rows(context, hosts):
-            size = self._size(row)
+            # Not by the names of the columns: of tens of thousands that takes as long again.
+            (uuid, display_name, host, project_id, vm_state, task_state, locked, flavor, *_) = row
+            size = self._sizes.get(flavor) or self._parsed(uuid, flavor)
             if size is not None:
-                yield _server(row, size, metadata.get(row.uuid, {}))
+                yield Server(uuid, name_of(row), display_name or '',
+                             # Thousands have the same: each is kept once.
+                             sys.intern(host), _kept(project_id), _kept(vm_state),
+                             _kept(task_state), bool(locked), size, metadata.get(uuid, nothing))
 
     @staticmethod
     def _rows(context, hosts):
@@ -148,26 +159,15 @@ class InstanceReader:
             ).outerjoin(extra, extra.instance_uuid == instance.uuid).filter(
                 instance.deleted == 0, instance.host.in_(hosts), not_hidden()).all()
 
-    def _size(self, row):
+    def _parsed(self, uuid, flavor):
         """None, with a warning, where Nova has no flavor of an instance."""
         try:
-            return self._sizes[row.flavor]
-        except KeyError:
-            try:
-                size = self._sizes[row.flavor] = parse_flavor(row.flavor)
-            except (TypeError, ValueError, KeyError) as error:
-                LOG.warning('Instance %s is left out: its flavor in Nova\'s records cannot be '
-                            'read: %r', row.uuid, error)
-                return None
-            return size
-
-
-def _server(row, size, metadata):
-    return Server(
-        uuid=row.uuid, name=instance_name(row), display_name=row.display_name or '',
-        # Thousands have the same: each is kept once.
-        host=sys.intern(row.host), project_id=_kept(row.project_id), vm_state=_kept(row.vm_state),
-        task_state=_kept(row.task_state), locked=bool(row.locked), size=size, metadata=metadata)
+            size = self._sizes[flavor] = parse_flavor(flavor)
+        except (TypeError, ValueError, KeyError) as error:
+            LOG.warning('Instance %s is left out: its flavor in Nova\'s records cannot be '
+                        'read: %r', uuid, error)
+            return None
+        return size
 
 
 def _kept(text):
@@ -221,15 +221,22 @@ def name_columns():
         models.Instance.id]
 
 
-def instance_name(row):
-    """The libvirt domain's, as ``nova.objects.Instance.name`` makes it."""
-    try:
-        return CONF.instance_name_template % row.id
-    except (TypeError, AttributeError):
+def namer():
+    """From a row with the :func:`name_columns` to the libvirt domain's name, as
+    ``nova.objects.Instance.name`` makes it. The option is looked up once for many rows."""
+    template = CONF.instance_name_template
+
+    def by_columns(row):
         try:
-            return CONF.instance_name_template % row._mapping
+            return template % row._mapping
         except KeyError:
             return row.uuid
+
+    try:
+        template % 0
+    except TypeError:
+        return by_columns
+    return lambda row: template % row.id
 
 
 def is_unique_in_a_cell(attribute):
@@ -245,6 +252,7 @@ def names_elsewhere(context, attribute, names, hosts):
     instance = models.Instance
     by_display_name = attribute == 'display_name'
     columns = [instance.display_name] if by_display_name else name_columns()
+    name_of = operator.attrgetter('display_name') if by_display_name else namer()
     found = set()
     with _main(context) as session:
         query = session.query(instance.host, instance.uuid, *columns).filter(
@@ -252,7 +260,7 @@ def names_elsewhere(context, attribute, names, hosts):
         for chunk in chunks(names, MEMBERS) if by_display_name else [None]:
             for row in _among(query, instance.display_name, chunk).yield_per(MEMBERS):
                 if row.host not in hosts:
-                    found.add(row.display_name if by_display_name else instance_name(row))
+                    found.add(name_of(row))
     return found.intersection(names)
 
 

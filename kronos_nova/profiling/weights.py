@@ -1,5 +1,6 @@
 """From a profile query's answer to a weight an instance."""
 
+import collections
 import dataclasses
 from collections.abc import Mapping
 
@@ -133,21 +134,15 @@ def _sums(placed, share):
 
 def _measured(policy, samples, placed):
     """values (V,) and which of them were given twice (V,)."""
-    values = np.full(len(placed.instances), np.nan)
-    wrong = np.zeros(len(placed.instances), dtype=bool)
-    for name, positions in _index(placed.instances, policy.vm_profile_label_type).items():
-        found = samples.get(name, ())
-        if len(positions) == 1 and found:  # what several servers share tells of none of them
-            values[positions[0]] = found[0]
-            wrong[positions[0]] = len(found) > 1
+    names = [getattr(instance, policy.vm_profile_label_type) for instance in placed.instances]
+    found = [samples.get(name, ()) for name in names]
+    values = np.array([each[0] if each else np.nan for each in found], dtype=float)
+    wrong = np.array([len(each) > 1 for each in found], dtype=bool)
+    if len(set(names)) < len(names):  # what several servers share tells of none of them
+        count = collections.Counter(names)
+        shared = np.array([count[name] > 1 for name in names])
+        values[shared], wrong[shared] = np.nan, False
     return values, wrong
-
-
-def _index(instances, label_type):
-    index = {}
-    for position, instance in enumerate(instances):
-        index.setdefault(getattr(instance, label_type), []).append(position)
-    return index
 
 
 def _nothing(placed):
