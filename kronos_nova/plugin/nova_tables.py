@@ -97,7 +97,7 @@ def nodes(context, hosts=None):
     node, service = models.ComputeNode, models.Service
     columns = (service.host, service.topic, service.disabled, service.disabled_reason,
                service.forced_down, service.last_seen_up, service.created_at, service.updated_at)
-    found = []
+    names, found = [column.key for column in columns], []
     with _main(context) as session:
         query = session.query(node.uuid, node.hypervisor_type, *columns).join(
             service, service.host == node.host,
@@ -105,8 +105,7 @@ def nodes(context, hosts=None):
         for chunk in [None] if hosts is None else chunks(hosts, NODES):
             rows = _among(query, node.host, chunk).order_by(node.id)
             found += [Node(uuid=row.uuid, host=row.host, hypervisor_type=row.hypervisor_type,
-                           service=dict(zip((column.key for column in columns), row[2:],
-                                            strict=True))) for row in rows]
+                           service=dict(zip(names, row[2:], strict=True))) for row in rows]
     return found
 
 
