@@ -70,7 +70,7 @@ class ClaimsClient:
         except nova_exc.ComputeResourcesUnavailable as error:
             raise exception.PreFlightError(instance=instance.uuid, reason=str(error)) from error
         except messaging.MessagingException as error:
-            if _is_unserved(error):
+            if is_unserved(error):
                 return None
             raise exception.NovaClientError(instance=instance.uuid, reason=str(error)) from error
 
@@ -122,8 +122,8 @@ def call_store(method, **kwargs):
         raise exception.ClaimError(problem=f'the conductor: {error}') from error
 
 
-def _is_unserved(error):
-    """Over a broker the error arrives as the name of its class."""
+def is_unserved(error):
+    """Whether nobody there serves the namespace. Over a broker, errors are the names of classes."""
     return isinstance(error, UNSERVED) or (
         isinstance(error, messaging.RemoteError) and
         error.exc_type in {unserved.__name__ for unserved in UNSERVED})

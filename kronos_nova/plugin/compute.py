@@ -12,6 +12,7 @@ from kronos_nova.claims import base as stores
 from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import failures
 from kronos_nova.plugin import images
+from kronos_nova.plugin import interrupted_migrations
 from kronos_nova.plugin import resource_tracker
 from kronos_nova.plugin import reverts
 from kronos_nova.plugin import statuses
@@ -27,6 +28,7 @@ _MANAGER = 'nova.compute.manager:ComputeManager'
 
 # What this part overrides or calls of Nova.
 EXPECTED = {
+    **interrupted_migrations.EXPECTED,
     **failures.EXPECTED,
     **images.EXPECTED,
     **reverts.EXPECTED,
@@ -61,9 +63,9 @@ EXPECTED = {
 }
 
 
-class KronosComputeManager(failures.TellsOutages, images.FetchesImages,
-                           reverts.RevertsAtomically, statuses.WritesStatusesAgain,
-                           manager.ComputeManager):
+class KronosComputeManager(interrupted_migrations.EndsInterruptedMigrations, failures.TellsOutages,
+                           images.FetchesImages, reverts.RevertsAtomically,
+                           statuses.WritesStatusesAgain, manager.ComputeManager):
     def __init__(self, compute_driver=None, *args, **kwargs):
         super().__init__(compute_driver, *args, **kwargs)
         try:

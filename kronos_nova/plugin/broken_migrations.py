@@ -1,0 +1,291 @@
+"""What becomes of a guest whose live migration breaks off.
+
+Nova's compute manager leaves that to what its driver reports, and Nova's libvirt driver reports too
+little: after a rollback it raises the hypervisor's error once more, upon which the manager puts an
+instance whose guest runs on into ERROR; a guest that is gone from the source has moved, it says,
+even where QEMU died; and where libvirt itself goes away nothing is rolled back. Here Nova's verdict
+is held back until the hypervisors of both hosts have said where the guest runs.
+"""
+
+import dataclasses
+import sys
+import threading
+
+import tenacity
+from nova import exception as nova_exception
+from nova.compute import power_state
+from nova.compute import utils as compute_utils
+from nova.compute import vm_states
+from oslo_log import log as logging
+from oslo_utils import excutils
+
+from kronos_nova.objects import migration_status
+from kronos_nova.plugin import guests
+
+LOG = logging.getLogger(__name__)
+
+# libvirtd restarts within seconds; an instance that cannot be looked at is not to be set free.
+PATIENCE_SECONDS = 120
+# Until libvirt at the destination sees, by its keepalive, that the source is gone.
+SETTLING_SECONDS = 60
+INTERVAL_SECONDS = 0.5
+
+# By name: there are compute hosts without libvirt.
+LIBVIRT_ERROR = 'libvirtError'
+
+DEAD = (power_state.SHUTDOWN, power_state.CRASHED)
+
+_MANAGER = 'nova.compute.manager:ComputeManager'
+
+EXPECTED = {
+    f'{_MANAGER}._do_live_migration':
+        ('self', 'context', 'dest', 'instance', 'block_migration', 'migration', 'migrate_data'),
+    f'{_MANAGER}._do_pre_live_migration_from_source':
+        ('self', 'context', 'dest', 'instance', 'block_migration', 'migration', 'migrate_data',
+         'source_bdms'),
+    f'{_MANAGER}._get_power_state': ('self', 'instance'),
+    f'{_MANAGER}._post_live_migration_update_host':
+        ('self', 'ctxt', 'instance', 'dest', 'block_migration', 'migrate_data', 'source_bdms'),
+    f'{_MANAGER}._rollback_live_migration':
+        ('self', 'context', 'instance', 'dest', 'migrate_data', 'migration_status', 'source_bdms',
+         'pre_live_migration'),
+    f'{_MANAGER}._set_instance_obj_error_state': ('self', 'instance', 'clean_task_state'),
+    'nova.compute.utils:add_instance_fault_from_exc':
+        ('context', 'instance', 'fault', 'exc_info', 'fault_message'),
+}
+
+
+@dataclasses.dataclass(slots=True)
+class Attempt:
+    """A live migration that this thread leads at the source.
+
+    ``status`` is how Nova wants to end it, and ``is_error`` whether it wants the instance in ERROR;
+    ``fate`` is a sentence for a person on what became of the guest, once that is known; ``error``
+    is what ended it.
+    """
+
+    context: object
+    instance: object
+    dest: str
+    block_migration: object
+    migration: object
+    migrate_data: object = None
+    source_bdms: object = None
+    has_left: bool = False
+    is_completed: bool = False
+    is_rolled_back: bool = False
+    status: str | None = None
+    is_error: bool = False
+    fate: str | None = None
+    error: Exception | None = None
+
+    @property
+    def is_settled(self):
+        """Whether Nova's verdict is not needed. Where the driver raised what is neither Nova's nor
+        the hypervisor's, it is: somebody should look."""
+        return self.is_rolled_back and self.fate is not None and (
+            self.error is None or isinstance(self.error, nova_exception.NovaException) or
+            type(self.error).__name__ == LIBVIRT_ERROR)
+
+    def runs(self, state):
+        """Whether that is how its guest is where it runs."""
+        return state == power_state.RUNNING or (
+            state == power_state.PAUSED and self.instance.vm_state == vm_states.PAUSED)
+
+
+class SettlesBrokenMigrations:
+    """A part of the compute manager."""
+
+    def __init__(self, *args, **kwargs):
+        self._thread = threading.local()
+        super().__init__(*args, **kwargs)
+        self.additional_endpoints.append(guests.GuestsEndpoint(self._get_power_state))
+
+    @property
+    def _attempt(self):
+        return getattr(self._thread, 'attempt', None)
+
+    def _do_live_migration(self, context, dest, instance, block_migration, migration,
+                           migrate_data):
+        attempt = Attempt(context, instance, dest, block_migration, migration)
+        self._thread.attempt = attempt
+        try:
+            super()._do_live_migration(context, dest, instance, block_migration, migration,
+                                       migrate_data)
+        except Exception as error:
+            with excutils.save_and_reraise_exception():
+                self._end(attempt, error)
+        else:
+            self._conclude(attempt)
+        finally:
+            self._thread.attempt = None
+
+    # What Nova does on the way
+
+    def _do_pre_live_migration_from_source(self, context, dest, instance, block_migration,
+                                           migration, migrate_data, source_bdms):
+        prepared = super()._do_pre_live_migration_from_source(
+            context, dest, instance, block_migration, migration, migrate_data, source_bdms)
+        if self._attempt:
+            self._attempt.migrate_data, self._attempt.source_bdms = prepared, source_bdms
+        return prepared
+
+    def _post_live_migration_update_host(self, ctxt, instance, dest, block_migration=False,
+                                         migrate_data=None, source_bdms=None):
+        """Nova's, which deletes the guest's files here; not where the guest did not arrive."""
+        attempt = self._attempt
+        if attempt and self._has_died(attempt):
+            self._rollback_live_migration(ctxt, instance, dest, migrate_data,
+                                          source_bdms=source_bdms)
+            return
+        if attempt:
+            attempt.has_left = True
+        super()._post_live_migration_update_host(ctxt, instance, dest, block_migration,
+                                                 migrate_data, source_bdms)
+        if attempt:
+            attempt.is_completed = True
+
+    def _rollback_live_migration(self, context, instance, dest, migrate_data=None,
+                                 migration_status='failed', source_bdms=None,
+                                 pre_live_migration=False):
+        """Nova's, which saves the instance as it was; it may have stopped meanwhile."""
+        attempt = self._attempt
+        if attempt:
+            self._look_after(attempt)
+        super()._rollback_live_migration(context, instance, dest, migrate_data, migration_status,
+                                         source_bdms, pre_live_migration)
+        if attempt:
+            attempt.is_rolled_back = True
+
+    def _set_migration_status(self, migration, status):
+        attempt = self._attempt
+        if attempt is None or status not in migration_status.FAILED:
+            super()._set_migration_status(migration, status)
+        elif not attempt.is_rolled_back:
+            attempt.status = status
+
+    def _set_instance_obj_error_state(self, instance, clean_task_state=False):
+        if self._attempt is None:
+            super()._set_instance_obj_error_state(instance, clean_task_state)
+        else:
+            self._attempt.is_error = True
+
+    # What is done in the place of Nova's verdict
+
+    def _end(self, attempt, error):
+        attempt.error = error
+        self._settle(attempt)
+        _tell(attempt)
+        self._conclude(attempt)
+
+    def _settle(self, attempt):
+        """Nova has given up in the middle: complete the migration or roll it back, whichever the
+        guest did."""
+        if not attempt.is_error or attempt.has_left or attempt.is_rolled_back:
+            return
+        try:
+            there, here = self._state_there(attempt), self._state_here(attempt)
+            if attempt.runs(there) and here is not None and not attempt.runs(here):
+                self._take_leave(attempt, here)
+            elif here is not None and (attempt.runs(here) or there is not None):
+                self._rollback_live_migration(
+                    attempt.context, attempt.instance, attempt.dest, attempt.migrate_data,
+                    source_bdms=attempt.source_bdms)
+        except Exception:  # whatever it is, Nova's own verdict holds then
+            LOG.exception('What became of the guest is not clear.', instance=attempt.instance)
+
+    def _take_leave(self, attempt, here):
+        """The guest runs at the destination; what is left of it here is to go."""
+        LOG.warning('The guest runs at %s: its live migration is completed.', attempt.dest,
+                    instance=attempt.instance)
+        if here == power_state.PAUSED:
+            self.driver.power_off(attempt.instance)
+        attempt.has_left = True
+        super()._post_live_migration_update_host(
+            attempt.context, attempt.instance, attempt.dest, attempt.block_migration,
+            attempt.migrate_data, attempt.source_bdms)
+        attempt.is_completed = True
+
+    def _has_died(self, attempt):
+        """Whether the guest ended on its way; not where nobody knows."""
+        try:
+            here = self._get_power_state(attempt.instance)
+        except Exception as error:  # whatever it is, the guest is not known to be dead
+            LOG.debug('Cannot see the guest: %s', error, instance=attempt.instance)
+            return False
+        if here not in DEAD:
+            return False
+        there = self._state_there(attempt)
+        return there is not None and not attempt.runs(there)
+
+    def _look_after(self, attempt):
+        """Let the guest run on here, as before; or note that it has ended."""
+        state, instance = self._state_here(attempt), attempt.instance
+        if state == power_state.PAUSED and instance.vm_state == vm_states.ACTIVE:
+            state = self._resume(instance)
+        if attempt.runs(state):
+            attempt.fate = f'its guest runs on at {instance.host}'
+        elif state in DEAD:
+            attempt.fate = f'its guest has ended at {instance.host}, and can be started again'
+            instance.vm_state, instance.power_state = vm_states.STOPPED, state
+
+    def _resume(self, instance):
+        """Nova pauses a guest to have its live migration completed by force."""
+        LOG.info('The guest is paused and resumed.', instance=instance)
+        try:
+            self.driver.unpause(instance)
+            return self._get_power_state(instance)
+        except Exception:  # whatever it is, Nova's own verdict holds then
+            LOG.exception('The guest stays paused.', instance=instance)
+            return power_state.PAUSED
+
+    def _state_here(self, attempt):
+        """None: this host's hypervisor does not answer."""
+        return _ask_patiently(PATIENCE_SECONDS, attempt, self._get_power_state, attempt.instance)
+
+    @staticmethod
+    def _state_there(attempt):
+        """Of a guest that arrives, once it has or is given up; None: nobody knows."""
+        return _ask_patiently(
+            SETTLING_SECONDS, attempt, guests.power_state, attempt.context, attempt.dest,
+            attempt.instance, still=lambda state: state == power_state.PAUSED
+            and not attempt.runs(state))
+
+    def _conclude(self, attempt):
+        """Write down how it ended."""
+        if attempt.is_completed:
+            return
+        is_error = attempt.is_error and not attempt.is_settled
+        status = 'error' if is_error else attempt.status
+        if status:
+            super()._set_migration_status(attempt.migration, status)
+        if is_error:
+            super()._set_instance_obj_error_state(attempt.instance, clean_task_state=True)
+
+
+def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
+    """What it answers; asked again while that fails, or is ``still`` going to change."""
+    tries = tenacity.Retrying(
+        stop=tenacity.stop_after_delay(seconds), wait=tenacity.wait_fixed(INTERVAL_SECONDS),
+        retry=tenacity.retry_if_exception_type() | tenacity.retry_if_result(still),
+        retry_error_callback=lambda state: state.outcome.result())
+    try:
+        return tries(ask, *args)
+    except Exception as error:  # each driver has its own
+        LOG.error('Nobody says what the guest does: %s', error, instance=attempt.instance)
+        return None
+
+
+def _tell(attempt):
+    """Why, as a fault of the instance: before the migration is seen to have ended."""
+    if not attempt.is_error or attempt.is_completed or attempt.status == 'cancelled':
+        return
+    reason = f'{attempt.error}; {attempt.fate}' if attempt.fate else str(attempt.error)
+    LOG.warning('Live migration %s to %s failed: %s', attempt.migration.uuid, attempt.dest, reason,
+                instance=attempt.instance)
+    try:
+        compute_utils.add_instance_fault_from_exc(
+            attempt.context, attempt.instance, nova_exception.MigrationError(reason=reason),
+            sys.exc_info())
+    except Exception as e:  # whatever it is, the migration has to be ended
+        LOG.warning('Why is not written down: %s', e, instance=attempt.instance)

@@ -1,0 +1,49 @@
+"""Whether a guest runs at a host, as the hypervisor there says."""
+
+import oslo_messaging as messaging
+from nova import rpc
+from nova.compute import rpcapi as compute_rpcapi
+from nova.objects import base as objects_base
+
+from kronos_nova.plugin import claim_rpc
+
+NAMESPACE = 'kronos_guests'
+VERSION = '1.0'
+
+# It is asked while a guest may be without network.
+TIMEOUT_SECONDS = 10
+
+
+class GuestsEndpoint:
+    """At nova-compute, beside Nova's own endpoints.
+
+    1.0: power_state
+
+    :param power_state: ComputeManager._get_power_state
+    """
+
+    target = messaging.Target(namespace=NAMESPACE, version=VERSION)
+
+    def __init__(self, power_state):
+        self._power_state = power_state
+
+    def power_state(self, context, instance):
+        return self._power_state(instance)
+
+
+def power_state(context, host, instance):
+    """What an instance's guest does at ``host``, one of ``nova.compute.power_state``; NOSTATE: it
+    has none. None: the host runs no Kronos.
+
+    :raises Exception: nova-compute or its hypervisor does not answer; each driver has its own
+    """
+    target = messaging.Target(topic=compute_rpcapi.RPC_TOPIC, server=host, namespace=NAMESPACE,
+                              version=VERSION)
+    client = rpc.get_client(target, serializer=objects_base.NovaObjectSerializer())
+    routed = rpc.ClientRouter(client).client(context).prepare(timeout=TIMEOUT_SECONDS)
+    try:
+        return routed.call(context, 'power_state', instance=instance)
+    except messaging.MessagingException as error:
+        if claim_rpc.is_unserved(error):
+            return None
+        raise

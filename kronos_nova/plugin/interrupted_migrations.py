@@ -1,0 +1,125 @@
+"""What becomes of a live migration whose source's nova-compute dies in the middle.
+
+The hypervisors go on without it. When it starts again Nova only has the copy aborted and sets the
+instance free; what was made ready at the destination stays there, and a guest that has arrived
+meanwhile runs where Nova does not look for it. Here the migration is completed or rolled back then,
+whichever the guest did.
+"""
+
+import threading
+
+import nova.conf
+from nova import context as nova_context
+from nova import exception as nova_exception
+from nova import objects
+from oslo_log import log as logging
+
+from kronos_nova.objects import migration_status
+from kronos_nova.plugin import broken_migrations
+from kronos_nova.plugin import kept_migrations
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+EXPECTED = {
+    **broken_migrations.EXPECTED,
+    'nova.compute.manager:ComputeManager._reset_live_migration': ('self', 'context', 'instance'),
+    'nova.compute.manager:ComputeManager.post_start_hook': ('self',),
+}
+
+
+class Restarted(nova_exception.NovaException):
+    msg_fmt = 'nova-compute was restarted in the middle of it'
+
+
+class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
+    """A part of the compute manager."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._kept = kept_migrations.KeptMigrations(CONF.state_path, self.host)
+        self._interrupted = []
+
+    # While it is under way
+
+    def _do_pre_live_migration_from_source(self, context, dest, instance, block_migration,
+                                           migration, migrate_data, source_bdms):
+        def keep(data):
+            self._keep(instance, dest=dest, block_migration=block_migration, migrate_data=data,
+                       migration=migration.uuid, source_bdms=source_bdms)
+
+        keep(migrate_data)
+        prepared = super()._do_pre_live_migration_from_source(
+            context, dest, instance, block_migration, migration, migrate_data, source_bdms)
+        keep(prepared)
+        return prepared
+
+    def _keep(self, instance, **facts):
+        try:
+            self._kept.keep(instance.uuid, **facts)
+        except OSError as error:
+            LOG.warning('What is needed to end the live migration after a restart is not kept: %s',
+                        error, instance=instance)
+
+    def _conclude(self, attempt):
+        super()._conclude(attempt)
+        self._kept.forget(attempt.instance.uuid)
+
+    # When nova-compute starts again
+
+    def _reset_live_migration(self, context, instance):
+        """Nova's, unless it can be ended: which waits until this service is up."""
+        try:
+            attempt = self._load(context, instance)
+        except Exception:  # whatever it is, the service has to start
+            LOG.exception('What is needed to end the live migration cannot be read.',
+                          instance=instance)
+            attempt = None
+        if attempt is None:
+            super()._reset_live_migration(context, instance)
+        else:
+            self._interrupted.append(attempt)
+
+    def _load(self, context, instance):
+        kept = self._kept.load(context, instance.uuid)
+        if kept is None:
+            return None
+        migration = objects.Migration.get_by_uuid(context, kept.pop('migration'))
+        if migration.status in migration_status.ENDED:
+            return None
+        attempt = broken_migrations.Attempt(
+            context=nova_context.get_admin_context(), instance=instance, migration=migration,
+            **kept)
+        attempt.migrate_data.migration = migration
+        return attempt
+
+    def post_start_hook(self):
+        super().post_start_hook()
+        if self._interrupted:
+            threading.Thread(target=self._end_interrupted, daemon=True).start()
+
+    def _end_interrupted(self):
+        while self._interrupted:
+            attempt = self._interrupted.pop()
+            try:
+                self._go_on(attempt)
+            except Exception:  # the others have to be ended too
+                LOG.exception('The live migration is not ended.', instance=attempt.instance)
+
+    def _go_on(self, attempt):
+        LOG.info('Ending live migration %s, of which nova-compute was in the middle when it was '
+                 'ended.', attempt.migration.uuid, instance=attempt.instance)
+        self._thread.attempt = attempt
+        attempt.is_error, attempt.status = True, 'error'
+        try:
+            self._stop_copying(attempt)
+            self._end(attempt, Restarted())
+        finally:
+            self._thread.attempt = None
+
+    def _stop_copying(self, attempt):
+        """Nobody watches over the copy any more."""
+        try:
+            self.driver.live_migration_abort(attempt.instance)
+        except Exception as error:  # each driver has its own
+            LOG.debug('There is no copy to be aborted: %s', error, instance=attempt.instance)

@@ -1,0 +1,60 @@
+"""What a nova-compute has to know of the live migrations that it leads, for the one after it.
+
+A file for each under ``$state_path/live-migrations``: Nova keeps in memory alone what it needs to
+complete a migration or to roll it back.
+"""
+
+import contextlib
+import os
+import pathlib
+
+from nova import objects
+from nova.objects import base as objects_base
+from oslo_serialization import jsonutils
+
+FOLDER = 'live-migrations'
+
+
+class KeptMigrations:
+    """:param state_path: of nova-compute
+    :param host: its name; several may share the folder, in tests
+    """
+
+    def __init__(self, state_path, host):
+        self._folder = pathlib.Path(state_path, FOLDER)
+        self._host = host
+
+    def keep(self, instance_uuid, **facts):
+        """Facts are NovaObjects and plain values; they take the place of what was kept."""
+        serializer = objects_base.NovaObjectSerializer()
+        text = jsonutils.dumps({name: serializer.serialize_entity(None, fact)
+                                for name, fact in facts.items()})
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        partial = self._path(instance_uuid).with_suffix('.new')
+        # It may have what a host needs to attach a volume, as the guest's own definition has.
+        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 'w') as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.rename(self._path(instance_uuid))
+
+    def load(self, context, instance_uuid):
+        """{name: fact}; None: nothing was kept
+
+        :raises OSError, ValueError: it cannot be read
+        """
+        try:
+            text = self._path(instance_uuid).read_text()
+        except FileNotFoundError:
+            return None
+        objects.register_all()
+        serializer = objects_base.NovaObjectSerializer()
+        return {name: serializer.deserialize_entity(context, fact)
+                for name, fact in jsonutils.loads(text).items()}
+
+    def forget(self, instance_uuid):
+        with contextlib.suppress(FileNotFoundError):
+            self._path(instance_uuid).unlink()
+
+    def _path(self, instance_uuid):
+        return self._folder / f'{self._host}-{instance_uuid}.json'

@@ -1,0 +1,113 @@
+"""Live migrations that break off as they do with Nova's libvirt driver, which raises libvirt's
+error after it has rolled back, takes a guest that is gone for moved, and raises where libvirt is
+away.
+
+Nova puts the instance into ERROR, or has it where nothing runs.
+"""
+
+from nova import context as nova_context
+from nova import exception
+from nova import objects
+from nova.compute import power_state
+from nova.virt import fake
+
+from tests.functional.regressions import base
+from tests.functional.regressions import guests
+
+
+class libvirtError(Exception):  # noqa: N801 - libvirt's way
+    pass
+
+
+class BrokenLiveMigrationTest(guests.GuestsTestCase):
+    def break_off(self, server, happens, asks=None, status=None):
+        """Migrate it; ``happens`` to guests, then the driver ``asks`` Nova to end it, and raises.
+
+        :param asks: 'post' or 'recover'
+        """
+        def live_migration(driver, context, instance, dest, post_method, recover_method,
+                           block_migration=False, migrate_data=None):
+            happens()
+            if asks == 'post':
+                post_method(context, instance, dest, block_migration, migrate_data)
+            elif asks == 'recover':
+                recover_method(context, instance, dest, migrate_data,
+                               **({'migration_status': status} if status else {}))
+            raise libvirtError('operation failed: injected')
+
+        self.stub_out('tests.functional.mixed.drivers.Steered.live_migration', live_migration)
+        self.migrate(server)
+
+    def fault(self, server):
+        """Why it failed, as Nova keeps it; its API shows only that of an instance in ERROR."""
+        with nova_context.target_cell(nova_context.get_admin_context(),
+                                      self.cell_mappings['cell1']) as context:
+            return objects.InstanceFault.get_latest_for_instance(context, server['id']).message
+
+    def test_a_guest_that_runs_on_after_the_rollback(self):
+        for asked, status in ((None, 'failed'), ('cancelled', 'cancelled')):
+            server = self.boot_server()
+            self.break_off(server, lambda: None, 'recover', asked)
+            self.assert_ended(server, 'host1', 'ACTIVE', status)
+            self._delete_server(server)
+
+    def test_a_guest_that_was_paused_to_complete_by_force(self):
+        server = self.boot_server()
+        # Nova's fake driver takes no notice.
+        self.stub_out('nova.virt.fake.FakeDriver.unpause', lambda driver, instance:
+                      self.guest_at('host1', server, power_state.RUNNING))
+        self.break_off(server, lambda: self.guest_at('host1', server, power_state.PAUSED),
+                       'recover')
+        self.assert_ended(server, 'host1', 'ACTIVE', 'failed')
+        self.assertTrue(self.is_running('host1', server))
+
+    def test_a_guest_that_ended_at_the_source(self):
+        server = self.boot_server()
+        self.break_off(server, lambda: self.guest_at('host1', server, power_state.SHUTDOWN), 'post')
+        self.assert_ended(server, 'host1', 'SHUTOFF', 'failed')
+        self.assertIn(server['id'], self.driver('host1').instances)
+        self.assertIn('injected; its guest has ended at host1', self.fault(server))
+
+        self.api.post_server_action(server['id'], {'os-start': None})
+        self.server_on(server, 'host1')
+
+    def test_a_guest_that_ended_at_the_source_while_the_other_waited(self):
+        server = self.boot_server()
+
+        def happens():
+            self.guest_at('host1', server, power_state.SHUTDOWN)
+            self.guest_at('host2', server, power_state.PAUSED)
+
+        self.break_off(server, happens, 'post')
+        self.assert_ended(server, 'host1', 'SHUTOFF', 'failed')
+
+    def test_a_hypervisor_that_was_restarted(self):
+        server = self.boot_server()
+        real, refused = fake.FakeDriver.get_info, []
+
+        def get_info(driver, instance, use_cache=True):
+            if len(refused) < 5:
+                refused.append(driver)
+                raise exception.HypervisorUnavailable()
+            return real(driver, instance, use_cache)
+
+        self.break_off(
+            server, lambda: self.stub_out('nova.virt.fake.FakeDriver.get_info', get_info))
+        self.assert_ended(server, 'host1', 'ACTIVE', 'failed')
+        self.assertEqual(5, len(refused))
+
+    def test_a_hypervisor_that_was_restarted_when_the_guest_had_left(self):
+        for state in (power_state.PAUSED, power_state.SHUTDOWN):
+            server = self.boot_server()
+
+            def happens(server=server, state=state):
+                self.guest_at('host1', server, state)
+                self.guest_at('host2', server, power_state.RUNNING)
+
+            self.break_off(server, happens)
+            self.assert_ended(server, 'host2', 'ACTIVE', 'completed')
+            self.assertFalse(self.is_running('host1', server))
+            self._delete_server(server)
+
+
+StockBrokenLiveMigrationTest = base.on_stock_nova(BrokenLiveMigrationTest)

@@ -1,0 +1,56 @@
+"""The source's nova-compute dies in the middle of a live migration; its hypervisor goes on.
+
+When it starts again Nova sets the instance free at the source, wherever its guest runs by then, and
+has nothing removed at the destination.
+"""
+
+import pathlib
+
+from nova.compute import power_state
+
+from tests.functional.regressions import base
+from tests.functional.regressions import guests
+
+
+class InterruptedLiveMigrationTest(guests.GuestsTestCase):
+    def interrupt(self):
+        server = self.boot_server()
+        died = self.die_in('tests.functional.mixed.drivers.Steered.live_migration')
+        self.migrate(server)
+        self.assertTrue(died.wait(30))
+        return server
+
+    def test_the_guest_is_still_here(self):
+        server = self.interrupt()
+        self.restart_source()
+        self.assert_ended(server, 'host1', 'ACTIVE', 'failed')
+        self.assertEqual([], list(pathlib.Path(self.state).glob('live-migrations/*')))
+
+    def test_the_guest_has_arrived_meanwhile(self):
+        server = self.interrupt()
+        self.guest_at('host1', server, power_state.NOSTATE)
+        self.guest_at('host2', server, power_state.RUNNING)
+        self.restart_source()
+        self.assert_ended(server, 'host2', 'ACTIVE', 'completed')
+        self.assertTrue(self.is_running('host2', server))
+
+    def test_the_guest_has_ended_meanwhile(self):
+        server = self.interrupt()
+        self.guest_at('host1', server, power_state.SHUTDOWN)
+        self.restart_source()
+        self.assert_ended(server, 'host1', 'SHUTOFF', 'failed')
+
+    def test_while_nova_completes_it(self):
+        server = self.boot_server()
+        died = self.die_in('nova.compute.manager.ComputeManager._post_live_migration')
+        self.stub_out('tests.functional.mixed.drivers.Steered.post_live_migration',
+                      lambda *args, **kwargs: None)
+        self.migrate(server)
+        self.assertTrue(died.wait(30))
+        self.guest_at('host1', server, power_state.NOSTATE)
+        self.guest_at('host2', server, power_state.RUNNING)
+        self.restart_source()
+        self.assert_ended(server, 'host2', 'ACTIVE', 'completed')
+
+
+StockInterruptedLiveMigrationTest = base.on_stock_nova(InterruptedLiveMigrationTest)
