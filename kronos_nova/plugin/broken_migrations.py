@@ -19,8 +19,10 @@ from nova.compute import vm_states
 from oslo_log import log as logging
 from oslo_utils import excutils
 
+from kronos_nova.db.engine import first_line
 from kronos_nova.objects import migration_status
 from kronos_nova.plugin import guests
+from kronos_nova.plugin import outages
 
 LOG = logging.getLogger(__name__)
 
@@ -278,9 +280,11 @@ def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
 
 def _tell(attempt):
     """Why, as a fault of the instance: before the migration is seen to have ended."""
-    if not attempt.is_error or attempt.is_completed or attempt.status == 'cancelled':
+    if attempt.is_completed or attempt.status == 'cancelled':
         return
-    reason = f'{attempt.error}; {attempt.fate}' if attempt.fate else str(attempt.error)
+    if outages.is_outage(attempt.error) and not attempt.is_error:
+        return      # it is told by failures.TellsOutages
+    reason = first_line(attempt.error) + (f'; {attempt.fate}' if attempt.fate else '')
     LOG.warning('Live migration %s to %s failed: %s', attempt.migration.uuid, attempt.dest, reason,
                 instance=attempt.instance)
     try:

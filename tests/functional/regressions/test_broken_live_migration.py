@@ -5,6 +5,8 @@ away.
 Nova puts the instance into ERROR, or has it where nothing runs.
 """
 
+import errno
+
 from nova import context as nova_context
 from nova import exception
 from nova import objects
@@ -108,6 +110,17 @@ class BrokenLiveMigrationTest(guests.GuestsTestCase):
             self.assert_ended(server, 'host2', 'ACTIVE', 'completed')
             self.assertFalse(self.is_running('host1', server))
             self._delete_server(server)
+
+    def test_a_destination_that_cannot_be_made_ready(self):
+        server = self.boot_server()
+
+        def fail(*args, **kwargs):
+            raise OSError(errno.ENOSPC, 'No space left on device')
+
+        self.stub_out('nova.virt.fake.FakeDriver.pre_live_migration', fail)
+        self.migrate(server)
+        self.assert_ended(server, 'host1', 'ACTIVE', 'failed')
+        self.assertIn('No space left on device; its guest runs on at host1', self.fault(server))
 
 
 StockBrokenLiveMigrationTest = base.on_stock_nova(BrokenLiveMigrationTest)
