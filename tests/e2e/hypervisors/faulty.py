@@ -1,0 +1,153 @@
+"""What happens to hosts while their guests move, and what has to be true of guests after it."""
+
+import contextlib
+import os
+import pathlib
+import resource
+import signal
+import sqlite3
+import time
+
+from oslo_utils import timeutils
+
+from kronos_nova.objects import move as moves
+from tests.e2e.box.processes import wait_for
+from tests.e2e.executor import base as executor_base
+from tests.e2e.hypervisors import base
+
+BANDWIDTH_MIB = 8
+"""What Nova lets a copy take a second: time enough to interfere."""
+
+LITTLE_DISK = 2 ** 16
+"""Bytes that no guest's disk fits into."""
+
+SPARE_MEMORY = 2 ** 27
+"""Bytes that libvirt may take besides those that it has. QEMU without KVM takes three times as many
+for what it computes alone."""
+
+
+def planned(uuid):
+    return executor_base.planned(uuid, 'compute1', 'compute2', 1)
+
+
+class FaultyTestCase(base.HypervisorTestCase):
+    """Moves from compute1 to compute2; ``source`` and ``destination`` are these HypervisorHosts."""
+
+    executor = {'max_retries': 0}
+    nova_conf = {'libvirt': {'live_migration_bandwidth': BANDWIDTH_MIB},
+                 'kronos_allocations': {'reconcile_interval': 2, 'grace': 5, 'task_timeout': 5}}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.source, cls.destination = (cls.hypervisors[name] for name in ('compute1', 'compute2'))
+
+    def move(self, uuid):
+        """The MoveRecord of its move, as soon as that is in the middle of its copy."""
+        plan = self.start([planned(uuid)])
+        [move] = self.journal.moves(plan)
+        self.wait_state(move.uuid, moves.MIGRATING)
+        wait_for(lambda: self.is_copying(uuid), 60, 'nothing is copied')
+        return move
+
+    def is_copying(self, uuid):
+        found = self.source.virsh('domjobinfo', uuid)
+        return 'Memory remaining' in found and 'Memory processed:    0.000' not in found
+
+    def ended(self, move, timeout=180):
+        self.wait_ended(timeout)
+        return self.journal.move(move.uuid)
+
+    # What happens
+
+    def kill_qemu(self, host, uuid):
+        os.kill(self.qemu(host, uuid), signal.SIGKILL)
+
+    def qemu(self, host, uuid):
+        """The process of a guest; hosts share this machine's process ids."""
+        return int((host.folder / 'run' / 'libvirt' / 'qemu' / f'{self.domain(uuid)}.pid'
+                    ).read_text())
+
+    def domain(self, uuid):
+        return self.cloud.client.server(uuid)['OS-EXT-SRV-ATTR:instance_name']
+
+    @staticmethod
+    def restart_libvirtd(host):
+        host.libvirtd.kill()
+        host.start_libvirtd(60)
+
+    def cut_link(self, host):
+        self.cloud.hypervisors.switch.unplug(host.machine)
+        self.addCleanup(self.plug_in, host)
+
+    def plug_in(self, host):
+        self.cloud.hypervisors.switch.plug(host.machine)
+
+    @contextlib.contextmanager
+    def without_memory(self, host):
+        """What libvirt starts there gets hardly more than libvirt itself has."""
+        pid = host.libvirtd.pid
+        pages = int(pathlib.Path(f'/proc/{pid}/statm').read_text().split()[0])
+        had = resource.prlimit(pid, resource.RLIMIT_AS, (
+            pages * resource.getpagesize() + SPARE_MEMORY, resource.RLIM_INFINITY))
+        try:
+            yield
+        finally:
+            resource.prlimit(pid, resource.RLIMIT_AS, had)
+
+    @contextlib.contextmanager
+    def without_disk(self, host):
+        """Where instances are there, is no room for another's disk."""
+        path = str(self.cloud.hypervisors.instances_path)
+        host.machine.run('mount', '-t', 'tmpfs', '-o', f'size={LITTLE_DISK}', 'none', path)
+        try:
+            yield
+        finally:
+            host.machine.run('umount', '--lazy', path)
+
+    # What has to be true
+
+    def assert_failed(self, move, text, error_type='MigrationFailed'):
+        """The reason is told, and the instance is left alone."""
+        self.assertEqual((moves.FAILED, error_type), (move.state, move.error_type), move)
+        print(f'{self.id()}: {move.error}')
+        self.assertIn(text, move.error)
+        self.assertIn(move.instance_uuid, self.cooldowns.quarantined(timeutils.utcnow()))
+
+    def assert_runs_on(self, uuid, host='compute1'):
+        """It runs once, there, and has always; nothing is left elsewhere."""
+        self.assertEqual(host, self.cloud.client.host(uuid))
+        self.wait_free(uuid, 'ACTIVE')
+        self.assert_alive([uuid])
+        self.assert_nothing_left(uuid, host)
+
+    def assert_stopped(self, uuid, host='compute1'):
+        """It is stopped there, with its files, and can be started again."""
+        self.wait_free(uuid, 'SHUTOFF')
+        self.assertEqual(host, self.cloud.client.host(uuid))
+        self.assertEqual([], [name for name, running in self.domains().items() if uuid in running])
+        self.assert_nothing_left(uuid, host)
+        self.assert_allocations_exact(60)
+        self.cloud.client.compute('POST', f'/servers/{uuid}/action', json={'os-start': None})
+        self.assertEqual(host, self.wait_beat(uuid, time.monotonic()))
+
+    def wait_free(self, uuid, status):
+        def state():
+            server = self.cloud.client.server(uuid)
+            return server['status'], server['OS-EXT-STS:task_state']
+        wait_for(lambda: state() == (status, None), 60, lambda: f'{uuid} is {state()}')
+
+    def assert_nothing_left(self, uuid, host):
+        """Files and claims of it are on its host, and nowhere else."""
+        for name, hypervisor in self.hypervisors.items():
+            folder = pathlib.Path(hypervisor.instances, uuid)
+            wait_for(lambda folder=folder, name=name: folder.exists() == (name == host), 60,
+                     f'files of {uuid} at {name}, which should be at {host}')
+            wait_for(lambda name=name: self.claimed(name).count(uuid) == (name == host), 60,
+                     lambda name=name: f'claims at {name}: {self.claimed(name)}')
+
+    def claimed(self, host):
+        """The instances that nova-compute keeps claims of; it reads the file as anybody may."""
+        path = self.cloud.nova.computes[host].state_path / 'claim.sqlite'
+        with sqlite3.connect(f'file:{path}?mode=ro', uri=True, timeout=5) as connection:
+            return [uuid for uuid, in connection.execute('SELECT instance_uuid FROM claims')]
