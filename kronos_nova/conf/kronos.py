@@ -164,12 +164,13 @@ repair of server groups waits for it.
     cfg.FloatOpt('restraint', mutable=True, default=0.0, min=0.0, max=100.0, help="""
 How reluctantly load is spread. With 0 a plan goes by the load of this moment, and as far as the
 planner can. With more, plans are for the load that the next hour is likely to bring, by what
-each instance was like in the last day; once a policy is above its threshold they go down to half of
-it and no further, in as few moves as that takes; and every move must lower the combined imbalance
-by 0.01 and by 0.001 for each GiB it copies, both times this number, or by what ``min_gain`` and
-``min_gain_per_gib`` say where that is more. No instance goes back within a day to a host that it
-left. 1 is a start value. It is fully of use some hours after it was set, when Kronos has seen what
-instances are like; a replay knows nothing of that.
+each instance was like in the last day; once a policy is above its threshold they first make it less
+likely that hosts become full (above 0.9), then go down to half of the threshold and no further, in
+as few moves as that takes; and every move must lower the combined imbalance, or the number of hosts
+that are to be expected full, by 0.01 and by 0.001 for each GiB it copies, both times this number,
+or by what ``min_gain`` and ``min_gain_per_gib`` say where that is more. No instance goes back
+within a day to a host that it left. 1 is a start value. It is fully of use some hours after it was
+set, when Kronos has seen what instances are like; a replay knows nothing of that.
 """),
     cfg.FloatOpt('min_gain', mutable=True, default=0.0, min=0.0, max=1.0, help="""
 By how much every move of a spread plan must lower the combined imbalance (0 to 1). The planner

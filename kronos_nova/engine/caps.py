@@ -9,6 +9,7 @@ import numpy as np
 
 from kronos_nova.cooldown import Memory
 from kronos_nova.objects.plan import EVACUATE
+from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import Move
 from kronos_nova.objects.snapshot import Instance
@@ -124,7 +125,7 @@ class Caps:
                 or _is_over(options.per_project_and_day, self._moved, in_plan, project))
 
     def _cause(self, move):
-        if move.phase != SPREAD:
+        if move.phase not in (SPREAD, RELIEVE):
             return ''
         heaviest = self._heaviest[self._problem.hosts.index(move.source)]
         return '' if heaviest == move.instance_uuid else heaviest

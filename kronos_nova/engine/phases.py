@@ -15,6 +15,7 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
 from kronos_nova.planners.order import dependencies
+from kronos_nova.planners.risk import LowerRisk
 from kronos_nova.planners.steps import StepRecorder
 from kronos_nova.simulation import Model
 from kronos_nova.simulation import State
@@ -94,12 +95,14 @@ def run(model: Model, passes: Passes, planner: str, options: EngineOptions, limi
     state, steps = State(model), []
     if so_far is not None:
         state, steps = so_far.state.under(model), list(so_far.steps)
-    for runner in _runners(passes, planner, options):
+    for runner in _runners(state.problem, passes, planner, options):
         left = dataclasses.replace(limits, budget=limits.budget - len(steps))
         state.settle()
         before = state.copy()
         if runner.phase == SPREAD:
             chosen = worthwhile(before, state, options.restraint.plan(runner, state, left))
+            if state.problem.variances is not None:
+                chosen = options.restraint.heeding_risk(before, state, chosen)
         else:
             chosen = runner.plan(state, left)
         steps += [(runner.phase, step) for step in chosen]
@@ -170,11 +173,14 @@ def _that_gain(model, steps):
     return [pair for pair in steps if pair[1] not in dropped]
 
 
-def _runners(passes, planner, options):
+def _runners(problem, passes, planner, options):
     if passes.evacuate:
         yield planners.load('evacuate')
     if passes.repair:
         yield planners.load('affinity', hard=options.enforce_hard_affinity,
                             soft=options.enforce_soft_affinity)
     if passes.may_balance:
-        yield planners.load(planner)
+        balancer = planners.load(planner)
+        if balancer.phase == SPREAD and problem.variances is not None:
+            yield LowerRisk()
+        yield balancer

@@ -126,7 +126,7 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     cycle = _Cycle(snapshot, policies, options, surroundings, memory)
     scope = cycle.scope(report.name)
     load = cycle.measure(scope)
-    if load.no_data and any(move.phase in (plan.SPREAD, plan.PACK) for move in report.moves):
+    if load.no_data and any(move.phase in plan.BY_LOAD for move in report.moves):
         return Checked(waits_for='; '.join(
             f'policy {policy} has no data: {why}' for policy, why in sorted(load.no_data.items())))
     around = cycle.scopes.around(scope)

@@ -9,8 +9,11 @@ from dataclasses import field
 # Phases, in the order in which they share one budget.
 EVACUATE = 'evacuate'
 AFFINITY = 'affinity'
+RELIEVE = 'relieve'
 SPREAD = 'spread'
 PACK = 'pack'
+BY_LOAD = (RELIEVE, SPREAD, PACK)
+"""Phases that make no sense without knowing the load."""
 
 # Outcomes of an aggregate in a cycle.
 PLANNED = 'planned'

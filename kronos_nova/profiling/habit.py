@@ -30,6 +30,8 @@ LEAST_VARIANCE = 1e-10
 """A load that varies by less than 0.00001 of a host is a constant."""
 FIGURES = 5
 """How many are kept of an instance in a policy."""
+VARIANCE = 2
+"""Which of them is the variance."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,6 +63,11 @@ class Habits:
         figures[measured] = _looked(figures[measured], loads[measured], elapsed)
         kept = figures[:, 0] > 0
         return Habits(now, tuple(np.array(vms, dtype=object)[kept]), figures[kept])
+
+    def variances(self, vms: tuple[str, ...]) -> np.ndarray:
+        """float64 (V,): how much the load of each instance varies; 0 where that is not known."""
+        known = dict(zip(self.vms, self.figures[:, VARIANCE], strict=True))
+        return np.array([known.get(vm, 0.0) for vm in vms], dtype=float)
 
     def expected(self, vms: tuple[str, ...], loads: np.ndarray) -> np.ndarray:
         """float64 (V,): the mean load of the next hour; of an instance that is not known, what it

@@ -65,6 +65,8 @@ class Problem:
     unweighed : bool (V,), of which it is not known what they weigh (``weights`` has 0 then); None
         means none
     doubtful : bool (V,), of which another try is likely to fail; None means none
+    variances : float64 (V, P), of the load of each instance around ``weights``, in their unit; None
+        means that it is not known
     """
 
     hosts: tuple[str, ...]
@@ -95,3 +97,4 @@ class Problem:
     arriving: np.ndarray | None = None
     unweighed: np.ndarray | None = None
     doubtful: np.ndarray | None = None
+    variances: np.ndarray | None = None

@@ -29,7 +29,7 @@ class RestraintTest(testtools.TestCase):
         self.policy = {**clouds.POLICY, 'threshold': .4}
         self.options = EngineOptions(aggregates=('agg',), include_unassigned_hosts=False,
                                      spread_planner='greedy', restraint=Restraint(1.0))
-        self.learnt = {}
+        self.learnt, self.variance = {}, .0001
 
     def ports(self):
         return PlannerPorts(source=clouds.Recorded(imbalance=self.scores(), vm_profile=self.loads),
@@ -57,7 +57,7 @@ class RestraintTest(testtools.TestCase):
 
     def seen(self, **means):
         """Instances that were known for a day, flickering around a mean."""
-        figures = [[86400, means.get(name, load), .01, load, 0.0]
+        figures = [[86400, means.get(name, load), self.variance, means.get(name, load), 0.0]
                    for name, load in self.loads.items()]
         return Habits(clouds.NOW - 300, tuple(self.loads), np.array(figures))
 
@@ -118,3 +118,32 @@ class RestraintTest(testtools.TestCase):
     def test_a_large_instance_has_to_gain_more(self):
         price = Restraint(2.0).priced(Price(per_move=.5))
         self.assertEqual((.5, 2 * restraint.PER_GIB), (price.per_move, price.per_gib))
+
+    def test_those_that_flicker_are_parted_before_the_load_is_spread(self):
+        self.hosts, self.variance = ('h0', 'h1'), .03
+        self.loads = {'a': .3, 'b': .3, 'c': .1}
+        self.policy['threshold'] = .1
+        report = self.plan(self.seen())
+        self.assertEqual('relieve', report.moves[0].phase)
+        self.assertIn('makes h0 less likely to become full', report.moves[0].reason)
+
+    def test_the_load_is_not_spread_where_that_makes_hosts_likelier_to_become_full(self):
+        self.hosts, self.place = ('h0', 'h1'), {'wild': 'h1'}
+        self.loads = {'a': .2, 'b': .2, 'c': .2, 'wild': .1}
+        figures = [[86400, load, .06 if name == 'wild' else 1e-5, load, 0.0]
+                   for name, load in self.loads.items()]
+        habits = Habits(clouds.NOW - 300, tuple(self.loads), np.array(figures))
+        self.assertEqual((), self.plan(habits, restraint=Restraint(.1)).moves)
+        self.assertEqual(1, len(self.plan(self.seen(), restraint=Restraint(.1)).moves))
+
+    def test_a_disabled_host_is_emptied_as_without_restraint_where_nothing_is_imbalanced(self):
+        self.policy['threshold'] = .9
+        cloud = self.snapshot()
+        service = objects.Service(state='up', status='disabled')
+        cloud = dataclasses.replace(cloud, hosts=(
+            dataclasses.replace(cloud.hosts[0], service=service), *cloud.hosts[1:]))
+        report, = plan_cycle(
+            cloud, PolicySet(policies=(Policy(**self.policy),)),
+            dataclasses.replace(self.options, evacuate_disabled_hosts=True),
+            self.ports()).aggregates
+        self.assertEqual({'evacuate'}, {move.phase for move in report.moves})

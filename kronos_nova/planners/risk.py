@@ -1,0 +1,121 @@
+"""Makes hosts less likely to become full: steepest descent on how often that is to be expected.
+
+A load flickers, and what is full in five minutes is seen when it is over. Of a host the load is
+known that is likely, ``μ``, and the variance around it, ``V``, the sum of those of its instances.
+Whatever the distribution, a load is above a mark ``m`` for at most the part ``V / (V + (m - μ)²)``
+of the time (Cantelli's inequality). Nearer to the truth there is nothing to be had without a
+distribution to believe in: bursts of servers are no bell curves. Where ``μ`` itself is above the
+mark the part is 1, and what it is above is added, so that less is better there too.
+"""
+
+import numpy as np
+
+from kronos_nova.objects.plan import HOT
+from kronos_nova.objects.plan import RELIEVE
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import Step
+from kronos_nova.planners.steps import StepRecorder
+from kronos_nova.simulation import TOLERANCE
+from kronos_nova.simulation import State
+
+LEAST_VARIANCE = 1e-4
+"""A host is never known to better than a hundredth of it."""
+SOURCES, DESTINATIONS = 32, 64
+"""Hosts most and least likely to become full between which moves are looked for: more than a plan
+could touch with the usual budget, and few enough for a matrix of every pair."""
+AT_ONCE = 256
+"""Pairs for which the rules are asked together, the best first."""
+
+
+def chance(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """float64 (...): the part of the time for which a host is at most above the mark, and more than
+    1 where it is likely to be above all the time."""
+    room = HOT - scores
+    variances = np.maximum(variances, LEAST_VARIANCE)
+    return np.where(room > 0, variances / (variances + room ** 2), 1.0 - room)
+
+
+def risk(state: State) -> float:
+    """The hosts that are to be expected full at a time, by the policies' weights."""
+    problem = state.problem
+    each = chance(state.scores, _of_hosts(state)) @ problem.policy_weights
+    return float(each[problem.available].sum())
+
+
+def _of_hosts(state):
+    """float64 (H, P): the variance of each host's load."""
+    problem = state.problem
+    variances = np.zeros(state.scores.shape)
+    np.add.at(variances, state.vm_host,
+              problem.variances * problem.host_scale[state.vm_host] ** 2)
+    return variances
+
+
+class LowerRisk:
+    """The move that lowers the risk most, less its price, again and again for as long as there is
+    one. Each instance is moved once."""
+
+    phase = RELIEVE
+
+    def plan(self, state: State, limits: Limits) -> list[Step]:
+        steps, recorder = [], StepRecorder(state)
+        model = state.model.with_ceiling(state, limits.overload_ceiling)
+        while len(steps) < limits.budget and not limits.is_over:
+            pair = _Round(state, model).best()
+            if pair is None:
+                break
+            source = state.problem.hosts[state.vm_host[pair[0]]]
+            steps.append(recorder.take(*pair, f'makes {source} less likely to become full'))
+        return steps
+
+
+class _Round:
+    """The search for one move."""
+
+    def __init__(self, state, model):
+        self.state, self.model, self.problem = state, model, state.problem
+        self.variances = _of_hosts(state)
+        self.chances = chance(state.scores, self.variances)
+        hosts = np.flatnonzero(self.problem.available)
+        hosts = hosts[np.argsort(-self._weighed(self.chances[hosts]), kind='stable')]
+        self.destinations = hosts[-DESTINATIONS:]
+        unmoved = state.vm_host == state.origin
+        self.vms = np.flatnonzero(self.problem.movable & unmoved
+                                  & np.isin(state.vm_host, hosts[:SOURCES]))
+
+    def best(self):
+        """(instance, destination), or None."""
+        gains = self._gains()
+        order = np.argsort(-gains, axis=None, kind='stable')
+        order = order[:np.searchsorted(-gains.ravel()[order], -TOLERANCE)]
+        for begin in range(0, len(order), AT_ONCE):
+            rows, columns = np.unravel_index(order[begin:begin + AT_ONCE], gains.shape)
+            pairs = self.vms[rows], self.destinations[columns]
+            delta = self.state.delta(pairs, model=self.model)
+            pays = gains[rows, columns] + self._prices(*pairs) > delta.price + TOLERANCE
+            feasible = np.flatnonzero(delta.feasible & pays)
+            if len(feasible):
+                return int(pairs[0][feasible[0]]), int(pairs[1][feasible[0]])
+        return None
+
+    def _gains(self):
+        """float64 (instances, destinations): by how much the risk falls, less the price."""
+        vms, hosts = self.vms, self.destinations
+        sources = self.state.vm_host[vms]
+        relieved = self._weighed(self.chances[sources] - self._with(vms, sources, -1))
+        burdened = self._weighed(self._with(vms[:, None], hosts, 1) - self.chances[hosts])
+        return relieved[:, None] - burdened - self._prices(vms[:, None], hosts)
+
+    def _prices(self, vms, hosts):
+        """float64 (...): what moves cost, but for what they do to soft groups."""
+        return self.model.prices.of(vms, self.state.origin[vms], hosts)
+
+    def _with(self, vms, hosts, sign):
+        """float64 (..., P): the chances of hosts with or without an instance."""
+        scale = self.problem.host_scale[hosts]
+        return chance(
+            self.state.scores[hosts] + sign * self.problem.weights[vms] * scale,
+            self.variances[hosts] + sign * self.problem.variances[vms] * scale ** 2)
+
+    def _weighed(self, chances):
+        return chances @ self.problem.policy_weights

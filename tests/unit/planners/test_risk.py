@@ -1,0 +1,90 @@
+"""Hosts are made less likely to become full, one move after the other."""
+
+import dataclasses
+
+import numpy as np
+import testtools
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.risk import LowerRisk
+from kronos_nova.planners.risk import chance
+from kronos_nova.planners.risk import risk
+from kronos_nova.simulation import Prices
+from tests.unit.planners import clouds
+from tests.unit.simulation.referee import Referee
+
+
+@st.composite
+def flickering(draw):
+    """Clouds of which it is known how much each instance varies."""
+    problem = draw(clouds.problems())
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    return dataclasses.replace(problem, variances=rng.choice(
+        [0.0, 0.001, 0.01, 0.05], problem.weights.shape))
+
+
+def plan(problem, budget=5, ceiling=9.0, price=0.0):
+    state = clouds.start(problem, prices=Prices(vms=np.full(len(problem.vms), price)))
+    before = risk(state)
+    steps = LowerRisk().plan(state, Limits(budget=budget, overload_ceiling=ceiling))
+    return steps, before, risk(state)
+
+
+class LowerRiskTest(testtools.TestCase):
+    @settings(max_examples=60, deadline=None)
+    @given(flickering())
+    def test_every_rule_holds_after_every_step(self, problem):
+        referee, state = Referee(problem, ceiling=0.5), clouds.start(problem)
+        ceiling = np.maximum(0.5, problem.scores) + 1e-9
+        for step in plan(problem, ceiling=0.5)[0]:
+            self.assertTrue(problem.movable[step.vm])
+            self.assertTrue(referee.permits(state.vm_host, step.vm, step.destination))
+            self.assertEqual(step.source, state.move(step.vm, step.destination))
+            self.assertTrue((state.scores[step.destination] <= ceiling[step.destination]).all())
+            self.assertAlmostEqual(step.combined_after, state.combined(), places=9)
+
+    @settings(max_examples=60, deadline=None)
+    @given(flickering(), st.sampled_from((0.0, 0.01, 0.1)))
+    def test_it_takes_the_move_that_lowers_the_risk_most_if_that_pays(self, problem, price):
+        referee, state = Referee(problem), clouds.start(problem)
+        before, best = risk(state), 1e-9
+        for vm in np.flatnonzero(problem.movable):
+            for host in np.flatnonzero(problem.available):
+                if host != state.vm_host[vm] and referee.permits(state.vm_host, vm, host):
+                    source = state.move(vm, host)
+                    best = max(best, before - risk(state) - price)
+                    state.move(vm, source)
+        steps, _before, after = plan(problem, budget=1, price=price)
+        self.assertEqual(best > 2e-9, bool(steps))
+        if steps:
+            self.assertAlmostEqual(best, before - after - price, places=9)
+
+    def cloud(self, place, loads, variances):
+        problem = clouds.idle(place)
+        scores = np.zeros((len(problem.hosts), 1))
+        np.add.at(scores[:, 0], problem.vm_host, loads)
+        return dataclasses.replace(
+            problem, weights=np.array(loads)[:, None], scores=scores,
+            variances=np.array(variances)[:, None])
+
+    def test_two_that_flicker_are_parted_though_the_hosts_are_even(self):
+        problem = self.cloud([0, 0, 1, 1], [.3, .3, .3, .3], [.04, .04, 0, 0])
+        steps, before, after = plan(problem, budget=2)
+        self.assertEqual(0, steps[0].source)
+        self.assertIn('makes h0 less likely to become full', steps[0].reason)
+        self.assertLess(after, before)
+
+    def test_hosts_that_are_far_from_full_are_left_alone(self):
+        problem = self.cloud([0, 0, 1], [.1, .1, .1], [1e-4, 1e-4, 1e-4])
+        self.assertEqual([], plan(problem, price=.01)[0])
+
+    def test_a_chance_is_at_least_what_any_load_may_do(self):
+        rng = np.random.default_rng(1)
+        for loads in (rng.exponential(.1, 10_000), (rng.random(10_000) < .05) * .95 + 0.0):
+            bound = chance(np.array([loads.mean()]), np.array([loads.var()]))[0]
+            self.assertLessEqual((loads > .9).mean(), bound)
+        self.assertGreater(chance(np.array([1.2]), np.array([0.0]))[0],
+                           chance(np.array([1.1]), np.array([0.0]))[0])
