@@ -105,6 +105,12 @@ class FaultyTestCase(base.HypervisorTestCase):
         finally:
             host.machine.run('umount', '--lazy', path)
 
+    def force(self, uuid):
+        [migration] = self.cloud.client.compute(
+            'GET', f'/servers/{uuid}/migrations')['migrations']
+        self.cloud.client.compute('POST', f'/servers/{uuid}/migrations/{migration["id"]}/action',
+                                  json={'force_complete': None})
+
     # What has to be true
 
     def assert_failed(self, move, text, error_type='MigrationFailed'):

@@ -1,7 +1,12 @@
 """What goes wrong in the middle of a copy: guests run exactly once or are cleanly stopped."""
 
 
+from kronos_nova.objects import move as moves
+from tests.e2e.box.processes import wait_for
 from tests.e2e.hypervisors import faulty
+
+RESTLESS = {'memory_mb': 64, 'dirty_mb_s': 4 * faulty.BANDWIDTH_MIB}
+"""What a guest does that is never copied as fast as it writes."""
 
 
 class HypervisorFaultsTest(faulty.FaultyTestCase):
@@ -63,3 +68,51 @@ class HostFaultsTest(faulty.FaultyTestCase):
             [move] = self.carry_out([faulty.planned(uuid)])
         self.assert_failed(move, 'No space left on device')
         self.assert_runs_on(uuid)
+
+
+class RestlessGuestTest(faulty.FaultyTestCase):
+    """A guest that writes to its memory faster than that is copied."""
+
+    executor = {'max_retries': 0, 'migration_timeout': 30}
+
+    def test_an_operator_aborts_it(self):
+        [uuid] = self.boot(1, 'compute1', **RESTLESS)
+        move = self.move(uuid)
+        self.cloud.manage('move', 'abort', move.uuid)
+        self.assertEqual(moves.ABANDONED, self.ended(move).state)
+        self.assert_runs_on(uuid)
+
+    def test_it_is_aborted_in_time_and_left_alone(self):
+        [uuid] = self.boot(1, 'compute1', **RESTLESS)
+        self.assert_failed(self.ended(self.move(uuid)), 'aborted', 'MigrationTimeout')
+        self.assert_runs_on(uuid)
+
+    def test_an_operator_completes_it_by_force(self):
+        [uuid] = self.boot(1, 'compute1', **RESTLESS)
+        move = self.move(uuid)
+        self.force(uuid)
+        self.assertEqual(moves.COMPLETED, self.ended(move).state)
+        self.assert_runs_on(uuid, 'compute2')
+
+    def test_qemu_ends_at_the_destination_while_it_is_completed_by_force(self):
+        [uuid] = self.boot(1, 'compute1', **RESTLESS)
+        move = self.move(uuid)
+        self.force(uuid)
+        wait_for(lambda: 'paused' in self.source.virsh('domstate', uuid), 20, 'it is not paused')
+        self.kill_qemu(self.destination, uuid)
+        self.assert_failed(self.ended(move), 'runs on at compute1')
+        self.assert_runs_on(uuid)
+
+
+class PostCopyTest(faulty.FaultyTestCase):
+    """Where Nova may have the guest run at the destination before its memory is there."""
+
+    nova_conf = {**faulty.FaultyTestCase.nova_conf, 'libvirt': {
+        'live_migration_bandwidth': faulty.BANDWIDTH_MIB, 'live_migration_permit_post_copy': True}}
+
+    def test_an_operator_completes_it_by_force(self):
+        [uuid] = self.boot(1, 'compute1', **RESTLESS)
+        move = self.move(uuid)
+        self.force(uuid)
+        self.assertEqual(moves.COMPLETED, self.ended(move).state)
+        self.assert_runs_on(uuid, 'compute2')
