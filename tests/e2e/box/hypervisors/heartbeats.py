@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import re
 import threading
@@ -30,6 +31,9 @@ class Console:
         self._rest = b''
 
     def beats(self):
+        if os.fstat(self._file.fileno()).st_size < self._file.tell():
+            # Begun anew: a guest came back to where nobody has deleted what it had left.
+            self._file.seek(0)
         self._rest += self._file.read()
         found = [*BEAT.finditer(self._rest)]
         if found:
@@ -76,11 +80,13 @@ class Heartbeats(threading.Thread):
         """Its Beats from a time on, as they were read."""
         return [beat for beat in self._beats.get(uuid, []) if beat.at >= since]
 
-    def longest_gap(self, uuid, since=0.0):
-        """Seconds between two beats, or from the last one until now."""
-        times = [beat.at for beat in self.of(uuid, since)]
-        return max((later - earlier for earlier, later in zip(
-            times, [*times[1:], time.monotonic()], strict=True)), default=float('inf'))
+    def longest_gap(self, uuid, since=0.0, until=None):
+        """Seconds between two beats, or from the last one until then (now)."""
+        end = time.monotonic() if until is None else until
+        times = [beat.at for beat in self.of(uuid, since) if beat.at <= end]
+        if not times:
+            return float('inf')
+        return max(later - earlier for earlier, later in itertools.pairwise([*times, end]))
 
     def strays(self, uuid):
         """Numbers that came twice or not at all: it ran twice, or what it did was lost."""
