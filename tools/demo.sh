@@ -2,9 +2,11 @@
 # The demo: a cloud of real OpenStack services on this machine, unevenly loaded, that Kronos
 # balances. Needs Debian, root, Python 3.11 or later, and Debian packages and PyPI within reach.
 #
-#   tools/demo.sh [--fast] [--keep] [--output result.json] [--trace FILE]
+#   tools/demo.sh [--driver fake|libvirt] [--fast] [--keep] [--output result.json] [--trace FILE]
 #                 [--concurrency auto|threading|eventlet]
 #
+#   --driver         libvirt: QEMU runs the guests, and it is heard whether they live; without it
+#                    they are made up
 #   --fast           six hosts in one aggregate and short migrations, for CI
 #   --keep           leave the cloud running and print its addresses
 #   --output         where the result goes (result.json)
@@ -72,13 +74,17 @@ install_environment() {
 
 # Before anything is installed.
 for argument; do
-    case $argument in -h | --help) help ;; esac
+    case $argument in
+        -h | --help) help ;;
+        libvirt | --driver=libvirt) hypervisors=yes ;;
+    esac
 done
 
 # shellcheck source=tools/machine.sh
 . "$source_dir/tools/machine.sh"
 [ "$(id -u)" = 0 ] || fail 'The demo starts its own RabbitMQ and MariaDB and has to run as root.'
 debian_packages demo
+[ -z "${hypervisors:-}" ] || "$source_dir/tools/setup.sh" --hypervisors
 [ -n "${KRONOS_DEMO_VENV:-}" ] || install_environment
 export PYTHONPATH="$source_dir"
 exec "$venv/bin/python" -P -m tests.e2e.demo "$@"

@@ -1,9 +1,9 @@
 """Run the demo.
 
-    python -m tests.e2e.demo [--fast] [--keep] [--output result.json]
+    python -m tests.e2e.demo [--driver libvirt] [--fast] [--keep] [--output result.json]
 
-Exit status: 0 when every policy ended at or below its threshold and placement's answers are as
-they should be, 1 when not, 2 when the cloud did not start.
+Exit status: 0 when every policy ended at or below its threshold, placement's answers are as they
+should be and every guest that really runs is alive, 1 when not, 2 when the cloud did not start.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from tests.e2e.box.settings import SOURCE
 from tests.e2e.box.settings import BoxError
 from tests.e2e.box.settings import command
 from tests.e2e.demo import evidence
+from tests.e2e.demo import hypervisors
 from tests.e2e.demo import scenario
 from tests.e2e.demo import view
 from tests.e2e.demo.observe import Observer
@@ -36,6 +37,7 @@ class Demo:
         self._names = names
         self._observer = Observer(cloud, plan)
         self._sampler = evidence.Sampler(cloud)
+        self._pulse = hypervisors.Pulse(cloud) if cloud.hypervisors else None
         self._policies = cloud.settings.nova_conf['kronos']['policies_file']
         self._before = None
         self._times = {}
@@ -46,6 +48,8 @@ class Demo:
         self._times['begun'] = time.monotonic()
         self._write_policies(NEVER)
         self._cloud.start()
+        if self._pulse:
+            self._pulse.start()
         self._boot()
         self._balance()
         return self._result()
@@ -58,19 +62,19 @@ class Demo:
         partial.rename(self._policies)
 
     def _boot(self):
-        client, placed = self._cloud.client, self._plan.placed()
-        self._screen.step(f'booting {len(placed)} servers, most of them on one host of a rack')
+        client = self._cloud.client
+        self._screen.step('booting servers, most of them on one host of a rack')
         for rack, hosts in self._plan.hosts.items():
             client.create_aggregate(rack, hosts)
-        for name, (vcpus, memory) in scenario.FLAVORS.items():
-            client.create_flavor(name, vcpus, memory)
-        for name, flavor, host in placed:
-            self._names[client.create(self._cloud.image, name, flavor=flavor, host=host)] = name
+        for uuid, name in self._plan.boot(self._cloud):
+            self._names[uuid] = name
         client.wait_active(list(self._names), timeout=self._plan.timeout)
+        if self._pulse:
+            self._pulse.wait(self._names, self._plan.timeout)
         self._screen.step('waiting until Prometheus has seen every server for a while')
-        profile = scenario.QUERIES['cpu'][1]
-        self._cloud.monitoring.wait_series(profile, len(placed), timeout=60)
-        time.sleep(float(scenario.WINDOW.rstrip('s')))
+        _hosts, guests = self._plan.queries['cpu']
+        self._cloud.monitoring.wait_series(guests, len(self._names), timeout=60)
+        time.sleep(self._plan.window_seconds)
 
     def _balance(self):
         self._before = self._observer.look()
@@ -108,9 +112,11 @@ class Demo:
         atomic = all(move['placement']['post_allocations'] == 1 and
                      move['placement']['put_allocations'] == 0 for move in completed)
         split = all(move['evidence']['split'] > 0 for move in completed)
+        guests = self._pulse.guests(self._names) if self._pulse else {}
+        alive = all(guest['alive'] for guest in guests.values())
         began = self._times['begun']
         return {
-            'passed': bool(completed) and balanced and audit['clean'] and atomic and split,
+            'passed': all((completed, balanced, audit['clean'], atomic, split, alive)),
             'balanced': balanced, 'atomic': atomic, 'split_seen_in_every_move': split,
             'threshold': self._plan.threshold,
             'seconds': {'until_at_work': round(self._times['at_work'] - began, 1),
@@ -119,10 +125,11 @@ class Demo:
             'hosts': {host: {'servers_before': self._before.guests[host],
                              'servers_after': after.guests[host],
                              **{f'{policy}_{when}': picture.loads[policy].get(host)
-                                for policy in scenario.QUERIES
+                                for policy in self._plan.queries
                                 for when, picture in (('before', self._before), ('after', after))}}
                       for hosts in self._plan.hosts.values() for host in hosts},
-            'moves': moves, 'audit': audit, 'sampling_errors': self._sampler.errors}
+            'moves': moves, 'guests': guests, 'audit': audit,
+            'sampling_errors': self._sampler.errors}
 
     def _policy_results(self, after):
         def compare(rack, policy):
@@ -130,7 +137,7 @@ class Demo:
             return {'aggregate': rack, 'policy': policy, 'before': before, 'after': now,
                     'threshold': self._plan.threshold,
                     'balanced': now is not None and now <= self._plan.threshold}
-        return [compare(rack, policy) for rack in self._plan.racks for policy in scenario.QUERIES]
+        return [compare(rack, policy) for rack in self._plan.racks for policy in self._plan.queries]
 
     def _moves(self, after):
         entries, _offset = self._cloud.placement.requests_since(self._access_offset)
@@ -140,7 +147,8 @@ class Demo:
         return [{'server': move['instance_uuid'], 'name': self._names.get(move['instance_uuid']),
                  **{key: _plain(move[key]) for key in wanted},
                  'placement': evidence.writes(entries, move),
-                 'evidence': self._sampler.of(move)} for move in after.moves]
+                 'evidence': self._sampler.of(move),
+                 **(self._pulse.of_move(move) if self._pulse else {})} for move in after.moves]
 
 
 def _plain(value):
@@ -163,12 +171,28 @@ def summary(result, out):
     typed = sum(move['evidence']['typed'] > 0 for move in result['moves'])
     out.print(f'seen in placement while moving, the source owned by the migration and the '
               f'destination by the server: {seen} moves, {typed} of them with both types')
+    for line in _heard(result):
+        out.print(line)
     audit = result['audit']
     out.print(f'allocations: {audit["active"]} of {audit["servers"]} servers ACTIVE; ' +
               ('each holds one allocation, where it runs; nobody else holds any'
                if audit['clean'] else '; '.join(audit['problems'])))
     out.print(f'at work after {result["seconds"]["until_at_work"]} s, balanced after '
               f'{result["seconds"]["balancing"]} s more')
+
+
+def _heard(result):
+    """Lines about guests that really run."""
+    for move in result['moves']:
+        gap, copied = move.get('longest_gap_seconds'), move.get('copied')
+        if gap is not None:
+            memory = copied['memory_processed'] if copied else 0
+            yield (f'{move["name"]}, {move["source"]} -> {move["destination"]}: not heard for '
+                   f'{gap:.2f} s at most' +
+                   (f'; {memory / 2 ** 20:.0f} MiB of memory copied' if memory else ''))
+    if result['guests']:
+        alive = sum(guest['alive'] for guest in result['guests'].values())
+        yield f'guests: {alive} of {len(result["guests"])} alive where Nova says, and never twice'
 
 
 def to_try(cloud):
@@ -192,6 +216,8 @@ def _figure(value):
 
 def parser():
     made = argparse.ArgumentParser(prog='demo', description=__doc__.splitlines()[0])
+    made.add_argument('--driver', choices=['fake', 'libvirt'], default='fake',
+                      help='what runs the guests: they are made up, or libvirt and QEMU do')
     made.add_argument('--fast', action='store_true',
                       help='six hosts in one aggregate and short migrations, for CI')
     made.add_argument('--keep', action='store_true',
@@ -205,15 +231,22 @@ def parser():
     return made
 
 
+def parse(argv=None):
+    made = parser()
+    arguments = made.parse_args(argv)
+    if arguments.driver == 'libvirt' and (arguments.fast or arguments.trace):
+        made.error('--fast and --trace are for guests that are made up, not for --driver libvirt')
+    return arguments
+
+
 def prepare(arguments):
     """The scenario, and a cloud for it that is not started yet."""
-    plan = scenario.FAST if arguments.fast else scenario.FULL
-    settings = box.Settings(
-        computes=sum(map(len, plan.racks.values())), kronos=True, alerting=True,
-        trace=arguments.trace, concurrency=arguments.concurrency,
-        # A recorded day has ups and downs of its own; faster, it would outrun every plan.
-        day_seconds=86400.0 if arguments.trace else 7200.0,
-        migration_seconds=plan.migration_seconds, memory_mb=131072)
+    if arguments.driver == 'libvirt':
+        plan = hypervisors.SCENARIO
+        settings = plan.settings(concurrency=arguments.concurrency)
+    else:
+        plan = scenario.FAST if arguments.fast else scenario.FULL
+        settings = plan.settings(trace=arguments.trace, concurrency=arguments.concurrency)
     cloud = box.Cloud(settings)
     policies = cloud.root / 'etc' / 'kronos-policies.yaml'
     cloud.configure(nova_conf=plan.nova_conf(policies))
@@ -221,7 +254,7 @@ def prepare(arguments):
 
 
 def main():
-    arguments = parser().parse_args()
+    arguments = parse()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     out, names = console.Console(), {}
     plan, cloud = prepare(arguments)

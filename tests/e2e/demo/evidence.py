@@ -1,6 +1,7 @@
 """What placement says: sampled while moves run, counted from its access log, audited at the end."""
 
 import collections
+import datetime
 import threading
 import time
 
@@ -72,7 +73,7 @@ def writes(entries, move):
         instance
     """
     instance = move['instance_uuid']
-    begun = move['requested_at'].timestamp() if move['requested_at'] else 0
+    begun = unix_time(move['requested_at']) if move['requested_at'] else 0
     posts = [entry for entry in entries if entry['method'] == 'POST' and
              entry['path'] == '/allocations' and instance in (entry.get('body') or {})]
     if move['migration_uuid']:
@@ -82,6 +83,11 @@ def writes(entries, move):
     done = sum(entry['status'] == 204 for entry in posts)
     return {'post_allocations': done, 'refused_post_allocations': len(posts) - done,
             'put_allocations': len(puts)}
+
+
+def unix_time(at):
+    """Of a time in a database, which is UTC and does not say so."""
+    return at.replace(tzinfo=datetime.UTC).timestamp()
 
 
 def audit(client, servers):

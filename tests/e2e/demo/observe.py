@@ -1,9 +1,6 @@
 """Looks at the cloud from outside: Prometheus for loads, the control database for plans."""
 
 import dataclasses
-import json
-
-from tests.e2e.demo import scenario
 
 UNDER_WAY = ('dispatched', 'checking', 'claiming', 'migrating', 'verifying')
 
@@ -41,10 +38,10 @@ class Observer:
 
     def look(self):
         loads = {name: self._loads(imbalance)
-                 for name, (imbalance, _profile) in scenario.QUERIES.items()}
+                 for name, (imbalance, _profile) in self._scenario.queries.items()}
         moves, cycles = self._journal()
-        return Picture(loads=loads, imbalance=self._imbalances(loads), guests=self._guests(),
-                       moves=moves, cycles=cycles)
+        return Picture(loads=loads, imbalance=self._imbalances(loads),
+                       guests=self._scenario.guests_on(self._cloud), moves=moves, cycles=cycles)
 
     def _loads(self, query):
         return {labels['host']: value for labels, value in self._cloud.monitoring.query(query)}
@@ -55,12 +52,6 @@ class Observer:
             return max(values) - min(values) if values else None
         return {rack: {policy: spread(policy, hosts) for policy in loads}
                 for rack, hosts in self._scenario.hosts.items()}
-
-    def _guests(self):
-        def count(daemon):
-            path = daemon.state_path / 'guests.json'
-            return len(json.loads(path.read_text())) if path.exists() else 0
-        return {host: count(daemon) for host, daemon in self._cloud.nova.computes.items()}
 
     def _journal(self):
         """Moves as dicts and the last outcome of each rack."""

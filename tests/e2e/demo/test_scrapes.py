@@ -41,7 +41,7 @@ class Scraper(fixtures.Fixture):
 
 class ScrapesTest(testtools.TestCase):
     def test_promtool_finds_nothing_to_say_of_any_scrape_of_a_whole_demo(self):
-        plan, cloud = demo.prepare(demo.parser().parse_args(
+        plan, cloud = demo.prepare(demo.parse(
             [] if os.environ.get('KRONOS_E2E_DEMO') == 'whole' else ['--fast']))
         self.addCleanup(cloud.stop)
         said = io.StringIO()
