@@ -42,10 +42,9 @@ def prices(problem: Problem, price: Price, tries: Sequence[PastTry]) -> Prices:
     as others did for a GiB. Between two hosts it takes longer by what it took longer there than
     elsewhere.
     """
-    past = _Past(tries)
-    gib = problem.memory_mb / MIB_PER_GIB
-    seconds = np.array([past.of_vm.get(uuid, default) for uuid, default in
-                        zip(problem.vms, gib * past.seconds_per_gib, strict=True)])
+    past = Experience(tries)
+    seconds = np.array([past.seconds(uuid, memory_mb) for uuid, memory_mb in
+                        zip(problem.vms, problem.memory_mb.tolist(), strict=True)])
     failures = np.array([past.failures[uuid] for uuid in problem.vms])
     vms = price.of(problem.memory_mb) + (
         price.per_minute * seconds / 60 + price.per_failure * failures)
@@ -58,24 +57,29 @@ def prices(problem: Problem, price: Price, tries: Sequence[PastTry]) -> Prices:
     return Prices(vms=vms if vms.any() else None, pairs=pairs, misplaced=price.per_violation)
 
 
-class _Past:
-    """Tries summed up: seconds by instance and for a GiB, failures by instance and by pair."""
+class Experience:
+    """What tries tell: how long a move will take, what failed, and of which ``pairs`` of hosts."""
 
     def __init__(self, tries: Sequence[PastTry]):
         timed = [past for past in tries if past.seconds is not None]
         gib = sum(past.memory_mb for past in timed) / MIB_PER_GIB
-        self.seconds_per_gib = sum(past.seconds for past in timed) / gib if gib else 0.0
-        self.of_vm = _means((past.instance_uuid, past.seconds) for past in timed)
+        self._seconds_per_gib = sum(past.seconds for past in timed) / gib if gib else 0.0
+        self._of_vm = _means((past.instance_uuid, past.seconds) for past in timed)
         self._delays = _means(
             ((past.source, past.destination),
-             past.seconds - past.memory_mb / MIB_PER_GIB * self.seconds_per_gib)
+             past.seconds - past.memory_mb / MIB_PER_GIB * self._seconds_per_gib)
             for past in timed)
         failed = [past for past in tries if past.failed]
         self.failures = collections.Counter(past.instance_uuid for past in failed)
         self.failures.update((past.source, past.destination) for past in failed)
         self.pairs = {(past.source, past.destination) for past in tries}
 
+    def seconds(self, uuid: str, memory_mb: float) -> float:
+        """That an instance is expected to take between hosts of which nothing is known."""
+        return self._of_vm.get(uuid, memory_mb / MIB_PER_GIB * self._seconds_per_gib)
+
     def delay(self, source: str, destination: str) -> float:
+        """Seconds that it takes longer between two hosts than elsewhere."""
         return max(0.0, self._delays.get((source, destination), 0.0))
 
 
