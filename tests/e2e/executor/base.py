@@ -40,6 +40,16 @@ def planned(uuid, source, destination, order, depends_on=()):
                       reason='the test wants it', depends_on=depends_on)
 
 
+def start(journal, chosen, stagger=0.0, age=1800):
+    """Let a plan of these moves run; its uuid."""
+    report = plans.AggregateReport(
+        name=snapshot.UNASSIGNED, outcome=plans.PLANNED, mode='spread', planner='test',
+        combined_before=1.0, combined_after=0.0, moves=tuple(chosen))
+    now = timeutils.utcnow()
+    return journal.record_plan(report, plans.EXECUTING, now,
+                               now + datetime.timedelta(seconds=age), stagger)
+
+
 class ExecutorTestCase(testtools.TestCase):
     """``cloud`` runs for all tests of a class; its conductors have nothing to plan."""
 
@@ -122,14 +132,8 @@ class ExecutorTestCase(testtools.TestCase):
         return [planned(uuid, host, following[host], order)
                 for order, (uuid, host) in enumerate(servers, 1)]
 
-    def start(self, chosen, stagger=0.0, age=1800):
-        """Let a plan of these moves run; its uuid."""
-        report = plans.AggregateReport(
-            name=snapshot.UNASSIGNED, outcome=plans.PLANNED, mode='spread', planner='test',
-            combined_before=1.0, combined_after=0.0, moves=tuple(chosen))
-        now = timeutils.utcnow()
-        return self.journal.record_plan(report, plans.EXECUTING, now,
-                                        now + datetime.timedelta(seconds=age), stagger)
+    def start(self, chosen, **options):
+        return start(self.journal, chosen, **options)
 
     def wait_ended(self, timeout):
         """Wait until no plan is open."""

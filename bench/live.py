@@ -1,0 +1,249 @@
+"""What a move costs a guest that runs: by libvirt alone, by stock Nova, by Kronos, on one cloud."""
+
+import contextlib
+import datetime
+import shutil
+import statistics
+import time
+import uuid as uuids
+
+from bench import report
+
+CONTENDERS = LIBVIRT, STOCK, KRONOS = ('virsh migrate alone', 'stock Nova', 'Kronos')
+GUESTS = {'idle': {}, 'busy': {'memory_mb': 96, 'dirty_mb_s': 8, 'cpu': 0.1}}
+"""What guests do: those of :mod:`tests.e2e.box.hypervisors.guests`."""
+
+MEMORY_MB = 256
+SLOWER = 1.05
+AFTER = 0.5
+"""Seconds after its end for which a move may be to blame that a guest is not heard."""
+
+COLUMNS = ('guest', 'moved by', 'moves', 'seconds, median', 'seconds, longest',
+           'not heard ms, median', 'not heard ms, longest', 'gap against stock Nova')
+
+
+def register(subparsers):
+    parser = subparsers.add_parser(
+        'live', help='what moves of real guests cost: libvirt alone, stock Nova, Kronos')
+    parser.add_argument('--repeat', type=int, default=3,
+                        help='rounds, in each of which everybody moves every guest there and back '
+                             '(3)')
+    parser.set_defaults(run=run)
+
+
+def run(args) -> report.Report:
+    from tests.e2e import box
+    found = []
+    with box.Cloud(box.Settings(
+            computes=2, conductor_workers=1, driver='libvirt', kronos=True,
+            nova_conf={'kronos': {'automation': 'auto', 'include_unassigned_hosts': True,
+                                  'policies_file': '/nonexistent'},
+                       'kronos_executor': {'poll_interval': 0.5}})) as cloud, \
+            contextlib.closing(Field(cloud)) as field:
+        for number in range(args.repeat):
+            found += field.round(number)
+        errors = list(field.errors())
+    rows = list(_rows(found))
+    failures = [f'{row[0]}: a guest that Kronos moves is not heard for {row[-1]:.2f} times as long '
+                f'as with stock Nova, target {SLOWER}'
+                for row in rows if row[1] == KRONOS and row[-1] > SLOWER]
+    tables = [report.Table('moves of guests that run', COLUMNS, rows)]
+    if errors:
+        tables.append(report.Table(
+            'seconds that the cost model expected of moves by Kronos',
+            ('moves', 'error, median', 'error, largest'),
+            [(len(errors), statistics.median(errors), max(errors))]))
+    return report.Report(
+        tables=tuple(tables), failures=tuple(failures),
+        notes=('QEMU without KVM, disks of 1 MiB that are copied too. Seconds are those from the '
+               'answer to the request until Nova calls the migration completed; of virsh, those of '
+               'the command. A guest tells of itself every 50 ms. The error is |expected - taken| '
+               '/ taken, expected by the moves of the rounds before.',))
+
+
+def _rows(found):
+    for guest in GUESTS:
+        gaps = {by: statistics.median(gap for name, who, _s, gap in found
+                                      if (name, who) == (guest, by)) for by in CONTENDERS}
+        for by in CONTENDERS:
+            seconds = [each[2] for each in found if each[:2] == (guest, by)]
+            missed = [each[3] for each in found if each[:2] == (guest, by)]
+            yield (guest, by, len(seconds), statistics.median(seconds), max(seconds),
+                   1000 * gaps[by], 1000 * max(missed), gaps[by] / gaps[STOCK])
+
+
+class Field:
+    """Two hosts, and a guest of each kind on the first of them: one of Nova's, and a copy of it of
+    which only libvirt knows."""
+
+    def __init__(self, cloud):
+        from kronos_nova.db import engine as db_engine
+        from kronos_nova.db import journal
+        from tests.e2e.box.hypervisors import guests
+        from tests.e2e.box.hypervisors import heartbeats
+        self._cloud, self._hosts = cloud, cloud.hypervisors.hosts
+        self._database = db_engine.Database(
+            db_engine.create_engine(cloud.database.url('kronos')))
+        self._journal = journal.Journal(self._database, 'bench')
+        self._has_kronos = True
+        self._taken = []
+        cloud.client.create_flavor('guest', vcpus=1, ram=MEMORY_MB, disk=0)
+        made = guests.Guests(cloud.client)
+        source, _destination = self._hosts
+        self._servers = {name: cloud.client.create(made.image(**work), name, flavor='guest',
+                                                   host=source) for name, work in GUESTS.items()}
+        cloud.client.wait_active(list(self._servers.values()), 300)
+        self._copies = {name: self._copy(uuid) for name, uuid in self._servers.items()}
+        self._heartbeats = heartbeats.Heartbeats(
+            {name: host.instances for name, host in self._hosts.items()})
+        self._heartbeats.start()
+        for uuid in (*self._servers.values(), *self._copies.values()):
+            self._heard(uuid)
+
+    def close(self):
+        self._heartbeats.stop()
+        self._database.engine.dispose()
+
+    def round(self, number):
+        """(guest, moved by whom, seconds, longest gap) of each move."""
+        for by, move in ((LIBVIRT, self._by_libvirt), (STOCK, self._by_nova),
+                         (KRONOS, self._by_kronos)):
+            if by != LIBVIRT:
+                self._load_kronos(by == KRONOS)
+            for guest in GUESTS:
+                for source, destination in (tuple(self._hosts), tuple(self._hosts)[::-1]):
+                    uuid, begun, seconds = move(guest, source, destination, number)
+                    time.sleep(AFTER)
+                    yield guest, by, seconds, self._heartbeats.longest_gap(uuid, begun)
+                    if self._heard(uuid) != destination:
+                        raise SystemExit(f'{guest}, moved by {by}, is not on {destination}')
+
+    def _by_libvirt(self, guest, source, destination, _number):
+        uuid = self._copies[guest]
+        self._folder(destination, uuid)
+        target = self._hosts[destination].address
+        begun = time.monotonic()
+        self._hosts[source].virsh(
+            'migrate', '--live', '--p2p', '--copy-storage-all', uuid,
+            f'qemu+tcp://{target}/system', '--migrateuri', f'tcp://{target}')
+        return uuid, begun, time.monotonic() - begun
+
+    def _by_nova(self, guest, _source, destination, _number):
+        uuid = self._servers[guest]
+        known = self._newest_migration(uuid)
+        self._cloud.client.live_migrate(uuid, destination)
+        begun = time.monotonic()
+        return uuid, begun, self._completed(uuid, known) - begun
+
+    def _by_kronos(self, guest, source, destination, number):
+        from tests.e2e.executor import base
+        uuid = self._servers[guest]
+        known = self._newest_migration(uuid)
+        expected = self._expected(uuid, source, destination)
+        plan = base.start(self._journal, [base.planned(uuid, source, destination, 1)])
+        ended = self._completed(uuid, known)
+        while self._journal.aggregates_with_open_plans():
+            time.sleep(0.1)
+        [move] = self._journal.moves(plan)
+        requested = move.requested_at.replace(tzinfo=datetime.UTC).timestamp()
+        begun = requested - (time.time() - time.monotonic())
+        if number:
+            self._taken.append((expected, (move.finished_at - move.requested_at).total_seconds()))
+        return uuid, begun, ended - begun
+
+    def errors(self):
+        """Of what was expected of the moves after the first round."""
+        return (abs(expected - taken) / taken for expected, taken in self._taken)
+
+    def _expected(self, uuid, source, destination):
+        """Seconds, as a cycle would expect them now."""
+        from oslo_utils import timeutils
+
+        from kronos_nova.engine import worth
+        past = worth.Experience(
+            self._journal.tries(timeutils.utcnow() - datetime.timedelta(days=1)))
+        return past.seconds(uuid, MEMORY_MB) + past.delay(source, destination)
+
+    # -- Nova
+
+    def _newest_migration(self, uuid):
+        [row] = self._cloud.database.query(
+            'nova_cell1', 'SELECT MAX(id) AS id FROM migrations WHERE instance_uuid = %s', uuid)
+        return row['id'] or 0
+
+    def _completed(self, uuid, known, timeout=300):
+        """When a server's migration after that one was completed."""
+        deadline = time.monotonic() + timeout
+        while True:
+            now = time.monotonic()
+            rows = self._cloud.database.query(
+                'nova_cell1', 'SELECT status FROM migrations WHERE instance_uuid = %s AND id > %s',
+                uuid, known)
+            status = rows[-1]['status'] if rows else None
+            if status == 'completed':
+                return now
+            if status in ('error', 'failed', 'cancelled') or now > deadline:
+                raise SystemExit(f'a migration is {status}: {self._cloud.root}/log')
+            time.sleep(0.05)
+
+    def _load_kronos(self, wanted):
+        """Start nova-conductor and nova-compute again, with the line that loads Kronos or without.
+        """
+        if wanted == self._has_kronos:
+            return
+        self._has_kronos = wanted
+        nova = self._cloud.nova
+        lines = 'driver = kronos', '#driver = kronos'
+        for path in (nova.conf, nova.compute_conf):
+            path.write_text(path.read_text().replace(*(lines[::-1] if wanted else lines)))
+        daemons = [*nova.conductors, *nova.computes.values()]
+        since = {each['host']: each['updated_at'] for each in self._services()}
+        for daemon in daemons:
+            daemon.restart()
+        deadline = time.monotonic() + 120
+        while any(each['updated_at'] == since[each['host']] or each['state'] != 'up'
+                  for each in self._services()):
+            if time.monotonic() > deadline:
+                raise SystemExit(f'Nova did not start again: {self._cloud.root}/log')
+            time.sleep(0.5)
+
+    def _services(self):
+        return [*self._cloud.client.services('nova-compute').values(),
+                *self._cloud.client.services('nova-conductor').values()]
+
+    # -- libvirt
+
+    def _copy(self, server):
+        """The same guest once more; its uuid."""
+        source, _destination = self._hosts
+        uuid = str(uuids.uuid4())
+        domain = self._hosts[source].virsh('dumpxml', server)
+        name = self._cloud.client.server(server)['OS-EXT-SRV-ATTR:instance_name']
+        folder = self._folder(source, uuid)
+        for file in (self._hosts[source].instances / server).iterdir():
+            if file.name != 'console.log':
+                shutil.copyfile(file, folder / file.name)
+        path = folder / 'domain.xml'
+        path.write_text(domain.replace(server, uuid).replace(name, f'copy-{name}'))
+        self._hosts[source].virsh('create', str(path))
+        return uuid
+
+    def _folder(self, host, uuid):
+        """Where a copy has its files; on a host to come to, with those of the other host."""
+        folder = self._hosts[host].instances / uuid
+        folder.mkdir(exist_ok=True)
+        for other in self._hosts.values():
+            there = other.instances / uuid
+            if there != folder and there.exists():
+                for name in ('disk', 'kernel', 'ramdisk'):
+                    shutil.copyfile(there / name, folder / name)
+        return folder
+
+    def _heard(self, uuid, timeout=120):
+        """Where a guest is heard now."""
+        since = time.monotonic()
+        while not (beats := self._heartbeats.of(uuid, since)):
+            if time.monotonic() > since + timeout:
+                raise SystemExit(f'{uuid} is not heard')
+            time.sleep(0.1)
+        return beats[-1].host
