@@ -80,7 +80,8 @@ def _strategies(args):
     known = [rivals.NoMoves(), pipeline.Kronos('greedy', args.threshold, spread_planner='greedy'),
              pipeline.Kronos('Kronos', args.threshold),
              pipeline.Kronos('Kronos, restraint 1', args.threshold, restraint=1.0,
-                             max_moves_per_instance_and_week=4), rivals.Oracle()]
+                             max_moves_per_instance_and_week=4),
+             pipeline.Kronos('relieve', args.threshold, pipeline.RELIEVE), rivals.Oracle()]
     if args.watcher_python:
         known.append(rivals.Watcher(args.watcher_python, args.watcher_interval, args.threshold))
     return [each for each in known if args.strategies is None or each.name in args.strategies]

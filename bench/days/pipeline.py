@@ -27,6 +27,11 @@ policies:
 - {{name: cpu, mode: spread, weight: 1.0, threshold: {threshold}, max_migrations_per_cycle: 10,
    imbalance_query: hosts, vm_profile_query: servers}}
 """
+RELIEVE = """
+policies:
+- {{name: cpu, mode: relieve, weight: 1.0, high: 0.9, target: 0.8, max_migrations_per_cycle: 10,
+   imbalance_query: hosts, vm_profile_query: servers}}
+"""
 BEGIN = datetime.datetime(2026, 1, 5)
 PROVIDED = 'VCPU', 'MEMORY_MB'
 
@@ -34,11 +39,12 @@ PROVIDED = 'VCPU', 'MEMORY_MB'
 class Kronos:
     """Looks after a world as the options of nova.conf say.
 
+    :param policies: the policies file, with a place for the threshold
     :param overrides: of ``[kronos]``, what is not at its default
     """
 
-    def __init__(self, name: str, threshold: float, **overrides):
-        self.name = name
+    def __init__(self, name: str, threshold: float, policies: str = POLICIES, **overrides):
+        self.name, self._file = name, policies
         self._threshold, self._overrides = threshold, overrides
 
     def begin(self, world):
@@ -51,7 +57,7 @@ class Kronos:
         self._rules = cycle.CycleRules.from_conf(conf)
         self._options = engine_options.from_conf(conf)
         self._interval = conf.kronos.evaluation_interval
-        self._policies = loader.parse(POLICIES.format(threshold=self._threshold))
+        self._policies = loader.parse(self._file.format(threshold=self._threshold))
         self._ports = _ports(database, self._cloud)
         self._worker = Worker(self._ports.journal, self._cloud, self._ports.cooldowns,
                               Options.from_conf(conf), self._cloud.utcnow)

@@ -161,6 +161,13 @@ How many evaluations in a row must find an aggregate imbalanced before its load 
 once, 3 lets a short peak pass. Neither packing, nor the evacuation of disabled hosts, nor the
 repair of server groups waits for it.
 """),
+    cfg.IntOpt('spread_interval', mutable=True, default=0, min=0, max=31536000, help="""
+Seconds for which the load of an aggregate is not spread again after a plan did so. Hosts above the
+``high`` of a policy are relieved, disabled hosts emptied and groups repaired meanwhile, after
+``cooldown``. 0 spreads whenever there is an imbalance. Set it where what hurts should be mended at
+once and evenness can wait: 21600 spreads at most four times a day. Of use only where policies have
+``high``; otherwise ``cooldown`` does the same.
+"""),
     cfg.FloatOpt('restraint', mutable=True, default=0.0, min=0.0, max=100.0, help="""
 How reluctantly load is spread. With 0 a plan goes by the load of this moment, and as far as the
 planner can. With more, plans are for the load that the next hour is likely to bring, by what

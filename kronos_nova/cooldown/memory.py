@@ -38,6 +38,7 @@ class Memory:
 
     under_way : aggregate to the words for a plan that waits or runs there
     aggregates, instances : name or uuid to the seconds of cooldown left; 0 and less is over
+    spread : aggregate to the seconds for which its load is not spread again; 0 and less is over
     refused : uuid to seconds left, of instances that Nova lets go nowhere
     quarantines : uuid to seconds left, or :data:`INDEFINITE`
     imbalanced : aggregate to how many cycles in a row before this one found it imbalanced
@@ -55,6 +56,7 @@ class Memory:
     under_way: Mapping[str, str] = field(default_factory=dict)
     aggregates: Mapping[str, float] = field(default_factory=dict)
     instances: Mapping[str, float] = field(default_factory=dict)
+    spread: Mapping[str, float] = field(default_factory=dict)
     quarantines: Mapping[str, float] = field(default_factory=dict)
     refused: Mapping[str, float] = field(default_factory=dict)
     imbalanced: Mapping[str, int] = field(default_factory=dict)

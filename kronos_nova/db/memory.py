@@ -12,6 +12,8 @@ from kronos_nova.objects import plan as plans
 
 AGGREGATE = 'aggregate'
 INSTANCE = 'instance'
+SPREAD = 'spread'
+"""Aggregates of which the load is not spread for a while, and everything else is done."""
 
 
 class Cooldowns:
@@ -22,7 +24,8 @@ class Cooldowns:
 
     @retried
     def cool(self, scope, names, until):
-        """Leave ``names`` (of AGGREGATE or INSTANCE scope) alone until then; counts how often."""
+        """Leave ``names`` (of AGGREGATE, INSTANCE or SPREAD scope) alone until then; counts how
+        often."""
         with self.database.writer() as session:
             for name in names:
                 row = session.get(models.Cooldown, (scope, name))

@@ -1,6 +1,7 @@
 """From a snapshot and what was measured to the problem of one aggregate."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,10 +16,11 @@ from kronos_nova.engine.under_way import MovesUnderWay
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.planners.relieve import Marks
 from kronos_nova.policies import Policy
 from kronos_nova.simulation import Problem
 
-PACK = 'pack'
+UNEVEN = 'pack', 'relieve'
 
 DOUBTFUL = ('quarantine', 'refused')
 """What is known of instances of which another try is likely to fail."""
@@ -93,8 +95,7 @@ def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, carried: Mov
         scores=np.nan_to_num(load.scores) + shift, weights=weights, host_scale=scale,
         capacity_scores=load.capacity + shift,
         capacity_thresholds=np.array([
-            np.inf if policy.capacity_threshold is None else policy.capacity_threshold
-            for policy in policies]),
+            _or_inf(policy.capacity_threshold) for policy in policies]),
         vm_host=vm_host, memory_mb=np.array([i.memory_mb for i in scope.instances], dtype=np.int64),
         movable=free & available[vm_host], available=available, unweighed=unknown,
         doubtful=np.array([hold in DOUBTFUL for hold in holds], dtype=bool),
@@ -155,8 +156,19 @@ def _arriving(scope, snapshot):
 
 
 def _threshold(policy: Policy) -> float:
-    """Packing makes hosts unequal on purpose, so there no imbalance is too large."""
-    return np.inf if policy.mode == PACK else policy.threshold
+    """Packing makes hosts unequal on purpose, and relief lets them be: there no imbalance is too
+    large."""
+    return np.inf if policy.mode in UNEVEN else policy.threshold
+
+
+def marks(policies: Sequence[Policy]) -> Marks:
+    """What hurts by each of some policies."""
+    return Marks(**{name: np.array([_or_inf(getattr(policy, name)) for policy in policies])
+                    for name in ('high', 'target', 'vm_high')})
+
+
+def _or_inf(value):
+    return np.inf if value is None else value
 
 
 def _weights(scope, load, feed, scale, resting):

@@ -319,8 +319,7 @@ class Cycle:
         busy = {aggregate: f'plan {uuid} {UNDER_WAY[state]}'
                 for aggregate, uuid, state in ports.journal.plans_under_way()}
         cooling = cooldowns.cooling(db_memory.AGGREGATE, now)
-        shared = {name: max(cooling.get(other, 0.0) for other in unit)
-                  for name, unit in units.items()}
+        shared = self._shared(cooling, units)
         waiting = {name: busy[other] for name, unit in units.items()
                    for other in sorted(unit) if other in busy}
         projects_moved, caused = (ports.journal.moved_since(now - DAY)
@@ -331,12 +330,19 @@ class Cycle:
                                        if self.options.caps.per_instance_and_week else {}),
                       habits=ports.habits.of(self._scopes()) if self.options.restraint else {},
                       instances=cooldowns.cooling(db_memory.INSTANCE, now),
+                      spread=self._shared(cooldowns.cooling(db_memory.SPREAD, now), units),
                       quarantines=cooldowns.quarantined(now),
                       refused=ports.refusals.resting(now),
                       imbalanced=ports.cycles.imbalanced(),
                       moves=tuple(ports.history(now - _seconds(self.rules.return_window))),
                       tries=tuple(ports.journal.tries(
                           now - _seconds(self.rules.experience_window))))
+
+    @staticmethod
+    def _shared(seconds, units):
+        """Seconds left of each aggregate: the most that any has with which it shares hosts."""
+        return {name: max(seconds.get(other, 0.0) for other in unit)
+                for name, unit in units.items()}
 
     def _write_down(self, report, loads):
         now = self.utcnow()
@@ -387,6 +393,9 @@ class Cycle:
         cooldowns, rules = self.ports.cooldowns, self.rules
         cooldowns.forget(now - _seconds(rules.instance_cooldown_max))
         cooldowns.cool(db_memory.AGGREGATE, [aggregate], now + _seconds(rules.cooldown))
+        if any(move.phase == plans.SPREAD for move in moves) and self.options.spread_interval:
+            cooldowns.cool(db_memory.SPREAD, [aggregate],
+                           now + _seconds(self.options.spread_interval))
         times = cooldowns.times()
         for uuid in {move.instance_uuid for move in moves}:
             length = growing(rules.instance_cooldown, rules.instance_cooldown_factor,

@@ -39,6 +39,7 @@ class EngineOptions:
     max_sample_age: float | None = None
     accept_partial_metrics: bool = False
     hold_cycles: int = 1
+    spread_interval: int = 0
     return_window: float = 0.0
     reserve_hosts: int = 0
     price: Price = Price()
@@ -51,7 +52,7 @@ class EngineOptions:
 
     def planner(self, mode: str) -> str:
         """Name of the planner for policies of a mode."""
-        return self.pack_planner if mode == 'pack' else self.spread_planner
+        return {'pack': self.pack_planner, 'spread': self.spread_planner}.get(mode, mode)
 
     def scopes(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """What to plan, in order: of the aggregates called ``names`` those in scope, and the

@@ -15,6 +15,8 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
 from kronos_nova.planners.order import dependencies
+from kronos_nova.planners.relieve import Marks
+from kronos_nova.planners.relieve import Relieve
 from kronos_nova.planners.risk import LowerRisk
 from kronos_nova.planners.steps import StepRecorder
 from kronos_nova.simulation import Model
@@ -25,31 +27,34 @@ from kronos_nova.simulation import State
 class Passes:
     """What is wrong in an aggregate, and so which planners have something to do.
 
-    ``may_balance`` is False while an imbalance has not lasted long enough yet; ``why_no_more``
-    tells why hosts are emptied and nothing else is done, ``''`` if that is not so.
+    ``relieve`` are the marks that a host is above, None if none is; ``may_balance`` is False while
+    an imbalance has not lasted long enough yet, or load was spread a short time ago;
+    ``why_no_more`` tells why hosts are emptied and nothing else is done, ``''`` if that is not so.
     """
 
     evacuate: bool
     repair: bool
     balance: bool
+    relieve: Marks | None = None
     may_balance: bool = True
     why_no_more: str = ''
 
     def only_evacuating(self, why: str) -> 'Passes':
         """The same without all that must not be done now, because of a word of
         :data:`~kronos_nova.objects.plan.SKIP_REASONS`."""
-        return dataclasses.replace(self, repair=False, balance=False, may_balance=False,
-                                   why_no_more=why)
+        return dataclasses.replace(self, repair=False, balance=False, relieve=None,
+                                   may_balance=False, why_no_more=why)
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is wrong."""
-        return not (self.evacuate or self.repair or self.balance)
+        return not (self.evacuate or self.repair or self.balance or self.relieve)
 
     @property
     def must_wait(self) -> bool:
         """Whether something is wrong, but nothing may be done about it yet."""
-        return self.balance and not (self.may_balance or self.evacuate or self.repair)
+        return self.balance and not (
+            self.may_balance or self.evacuate or self.repair or self.relieve)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,18 +77,21 @@ class Chosen:
             for order, (phase, step) in enumerate(self.steps, start=1))
 
 
-def needed(model: Model, mode: str, options: EngineOptions, cycles: int) -> Passes:
+def needed(model: Model, mode: str, options: EngineOptions, marks: Marks,
+           is_time: bool) -> Passes:
     """Look at an aggregate before any move.
 
-    :param cycles: how many in a row found it imbalanced before this one
+    :param marks: of the problem's policies
+    :param is_time: whether an imbalance may be mended by now
     """
     state = State(model)
     return Passes(
         evacuate=options.evacuate_disabled_hosts and len(waiting(state)) > 0,
         repair=bool(model.broken(state, options.enforce_hard_affinity,
                                  options.enforce_soft_affinity).any()),
+        relieve=marks if marks.hot(state).any() else None,
         balance=mode == 'pack' or not state.is_balanced,
-        may_balance=mode == 'pack' or cycles + 1 >= options.hold_cycles)
+        may_balance=mode == 'pack' or mode == 'spread' and is_time)
 
 
 def run(model: Model, passes: Passes, planner: str, options: EngineOptions, limits: Limits,
@@ -179,8 +187,10 @@ def _runners(problem, passes, planner, options):
     if passes.repair:
         yield planners.load('affinity', hard=options.enforce_hard_affinity,
                             soft=options.enforce_soft_affinity)
-    if passes.may_balance:
-        balancer = planners.load(planner)
-        if balancer.phase == SPREAD and problem.variances is not None:
+    if passes.relieve:
+        yield Relieve(passes.relieve)
+    is_restrained = problem.variances is not None    # and then ends below what begins it
+    if passes.may_balance and (passes.balance or not is_restrained):
+        if is_restrained:
             yield LowerRisk()
-        yield balancer
+        yield planners.load(planner)

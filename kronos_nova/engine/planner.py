@@ -24,6 +24,7 @@ from kronos_nova.engine.approval import Checked
 from kronos_nova.engine.approval import check_again
 from kronos_nova.engine.build import Scope
 from kronos_nova.engine.build import build
+from kronos_nova.engine.build import marks
 from kronos_nova.engine.caps import Caps
 from kronos_nova.engine.measure import Answered
 from kronos_nova.engine.measure import Feed
@@ -193,8 +194,8 @@ class _Cycle:
         vetting = Vetting(self.surroundings.dry_run, around, case.problem.hosts,
                           lambda: limits.is_over)
         caps = Caps(self.options.caps, case.problem, around.instances, self.memory)
-        planned = (self.lasting(scope, case, around) if needed.balance and self.is_restrained
-                   else model)
+        by_load = needed.balance or needed.relieve
+        planned = self.lasting(scope, case, around) if by_load and self.is_restrained else model
         chosen = self.choose(planned, needed, limits, Checks(vetting, caps))
         after = chosen.state if planned is model else _after(model, chosen.steps)
         self.carried.add(after, [step for _phase, step in chosen.steps])
@@ -213,7 +214,7 @@ class _Cycle:
 
     @property
     def is_restrained(self):
-        return bool(self.options.restraint) and self.policies.mode != 'pack'
+        return bool(self.options.restraint) and self.policies.mode == 'spread'
 
     def compiled(self, problem, around, price):
         return registry.compile_model(problem, around, self.rules,
@@ -236,8 +237,8 @@ class _Cycle:
     def needed(self, scope, load, model):
         """What is wrong, of what may be put right: where load is not known, only that disabled
         hosts are not empty."""
-        found = phases.needed(model, self.policies.mode, self.options,
-                              self.memory.imbalanced.get(scope.name, 0))
+        found = phases.needed(model, self.policies.mode, self.options, marks(load.policies),
+                              not self.too_early(scope.name))
         is_known = load.policies and not (self.policies.mode == 'pack' and load.no_data)
         return found if is_known else found.only_evacuating('no_profile')
 
@@ -263,9 +264,15 @@ class _Cycle:
         if not windows.is_open(name, now):
             opens = datetime.datetime.fromtimestamp(windows.opens_at(name, now), datetime.UTC)
             return f'outside its maintenance windows; the next opens at {opens.isoformat()}'
-        if needed.must_wait:
-            return (f'imbalanced for {self.memory.imbalanced.get(name, 0) + 1} of '
-                    f'{self.options.hold_cycles} cycles that it must last')
+        return self.too_early(name) if needed.must_wait else ''
+
+    def too_early(self, name):
+        """Why load is not spread yet; '' if it may be."""
+        cycles = self.memory.imbalanced.get(name, 0) + 1
+        if cycles < self.options.hold_cycles:
+            return f'imbalanced for {cycles} of {self.options.hold_cycles} cycles that it must last'
+        if self.memory.spread.get(name, 0) > 0:
+            return f'load is spread again in {math.ceil(self.memory.spread[name])} s'
         return ''
 
     def measure(self, scope) -> Load:

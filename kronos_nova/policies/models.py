@@ -34,15 +34,28 @@ class Policy(pydantic.BaseModel):
 
     name: str = _key(pattern=r'^[a-z0-9][a-z0-9_-]{0,62}$', about="""
         Lower case letters, digits, ``-`` and ``_``; unique. Reports and snapshots use it.""")
-    mode: Literal['spread', 'pack'] = _key(about="""
-        ``spread`` evens load out, ``pack`` gathers it on few hosts. One file has one mode.""")
+    mode: Literal['spread', 'pack', 'relieve'] = _key(about="""
+        ``spread`` evens load out, ``pack`` gathers it on few hosts, ``relieve`` moves servers off
+        hosts that are above ``high`` and does nothing else. One file has one mode.""")
     weight: float = _key(ge=0.0, le=1.0, about="""
         What this policy counts in the combined imbalance, ``Σ weight × (max − min)``. The weights
         of the enabled policies sum to 1.""")
-    threshold: float = _key(ge=0.0, le=1.0, about="""
+    threshold: float = _key(1.0, ge=0.0, le=1.0, about="""
         With ``spread``: from which imbalance (highest minus lowest score) something is to be done.
         No plan makes a policy worse that is above its threshold, or lifts one above it. ``pack``
-        does not use it: packing makes hosts unequal on purpose.""")
+        does not use it: packing makes hosts unequal on purpose. Needed but with ``relieve``, which
+        knows no imbalance.""")
+    high: float | None = _key(None, gt=0.0, le=1.0, about="""
+        The score above which a host is to be relieved, whatever the others have; needed with
+        ``relieve``, and possible with ``spread``. Given together with ``target``, or neither
+        is.""")
+    target: float | None = _key(None, gt=0.0, le=1.0, about="""
+        At or below which a host that was above ``high`` then ends, and which no host passes that
+        takes a server of it. Less than ``high``.""")
+    vm_high: float | None = _key(None, gt=0.0, le=1.0, about="""
+        The profile above which a server hurts, as a fraction of the host: its host is to be
+        relieved too, and where that is at or below ``target`` the server itself leaves. For
+        profiles that tell how long a server waits.""")
     imbalance_query: str = _query(about="""
         PromQL with one series a host, its load as a fraction of the host: 0 to 1. A percentage is
         out of range, and the policy then has no data.""")
@@ -88,6 +101,25 @@ class Policy(pydantic.BaseModel):
         return self
 
     @pydantic.model_validator(mode='after')
+    def _check_marks(self):
+        if self.mode == 'relieve':
+            if self.high is None:
+                raise ValueError('high is needed in relieve mode: it says what hurts')
+        elif 'threshold' not in self.model_fields_set:
+            raise ValueError('threshold is needed but in relieve mode')
+        if self.mode == 'pack' and self.high is not None:
+            raise ValueError('high is of no use in pack mode: capacity_threshold says how full a '
+                             'host may get')
+        if (self.high is None) != (self.target is None):
+            raise ValueError('high and target are given together or not at all')
+        if self.high is None and self.vm_high is not None:
+            raise ValueError('vm_high is given only together with high and target')
+        if self.high is not None and self.target >= self.high:
+            raise ValueError(f'target must be below high, but {self.target:g} is not below '
+                             f'{self.high:g}')
+        return self
+
+    @pydantic.model_validator(mode='after')
     def _check_capacity(self):
         if self.mode == 'pack' and self.capacity_query is None:
             raise ValueError('capacity_query is needed in pack mode: it says how full a host is')
@@ -119,7 +151,7 @@ class PolicySet(pydantic.BaseModel):
 
     @property
     def mode(self) -> str:
-        """``spread`` or ``pack``."""
+        """``spread``, ``pack`` or ``relieve``."""
         return self.policies[0].mode
 
     @property
@@ -137,8 +169,11 @@ def contradictions(rows: list[dict]) -> Iterator[str]:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         yield f'names must be unique, but are repeated: {", ".join(repeated)}'
-    if {'spread', 'pack'} <= {str(row.get('mode')) for row in rows}:
-        yield 'spread and pack cannot be mixed in one file: give every policy the same mode'
+    modes = [mode for mode in ('spread', 'pack', 'relieve')
+             if mode in {str(row.get('mode')) for row in rows}]
+    if len(modes) > 1:
+        yield (f'{" and ".join(modes)} cannot be mixed in one file: give every policy the same '
+               'mode')
     weights = [row.get('weight') for row in rows if row.get('enabled', True) is True]
     if not weights:
         yield 'no policy is enabled'

@@ -1,7 +1,8 @@
 """The policies file as a JSON schema, for editors and pipelines: made of the models that the loader
 checks it by.
 
-What a schema cannot say, the loader alone says: names are unique, one file has one mode, and the
+What a schema cannot say, the loader alone says: names are unique, a target
+is below its high mark, one file has one mode, and the
 weights of the enabled policies sum to 1. In one thing the schema is stricter: the loader takes
 numbers in quotes too, as templates write them.
 """
@@ -23,6 +24,13 @@ def document() -> dict:
     policy['allOf'] = [
         {'if': {'properties': {'mode': {'const': 'pack'}}, 'required': ['mode']},
          'then': _given('capacity_query')},
+        {'if': {'properties': {'mode': {'const': 'relieve'}}, 'required': ['mode']},
+         'then': _given('high'), 'else': {'required': ['threshold']}},
+        {'if': _given('vm_high'), 'then': _given('high')},
+        {'anyOf': [{'allOf': [_given('high'), _given('target')]},
+                   {'not': {'anyOf': [_given('high'), _given('target')]}}]},
+        {'if': {'properties': {'mode': {'const': 'pack'}}, 'required': ['mode']},
+         'then': {'not': _given('high')}},
         {'anyOf': [_given('vm_profile_query'),
                    {'properties': {'vm_profile_fallback': {'not': {'const': 'skip'}}},
                     'required': ['vm_profile_fallback']}]},

@@ -46,7 +46,7 @@ class Loads:
 class DrainTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.hosts = {name: UP for name in 'abc'}
+        self.hosts, self.policies = {name: UP for name in 'abc'}, POLICIES
         self.servers, self.groups, self.room, self.under_way = [], [], {}, ()
 
     def server(self, uuid, host='a', vcpus=1, **what):
@@ -69,7 +69,7 @@ class DrainTest(testtools.TestCase):
         drains = [Drain(uuid=host, host=host, aggregate='gpu', state='draining',
                         requested_by='jane', requested_at=NOON, **what) for host in hosts or 'a']
         return drain.plan(
-            self.cloud(), POLICIES, EngineOptions(aggregates=('gpu',)),
+            self.cloud(), self.policies, EngineOptions(aggregates=('gpu',)),
             planner.PlannerPorts(source=source or Silent(), clock=lambda: 0.0, now=0.0,
                                  dry_run=lambda *_move: Verdict(refused=refused)),
             'gpu', drains, failures)
@@ -97,6 +97,18 @@ class DrainTest(testtools.TestCase):
         for number in range(2):
             self.server(f'b{number}', host='b')
         self.assertEqual({'vm': 'b'}, self.moved(self.plan(source=Loads(a=0.5, b=0.1, c=0.9))))
+
+    def test_other_hosts_are_not_relieved_with_it(self):
+        self.policies = loader.parse("""
+policies:
+- {name: cpu, mode: relieve, weight: 1.0, high: 0.8, target: 0.6, imbalance_query: q,
+   vm_profile_query: p}
+""")
+        self.server('vm')
+        for number in range(2):
+            self.server(f'b{number}', host='b')
+        self.assertEqual({'vm': 'c'}, self.moved(self.plan(
+            source=Loads(a=0.1, b=0.9, c=0.0))))
 
     def test_a_lock_and_what_a_tenant_wants_are_not_in_the_way(self):
         self.server('locked', locked=True)

@@ -18,7 +18,8 @@ FRACTION = (0, 0.5, 1, 1.5, -0.1, None, 'high', ABSENT)
 LABEL = ('host', 'a b', '', None, 7, ABSENT)
 KEYS = {
     'name': ('cpu', 'CPU', '', 'a' * 63, 'a' * 64, None, ABSENT),
-    'mode': ('spread', 'pack', 'both', None, ABSENT),
+    'mode': ('spread', 'pack', 'relieve', 'both', None, ABSENT),
+    'high': FRACTION, 'target': (0.4, 0.45, 0, 1.5, None, 'low', ABSENT), 'vm_high': FRACTION,
     'threshold': FRACTION, 'imbalance_query': QUERY, 'host_label': LABEL,
     'host_capacity_query': QUERY, 'vm_profile_query': QUERY, 'vm_profile_label': LABEL,
     'vm_profile_label_type': ('uuid', 'name', 'display_name', 'id', None, ABSENT),

@@ -1,0 +1,218 @@
+"""Relieves hosts that are above an absolute mark, and touches nothing else."""
+
+import dataclasses
+import heapq
+import itertools
+
+import numpy as np
+
+from kronos_nova.objects.plan import RELIEVE
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import Step
+from kronos_nova.planners.steps import StepRecorder
+from kronos_nova.simulation import TOLERANCE
+from kronos_nova.simulation import State
+
+PATIENCE = 2000
+"""Sets of instances that are looked at for one host, the cheapest first. Of three of a hundred
+instances, which is what most hosts take, that is enough to be sure; where many small ones have to
+go, what is found by then is good, and no proof is worth more time."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Marks:
+    """What hurts, a figure a policy; inf where a policy has no such mark.
+
+    high : float64 (P,), load of a host above which it is to be relieved
+    target : float64 (P,), at or below which it then ends, and no destination passes
+    vm_high : float64 (P,), what an instance may weigh on its host
+    """
+
+    high: np.ndarray
+    target: np.ndarray
+    vm_high: np.ndarray
+
+    def hot(self, state: State) -> np.ndarray:
+        """bool (H, P): where an available host is above the mark, or an instance on it."""
+        problem = state.problem
+        share = problem.weights * problem.host_scale[state.vm_host]
+        hot = state.scores > self.high + TOLERANCE
+        vms, policies = np.nonzero(share > self.vm_high + TOLERANCE)
+        hot[state.vm_host[vms], policies] = True
+        return hot & problem.available[:, None]
+
+
+class Relieve:
+    """Host by host, the hottest first, the instances with the least memory together whose going
+    brings the host to its target, to where no target is passed.
+
+    Where that cannot be had, as much as can: first the host is brought to its mark instead, then
+    as low as others take instances of it.
+    """
+
+    phase = RELIEVE
+
+    def __init__(self, marks: Marks):
+        self._marks = marks
+
+    def plan(self, state: State, limits: Limits) -> list[Step]:
+        model = state.model.with_ceiling(state, limits.overload_ceiling)
+        steps, recorder = [], StepRecorder(state)
+        for host in self._hottest_first(state):
+            if len(steps) >= limits.budget or limits.is_over:
+                break
+            search = _Host(state, model, self._marks, host, limits.budget - len(steps))
+            steps += [recorder.take(vm, place, search.why) for vm, place in search.moves()]
+        return steps
+
+    def _hottest_first(self, state):
+        """The hosts that are above a mark before any move: a server that hurts wherever it is must
+        not be sent on and on."""
+        hot = self._marks.hot(state)
+        over = np.where(hot, state.scores - self._marks.target, -np.inf)
+        over = over.max(axis=1, initial=-np.inf)
+        hosts = np.flatnonzero(hot.any(axis=1))
+        return hosts[np.argsort(-over[hosts], kind='stable')].tolist()
+
+
+class _Host:
+    """The search for what is to leave one host.
+
+    hot : intp (n,), the policies in which it is to be relieved
+    vms : instances that count there and have a place to go to
+    sore : those that are above their own mark
+    """
+
+    def __init__(self, state, model, marks, host, budget):
+        self.state, self.model, self.marks, self.host = state, model, marks, host
+        self.budget, problem = budget, state.problem
+        self.hot = np.flatnonzero(marks.hot(state)[host])
+        self.why = f'relieves {problem.hosts[host]}, where {self._words()}'
+        self.share = problem.weights * problem.host_scale[host]
+        here = np.flatnonzero((state.vm_host == host) & problem.movable)
+        self.sore = [int(vm) for vm in here
+                     if (self.share[vm] > marks.vm_high + TOLERANCE).any()]
+        self.vms = [int(vm) for vm in here
+                    if (self.share[vm, self.hot] > TOLERANCE).any() and self._place(vm) is not None]
+
+    def _words(self):
+        names = ' and '.join(self.state.problem.policies[policy] for policy in self.hot)
+        return f'{names} {"is" if len(self.hot) == 1 else "are"} too high'
+
+    def moves(self):
+        """[(instance, destination)] in an order in which they may be made."""
+        scores, marks = self.state.scores[self.host, self.hot], self.marks
+        excess = scores - marks.target[self.hot]
+        if (excess <= TOLERANCE).all():    # it is an instance alone that hurts
+            return self._placed(self.sore[:self.budget]) or self._as_far_as_possible(excess)
+        found = self._fewest(excess)
+        if found is None:
+            found = self._fewest(np.maximum(scores - marks.high[self.hot], 0.0))
+        return found or self._as_far_as_possible(excess)
+
+    def _fewest(self, excess):
+        """The moves with the least memory that take the excess off, None if there are none: best
+        first, over which instances leave and which stay, by the memory that is needed at least."""
+        memory = self.state.problem.memory_mb
+        order = self._by_use(excess)
+        gain = self.share[np.ix_(order, self.hot)]
+        cost = memory[order].astype(float)
+        bound, number = _Bound(gain, cost), itertools.count()
+        heap = [(bound(0, excess), 0, next(number), 0, (), 0.0, excess)]
+        for _ in range(PATIENCE):
+            if not heap or heap[0][0] == np.inf:
+                return None
+            _least, count, _number, at, chosen, spent, left = heapq.heappop(heap)
+            if (left <= TOLERANCE).all():
+                found = self._placed([order[index] for index in chosen])
+                if found is not None:
+                    return found
+                continue
+            if at == len(order):
+                continue
+            for taken in (0, 1) if count < self.budget else (0,):
+                after, total = left - taken * gain[at], spent + taken * cost[at]
+                heapq.heappush(heap, (
+                    total + bound(at + 1, after), count + taken, next(number), at + 1,
+                    chosen + (at,) * taken, total, after))
+        return None
+
+    def _by_use(self, excess):
+        """The instances, first those that take off most for their memory."""
+        memory, wanted = self.state.problem.memory_mb, np.maximum(excess, TOLERANCE)
+        return sorted(self.vms, key=lambda vm: (
+            -float((self.share[vm, self.hot] / wanted).max()) / max(int(memory[vm]), 1), vm))
+
+    def _as_far_as_possible(self, excess):
+        """One instance after the other for as long as there is a place, none that would bring the
+        host below its target without need."""
+        moves, left = [], excess.copy()
+        candidates = self.sore if (excess <= TOLERANCE).all() else self._by_use(excess)
+        for vm in candidates:
+            place = self._place(vm)
+            if place is None or len(moves) == self.budget or (
+                    candidates is not self.sore and (left <= TOLERANCE).all()):
+                continue
+            moves.append((vm, place))
+            self.state.move(vm, place)
+            left = left - self.share[vm, self.hot]
+        self._take_back(moves)
+        return moves
+
+    def _placed(self, vms):
+        """Where they go, the heaviest first, each to where most is left; None if there is no place
+        for one of them."""
+        moves = []
+        for vm in sorted(vms, key=lambda vm: (-float(self.share[vm, self.hot].max()), vm)):
+            place = self._place(vm)
+            if place is None:
+                break
+            moves.append((vm, place))
+            self.state.move(vm, place)
+        self._take_back(moves)
+        return moves if len(moves) == len(vms) else None
+
+    def _take_back(self, moves):
+        for vm, _place in reversed(moves):
+            self.state.move(vm, self.host)
+
+    def _place(self, vm):
+        """The destination that is then furthest from its targets, None if there is none."""
+        state, problem, target = self.state, self.state.problem, self.marks.target
+        hosts = np.arange(len(problem.hosts))
+        after = state.scores + problem.weights[vm] * problem.host_scale
+        part = (after / target).max(axis=1, initial=0.0)
+        fits = (part <= 1.0 + TOLERANCE) & problem.available & (hosts != self.host)
+        hosts = hosts[fits]
+        hosts = hosts[state.delta((np.intp(vm), hosts), model=self.model).feasible]
+        return int(hosts[part[hosts].argmin()]) if len(hosts) else None
+
+
+class _Bound:
+    """What is needed at least of the instances from one on: as if they could be cut."""
+
+    def __init__(self, gain, cost):
+        self._gain, self._cost, self._sums = gain, cost, {}
+
+    def __call__(self, begin, left):
+        if begin not in self._sums:
+            self._sums[begin] = [self._sorted(begin, policy)
+                                 for policy in range(self._gain.shape[1])]
+        return max((_needed(need, *sums) for need, sums in
+                    zip(left, self._sums[begin], strict=True)), default=0.0)
+
+    def _sorted(self, begin, policy):
+        """Sums of gain and of cost, the cheapest first."""
+        gain, cost = self._gain[begin:, policy], self._cost[begin:]
+        gain, cost = gain[gain > 0], cost[gain > 0]
+        order = np.argsort(cost / gain, kind='stable')
+        return (np.concatenate([[0.0], np.cumsum(gain[order])]),
+                np.concatenate([[0.0], np.cumsum(cost[order])]))
+
+
+def _needed(need, gains, costs):
+    if need <= TOLERANCE:
+        return 0.0
+    if need > gains[-1] + TOLERANCE:
+        return np.inf
+    return float(np.interp(need, gains, costs))

@@ -1,0 +1,94 @@
+"""Hosts above a mark are relieved with the least memory to copy, and nothing else is touched."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import testtools
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.relieve import Marks
+from kronos_nova.planners.relieve import Relieve
+from tests.unit.planners import clouds
+from tests.unit.simulation.referee import Referee
+
+
+def marks(high, target, vm_high=np.inf, policies=1):
+    return Marks(*(np.full(policies, value) for value in (high, target, vm_high)))
+
+
+def plan(problem, wanted, budget=10, ceiling=9.0):
+    state = clouds.start(problem)
+    return Relieve(wanted).plan(state, Limits(budget=budget, overload_ceiling=ceiling)), state
+
+
+def cloud(place, loads, memory=None, hosts=None):
+    problem = clouds.idle(place, hosts)
+    scores = np.zeros((len(problem.hosts), 1))
+    np.add.at(scores[:, 0], problem.vm_host, loads)
+    return dataclasses.replace(
+        problem, weights=np.array(loads)[:, None], scores=scores,
+        memory_mb=np.array(memory or [512] * len(loads)))
+
+
+class RelieveTest(testtools.TestCase):
+    @settings(max_examples=150, deadline=None)
+    @given(clouds.problems(), st.sampled_from((.2, .4, .6)), st.sampled_from((.1, .3, np.inf)))
+    def test_every_rule_holds_and_only_what_hurts_is_touched(self, problem, high, vm_high):
+        wanted = marks(high, .8 * high, vm_high, len(problem.policies))
+        referee, state = Referee(problem, ceiling=.5), clouds.start(problem)
+        hot = wanted.hot(state).any(axis=1)
+        steps, _after = plan(problem, wanted, budget=5, ceiling=.5)
+        self.assertLessEqual(len(steps), 5)
+        for step in steps:
+            self.assertTrue(problem.movable[step.vm])
+            self.assertTrue(hot[step.source])
+            self.assertTrue(referee.permits(state.vm_host, step.vm, step.destination))
+            self.assertEqual(step.source, state.move(step.vm, step.destination))
+            self.assertTrue((state.scores[step.destination] <= .8 * high + 1e-9).all())
+            self.assertAlmostEqual(step.combined_after, state.combined(), places=9)
+
+    @settings(max_examples=100, deadline=None)
+    @given(st.lists(st.tuples(st.integers(1, 30), st.integers(1, 20)), min_size=2, max_size=9))
+    def test_no_other_instances_would_do_with_less_memory(self, servers):
+        loads, memory = [load / 50 for load, _ in servers], [size for _, size in servers]
+        problem = cloud([0] * len(servers), loads, memory, hosts=len(servers) + 1)
+        excess = sum(loads) - .4
+        steps, state = plan(problem, marks(.6, .4))
+        if sum(loads) <= .6 + 1e-9:
+            self.assertEqual([], steps)
+            return
+        least = min((sum(memory[vm] for vm in chosen)
+                     for count in range(len(loads) + 1)
+                     for chosen in itertools.combinations(range(len(loads)), count)
+                     if sum(loads[vm] for vm in chosen) >= excess - 1e-9
+                     and all(loads[vm] <= .4 + 1e-9 for vm in chosen)), default=None)
+        if least is not None:
+            self.assertEqual(least, sum(memory[step.vm] for step in steps))
+            self.assertLessEqual(state.scores[0, 0], .4 + 1e-9)
+
+    def test_a_host_at_its_mark_is_left_alone_however_uneven_hosts_are(self):
+        self.assertEqual([], plan(cloud([0, 0, 0], [.3, .3, .3]), marks(.9, .7))[0])
+
+    def test_it_ends_at_the_mark_where_the_target_cannot_be_reached(self):
+        problem = cloud([0, 0, 0, 1], [.5, .45, .05, .65], hosts=2)
+        steps, state = plan(problem, marks(.95, .7))
+        self.assertEqual([2], [step.vm for step in steps])
+        self.assertAlmostEqual(.95, state.scores[0, 0])
+
+    def test_what_others_take_helps_where_even_the_mark_cannot_be_reached(self):
+        problem = cloud([0, 0, 0, 1], [.5, .55, .05, .65], hosts=2)
+        self.assertEqual([2], [step.vm for step in plan(problem, marks(.95, .7))[0]])
+
+    def test_where_only_a_server_hurts_it_leaves(self):
+        problem = cloud([0, 0, 1], [.2, .1, .1])
+        steps, _state = plan(problem, marks(.9, .7, vm_high=.15))
+        self.assertEqual([0], [step.vm for step in steps])
+        self.assertIn('relieves h0, where p is too high', steps[0].reason)
+
+    def test_the_hottest_host_has_the_budget_first(self):
+        problem = cloud([0, 0, 1, 1], [.5, .45, .5, .49], hosts=4)
+        self.assertEqual([1], [step.source for step in plan(problem, marks(.9, .7), budget=1)[0]])
