@@ -68,7 +68,12 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
     # When nova-compute starts again
 
     def _reset_live_migration(self, context, instance):
-        """Nova's, unless it can be ended: which waits until this service is up."""
+        """Nova's, unless it can be ended, which waits until this service is up, or is prepared by
+        a conductor: Nova would set the instance free under it, and in ERROR when it has moved."""
+        if _is_being_prepared(context, instance):
+            LOG.info('Its live migration is being prepared and is left to the conductor.',
+                     instance=instance)
+            return
         try:
             attempt = self._load(context, instance)
         except Exception:  # whatever it is, the service has to start
@@ -123,3 +128,14 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             self.driver.live_migration_abort(attempt.instance)
         except Exception as error:  # each driver has its own
             LOG.debug('There is no copy to be aborted: %s', error, instance=attempt.instance)
+
+
+def _is_being_prepared(context, instance):
+    """Should the conductor die over it, others set the instance free."""
+    if CONF.kronos.atomic_moves == 'off':
+        return False
+    try:
+        objects.Migration.get_by_instance_and_status(context, instance.uuid, 'accepted')
+    except nova_exception.MigrationNotFoundByStatus:
+        return False
+    return True

@@ -7,6 +7,7 @@ has nothing removed at the destination.
 import pathlib
 
 from nova.compute import power_state
+from nova.compute import rpcapi
 
 from tests.functional.regressions import base
 from tests.functional.regressions import guests
@@ -19,6 +20,18 @@ class InterruptedLiveMigrationTest(guests.GuestsTestCase):
         self.migrate(server)
         self.assertTrue(died.wait(30))
         return server
+
+    def test_while_a_conductor_prepares_it(self):
+        server = self.boot_server()
+        real = rpcapi.ComputeAPI.check_can_live_migrate_destination
+
+        def check(*args, **kwargs):
+            self.restart_source()
+            return real(*args, **kwargs)
+
+        self.stub_out('nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_destination', check)
+        self.migrate(server)
+        self.assert_ended(server, 'host2', 'ACTIVE', 'completed')
 
     def test_the_guest_is_still_here(self):
         server = self.interrupt()
