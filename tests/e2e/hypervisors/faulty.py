@@ -137,6 +137,11 @@ class FaultyTestCase(base.HypervisorTestCase):
         self.cloud.client.compute('POST', f'/servers/{uuid}/action', json={'os-start': None})
         self.assertEqual(host, self.wait_beat(uuid, time.monotonic()))
 
+    def migration_status(self, uuid):
+        rows = self.cloud.database.query(
+            'nova_cell1', 'SELECT status FROM migrations WHERE instance_uuid = %s', uuid)
+        return rows[-1]['status'] if rows else None
+
     def wait_free(self, uuid, status):
         def state():
             server = self.cloud.client.server(uuid)

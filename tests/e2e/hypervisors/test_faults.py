@@ -114,5 +114,7 @@ class PostCopyTest(faulty.FaultyTestCase):
         [uuid] = self.boot(1, 'compute1', **RESTLESS)
         move = self.move(uuid)
         self.force(uuid)
+        wait_for(lambda: self.migration_status(uuid) == 'running (post-copy)', 30,
+                 'its memory is not fetched after it', interval=0.05)
         self.assertEqual(moves.COMPLETED, self.ended(move).state)
         self.assert_runs_on(uuid, 'compute2')
