@@ -238,8 +238,8 @@ class Worker(cycle_scheduler.CycleScheduler):
 
 @dataclasses.dataclass
 class Tally:
-    """What came of it. ``twice`` are instances with two moves under way, ``refused`` moves that
-    placement had no room for."""
+    """What came of it. ``twice`` are instances with moves of two plans at a time, ``refused`` moves
+    that placement had no room for."""
 
     plans: int = 0
     moves: int = 0
@@ -319,9 +319,11 @@ class Rounds:
             errors_met.append(error)
 
     def _check(self):
-        counts = collections.Counter(
-            move.instance_uuid for move in self.executor.moves(
-                states=set(moves.TRANSITIONS) - moves.TERMINAL))
+        # A plan may move an instance twice, the second time once the first has ended: it was put
+        # aside until its destination had room.
+        planned = {(move.instance_uuid, move.plan_uuid) for move in self.executor.moves(
+            states=set(moves.TRANSITIONS) - moves.TERMINAL)}
+        counts = collections.Counter(instance for instance, _plan in planned)
         self.tally.twice += [each for each, count in counts.items() if count > 1]
 
     def _carry_out(self):
