@@ -1,14 +1,16 @@
 """How spread searches: ruin and recreate, over and over, in many placements side by side.
 
 Some moves of the best plans are taken back, and what lowers the softened maximum most is done until
-nothing does: large neighbourhood search (Shaw 1998), also called ruin and recreate (Schrimpf et al.
-2000), of the family that won machine reassignment (ROADEF 2012).
+nothing does; then the placement is begun anew, whatever the others are at: large neighbourhood
+search (Shaw 1998), also called ruin and recreate (Schrimpf et al. 2000), of the family that won
+machine reassignment (ROADEF 2012).
 """
 
 import numpy as np
 
 from kronos_nova.planners import trim
 from kronos_nova.planners.base import Limits
+from kronos_nova.planners.incumbents import End
 from kronos_nova.planners.incumbents import Incumbents
 from kronos_nova.planners.incumbents import Plan
 from kronos_nova.planners.placements import PARTNERS
@@ -18,27 +20,33 @@ from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation.space import SearchSpace
 
 EFFORT = 1.9e8
-"""For a small cluster, in about nanoseconds. Of ten small clusters half of it left three more than
-5 % above the best end that is known, this left one, and twice as much none."""
+"""For a cluster of some thousand pairs of instance and host, in about nanoseconds."""
 FEW_PAIRS, GROWTH = 20_000, 0.4
-"""With more pairs of instance and host than a small cluster has, by which power of them the effort
-grows: so that a thousand hosts take some seconds and not minutes."""
+"""With more pairs than that, by which power of them the effort grows: so that a thousand hosts take
+some seconds and not minutes."""
 TINY, LITTLE = 200, 0.2
 """With no more pairs than that, so much of the effort is enough; and :mod:`spread` searches for one
 budget after the other."""
-MOVES_PER_HOST, MOST_TIMES = 2, 4
+SMALL, MOST_TIMES = 3000, 8
+"""Of a cluster with so many pairs the best plans can be found: so many times the effort at most,
+and the fewer times, the more pairs there are."""
+LONGER, WORTHWHILE = 5, 0.01
+"""It is gone on with for so many times as long as it took to find an end that is better than the
+one before by this part. With few moves the best end is found within a fifth of the effort, with
+eight or ten often after twice as much."""
+MOVES_PER_HOST, MOST_FOR_MOVES = 2, 4
 """With a budget of more moves for each host there is more to arrange: so many times more effort at
 most, for eight moves a host; beyond that hardly any instance is left where it was."""
 LONG, LONG_TIMES = 0.6, 3
 """How many times more where a plan may have about a move for every host of many: only such plans
 are made of hundreds of exchanges."""
-STEP, THING, PAIR = 6e5, 100, 8
-"""What a round of exchanges costs, finding where one thing is, and rating a pair (again as much for
-every kind of room that is scarce), in about nanoseconds."""
-MOST_SIDE_BY_SIDE = 32
-"""Placements. Where hosts are few numpy costs the same for one as for some dozens; in a tiny
+STEP, RESTART, THING, PAIR = 6e5, 6e4, 100, 8
+"""What a round of exchanges costs, beginning a placement anew, finding where one thing is, and
+rating a pair (again as much for every kind of room that is scarce), in about nanoseconds."""
+MOST_SIDE_BY_SIDE = 64
+"""Placements. Where hosts are few numpy costs little more for one than for some dozens; in a tiny
 cluster nearly every first move is seen so."""
-ROUNDS, TIMES = 100, 3
+ROUNDS, TIMES = 50, 3
 """How many rounds, and how many times the length of a plan, the effort is to last for; with more
 placements side by side than that allows none would get far."""
 FEW_MOVES = (0.035, 0.08, 0.02, 0.15)
@@ -47,12 +55,10 @@ only the ends can be mended, and hosts further inside must not count."""
 MANY_MOVES = (0.1, 0.03, 0.2, 0.06)
 """The same for as many moves as hosts, where the whole cluster can be evened."""
 COOLED = 0.8
-"""Tables are made again once the temperature has fallen by a fifth: less is not seen in plans."""
-PATIENCE = 6
-"""Hosts drawn in vain before a placement is taken for a local optimum. They are drawn by what they
-contribute, so the few that matter have been seen by then."""
-POOL = 8
-"""Best plans that are gone on from; one for every two placements at most."""
+"""Tables are made again once the temperature has changed by a fifth: less is not seen in plans."""
+POOL = 16
+"""Best plans that are gone on from; one for every two placements at most. Half as many in a small
+cluster soon all come from one, and a long search finds no better one."""
 TAKEN_BACK, PARTS = 5, (0.05, 0.15, 0.02)
 """Fewer moves than that of a plan are taken back, and these parts of it beside: the more, the
 further from what was found."""
@@ -61,8 +67,6 @@ KICKS = 4
 small clusters then end worse; without any, full hosts block each other for good."""
 DRAWN = 1000
 """Pairs that are drawn at a time, none of them twice: in a small cluster all that there are."""
-GIVEN_UP = 30
-"""Turns without success after which the search ends."""
 MANY_HOSTS = 60
 """With more hosts than that and fewer moves, exchanges of two instances that are at home are left
 out: there is not the time to rate all pairs, and on fewer hosts some clusters end worse without."""
@@ -80,63 +84,72 @@ class LocalSearch:
         hosts, things = len(space.hosts), len(space.vms) + len(space.hosts)
         # No plan has more moves than there are instances, however many it may have.
         self.budget = min(limits.budget, len(space.vms))
-        self.spent, self.effort = 0.0, self._effort(len(space.vms) * hosts, self.budget / hosts)
+        pairs, per_host = len(space.vms) * hosts, self.budget / hosts
+        effort = self._effort(pairs, per_host)
+        times = 1 if pairs <= TINY else MOST_TIMES * min(1, SMALL / pairs) * EFFORT / effort
+        self.effort = effort * max(1, times)
+        self.worthwhile = found.best.cost
+        self.spent, self.enough, self.turns = 0.0, effort, 0
         self.are_few = self.budget < hosts and hosts > MANY_HOSTS
         self.parts = FEW_MOVES if self.budget < hosts else MANY_MOVES
         self.pair = PAIR * (2 + space.free.shape[1])
         on_each = things / hosts + 1
         rated = on_each * (1.5 if self.are_few else on_each) * min(hosts, PARTNERS)
-        rounds = self.effort / (STEP / 8 + THING * things + self.pair * rated)
-        is_tiny = len(space.vms) * hosts <= TINY
-        self.count = MOST_SIDE_BY_SIDE if is_tiny else int(np.clip(
+        rounds = effort / (STEP / 8 + THING * things + self.pair * rated)
+        self.count = MOST_SIDE_BY_SIDE // 2 if pairs <= TINY else int(np.clip(
             min(rounds / ROUNDS, rounds / TIMES / self.budget), 1, MOST_SIDE_BY_SIDE))
 
     @staticmethod
     def _effort(pairs: int, per_host: float) -> float:
-        times = min(max(1.0, per_host / MOVES_PER_HOST), MOST_TIMES)
+        if pairs <= TINY:
+            return EFFORT * LITTLE
+        times = min(max(1.0, per_host / MOVES_PER_HOST), MOST_FOR_MOVES)
         times *= LONG_TIMES if per_host >= LONG and pairs > FEW_PAIRS else 1
-        times *= LITTLE if pairs <= TINY else max(1, pairs / FEW_PAIRS) ** GROWTH
-        return EFFORT * times
+        return EFFORT * times * max(1, pairs / FEW_PAIRS) ** GROWTH
 
     def run(self) -> None:
-        plans, idle, turn = [[]] * self.count, 0, 0
+        plans: list[Plan] = [[]] * self.count
         plans[1::2] = map(self._kicked, plans[1::2])
-        while not self._is_over and idle < GIVEN_UP:
-            best = self.found.best.cost
-            self._descend(plans, self.parts[turn % len(self.parts)])
-            if self.found.best.cost < best - TOLERANCE:
-                trim.drop(self.space, self.found, self.limits)
-                idle = 0
-            pool = self.found.kept[:max(1, min(POOL, self.count // 2))]
-            plans = [pool[n % len(pool)].plan for n in range(self.count)]
-            is_kicked = turn % KICKS == KICKS - 1
-            plans = [plan if is_kicked and n % 2 and len(plan) < self.budget
-                     else self._ruined(plan, turn) for n, plan in enumerate(plans)]
-            if is_kicked:
-                plans = [self._kicked(plan) for plan in plans]
-            turn, idle = turn + 1, idle + 1
-        trim.drop(self.space, self.found, self.limits)
+        placements, smooth = Placements(self.space, self.budget, plans), None
+        while not self._is_over:
+            part = self.parts[self.turns // self.count % len(self.parts)]
+            temperature = part * float(
+                (np.ptp(placements.scores, axis=1) @ self.space.policy_weights).mean())
+            if smooth is None or not COOLED < temperature / smooth.temperature < 1 / COOLED:
+                smooth = SoftenedMax(self.space, temperature)
+            optimal, rated = placements.improve(smooth, self.chance, self.are_few)
+            self.spent += STEP + THING * self.count * placements.home.size + self.pair * rated
+            if len(optimal):
+                self.spent += RESTART * len(optimal)
+                self._keep(placements.ends(optimal, self.found.worst))
+                placements.restart(optimal, [self._another() for _ in optimal])
+        self._keep(placements.ends(np.arange(self.count), self.found.worst))
         trim.cheapen(self.space, self.found, self.limits)
 
     @property
     def _is_over(self) -> bool:
-        return self.spent >= self.effort or self.limits.is_over
+        return self.spent >= min(self.effort, self.enough) or self.limits.is_over
 
-    def _descend(self, plans: list[Plan], part: float) -> None:
-        """Let every plan become a local optimum, and keep the best."""
-        placements = Placements(self.space, self.budget, plans)
-        active, idle, smooth = np.arange(len(plans)), np.zeros(len(plans), dtype=int), None
-        while len(active) and not self._is_over:
-            temperature = part * float(
-                (np.ptp(placements.scores[active], axis=1) @ self.space.policy_weights).mean())
-            if smooth is None or temperature < COOLED * smooth.temperature:
-                smooth = SoftenedMax(self.space, temperature)
-            improved, rated = placements.improve(active, smooth, self.chance, self.are_few)
-            self.spent += STEP + THING * improved.size * placements.home.size + self.pair * rated
-            idle[active] = np.where(improved, 0, idle[active] + 1)
-            active = active[idle[active] < PATIENCE]
-        for end in placements.ends(np.arange(len(plans)), self.found.worst):
+    def _keep(self, ends: list[End]) -> None:
+        best = self.found.best.cost
+        for end in ends:
             self.found.keep(end)
+        if self.found.best.cost < best - TOLERANCE:
+            trim.drop(self.space, self.found, self.limits)
+        if self.found.best.cost < (1 - WORTHWHILE) * self.worthwhile:
+            self.worthwhile = self.found.best.cost
+            self.enough = max(self.enough, LONGER * self.spent)
+
+    def _another(self) -> Plan:
+        """A plan to go on from: one of the best, a little spoilt."""
+        turn, number = divmod(self.turns, self.count)
+        self.turns += 1
+        pool = self.found.kept[:max(1, min(POOL, self.count // 2))]
+        plan = pool[number % len(pool)].plan
+        if turn % KICKS < KICKS - 1:
+            return self._ruined(plan, turn)
+        is_short = number % 2 and len(plan) < self.budget
+        return self._kicked(plan if is_short else self._ruined(plan, turn))
 
     def _ruined(self, plan: Plan, turn: int) -> Plan:
         """A plan without some of its moves, in their order."""

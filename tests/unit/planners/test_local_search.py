@@ -67,6 +67,17 @@ class LocalSearchTest(testtools.TestCase):
         self.assertLess(next(ticks), 30)
 
 
+class FewMovesTest(testtools.TestCase):
+    """Every move has to serve the host that it leaves and the one that it enters, so another
+    instance has to be found for a host, and another host for an instance."""
+
+    def test_hosts_get_another_instance_and_instances_another_host(self):
+        state = clouds.start(uneven(hosts=100, per_host=5))
+        Spread().plan(state, Limits(budget=30))
+        # With exchanges only where the instance ends, 0.1544.
+        self.assertLess(state.combined(), 0.1530)
+
+
 class ManyMovesTest(testtools.TestCase):
 
     def combined(self, budget):
