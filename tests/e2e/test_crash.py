@@ -8,8 +8,8 @@ from tests.e2e import box
 from tests.e2e.box.processes import wait_for
 from tests.e2e.demo import scenario
 
-RACK = scenario.Scenario(racks={'rack': (1.0, 0.0, 0.0, 0.0)}, servers=12, threshold=0.1,
-                         migration_seconds=6.0, budget=8, timeout=240.0)
+RACK = scenario.MadeUp(racks={'rack': (1.0, 0.0, 0.0, 0.0)}, servers=12, threshold=0.1,
+                       migration_seconds=6.0, budget=8, timeout=240.0)
 MOVES = 'SELECT uuid, instance_uuid, state, owner, migration_uuid, error FROM moves'
 
 
@@ -31,10 +31,7 @@ class KilledWorkerTest(base.CloudTestCase):
         return self.cloud.database.query('kronos', MOVES)
 
     def test_another_worker_goes_on_and_no_move_is_made_twice(self):
-        for name, (vcpus, memory) in scenario.FLAVORS.items():
-            self.client.create_flavor(name, vcpus, memory)
-        servers = [self.client.create(self.cloud.image, name, flavor=flavor, host=host)
-                   for name, flavor, host in RACK.placed()]
+        servers = [uuid for uuid, _name in RACK.boot(self.cloud)]
         self.client.wait_active(servers)
         # Only now, so that the first plan sees all servers.
         self.client.create_aggregate('rack', RACK.hosts['rack'])
