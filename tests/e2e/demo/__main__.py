@@ -7,6 +7,7 @@ should be and every guest that really runs is alive, 1 when not, 2 when the clou
 """
 
 import argparse
+import contextlib
 import datetime
 import json
 import pathlib
@@ -48,11 +49,10 @@ class Demo:
         self._times['begun'] = time.monotonic()
         self._write_policies(NEVER)
         self._cloud.start()
-        if self._pulse:
-            self._pulse.start()
-        self._boot()
-        self._balance()
-        return self._result()
+        with self._pulse or contextlib.nullcontext():
+            self._boot()
+            self._balance()
+            return self._result()
 
     def _write_policies(self, threshold):
         """Kronos reads the file again when it changes."""

@@ -70,18 +70,18 @@ SCENARIO = Real(racks={'rack1': ((0.25, 0.2, 0.2, 0.15), (0.1,), ())}, threshold
 
 
 class Pulse:
-    """Hears the guests of a cloud."""
+    """Hears the guests of a cloud while it runs; a context manager."""
 
     def __init__(self, cloud):
         self._cloud, self._begun = cloud, None
         self._heartbeats = heartbeats.Heartbeats(
             {name: host.instances for name, host in cloud.hypervisors.hosts.items()})
 
-    def start(self):
+    def __enter__(self):
         self._begun = time.monotonic()
         self._heartbeats.start()
 
-    def stop(self):
+    def __exit__(self, *_exc):
         self._heartbeats.stop()
 
     def wait(self, names, timeout):
