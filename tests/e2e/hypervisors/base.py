@@ -47,6 +47,10 @@ class HypervisorTestCase(base.ExecutorTestCase):
         return wait_for(lambda: self.heartbeats.of(uuid, since), timeout,
                         f'{uuid} is not heard')[-1].host
 
+    def domain(self, uuid):
+        """What libvirt calls it."""
+        return self.cloud.client.server(uuid)['OS-EXT-SRV-ATTR:instance_name']
+
     def domains(self):
         """{host: instances whose guest runs there, as libvirt says}"""
         return {name: {line.split()[0] for line in host.virsh(

@@ -68,9 +68,6 @@ class FaultyTestCase(base.HypervisorTestCase):
         return int((host.folder / 'run' / 'libvirt' / 'qemu' / f'{self.domain(uuid)}.pid'
                     ).read_text())
 
-    def domain(self, uuid):
-        return self.cloud.client.server(uuid)['OS-EXT-SRV-ATTR:instance_name']
-
     @staticmethod
     def restart_libvirtd(host):
         host.libvirtd.kill()

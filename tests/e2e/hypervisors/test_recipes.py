@@ -73,9 +73,6 @@ class RecipesTest(base.HypervisorTestCase):
                     raise
             time.sleep(5)
 
-    def domain(self, uuid):
-        return self.cloud.client.server(uuid)['OS-EXT-SRV-ATTR:instance_name']
-
     def check_guests(self, told):
         """A guest's weight is what it was told, as a part of its host."""
         policy = next(each for each in policies.load(self.policies).active if each.name == 'cpu')
