@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from oslo_log import log as logging
 
@@ -39,6 +40,10 @@ HEAD_START = 10
 """Seconds for which an aggregate that is due is left to the worker that planned it last: its child
 has loaded everything and knows most of what there is to read."""
 
+TAKING = ''
+"""The lock of the worker that takes aggregates: the name of none of them. Workers that look at once
+would share what one is to plan together, and each of their children reads the cloud."""
+
 LEAVE_SECONDS = 5
 """For a child that was asked to end, and again for one that was killed: the conductor waits
 meanwhile. A killed process that is still there waits for a disk or a network file system, and ends
@@ -58,6 +63,19 @@ class SchedulerPorts:
     aggregate_hosts: Callable[[], Mapping[str, Collection[str]]]
     utcnow: Callable[[], datetime.datetime]
     monotonic: Callable[[], float] = time.monotonic
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Due:
+    """Names of aggregates: all that are planned at all, those for which it is time, the healthy
+    ones first, and of which the last evaluation failed, which do not wait for the interval, and
+    which an operator ordered something for."""
+
+    wanted: Sequence[str]
+    healthy_first: Sequence[str]
+    failed: Collection[str]
+    urgent: Collection[str]
+    ordered: Collection[str]
 
 
 class CycleScheduler:
@@ -108,6 +126,15 @@ class CycleScheduler:
         time. One whose last evaluation failed is taken alone, so that it fails alone; with it come
         only those that it shares hosts with.
         """
+        due = self._due()
+        if not due.healthy_first or not self.ports.locks.acquire(TAKING):
+            return []
+        try:
+            return self._take_of(due)
+        finally:
+            self.ports.locks.release(TAKING)
+
+    def _due(self):
         group, now = self.conf.kronos, self.ports.utcnow()
         switches, defaults = self.ports.switches.read(), levels.defaults(self.conf)
         approved = {plan.aggregate for plan in self.ports.journal.approved_plans()
@@ -115,23 +142,31 @@ class CycleScheduler:
         # What an operator ordered does not wait for its time either, nor for a level.
         draining = {drain.aggregate for drain in Drains(
             self.ports.journal.database).in_states(ACTIVE)}
-        approved |= draining
         wanted = [scope for scope in scopes(self.conf)
                   if switches.planning_level(scope, defaults) != automation.OFF
                   or scope in draining]
         due = self.ports.cycles.due(wanted, now, group.evaluation_interval,
                                     (self.ports.journal.worker, self._head_start))
-        failed = self.ports.cycles.failed()
-        healthy_first = sorted((scope for scope in wanted if scope in approved or scope in due),
-                               key=lambda scope: scope in failed)
-        units = _Units(wanted, self.ports.aggregate_hosts)
+        if due and not group.aggregates_per_cycle:
+            # It reads the cloud as it is: what others planned last costs it little more.
+            due = self.ports.cycles.due(wanted, now, group.evaluation_interval)
+        urgent, failed = approved | draining, self.ports.cycles.failed()
+        return _Due(healthy_first=sorted((scope for scope in wanted
+                                          if scope in urgent or scope in due),
+                                         key=lambda scope: scope in failed),
+                    failed=failed, urgent=urgent, ordered=draining, wanted=wanted)
+
+    def _take_of(self, due):
+        group = self.conf.kronos
+        units = _Units(due.wanted, self.ports.aggregate_hosts)
         ours = []
-        for scope in healthy_first:
-            if scope in ours or (ours and scope in failed):
+        for scope in due.healthy_first:
+            if scope in ours or (ours and scope in due.failed):
                 continue
-            interval = SOON if scope in approved else group.evaluation_interval
-            ours += self._take(scope, units, interval, scope in draining)
-            if ours and (scope in failed or len(ours) >= (group.aggregates_per_cycle or math.inf)):
+            interval = SOON if scope in due.urgent else group.evaluation_interval
+            ours += self._take(scope, units, interval, scope in due.ordered)
+            if ours and (scope in due.failed
+                         or len(ours) >= (group.aggregates_per_cycle or math.inf)):
                 break
         return ours
 

@@ -31,6 +31,7 @@ class PlanningTest(testtools.TestCase):
         self.database = self.useFixture(db_fixtures.ControlDatabase()).database
         self.cycles = memory.Cycles(self.database)
         self.hosts = {'a': ['h1'], 'b': ['h2']}
+        self.hosts_now = lambda: self.hosts
         self.state_path = self.useFixture(fixtures.TempDir()).path
         self.conf = cfg.ConfigOpts()
         kronos_conf.register_opts(self.conf)
@@ -48,7 +49,7 @@ class PlanningTest(testtools.TestCase):
                 locks=locks.AggregateLocks(None, self.state_path, name), cycles=self.cycles,
                 switches=switches.SwitchBoard(self.database),
                 journal=journal.Journal(self.database, name), utcnow=self.clock,
-                aggregate_hosts=lambda: self.hosts),
+                aggregate_hosts=lambda: self.hosts_now()),
             planning_process.Command('tests.unit.engine.sleeper', []))
         self.addCleanup(made.stop)
         return made
@@ -89,6 +90,33 @@ class PlanningTest(testtools.TestCase):
         two.tick()
         self.assertEqual({'a': 'one', 'b': 'one'}, self.begun())
         self.assertIsNone(two.child)
+
+    def test_workers_that_look_at_once_do_not_share_what_one_plans_together(self):
+        self.set(aggregates_per_cycle=0)
+        one, two = self.worker('one'), self.worker('two')
+        asked = []
+
+        def hosts_while_the_other_looks():
+            if not asked:
+                asked.append(two.tick())
+            return {'a': ['h1'], 'b': ['h2']}
+
+        self.hosts_now = hosts_while_the_other_looks
+        one.tick()
+        self.assertEqual({'a': 'one', 'b': 'one'}, self.begun())
+        self.assertIsNone(two.child)
+
+    def test_what_two_workers_planned_apart_is_planned_together_again(self):
+        one, two = self.worker('one'), self.worker('two')
+        for worker in (one, two):
+            worker.tick()
+            worker.stop()
+        self.set(aggregates_per_cycle=0, planner_idle_time=2 * INTERVAL)
+        self.clock.go(INTERVAL)
+        two.tick()
+        one.tick()
+        self.assertEqual({'a': 'two', 'b': 'two'}, self.begun())
+        self.assertIsNone(one.child)
 
     def test_an_aggregate_is_not_planned_before_its_time_nor_while_somebody_is_at_it(self):
         self.set(aggregates=['a'])
