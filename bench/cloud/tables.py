@@ -108,12 +108,11 @@ class Cloud:
     # -- tables
 
     def fill(self, database):
-        with database.connect('nova_api') as connection:
-            self._fill_api(connection)
-        with database.connect('nova_cell1') as connection:
-            self._fill_cell(connection)
-        with database.connect('placement') as connection:
-            self._fill_placement(connection)
+        for name, fill in (('nova_api', self._fill_api), ('nova_cell1', self._fill_cell),
+                           ('placement', self._fill_placement)):
+            with database.connect(name) as connection:
+                fill(connection)
+                _analyze(connection)
 
     def _fill_api(self, connection):
         cell = _query(connection, "SELECT id FROM cell_mappings WHERE name = 'cell1'")[0]['id']
@@ -277,6 +276,14 @@ def _query(connection, sql):
     with connection.cursor() as cursor:
         cursor.execute(sql)
         return list(cursor.fetchall())
+
+
+def _analyze(connection):
+    """What the database does by itself sooner or later; until then it may take tables for empty,
+    and read all of an index that it needs one row of."""
+    tables = _query(connection, 'SHOW TABLES')
+    _query(connection, 'ANALYZE TABLE ' + ', '.join(f'`{name}`' for [name] in (
+        table.values() for table in tables)))
 
 
 def _insert(connection, table, columns, rows):
