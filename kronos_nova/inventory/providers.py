@@ -18,8 +18,10 @@ from kronos_nova.placement.client import PlacementClient
 LOG = logging.getLogger(__name__)
 
 # Placement has no way to ask for all providers' inventories at once. More at a time would take the
-# processors, of placement and its database, from the nova-conductor that is served beside it.
+# processors, of placement and its database, from the nova-conductor that is served beside it, and
+# few are soon read one after the other.
 PARALLEL_READS = 2
+FEW = 100
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,8 @@ class ProviderCache:
         self._kept = {uuid: kept for uuid, kept in self._kept.items() if uuid in known}
         stale = [uuid for uuid, each in ours.items()
                  if not self._is_current(uuid, each.generation, instances[each.root])]
-        with futures.ThreadPoolExecutor(PARALLEL_READS) as pool:
+        at_once = 1 if len(stale) <= FEW else PARALLEL_READS
+        with futures.ThreadPoolExecutor(at_once) as pool:
             for uuid, provider in zip(stale, pool.map(
                     lambda uuid: self._unhurried(client, uuid), stale), strict=True):
                 self._kept[uuid] = ours[uuid].generation, provider

@@ -29,12 +29,14 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 NODES = 200
-"""How many compute nodes one statement names where little is read of each: of the node itself, or
-what of its instances' metadata is Kronos' own."""
+"""How many compute nodes one statement names."""
 
-HOSTS = 25
+HOSTS = 10
 """Of how many hosts one statement reads the instances: some hundreds, which take the database and
-this process some hundredths of a second. No RPC of the nova-conductor beside it waits longer."""
+this process a hundredth of a second. No RPC of the nova-conductor beside it waits longer."""
+
+METADATA_HOSTS = 50
+"""Of how many it reads what of their instances' metadata is Kronos' own, which is little."""
 
 MEMBERS = 1000
 """How many instances one statement names."""
@@ -128,7 +130,7 @@ class InstanceReader:
     def read(self, context, hosts):
         """The Servers on some hosts of a cell, soft-deleted ones with them."""
         name_of = namer()
-        for many in chunks(hosts, NODES):
+        for many in chunks(hosts, METADATA_HOSTS):
             with self._pace.step():
                 metadata = _metadata(context, many)
             for few in chunks(many, HOSTS):

@@ -159,6 +159,7 @@ class PlanningTest(testtools.TestCase):
         worker.tick()
         self.assertEqual(min(os.nice(0) + 19, 19),
                          os.getpriority(os.PRIO_PROCESS, worker.child.pid))
+        self.assertEqual(os.SCHED_IDLE, os.sched_getscheduler(worker.child.pid))
 
     def test_a_child_on_a_busy_controller_may_be_given_more(self):
         self.conf.set_override('planner_niceness', 3, 'kronos')
@@ -166,6 +167,7 @@ class PlanningTest(testtools.TestCase):
         worker.tick()
         self.assertEqual(min(os.nice(0) + 3, 19),
                          os.getpriority(os.PRIO_PROCESS, worker.child.pid))
+        self.assertEqual(os.SCHED_OTHER, os.sched_getscheduler(worker.child.pid))
 
     def test_an_approved_plan_is_started_before_its_aggregate_is_due_again(self):
         operator = journal.Journal(self.database, 'operator')
