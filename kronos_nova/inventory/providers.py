@@ -94,7 +94,7 @@ class ProviderCache:
         at_once = 1 if len(stale) <= FEW else PARALLEL_READS
         with futures.ThreadPoolExecutor(at_once) as pool:
             for uuid, provider in zip(stale, pool.map(
-                    lambda uuid: self._unhurried(client, uuid), stale), strict=True):
+                    lambda uuid: self._provider(client, uuid), stale), strict=True):
                 self._kept[uuid] = ours[uuid].generation, provider
         trees = collections.defaultdict(list)
         for uuid, each in ours.items():
@@ -112,15 +112,14 @@ class ProviderCache:
             for uuid in sorted(client.sharing())}
         return {uuid: each for uuid, each in found.items() if each.roots}
 
-    def _unhurried(self, client, uuid):
-        with self._pace.step():
-            return self._provider(client, uuid)
-
     def _provider(self, client, uuid):
+        with self._pace.step():
+            holdings = client.held_on(uuid)
+        with self._pace.step():
+            inventories = client.inventories(uuid)
         # Thousands of consumers hold what some dozen flavors ask for: it is kept once.
-        held = {consumer: self._kept_amounts(amounts)
-                for consumer, amounts in client.held_on(uuid).items()}
-        return shape.Provider(inventories=client.inventories(uuid), held=held)
+        held = {consumer: self._kept_amounts(amounts) for consumer, amounts in holdings.items()}
+        return shape.Provider(inventories=inventories, held=held)
 
     def _kept_amounts(self, amounts):
         checked = shape.amounts(amounts)

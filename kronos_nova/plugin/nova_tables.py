@@ -31,11 +31,11 @@ LOG = logging.getLogger(__name__)
 NODES = 200
 """How many compute nodes one statement names."""
 
-HOSTS = 10
+HOSTS = 5
 """Of how many hosts one statement reads the instances: some hundreds, which take the database and
 this process a hundredth of a second. No RPC of the nova-conductor beside it waits longer."""
 
-METADATA_HOSTS = 50
+METADATA_HOSTS = 25
 """Of how many it reads what of their instances' metadata is Kronos' own, which is little."""
 
 MEMBERS = 1000
