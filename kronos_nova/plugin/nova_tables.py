@@ -128,18 +128,22 @@ class InstanceReader:
         self._sizes = {}
 
     def read(self, context, hosts):
-        """The Servers on some hosts of a cell, soft-deleted ones with them."""
-        name_of = namer()
-        for many in chunks(hosts, METADATA_HOSTS):
-            with self._pace.step():
-                metadata = _metadata(context, many)
-            for few in chunks(many, HOSTS):
+        """The Servers on some hosts of a cell, soft-deleted ones with them; as they were at one
+        time, in one transaction."""
+        host, name_of = models.Instance.host, namer()
+        with _main(context) as session:
+            instances, items = _instances(session), _metadata_items(session)
+            for many in chunks(hosts, METADATA_HOSTS):
                 with self._pace.step():
-                    yield from self._of(context, few, metadata, name_of)
+                    metadata = _metadata(items.filter(host.in_(many)))
+                for few in chunks(many, HOSTS):
+                    with self._pace.step():
+                        yield from self._servers(instances.filter(host.in_(few)).all(), metadata,
+                                                 name_of)
 
-    def _of(self, context, hosts, metadata, name_of):
+    def _servers(self, rows, metadata, name_of):
         nothing = {}
-        for row in self._rows(context, hosts):
+        for row in rows:
             # Not by the names of the columns: of tens of thousands that takes as long again.
             (uuid, display_name, host, project_id, vm_state, task_state, locked, flavor, *_) = row
             size = self._sizes.get(flavor) or self._parsed(uuid, flavor)
@@ -148,17 +152,6 @@ class InstanceReader:
                              # Thousands have the same: each is kept once.
                              sys.intern(host), _kept(project_id), _kept(vm_state),
                              _kept(task_state), bool(locked), size, metadata.get(uuid, nothing))
-
-    @staticmethod
-    def _rows(context, hosts):
-        instance, extra = models.Instance, models.InstanceExtra
-        with _main(context) as session:
-            return session.query(
-                instance.uuid, instance.display_name, instance.host, instance.project_id,
-                instance.vm_state, instance.task_state, instance.locked, extra.flavor,
-                *name_columns(),
-            ).outerjoin(extra, extra.instance_uuid == instance.uuid).filter(
-                instance.deleted == 0, instance.host.in_(hosts), not_hidden()).all()
 
     def _parsed(self, uuid, flavor):
         """None, with a warning, where Nova has no flavor of an instance."""
@@ -186,18 +179,29 @@ def parse_flavor(text):
                 extra_specs=dict(data.get('extra_specs') or {}))
 
 
-def _metadata(context, hosts):
-    """{instance uuid: its metadata that concerns Kronos}"""
+def _instances(session):
+    instance, extra = models.Instance, models.InstanceExtra
+    return session.query(
+        instance.uuid, instance.display_name, instance.host, instance.project_id,
+        instance.vm_state, instance.task_state, instance.locked, extra.flavor, *name_columns(),
+    ).outerjoin(extra, extra.instance_uuid == instance.uuid).filter(
+        instance.deleted == 0, not_hidden())
+
+
+def _metadata_items(session):
     item, instance = models.InstanceMetadata, models.Instance
+    return session.query(item.instance_uuid, item.key, item.value).join(
+        instance, instance.uuid == item.instance_uuid,
+    ).filter(item.deleted == 0, instance.deleted == 0,
+             item.key.like(f'{snapshot.OWN_METADATA}%'))
+
+
+def _metadata(rows):
+    """{instance uuid: its metadata that concerns Kronos}"""
     found = collections.defaultdict(dict)
-    with _main(context) as session:
-        rows = session.query(item.instance_uuid, item.key, item.value).join(
-            instance, instance.uuid == item.instance_uuid,
-        ).filter(item.deleted == 0, instance.deleted == 0, instance.host.in_(hosts),
-                 item.key.like(f'{snapshot.OWN_METADATA}%'))
-        for uuid, key, value in rows:
-            if key.startswith(snapshot.OWN_METADATA):  # a database may not know capitals
-                found[uuid][key] = value
+    for uuid, key, value in rows:
+        if key.startswith(snapshot.OWN_METADATA):  # a database may not know capitals
+            found[uuid][key] = value
     return found
 
 
