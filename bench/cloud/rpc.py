@@ -60,8 +60,8 @@ class Conductor:
         self._process.stop()
 
     def measure(self, rounds, seconds):
-        """{phase: seconds of each call}, of alternating phases of that many seconds each; a cycle
-        takes as long as it takes."""
+        """{phase: seconds of each call, by round}, of alternating phases of that many seconds each;
+        a cycle takes as long as it takes."""
         probe = subprocess.Popen(
             [sys.executable, '-m', 'bench.rpc_probe', str(self._conf), tables.host_name(0)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -84,8 +84,8 @@ class Conductor:
                 time.sleep(5)  # what is under way ends
         output, _errors = probe.communicate(timeout=60)
         calls = json.loads(output)
-        return {phase: [took for at, took in calls for name, begun, ended in spans
-                        if name == phase and begun <= at and at + took <= ended]
+        return {phase: [[took for at, took in calls if begun <= at and at + took <= ended]
+                        for name, begun, ended in spans if name == phase]
                 for phase in (OFF, RECONCILER, CYCLE)}
 
     def _turn_reconciler(self, is_on):
