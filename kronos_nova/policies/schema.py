@@ -1,10 +1,9 @@
 """The policies file as a JSON schema, for editors and pipelines: made of the models that the loader
 checks it by.
 
-What a schema cannot say, the loader alone says: names are unique, a target
-is below its high mark, one file has one mode, and the
-weights of the enabled policies sum to 1. In one thing the schema is stricter: the loader takes
-numbers in quotes too, as templates write them.
+What a schema cannot say, the loader alone says: names are unique, a target is below its high mark,
+one file has one mode, and the weights of the enabled policies sum to 1. In one thing the schema is
+stricter: the loader takes numbers in quotes too, as templates write them.
 """
 
 import json

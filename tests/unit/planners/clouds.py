@@ -11,6 +11,7 @@ from kronos_nova.simulation import Group
 from kronos_nova.simulation import Prices
 from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
+from tests.unit.simulation.referee import Referee
 
 # Few different figures, so that ties are common.
 FIGURES = st.sampled_from([0.0, 0.05, 0.1, 0.1, 0.15, 0.2, 0.25, 0.3])
@@ -125,3 +126,18 @@ def step(state, vm, destination):
     source = state.move(vm, destination)
     return Step(vm=vm, source=source, destination=destination, reason='',
                 combined_after=state.combined())
+
+
+def replayed(test, problem, steps, **limits):
+    """Each step of a plan with the state after it, when the test has seen that every rule held
+    and that the step says what the state shows.
+
+    :param limits: as Referee takes them
+    """
+    referee, state = Referee(problem, **limits), start(problem)
+    for made in steps:
+        test.assertTrue(problem.movable[made.vm])
+        test.assertTrue(referee.permits(state.vm_host, made.vm, made.destination))
+        test.assertEqual(made.source, state.move(made.vm, made.destination))
+        test.assertAlmostEqual(made.combined_after, state.combined(), places=9)
+        yield made, state
