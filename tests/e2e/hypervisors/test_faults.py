@@ -1,6 +1,5 @@
 """What goes wrong in the middle of a copy: guests run exactly once or are cleanly stopped."""
 
-
 from kronos_nova.objects import move as moves
 from tests.e2e.box.processes import wait_for
 from tests.e2e.hypervisors import faulty
