@@ -65,8 +65,10 @@ class PlanningProcess:
         os.setpriority(os.PRIO_PROCESS, self.popen.pid, os.nice(0) + niceness)
         if niceness == NICEST:
             # A processor where only such processes run is as good as an idle one to the kernel, and
-            # what wakes there does not wait, whatever session or unit it belongs to.
-            os.sched_setscheduler(self.popen.pid, os.SCHED_IDLE, os.sched_param(0))
+            # what wakes there does not wait, whatever session or unit it belongs to. Where a
+            # container forbids it, it is nice and no more.
+            with contextlib.suppress(PermissionError):
+                os.sched_setscheduler(self.popen.pid, os.SCHED_IDLE, os.sched_param(0))
 
     def order(self, scopes):
         """Let it plan some aggregates.

@@ -32,8 +32,8 @@ NODES = 200
 """How many compute nodes one statement names."""
 
 HOSTS = 5
-"""Of how many hosts one statement reads the instances: some hundreds, which take the database and
-this process a hundredth of a second. No RPC of the nova-conductor beside it waits longer."""
+"""Of how many hosts one statement reads the instances: a hundred or two, which take the database
+and this process a hundredth of a second. No RPC of the nova-conductor beside it waits longer."""
 
 METADATA_HOSTS = 25
 """Of how many it reads what of their instances' metadata is Kronos' own, which is little."""

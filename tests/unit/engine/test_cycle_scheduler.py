@@ -161,6 +161,14 @@ class PlanningTest(testtools.TestCase):
                          os.getpriority(os.PRIO_PROCESS, worker.child.pid))
         self.assertEqual(os.SCHED_IDLE, os.sched_getscheduler(worker.child.pid))
 
+    def test_where_a_container_forbids_that_a_child_is_nice_at_least(self):
+        self.useFixture(fixtures.MockPatchObject(
+            os, 'sched_setscheduler', side_effect=PermissionError))
+        worker = self.worker('one')
+        worker.tick()
+        self.assertEqual(min(os.nice(0) + 19, 19),
+                         os.getpriority(os.PRIO_PROCESS, worker.child.pid))
+
     def test_a_child_on_a_busy_controller_may_be_given_more(self):
         self.conf.set_override('planner_niceness', 3, 'kronos')
         worker = self.worker('one')
