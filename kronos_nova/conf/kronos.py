@@ -74,9 +74,8 @@ what a cycle takes, and more than ``[kronos_prometheus] total_timeout``.
     cfg.IntOpt('planner_niceness', mutable=True, default=19, min=0, max=19, help="""
 By how much a planning process is nicer to others than the service that started it, as nice(1) has
 it. With 19 it runs under the kernel's SCHED_IDLE too (see sched(7)): it has what others leave, and
-RPCs of the nova-conductor do not wait for it. On a
-controller whose processors are always busy nothing may be left: where evaluations take minutes,
-lower it; a start value is then 10.
+RPCs of the nova-conductor do not wait for it. On a controller whose processors are always busy
+nothing may be left: where evaluations take minutes, lower it; a start value is then 10.
 """),
     cfg.IntOpt('planner_idle_time', mutable=True, default=900, min=0, help="""
 Seconds for which a planning process stays after a cycle, as the one to plan next: it has loaded
