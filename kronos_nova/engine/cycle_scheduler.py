@@ -26,6 +26,7 @@ from kronos_nova.db.switches import SwitchBoard
 from kronos_nova.engine import levels
 from kronos_nova.engine import planning_process
 from kronos_nova.engine import shared_hosts
+from kronos_nova.engine.locks import TAKING
 from kronos_nova.engine.locks import AggregateLocks
 from kronos_nova.engine.scope import scopes
 from kronos_nova.objects import automation
@@ -39,10 +40,6 @@ SOON = 10
 HEAD_START = 10
 """Seconds for which an aggregate that is due is left to the worker that planned it last: its child
 has loaded everything and knows most of what there is to read."""
-
-TAKING = ''
-"""The lock of the worker that takes aggregates: the name of none of them. Workers that look at once
-would share what one is to plan together, and each of their children reads the cloud."""
 
 LEAVE_SECONDS = 5
 """For a child that was asked to end, and again for one that was killed: the conductor waits
@@ -127,6 +124,8 @@ class CycleScheduler:
         only those that it shares hosts with.
         """
         due = self._due()
+        # Workers that look at once would share what one is to plan together, and each of their
+        # children reads the cloud.
         if not due.healthy_first or not self.ports.locks.acquire(TAKING):
             return []
         try:

@@ -13,6 +13,9 @@ from kronos_nova import exception
 
 LOG = logging.getLogger(__name__)
 
+TAKING = ''
+"""The lock of the worker that takes aggregates: the name of none of them."""
+
 
 class AggregateLocks:
     """The locks that this process holds. A process that dies loses them.
@@ -59,7 +62,7 @@ class AggregateLocks:
             if not lock.acquire(blocking=False):
                 return False
         except tooz.ToozError as e:
-            LOG.warning('No lock on aggregate %s: %s', aggregate, self._said(e))
+            LOG.warning('No lock on %s: %s', _told(aggregate), self._said(e))
             return False
         self._held[aggregate] = lock
         return True
@@ -84,8 +87,12 @@ class AggregateLocks:
             self._held.pop(aggregate).release()
         except tooz.ToozError as e:
             # It has expired, or will.
-            LOG.warning('The lock on aggregate %s was not given back: %s', aggregate,
-                            self._said(e))
+            LOG.warning('The lock on %s was not given back: %s', _told(aggregate),
+                        self._said(e))
+
+
+def _told(aggregate):
+    return 'what is to be planned' if aggregate == TAKING else f'aggregate {aggregate}'
 
 
 def _name(aggregate):

@@ -99,7 +99,7 @@ class PlanningTest(testtools.TestCase):
         def hosts_while_the_other_looks():
             if not asked:
                 asked.append(two.tick())
-            return {'a': ['h1'], 'b': ['h2']}
+            return self.hosts
 
         self.hosts_now = hosts_while_the_other_looks
         one.tick()
