@@ -1,7 +1,11 @@
 """Broken allocations, broken for real in a stock Nova, found and healed."""
 
+import datetime
+
 from nova import objects
+from nova.db.main import api as main_db
 from oslo_utils import timeutils
+from oslo_utils import uuidutils
 
 from kronos_nova.db import repairs as repairs_db
 from kronos_nova.objects import repair as repairs
@@ -14,6 +18,7 @@ from tests.functional import base
 
 SMALL = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1}
 SMALL_ON_HOST1 = {'host1': SMALL}
+LONG_AGO = datetime.datetime(2020, 1, 1)
 AT_ONCE = audit.AuditLimits(grace=0, stalled=3600)
 
 
@@ -249,6 +254,25 @@ class BrokenByHandTest(AuditTestCase):
 
         self.assertEqual(repairs.FAILED, outcome.state)
         self.assertIn('host1 has no room', outcome.detail)
+
+    def test_what_it_costs_does_not_grow_with_what_ended_long_ago(self):
+        requests = []
+        for old in (0, 50):
+            server = self.boot('host1')
+            cell = cells.admin_context()
+            cells.target_instance(cell, server['id'])
+            for _ in range(old):
+                main_db.migration_create(cell, {
+                    'uuid': uuidutils.generate_uuid(), 'instance_uuid': server['id'],
+                    'migration_type': 'live-migration', 'status': 'completed',
+                    'source_compute': 'host2', 'dest_compute': 'host1', 'cross_cell_move': False,
+                    'created_at': LONG_AGO, 'updated_at': LONG_AGO})
+            self.put(server['id'], {'host2': SMALL})
+            findings = self.audit().findings
+            self.placement_fixture.requests.clear()
+            self.assertEqual([repairs.HEALED], [each.state for each in self.heal(findings)])
+            requests.append(len(self.placement_fixture.requests))
+        self.assertEqual(*requests)
 
     def test_doubled_keeps_where_the_server_runs(self):
         server = self.boot('host1')
