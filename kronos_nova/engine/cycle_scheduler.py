@@ -128,10 +128,15 @@ class CycleScheduler:
         # children reads the cloud.
         if not due.healthy_first or not self.ports.locks.acquire(TAKING):
             return []
+        ours = []
         try:
-            return self._take_of(due)
+            ours = self._take_of(due)
         finally:
-            self.ports.locks.release(TAKING)
+            if ours:
+                self.ports.locks.release(TAKING)
+            else:  # or a database failed after some were taken, which nobody plans now
+                self.ports.locks.release_all()
+        return ours
 
     def _due(self):
         group, now = self.conf.kronos, self.ports.utcnow()

@@ -155,6 +155,20 @@ class LeakedLockTest(ChildTestCase):
         two.tick()
         self.assertEqual({'a', 'b'}, self.scopes(two))
 
+    def test_one_that_fails_between_two_aggregates_leaves_no_lock_on_the_first(self):
+        class Failing(memory.Cycles):
+            def begin(self, aggregate, *arguments):
+                if aggregate == 'b':
+                    raise db_exc.DBConnectionError('gone')
+                return super().begin(aggregate, *arguments)
+
+        one, two = self.worker('one', cycles=Failing(self.database)), self.worker('two')
+        guard.Guard().run('planner', one.tick)
+        self.assertIsNone(one.child)
+        self.go(INTERVAL)
+        two.tick()
+        self.assertEqual({'a', 'b'}, self.scopes(two))
+
     def test_a_machine_without_a_process_to_spare_leaves_no_lock(self):
         def fails(*args, **kwargs):
             raise BlockingIOError('Resource temporarily unavailable')
