@@ -14,7 +14,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+from oslo_log import log as logging
+
 from kronos_nova.engine import child
+
+LOG = logging.getLogger(__name__)
 
 MEMORY = {'MALLOC_ARENA_MAX': '1', 'MALLOC_MMAP_THRESHOLD_': str(1 << 20)}
 """For the child's malloc, where it is glibc's. Answers are read in threads of their own, and each
@@ -62,12 +66,12 @@ class PlanningProcess:
         finally:
             os.close(theirs)
         # From here, not by the child itself: loading Nova is half of its work.
-        os.setpriority(os.PRIO_PROCESS, self.popen.pid, os.nice(0) + niceness)
+        with _as_far_as_it_may():
+            os.setpriority(os.PRIO_PROCESS, self.popen.pid, os.nice(0) + niceness)
         if niceness == NICEST:
             # A processor where only such processes run is as good as an idle one to the kernel, and
-            # what wakes there does not wait, whatever session or unit it belongs to. Where a
-            # container forbids it, it is nice and no more.
-            with contextlib.suppress(PermissionError):
+            # what wakes there does not wait, whatever session or unit it belongs to.
+            with _as_far_as_it_may():
                 os.sched_setscheduler(self.popen.pid, os.SCHED_IDLE, os.sched_param(0))
 
     def order(self, scopes):
@@ -105,6 +109,17 @@ class PlanningProcess:
         if self._answers is not None:
             os.close(self._answers)
             self._answers = None
+
+
+@contextlib.contextmanager
+def _as_far_as_it_may():
+    """Containers forbid priorities in many ways, and some do not know them: without them a child
+    plans as well."""
+    try:
+        yield
+    except OSError as error:
+        LOG.info('A planning process takes more of the processor than [kronos] planner_niceness '
+                 'says, for its priority cannot be set: %s', error)
 
 
 def configuration(conf):

@@ -1,6 +1,7 @@
 """Who plans what, and when: workers with locks of files and children that are real processes."""
 
 import datetime
+import errno
 import os
 
 import fixtures
@@ -162,12 +163,25 @@ class PlanningTest(testtools.TestCase):
         self.assertEqual(os.SCHED_IDLE, os.sched_getscheduler(worker.child.pid))
 
     def test_where_a_container_forbids_that_a_child_is_nice_at_least(self):
-        self.useFixture(fixtures.MockPatchObject(
-            os, 'sched_setscheduler', side_effect=PermissionError))
+        for number in (errno.EPERM, errno.EINVAL, errno.ENOSYS):
+            refusal = OSError(number, os.strerror(number))
+            with fixtures.MockPatchObject(os, 'sched_setscheduler', side_effect=refusal):
+                worker = self.worker(f'without {number}')
+                worker.tick()
+            self.assertEqual(min(os.nice(0) + 19, 19),
+                             os.getpriority(os.PRIO_PROCESS, worker.child.pid))
+            worker.stop()
+            self.clock.go(INTERVAL)
+
+    def test_where_a_container_forbids_priorities_a_child_plans_as_well(self):
+        for name in ('setpriority', 'sched_setscheduler'):
+            self.useFixture(fixtures.MockPatchObject(
+                os, name, side_effect=PermissionError(errno.EPERM, 'Operation not permitted')))
+        log = self.useFixture(fixtures.FakeLogger())
         worker = self.worker('one')
         worker.tick()
-        self.assertEqual(min(os.nice(0) + 19, 19),
-                         os.getpriority(os.PRIO_PROCESS, worker.child.pid))
+        self.assertIsNone(worker.child.poll())
+        self.assertIn('its priority cannot be set: [Errno 1] Operation not permitted', log.output)
 
     def test_a_child_on_a_busy_controller_may_be_given_more(self):
         self.conf.set_override('planner_niceness', 3, 'kronos')
