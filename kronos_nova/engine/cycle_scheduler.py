@@ -41,6 +41,9 @@ HEAD_START = 10
 """Seconds for which an aggregate that is due is left to the worker that planned it last: its child
 has loaded everything and knows most of what there is to read."""
 
+TAKING_PATIENCE = 60
+"""Seconds for which workers wait for one that takes aggregates, which is done in one or two."""
+
 LEAVE_SECONDS = 5
 """For a child that was asked to end, and again for one that was killed: the conductor waits
 meanwhile. A killed process that is still there waits for a disk or a network file system, and ends
@@ -92,6 +95,7 @@ class CycleScheduler:
         self._process = None
         self._scopes = ()
         self._started = self._ended = 0.0
+        self._refused_since = None
 
     def tick(self):
         """See whether the child has ended, else whether there is something to start one for."""
@@ -124,19 +128,35 @@ class CycleScheduler:
         only those that it shares hosts with.
         """
         due = self._due()
+        if not due.healthy_first:
+            self._refused_since = None
+            return []
         # Workers that look at once would share what one is to plan together, and each of their
         # children reads the cloud.
-        if not due.healthy_first or not self.ports.locks.acquire(TAKING):
+        is_alone = self.ports.locks.acquire(TAKING)
+        if not is_alone and not self._has_waited_enough():
             return []
-        ours = []
+        self._refused_since, ours = None, []
         try:
             ours = self._take_of(due)
         finally:
-            if ours:
-                self.ports.locks.release(TAKING)
-            else:  # or a database failed after some were taken, which nobody plans now
+            if not ours:  # perhaps a database failed after some were taken, which nobody plans now
                 self.ports.locks.release_all()
+            elif is_alone:
+                self.ports.locks.release(TAKING)
         return ours
+
+    def _has_waited_enough(self):
+        """Whether the worker that takes aggregates must be stopped or hang. What it has taken it
+        has locked: the rest is anybody's."""
+        now = self.ports.monotonic()
+        if self._refused_since is None:
+            self._refused_since = now
+        if now - self._refused_since < TAKING_PATIENCE:
+            return False
+        LOG.warning('Another worker has been taking aggregates for %d s: it is stopped or hangs, '
+                    'and others go on without the aggregates that it has.', TAKING_PATIENCE)
+        return True
 
     def _due(self):
         group, now = self.conf.kronos, self.ports.utcnow()

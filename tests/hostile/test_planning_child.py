@@ -1,5 +1,6 @@
 """A planning process that hangs, is stopped or dies: its aggregates are let go, and said to be."""
 
+import dataclasses
 import datetime
 import signal
 import subprocess
@@ -141,6 +142,51 @@ class HangingChildTest(ChildTestCase):
         self.go(INTERVAL)
         two.tick()
         self.assertEqual({'a', 'b'}, self.scopes(two))
+
+
+class StoppedWorkerTest(ChildTestCase):
+    def setUp(self):
+        super().setUp()
+        self.at_the_hosts = lambda: None
+        self.set(evaluation_interval=10 * INTERVAL)
+
+    def aggregate_hosts(self):
+        self.at_the_hosts()
+        return {'a': ['h1'], 'b': ['h2']}
+
+    def worker(self, name='one'):
+        made = super().worker(name)
+        made.ports = dataclasses.replace(made.ports, aggregate_hosts=self.aggregate_hosts)
+        return made
+
+    def test_one_that_stops_while_it_takes_aggregates_does_not_keep_others_from_planning(self):
+        one, two = self.worker('one'), self.worker('two')
+
+        def others_meanwhile():
+            self.at_the_hosts = lambda: None
+            for _tick in range(cycle_scheduler.TAKING_PATIENCE // 2):
+                two.tick()
+                self.assertIsNone(two.child)
+                self.go(2)
+            two.tick()
+            self.assertEqual({'b'}, self.scopes(two))
+            self.assertIn('go on without', self.log.output)
+
+        self.at_the_hosts = others_meanwhile
+        one.tick()
+        self.assertEqual({'a'}, self.scopes(one))
+
+    def test_others_have_patience_with_each_that_takes(self):
+        one, two = self.worker('one'), self.worker('two')
+        for _hour in range(3):
+            self.at_the_hosts = two.tick
+            one.tick()
+            self.assertEqual({'a', 'b'}, self.scopes(one))
+            two.tick()  # sees that nothing is due any more
+            self.assertIsNone(two.child)
+            one.stop()
+            self.go(10 * INTERVAL)
+        self.assertNotIn('go on without', self.log.output)
 
 
 class LeakedLockTest(ChildTestCase):
