@@ -1,6 +1,7 @@
 """The resource provider trees of hosts, and the providers that they share, read from placement."""
 
 import collections
+import contextlib
 import dataclasses
 from collections.abc import Collection
 from collections.abc import Mapping
@@ -87,18 +88,22 @@ class ProviderCache:
         self._readings += 1
         known = client.providers()
         ours = {uuid: each for uuid, each in known.items() if each.root in instances}
-        _tell_missing(instances.keys(), {each.root for each in ours.values()})
         self._kept = {uuid: kept for uuid, kept in self._kept.items() if uuid in known}
         stale = [uuid for uuid, each in ours.items()
                  if not self._is_current(uuid, each.generation, instances[each.root])]
         at_once = 1 if len(stale) <= FEW else PARALLEL_READS
         with futures.ThreadPoolExecutor(at_once) as pool:
             for uuid, provider in zip(stale, pool.map(
-                    lambda uuid: self._provider(client, uuid), stale), strict=True):
+                    lambda uuid: self._if_there(client, uuid), stale), strict=True):
                 self._kept[uuid] = ours[uuid].generation, provider
+                if provider is None:
+                    del self._kept[uuid]
         trees = collections.defaultdict(list)
         for uuid, each in ours.items():
-            trees[each.root].append(self._kept[uuid][1])
+            # Without its root a host is no more, and so will be its tree.
+            if uuid in self._kept and each.root in self._kept:
+                trees[each.root].append(self._kept[uuid][1])
+        _tell_missing(instances.keys(), trees.keys())
         return Trees(of=trees, sharing=self._sharing(client, trees.keys()))
 
     def _is_current(self, uuid, generation, instances):
@@ -106,11 +111,19 @@ class ProviderCache:
         return seen == generation and provider.held.keys() <= instances
 
     def _sharing(self, client, roots):
-        found = {uuid: shape.SharingProvider(
-            provider=self._provider(client, uuid),
-            roots=client.roots_in(client.aggregates(uuid)) & roots - {uuid})
-            for uuid in sorted(client.sharing())}
+        found = {}
+        for uuid in sorted(client.sharing()):
+            with contextlib.suppress(errors.NotFound):  # deleted since then
+                found[uuid] = shape.SharingProvider(
+                    provider=self._provider(client, uuid),
+                    roots=client.roots_in(client.aggregates(uuid)) & roots - {uuid})
         return {uuid: each for uuid, each in found.items() if each.roots}
+
+    def _if_there(self, client, uuid):
+        """The Provider, or None where it was deleted since placement named it."""
+        with contextlib.suppress(errors.NotFound):
+            return self._provider(client, uuid)
+        return None
 
     def _provider(self, client, uuid):
         with self._pace.step():

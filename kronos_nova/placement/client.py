@@ -285,5 +285,6 @@ def _detail(response) -> str:
 
 def _raise_for_refusal(response, request='') -> None:
     if response.status_code >= 400:
-        raise errors.RequestRefused(
+        kind = errors.NotFound if response.status_code == 404 else errors.RequestRefused
+        raise kind(
             problem=f'{request}HTTP {response.status_code}: {_detail(response)}')

@@ -4,6 +4,7 @@
     ├── PlacementUnavailable     no answer or a 5xx: a write may or may not have taken effect
     ├── PlacementTooOld          it does not offer a microversion that is needed
     ├── RequestRefused           it does not let us: credentials, policy, catalogue
+    │   └── NotFound             404: it does not know, or no longer, what was asked for
     ├── AnswerNotUnderstood      it is not the JSON that the API promises: often a proxy's own page
     ├── InvalidAllocations       400
     │   ├── MalformedRequest     the body breaks the schema of the API
@@ -34,6 +35,10 @@ class PlacementTooOld(exception.PlacementError):
 
 class RequestRefused(exception.PlacementError):
     code = 'kronos.placement.refused'
+
+
+class NotFound(RequestRefused):
+    code = 'kronos.placement.not_found'
 
 
 class AnswerNotUnderstood(exception.PlacementError):

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 
+import fixtures
 import sqlalchemy as sa
 from nova import context as nova_context
 from nova import objects
@@ -248,6 +249,22 @@ class ProviderCacheTest(test_two_ways.QemuTestCase):
         self.inventory._providers = providers.ProviderCache(read_all_every=3)
         for asked in (2, 0, 0, 2, 0):
             self.read(asked)
+
+    def test_a_provider_that_is_deleted_while_all_are_read_takes_its_host_alone(self):
+        self._delete_server(self.servers[1])
+        gone = self.uuid_of('host2')
+
+        def delete(_method, path, _body):
+            if path.startswith(f'/resource_providers/{gone}/'):
+                self.placement_fixture.before = lambda *asked: None
+                self.placement.delete(f'/resource_providers/{gone}')
+
+        self.placement_fixture.before = delete
+        log = self.useFixture(fixtures.FakeLogger())
+        found = self.inventory.read()
+        self.assertEqual(['host1'], [host.name for host in found.hosts])
+        self.assertIn(f'1 hosts are left out: placement knows no resource provider {gone}',
+                      log.output)
 
     def test_an_allocation_that_somebody_took_away_hides_room_until_then_and_never_makes_any(self):
         self.inventory._providers = providers.ProviderCache(read_all_every=2)
