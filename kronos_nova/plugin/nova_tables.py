@@ -82,6 +82,13 @@ def _main(context):
     return main_db.get_context_manager(context).reader.using(context)
 
 
+def _keep_to_one_time(session):
+    """Have a transaction that begins see nothing that is written meanwhile, also where an operator
+    has made READ COMMITTED the default of the server, as many do for Galera."""
+    if session.get_bind().dialect.name != 'sqlite':  # which knows no other way
+        session.connection(execution_options={'isolation_level': 'REPEATABLE READ'})
+
+
 def _api(context):
     return api_db.context_manager.reader.using(context)
 
@@ -132,6 +139,7 @@ class InstanceReader:
         time, in one transaction."""
         host, name_of = models.Instance.host, namer()
         with _main(context) as session:
+            _keep_to_one_time(session)
             instances, items = _instances(session), _metadata_items(session)
             for many in chunks(hosts, METADATA_HOSTS):
                 with self._pace.step():

@@ -22,6 +22,10 @@ class MariaDB(fixtures.Fixture):
         self.addCleanup(self._server.process.kill)
         self.login = f'{mariadb.USER}:{mariadb.PASSWORD}@127.0.0.1:{self._server.port}'
 
+    def set_default(self, variable, value):
+        """Have connections begin with another value of a variable of the server's from now on."""
+        self._server.query(None, f"SET GLOBAL {variable} = '{value}'")
+
     def fall_silent(self):
         """Answer nothing any more, and refuse nothing."""
         os.kill(self._server.process.pid, signal.SIGSTOP)

@@ -3,6 +3,7 @@
 import json
 
 import fixtures
+import sqlalchemy as sa
 import testtools
 from nova import context as nova_context
 from nova.db.main import api as main_db
@@ -25,6 +26,7 @@ class OneTimeTest(testtools.TestCase):
         self.useFixture(fixtures.FakeLogger())
         super().setUp()
         server = self.useFixture(mariadb.MariaDB())
+        self.prepare(server)
         self.cell = nova_context.get_admin_context()
         self.cell.db_connection = main_db.create_context_manager(
             connection=f'mysql+pymysql://{server.login}/nova_cell1?charset=utf8mb3')
@@ -32,6 +34,9 @@ class OneTimeTest(testtools.TestCase):
             models.BASE.metadata.create_all(session.connection(), [each.__table__ for each in (
                 models.Instance, models.InstanceExtra, models.InstanceMetadata)])
         self.uuids = {host: self.boot(host) for host in self.hosts}
+
+    def prepare(self, server):
+        """Nothing: MariaDB as it is."""
 
     def boot(self, host):
         uuid = uuidutils.generate_uuid()
@@ -64,3 +69,15 @@ class OneTimeTest(testtools.TestCase):
                  for each in nova_tables.InstanceReader().read(self.cell, self.hosts)}
         self.assertEqual((len(self.hosts) + 1, last, first), (
             len(found), found[self.uuids[first]], found[self.uuids[last]]))
+
+
+class ReadCommittedTest(OneTimeTest):
+    """The same on a server where operators want each statement to see what is new."""
+
+    def prepare(self, server):
+        server.set_default('tx_isolation', 'READ-COMMITTED')
+
+    def test_others_of_this_process_see_what_is_new(self):
+        list(nova_tables.InstanceReader().read(self.cell, self.hosts))
+        with self.elsewhere() as session:
+            self.assertEqual('READ-COMMITTED', session.scalar(sa.text('SELECT @@tx_isolation')))
