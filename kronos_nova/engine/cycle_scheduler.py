@@ -281,8 +281,10 @@ class CycleScheduler:
             self.ports.locks.heartbeat()
             return
         LOG.error('Planning %s was not finished after %d s, and its process is killed: [kronos] '
-                  'cycle_timeout allows %d s. Each of these aggregates is tried again later, and '
-                  'alone.', ', '.join(self._scopes), taken, limit)
+                  'cycle_timeout allows %d s. For %d s of them it waited for a processor that '
+                  'others had; where that is most of the time, lower planner_niceness. Each of '
+                  'these aggregates is tried again later, and alone.', ', '.join(self._scopes),
+                  taken, limit, self._process.waited())
         self._kill()
         self._fail()
 

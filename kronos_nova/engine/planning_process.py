@@ -49,6 +49,7 @@ class PlanningProcess:
     def __init__(self, command, configuration, niceness):
         self.configuration = configuration
         self.is_leaving = False
+        self._waited_before = 0.0
         self._answers, theirs = os.pipe()
         os.set_blocking(self._answers, False)
         argv = [sys.executable, '-m', command.module, '--answers', str(theirs), '--',
@@ -79,6 +80,7 @@ class PlanningProcess:
 
         :returns: whether it could be told; not when it has ended meanwhile
         """
+        self._waited_before = self._waited_ever()
         try:
             self.popen.stdin.write(json.dumps(list(scopes)).encode() + b'\n')
             self.popen.stdin.flush()
@@ -96,6 +98,16 @@ class PlanningProcess:
                 self.is_leaving = next_step == child.LEAVES
                 return int(status)
         return None
+
+    def waited(self):
+        """Seconds since its last order in which it had work to do and others had the processors; 0
+        where the kernel does not count them."""
+        return self._waited_ever() - self._waited_before
+
+    def _waited_ever(self):
+        with contextlib.suppress(OSError), open(f'/proc/{self.popen.pid}/schedstat') as file:
+            return int(file.read().split()[1]) / 1e9
+        return 0.0
 
     def dismiss(self):
         """End it; it has nothing under way."""

@@ -2,6 +2,8 @@
 
 import dataclasses
 import datetime
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -86,6 +88,20 @@ class HangingChildTest(ChildTestCase):
         self.go(TIMEOUT + 1)
         one.tick()
         self.assertEqual(-signal.SIGKILL, child.returncode)
+
+    def test_one_that_others_leave_no_processor_is_said_to_have_waited(self):
+        self.addCleanup(os.sched_setaffinity, 0, os.sched_getaffinity(0))
+        os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+        others = subprocess.Popen([sys.executable, '-c', 'while True: pass'])
+        self.addCleanup(others.wait)
+        self.addCleanup(others.kill)
+        one = self.worker()
+        one.tick()
+        time.sleep(3)
+        self.go(TIMEOUT + 1)
+        one.tick()
+        [waited] = re.findall('For ([0-9]+) s of them it waited for a processor', self.log.output)
+        self.assertGreaterEqual(int(waited), 1)
 
     def test_its_aggregates_are_tried_again_alone_after_pauses_that_grow(self):
         one, began = self.worker(), []
