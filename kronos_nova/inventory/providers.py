@@ -3,6 +3,9 @@
 import collections
 import contextlib
 import dataclasses
+import itertools
+import time
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
 from concurrent import futures
@@ -20,9 +23,15 @@ LOG = logging.getLogger(__name__)
 
 # Placement has no way to ask for all providers' inventories at once. More at a time would take the
 # processors, of placement and its database, from the nova-conductor that is served beside it, and
-# few are soon read one after the other.
+# few are soon read one after the other. Where a reading takes long all the same, it is placement's
+# answers that are waited for, and to wait for several at once takes no processor from anybody; a
+# cycle that is killed at its limit has read everything in vain.
 PARALLEL_READS = 2
 FEW = 100
+LONG = 60
+"""Seconds."""
+PARALLEL_READS_OF_A_LONG_READING = 8
+READS_BETWEEN_TWO_LOOKS_AT_THE_CLOCK = 20
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +63,10 @@ class ProviderCache:
     """
 
     def __init__(self, read_all_every: int = READ_ALL_EVERY,
-                 reading_pace: pace.Pace = pace.HURRY):
+                 reading_pace: pace.Pace = pace.HURRY,
+                 monotonic: Callable[[], float] = time.monotonic):
         self._pace = reading_pace
+        self._monotonic = monotonic
         self._kept = {}
         self._every = read_all_every
         self._readings = 0
@@ -91,13 +102,10 @@ class ProviderCache:
         self._kept = {uuid: kept for uuid, kept in self._kept.items() if uuid in known}
         stale = [uuid for uuid, each in ours.items()
                  if not self._is_current(uuid, each.generation, instances[each.root])]
-        at_once = 1 if len(stale) <= FEW else PARALLEL_READS
-        with futures.ThreadPoolExecutor(at_once) as pool:
-            for uuid, provider in zip(stale, pool.map(
-                    lambda uuid: self._if_there(client, uuid), stale), strict=True):
-                self._kept[uuid] = ours[uuid].generation, provider
-                if provider is None:
-                    del self._kept[uuid]
+        for uuid, provider in self._those(client, stale):
+            self._kept[uuid] = ours[uuid].generation, provider
+            if provider is None:
+                del self._kept[uuid]
         trees = collections.defaultdict(list)
         for uuid, each in ours.items():
             # Without its root a host is no more, and so will be its tree.
@@ -119,8 +127,18 @@ class ProviderCache:
                     roots=client.roots_in(client.aggregates(uuid)) & roots - {uuid})
         return {uuid: each for uuid, each in found.items() if each.roots}
 
+    def _those(self, client, uuids):
+        """(uuid, its Provider or None where it was deleted since placement named it) of each."""
+        begun, waiting = self._monotonic(), iter(uuids)
+        while few := list(itertools.islice(waiting, READS_BETWEEN_TWO_LOOKS_AT_THE_CLOCK)):
+            at_once = 1 if len(uuids) <= FEW else PARALLEL_READS
+            if self._monotonic() - begun > LONG:
+                at_once = PARALLEL_READS_OF_A_LONG_READING
+            with futures.ThreadPoolExecutor(at_once) as pool:
+                yield from zip(few, pool.map(lambda uuid: self._if_there(client, uuid), few),
+                               strict=True)
+
     def _if_there(self, client, uuid):
-        """The Provider, or None where it was deleted since placement named it."""
         with contextlib.suppress(errors.NotFound):
             return self._provider(client, uuid)
         return None

@@ -1,0 +1,49 @@
+"""How many providers are read of placement at once."""
+
+from concurrent import futures
+
+import ddt
+import fixtures
+import testtools
+
+from kronos_nova.inventory import providers
+from kronos_nova.placement.client import ProviderState
+
+
+class SlowPlacement:
+    """Knows some roots; each answer about one takes so many seconds."""
+
+    def __init__(self, count, seconds):
+        self.count, self.seconds, self.answers = count, seconds, 0
+
+    def monotonic(self):
+        return self.answers * self.seconds
+
+    def providers(self):
+        return {str(number): ProviderState(root=str(number), generation=1)
+                for number in range(self.count)}
+
+    def sharing(self):
+        return ()
+
+    def held_on(self, _uuid):
+        self.answers += 1
+        return {}
+
+    def inventories(self, _uuid):
+        return {}
+
+
+@ddt.ddt
+class PaceOfProvidersTest(testtools.TestCase):
+    @ddt.data((100, 0.1, 1, 1), (101, 0.1, 2, 2), (100, 2, 1, 8), (200, 2, 2, 8))
+    @ddt.unpack
+    def test_more_are_read_at_once_where_placement_is_slow(self, count, seconds, first, last):
+        pools = self.useFixture(fixtures.MockPatchObject(
+            futures, 'ThreadPoolExecutor', wraps=futures.ThreadPoolExecutor)).mock
+        placement = SlowPlacement(count, seconds)
+        cache = providers.ProviderCache(monotonic=placement.monotonic)
+        found = cache.read(placement, {str(number): set() for number in range(count)})
+        self.assertEqual(list(placement.providers()), list(found.of))
+        at_once = [made.args[0] for made in pools.call_args_list]
+        self.assertEqual((first, last), (at_once[0], at_once[-1]))
