@@ -13,8 +13,9 @@ from kronos_nova import exception
 
 LOG = logging.getLogger(__name__)
 
-TAKING = ''
-"""The lock of the worker that takes aggregates: the name of none of them."""
+TAKING = '\0'
+"""The lock of the worker that takes aggregates. No aggregate can be called that, while an option
+may well have an empty name in it, which has to be found wrong as any other."""
 
 
 class AggregateLocks:

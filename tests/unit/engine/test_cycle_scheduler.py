@@ -92,6 +92,11 @@ class PlanningTest(testtools.TestCase):
         self.assertEqual({'a': 'one', 'b': 'one'}, self.begun())
         self.assertIsNone(two.child)
 
+    def test_a_name_that_is_left_empty_by_mistake_is_evaluated_and_found_wrong(self):
+        self.set(aggregates=['', 'a'], aggregates_per_cycle=0)
+        self.worker('one').tick()
+        self.assertEqual({'': 'one', 'a': 'one'}, self.begun())
+
     def test_workers_that_look_at_once_do_not_share_what_one_plans_together(self):
         self.set(aggregates_per_cycle=0)
         one, two = self.worker('one'), self.worker('two')
