@@ -135,11 +135,12 @@ def _as_far_as_it_may():
 
 
 def configuration(conf):
-    """What the files of an oslo.config object look like now: another where one has changed."""
+    """What the files of an oslo.config object look like now, and what of it the process has from
+    its start: another where one has changed."""
     files = [pathlib.Path(path) for path in conf.config_file or ()]
     for directory in conf.config_dir or ():
         files += sorted(pathlib.Path(directory).glob('*.conf'))
-    return tuple((str(path), *_state(path)) for path in files)
+    return (conf.kronos.planner_niceness, *((str(path), *_state(path)) for path in files))
 
 
 def _state(path):

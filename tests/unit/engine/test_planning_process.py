@@ -149,6 +149,16 @@ class WarmTest(testtools.TestCase):
         self.cycle(worker)
         self.assertEqual(2, len(set(self.processes())))
 
+    def test_another_niceness_is_that_of_the_next_cycle(self):
+        worker = self.worker()
+        self.cycle(worker)
+        self.go(INTERVAL)
+        # Nova was told to read its files again after a cycle that found them changed.
+        self.conf.set_override('planner_niceness', 3, 'kronos')
+        worker.tick()
+        self.assertEqual(min(os.nice(0) + 3, 19),
+                         os.getpriority(os.PRIO_PROCESS, worker.child.pid))
+
     def test_one_that_was_killed_while_it_had_nothing_to_do_is_replaced(self):
         worker = self.worker()
         self.cycle(worker)
