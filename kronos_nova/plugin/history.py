@@ -8,6 +8,7 @@ from oslo_db import exception as db_exc
 
 from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
+from kronos_nova.db.engine import first_line
 from kronos_nova.objects import migration_status
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import nova_tables
@@ -28,7 +29,7 @@ def past_moves(since):
                                                        since):
                     yield _past_move(row)
     except (db_exc.DBError, nova_exception.NovaException) as e:
-        raise exception.InventoryError(problem=str(e)) from e
+        raise exception.InventoryError(problem=first_line(e)) from e
 
 
 def _past_move(row):

@@ -15,6 +15,7 @@ from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from kronos_nova import exception
+from kronos_nova.db.engine import first_line
 from kronos_nova.inventory import pace
 from kronos_nova.inventory import providers
 from kronos_nova.inventory import scope
@@ -118,7 +119,7 @@ class InProcessInventory:
             try:
                 parts.append(self._read_cell(context, cell, wanted))
             except (db_exc.DBError, nova_exception.NovaException) as error:
-                LOG.warning('Cell %s is left out: %s', cells.name(cell), error)
+                LOG.warning('Cell %s is left out: %s', cells.name(cell), first_line(error))
                 silent.append(cell)
         self._silent = bool(silent)
         if silent and not parts:
@@ -170,7 +171,7 @@ def _readable():
     try:
         yield
     except (db_exc.DBError, nova_exception.NovaException) as e:
-        raise exception.InventoryError(problem=str(e)) from e
+        raise exception.InventoryError(problem=first_line(e)) from e
 
 
 # Thousands of instances have one of a dozen pairs.

@@ -17,6 +17,7 @@ from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from kronos_nova import exception
+from kronos_nova.db.engine import first_line
 from kronos_nova.objects import migration_status
 from kronos_nova.placement import records
 from kronos_nova.placement.client import PlacementClient
@@ -47,7 +48,7 @@ def _answered():
     try:
         yield
     except UNANSWERED as error:
-        raise exception.InventoryError(problem=str(error)) from error
+        raise exception.InventoryError(problem=first_line(error)) from error
 
 
 class CellRecords:
@@ -67,7 +68,7 @@ class CellRecords:
             try:
                 parts = self._read_cell(context, mapping)
             except (db_exc.DBError, nova_exception.NovaException) as error:
-                LOG.warning('Cell %s is left out: %s', cells.name(mapping), error)
+                LOG.warning('Cell %s is left out: %s', cells.name(mapping), first_line(error))
                 silent.append(mapping)
                 continue
             for all_of_them, part in zip((hosts, instances, migrations), parts, strict=True):
@@ -125,7 +126,7 @@ class CellRecords:
             try:
                 found.update(self._histories(target, cell, {uuid: wanted[uuid] for uuid in uuids}))
             except (db_exc.DBError, nova_exception.NovaException) as error:
-                LOG.warning('Cell %s is left out: %s', cell, error)
+                LOG.warning('Cell %s is left out: %s', cell, first_line(error))
                 for uuid in uuids:
                     del found[uuid]
         return found

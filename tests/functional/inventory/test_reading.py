@@ -9,10 +9,12 @@ from nova import context as nova_context
 from nova import objects
 from nova import servicegroup
 from nova.api.openstack import common
+from nova.db.api import api as api_db
 from nova.db.main import api as main_db
 from nova.scheduler import utils as scheduler_utils
 from oslo_utils import timeutils
 
+from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.inventory import providers
 from kronos_nova.objects.snapshot import UNASSIGNED
@@ -186,6 +188,17 @@ class ColumnsTest(test_two_ways.QemuTestCase):
         context = cells.admin_context()
         nova_context.set_target_cell(context, cells.mappings(context)[0])
         return context
+
+    def test_what_a_database_refuses_is_told_in_one_line(self):
+        log = self.useFixture(fixtures.FakeLogger('kronos_nova.plugin'))
+        for engine, table in ((main_db.get_engine(context=self.cell_context()), 'instance_extra'),
+                              (api_db.get_engine(), 'aggregate_hosts')):
+            with engine.begin() as connection:
+                connection.execute(sa.text(f'ALTER TABLE {table} RENAME TO mislaid_{table}'))
+            error = self.assertRaises(exception.InventoryError, InProcessInventory().read)
+            self.assertNotIn('\n', str(error))
+        self.assertIn('is left out: ', log.output)
+        self.assertNotIn('[SQL', log.output)
 
     def test_metadata_is_heeded_by_the_next_reading(self):
         server = self.boot('host1')
