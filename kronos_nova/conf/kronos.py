@@ -294,7 +294,8 @@ Where the conductors agree who plans an aggregate: a tooz URL, such as
 ``etcd3+http://controller:2379``, ``redis://controller:6379`` or
 ``mysql://user:password@controller/kronos``. Unset, a lock file under ``[DEFAULT] state_path`` is
 used, which serves one controller with any number of workers; with several controllers it must be
-set.
+set. A lock of MySQL's lasts as long as its connection, on which nothing is said meanwhile: let the
+server's ``wait_timeout``, and those of proxies before it, be longer than ``cycle_timeout``.
 """),
     cfg.ListOpt('notification_topics', default=[], help="""
 Topics on which Kronos tells other programs what it does, as versioned notifications: plans, moves,
