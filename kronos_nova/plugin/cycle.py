@@ -44,9 +44,15 @@ REST_TIME = 5
 """Seconds that a cycle may take longer, so that RPCs beside it need not."""
 
 
+PATIENCE, SHORT_PATIENCE = 30, 5
+"""Seconds for cells to answer. Nobody waits for this process but the next cycle, and what has only
+the processor that others leave must not take its own slowness for a database's."""
+
+
 def make_sources():
-    return child.Sources(inventory=inventory.InProcessInventory(pace.Pace(REST_TIME)),
-                         history=history.past_moves, dry_run=dry_run.SchedulerDryRun())
+    return child.Sources(
+        inventory=inventory.InProcessInventory(pace.Pace(REST_TIME), PATIENCE, SHORT_PATIENCE),
+        history=history.past_moves, dry_run=dry_run.SchedulerDryRun())
 
 
 if __name__ == '__main__':

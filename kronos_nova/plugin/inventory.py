@@ -30,7 +30,6 @@ from kronos_nova.plugin import placement
 LOG = logging.getLogger(__name__)
 
 SHORT_PATIENCE = 1
-"""Seconds for cells to answer, once one did not."""
 
 
 class InProcessInventory:
@@ -39,10 +38,13 @@ class InProcessInventory:
     What placement said is kept from one reading to the next, and the flavors of instances with it.
 
     :param reading_pace: how hard each reading may work what it reads from
+    :param patience: seconds for cells to answer, and ``short_patience`` once one did not
     """
 
-    def __init__(self, reading_pace: pace.Pace = pace.HURRY):
+    def __init__(self, reading_pace: pace.Pace = pace.HURRY, patience: float = cells.PATIENCE,
+                 short_patience: float = SHORT_PATIENCE):
         self._pace = reading_pace
+        self._patience, self._short_patience = patience, short_patience
         self._servicegroup_api = servicegroup.API()
         self._placement = placement.client()
         self._providers = providers.ProviderCache(reading_pace=self._pace)
@@ -70,7 +72,8 @@ class InProcessInventory:
         hosts, known = self._read_last.keys(), set(self._read_last.values())
         context, found = cells.admin_context(), set()
         with _readable():
-            alive, _silent = cells.answering(context, cells.mappings(context), SHORT_PATIENCE)
+            alive, _silent = cells.answering(context, cells.mappings(context),
+                                              self._short_patience)
             for cell in alive:
                 if known == {cells.name(cell)} and nova_tables.is_unique_in_a_cell(attribute):
                     continue
@@ -113,7 +116,7 @@ class InProcessInventory:
         everywhere = cells.mappings(context)
         # A cell that was silent the last time is not waited for long again.
         alive, silent = cells.answering(context, everywhere,
-                                        SHORT_PATIENCE if self._silent else cells.PATIENCE)
+                                        self._short_patience if self._silent else self._patience)
         parts = []
         for cell in alive:
             try:

@@ -102,6 +102,13 @@ class CellDownTest(base.NovaTestCase):
             self.assertEqual({host.name for host in whole.hosts} - {'host3'},
                              {host.name for host in found.hosts})
 
+    def test_who_has_only_the_processor_that_others_leave_waits_longer(self):
+        for patience, expected in ((1, {'host1'}), (10, {'host1', 'host3'})):
+            source, late = inventory.InProcessInventory(patience=patience), [2]
+            self.take_down(lambda late=late: late and time.sleep(late.pop()))
+            found = {host.name for host in source.read().hosts}
+            self.assertEqual(expected, found & {'host1', 'host3'})
+
     def test_past_moves_are_those_of_the_others(self):
         self.take_down(self.refuse)
         self.assertEqual([], list(history.past_moves(timeutils.utcnow())))
