@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import pathlib
 import pkgutil
 import sys
@@ -31,6 +32,9 @@ def build_parser(wanted: list[str]) -> argparse.ArgumentParser:
 def main(argv=None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     args = build_parser(argv).parse_args(argv)
+    # Where it may not be written every process of Nova's compiles all of it, which takes longer
+    # than to load it.
+    os.environ.pop('PYTHONDONTWRITEBYTECODE', None)
     found = args.run(args)
     report.show(found)
     if args.json:

@@ -64,10 +64,8 @@ class Spent:
             yield size.hosts, size.vms, self.name, piece, cpu, wall
 
 
-def _keep_bytecode():
-    """As what is installed has it: where it may not be written every process compiles all of Nova,
-    which takes longer than to load it."""
-    os.environ.pop('PYTHONDONTWRITEBYTECODE', None)
+def _compile():
+    """As what is installed was compiled."""
     subprocess.run([sys.executable, '-W', 'ignore', '-c', 'import bench.cloud.child'], check=True)
 
 
@@ -92,7 +90,7 @@ class Trial:
         self.services.__exit__(*exc)
 
     def _prepare(self):
-        _keep_bytecode()
+        _compile()
         root = self.services.root
         self.cloud.fill(self.services.database)
         port = self.services.take_port()
