@@ -189,7 +189,8 @@ class Machine(RuleBasedStateMachine):
     def boot(self, host, flavor):
         server = clouds.Server(host=host, flavor=flavor, changed=self.cloud.now)
         wanted = self.world.service.consumer(self.cloud.wanted(host, flavor), uuid=server.uuid)
-        with self.step(None, server), contextlib.suppress(errors.InsufficientInventory):
+        # Where there is no room it does not come to be, and nothing of it is looked at.
+        with contextlib.suppress(errors.InsufficientInventory), self.step(None, server):
             self.client.post(AllocationSet.of(wanted))
             self.cloud.servers.append(server)
 
