@@ -23,14 +23,14 @@ LOG = logging.getLogger(__name__)
 
 # Placement has no way to ask for all providers' inventories at once. More at a time would take the
 # processors, of placement and its database, from the nova-conductor that is served beside it, and
-# few are soon read one after the other. Where a reading takes long all the same, it is placement's
-# answers that are waited for, and to wait for several at once takes no processor from anybody; a
-# cycle that is killed at its limit has read everything in vain.
+# few are soon read one after the other.
 PARALLEL_READS = 2
 FEW = 100
-LONG = 60
-"""Seconds."""
-PARALLEL_READS_OF_A_LONG_READING = 8
+SLOW = .15
+"""Seconds for a provider, ten times what it takes: something else is waited for than processors.
+To wait for several at once takes none from anybody, and a cycle that is killed at its limit has
+read everything in vain."""
+PARALLEL_SLOW_READS = 8
 READS_BETWEEN_TWO_LOOKS_AT_THE_CLOCK = 20
 
 
@@ -129,14 +129,15 @@ class ProviderCache:
 
     def _those(self, client, uuids):
         """(uuid, its Provider or None where it was deleted since placement named it) of each."""
-        begun, waiting = self._monotonic(), iter(uuids)
+        usual = at_once = 1 if len(uuids) <= FEW else PARALLEL_READS
+        waiting = iter(uuids)
         while few := list(itertools.islice(waiting, READS_BETWEEN_TWO_LOOKS_AT_THE_CLOCK)):
-            at_once = 1 if len(uuids) <= FEW else PARALLEL_READS
-            if self._monotonic() - begun > LONG:
-                at_once = PARALLEL_READS_OF_A_LONG_READING
+            begun = self._monotonic()
             with futures.ThreadPoolExecutor(at_once) as pool:
                 yield from zip(few, pool.map(lambda uuid: self._if_there(client, uuid), few),
                                strict=True)
+            each = (self._monotonic() - begun) * at_once / len(few)
+            at_once = PARALLEL_SLOW_READS if each > SLOW else usual
 
     def _if_there(self, client, uuid):
         with contextlib.suppress(errors.NotFound):

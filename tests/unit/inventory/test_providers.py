@@ -36,7 +36,7 @@ class SlowPlacement:
 
 @ddt.ddt
 class PaceOfProvidersTest(testtools.TestCase):
-    @ddt.data((100, 0.1, 1, 1), (101, 0.1, 2, 2), (100, 2, 1, 8), (200, 2, 2, 8))
+    @ddt.data((100, .05, 1, 1), (101, .05, 2, 2), (100, .2, 1, 8), (200, .2, 2, 8))
     @ddt.unpack
     def test_more_are_read_at_once_where_placement_is_slow(self, count, seconds, first, last):
         pools = self.useFixture(fixtures.MockPatchObject(
