@@ -99,9 +99,17 @@ MOST_DOUBLINGS = 4
 
 LONGEST_PAUSE_SECONDS = 3600
 
+CLOCKS_APART = 60
+"""Seconds by which clocks of controllers may differ: Nova takes a service for dead whose clock is
+as far behind."""
+
 
 class Cycles:
-    """When each aggregate was last evaluated, and what was found."""
+    """When each aggregate was last evaluated, and what was found.
+
+    A time that no right clock can have written, further ahead than whoever wrote it would have
+    waited, is that of a clock which was put right since then, and is waited for by nobody.
+    """
 
     def __init__(self, database):
         self.database = database
@@ -116,10 +124,12 @@ class Cycles:
         worker, head_start = favour
         since = now - datetime.timedelta(seconds=interval)
         others_since = since - datetime.timedelta(seconds=head_start)
+        row = models.Cycle
         with self.database.reader() as session:
-            recent = set(session.scalars(sa.select(models.Cycle.aggregate).where(sa.or_(
-                models.Cycle.started_at > since, models.Cycle.not_before > now,
-                sa.and_(models.Cycle.worker != worker, models.Cycle.started_at > others_since)))))
+            recent = set(session.scalars(sa.select(row.aggregate).where(sa.or_(
+                _is_after(row.started_at, since, now, interval), _is_postponed(now, interval),
+                sa.and_(row.worker != worker,
+                        _is_after(row.started_at, others_since, now, interval))))))
         return [aggregate for aggregate in aggregates if aggregate not in recent]
 
     @retried
@@ -136,9 +146,10 @@ class Cycles:
                 interval *= 2.0 ** min(row.failures, MOST_DOUBLINGS)
             due = now - datetime.timedelta(seconds=interval)
             begun = session.execute(sa.update(models.Cycle).where(
-                models.Cycle.aggregate == aggregate, models.Cycle.started_at <= due,
+                models.Cycle.aggregate == aggregate,
+                ~_is_after(models.Cycle.started_at, due, now, interval),
                 sa.true() if is_ordered else sa.or_(
-                    models.Cycle.not_before.is_(None), models.Cycle.not_before <= now),
+                    models.Cycle.not_before.is_(None), ~_is_postponed(now, interval)),
             ).values(started_at=now, worker=worker)).rowcount
             if row is None:
                 session.add(models.Cycle(aggregate=aggregate, started_at=now, worker=worker))
@@ -204,6 +215,16 @@ class Cycles:
         """The last evaluation of every aggregate, as models.Cycle rows."""
         with self.database.reader() as session:
             return session.scalars(sa.select(models.Cycle).order_by(models.Cycle.aggregate)).all()
+
+
+def _is_after(column, time, now, seconds):
+    """A condition: a time is later than another, and not further ahead than these seconds."""
+    return sa.and_(column > time,
+                   column <= now + datetime.timedelta(seconds=seconds + CLOCKS_APART))
+
+
+def _is_postponed(now, interval):
+    return _is_after(models.Cycle.not_before, now, now, max(LONGEST_PAUSE_SECONDS, interval))
 
 
 class Scores:

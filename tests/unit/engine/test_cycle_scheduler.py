@@ -139,6 +139,36 @@ class PlanningTest(testtools.TestCase):
         two.tick()
         self.assertEqual({'a': 'two'}, self.begun())
 
+    def test_a_controller_whose_clock_was_a_day_ahead_keeps_nobody_waiting(self):
+        self.set(aggregates_per_cycle=0)
+        day = 86400
+        one, two = self.worker('one'), self.worker('two')
+        self.clock.go(day)
+        one.tick()
+        one.stop()
+        self.cycles.fail(['b'], self.clock(), INTERVAL)
+        self.clock.go(-day)
+        two.tick()
+        self.assertEqual({'a': 'two', 'b': 'one'}, self.begun())  # what failed is tried alone
+        two.stop()
+        self.clock.go(1)
+        two.tick()
+        self.assertEqual({'a': 'two', 'b': 'two'}, self.begun())
+        two.stop()
+        self.clock.go(INTERVAL - 2)
+        one.tick()
+        self.assertEqual({'a': 'two', 'b': 'two'}, self.begun())
+
+    def test_clocks_that_differ_by_less_plan_nothing_more_often(self):
+        self.set(aggregates=['a'])
+        one, two = self.worker('one'), self.worker('two')
+        self.clock.go(INTERVAL)
+        one.tick()
+        one.stop()
+        self.clock.go(-INTERVAL)
+        two.tick()
+        self.assertEqual({'a': 'one'}, self.begun())
+
     def test_another_takes_over_from_a_worker_that_died_within_two_intervals(self):
         self.set(aggregates=['a'])
         one, two = self.worker('one'), self.worker('two')
