@@ -3,6 +3,7 @@ placement in one process, by Nova's own fixtures."""
 
 import importlib.metadata
 import json
+import time
 
 import fixtures
 import nova.conf
@@ -28,6 +29,8 @@ from kronos_nova.plugin import placement
 from tests.unit.db import fixtures as db_fixtures
 
 PATIENCE = 10
+MOMENT = 0.5
+"""Seconds, as between two looks of Nova's waits."""
 
 
 def api_paste_config():
@@ -113,9 +116,13 @@ def _patiently(name):
         for attempt in reversed(range(self.patience)):
             try:
                 return getattr(super(Patience, self), name)(*args, **kwargs)
-            except (AssertionError, api_client.OpenStackApiNotFoundException):
+            except AssertionError:
                 if not attempt:
                     raise
+            except api_client.OpenStackApiNotFoundException:
+                if not attempt:
+                    raise
+                time.sleep(MOMENT)  # which Nova's own wait has not done
     return wait
 
 
