@@ -140,11 +140,12 @@ def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
 
 def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
                   limits: AuditLimits) -> Finding | None:
-    """:func:`judge`; amounts that do not match what is known at once are compared with all that
-    Nova and Neutron know of the instance, which takes a few requests. Where that cannot be read,
-    nothing is known to be wrong or right, and it is this instance's own affair."""
+    """:func:`judge`; where amounts decide and those known at once do not match, all that Nova and
+    Neutron know of the instance is asked for, which takes a few requests. Where that cannot be
+    read, nothing is known to be wrong or right, and it is this instance's own affair."""
     finding = judge(case, holdings, limits)
-    if finding is None or finding.kind != MISMATCHED:
+    if finding is None or not (finding.kind == MISMATCHED or finding.kind in (LEAKED, DOUBLED)
+                               and _is_held_twice(case, holdings)):
         return finding
     try:
         asks_for = nova.asks_for(case.uuid)
@@ -180,27 +181,50 @@ def _placed(case: AuditCase, instance: Instance, holdings: Holdings) -> Finding 
     found = {'instance': case.uuid, 'host': instance.host}
     if own and not elsewhere and not holders:
         return _mismatched(case, instance, {**own, **shared})
+    there = {None: {**own, **shared}} if own else {}
+    for migration, held in holders:
+        on_host = holdings.on_tree(held, instance.root)
+        if on_host:
+            there[migration.uuid] = before_move(
+                shared, {**on_host, **holdings.shared(held, instance.root)}, holdings.sharing)
+    # A resize on its own host that came to nothing left it what it does not ask for.
+    right = min(there, key=lambda uuid: _distance(there[uuid], instance.asks_for), default=None)
     if own:
         return Finding(
             **found, kind=DOUBLED if elsewhere else LEAKED,
             evidence=f'runs on {instance.host} and holds its allocation there; '
                      f'{_of(elsewhere, holders)} as well',
-            remedy=f'keep only what it holds on {instance.host}',
-            wanted={case.uuid: {**own, **shared}, **emptied})
+            remedy=f'keep only what it holds on {instance.host}' if right is None
+            else _give_back(right, instance.host) + ', which is what it asks for',
+            wanted={**emptied, case.uuid: there[right]})
     kind = MISPLACED if elsewhere else MISSING
     evidence = f'runs on {instance.host} and holds nothing there; {_of(elsewhere, holders)}'
-    for migration, held in holders:
-        there = holdings.on_tree(held, instance.root)
-        if there:
-            restored = before_move(shared, {**there, **holdings.shared(held, instance.root)},
-                                   holdings.sharing)
-            return Finding(
-                **found, kind=kind, evidence=evidence,
-                remedy=f'give it back what migration {migration.uuid} holds on {instance.host}',
-                wanted={**emptied, case.uuid: restored})
+    if right is not None:
+        return Finding(**found, kind=kind, evidence=evidence,
+                       remedy=_give_back(right, instance.host),
+                       wanted={**emptied, case.uuid: there[right]})
     return Finding(**found, kind=kind, evidence=evidence, needs_candidate=case.uuid,
                    remedy=f'allocate on {instance.host} what its flavor asks for',
                    wanted={**emptied, case.uuid: shared})
+
+
+def _is_held_twice(case, holdings):
+    """Whether something is held by the instance and for it by a migration where it runs."""
+    return case.instance is not None and case.instance.root is not None and all((
+        holdings.on_tree(case.held, case.instance.root),
+        any(holdings.on_tree(held, case.instance.root) for _migration, held in case.migrations)))
+
+
+def _give_back(migration_uuid, host):
+    return f'give it back what migration {migration_uuid} holds on {host}'
+
+
+def _distance(held: Allocations, asked: Mapping[str, int] | None) -> int:
+    """Of how many resource classes another amount is held than is asked for; 0 where nobody knows
+    what is asked for."""
+    if asked is None:
+        return 0
+    return len({*totals(held).items()} ^ {each for each in asked.items() if each[1]})
 
 
 def _mismatched(case: AuditCase, instance: Instance, held: Allocations) -> Finding | None:

@@ -1,6 +1,7 @@
 """Broken allocations, broken for real in a stock Nova, found and healed."""
 
 import datetime
+import threading
 
 from nova import objects
 from nova.db.main import api as main_db
@@ -400,3 +401,42 @@ class BrokenByHandTest(AuditTestCase):
         self.assertEqual([], self.findings())
         self._confirm_resize(server)
         self.assertEqual([], self.findings())
+
+    def _flavor_of_host1(self):
+        """One for which there is room on that host alone."""
+        self.flags(allow_resize_to_same_host=True)
+        self._give_inventory('host1', 'FPGA', 1)
+        return self._create_flavor(memory_mb=512, vcpu=1, disk=1, ephemeral=0,
+                                   extra_spec={'resources:FPGA': '1'})
+
+    def test_a_resize_on_its_own_host_that_nova_compute_never_heard_of(self):
+        server = self.boot('host1')
+        flavor = self._flavor_of_host1()
+        is_lost = threading.Event()
+        self.stub_out('nova.compute.rpcapi.ComputeAPI.prep_resize',
+                      lambda *args, **kwargs: is_lost.set())
+        self.api.post_server_action(server['id'], {'resize': {'flavorRef': flavor}})
+        self.assertTrue(is_lost.wait(60))
+        self.assert_holds(server['id'], {'host1': {**SMALL, 'FPGA': 1}})
+        self.admin_api.post_server_action(server['id'], {'os-resetState': {'state': 'active'}})
+
+        [finding] = self.audit().findings
+
+        self.assertEqual((audit.LEAKED, server['id']), (finding.kind, finding.instance))
+        self.assertIn('which is what it asks for', finding.remedy)
+        self.assertHealed(server, 'host1')
+
+    def test_a_resize_on_its_own_host_whose_migration_was_left_behind(self):
+        server = self.boot('host1')
+        self._resize_server(server, self._flavor_of_host1())
+        [migration] = self.migrations(server)
+        before = self.held_by(migration.uuid)
+        self._confirm_resize(server)
+        self.put(migration.uuid, before)
+
+        [finding] = self.audit().findings
+
+        self.assertEqual((audit.LEAKED, server['id']), (finding.kind, finding.instance))
+        self.heal()
+        self.assert_holds(server['id'], {'host1': {**SMALL, 'FPGA': 1}})
+        self.assertEqual([], self.held_by_migrations(server))
