@@ -135,7 +135,15 @@ def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
     if instance is None:
         return False
     return (instance.task_state is not None or instance.vm_state in ('building', 'resized') or
-            instance.settled_for < limits.grace)
+            instance.settled_for < limits.grace or
+            any(_goes_on(migration, instance, limits) for migration, _held in case.migrations))
+
+
+def _goes_on(migration: Migration, instance: Instance, limits: AuditLimits) -> bool:
+    """Whether a live migration may still lead away from where the instance runs: an operator who
+    resets the state of the instance ends nothing, and the guest goes on to its destination."""
+    return (migration.kind == LIVE and not migration.has_ended and
+            migration.source == instance.host and migration.settled_for < limits.stalled)
 
 
 def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,

@@ -21,6 +21,8 @@ from kronos_nova.plugin import kept_migrations
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
+UNBEGUN = ['queued', 'preparing']
+
 EXPECTED = {
     **broken_migrations.EXPECTED,
     'nova.compute.manager:ComputeManager._reset_live_migration': ('self', 'context', 'instance'),
@@ -81,9 +83,19 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
                           instance=instance)
             attempt = None
         if attempt is None:
+            self._end_unbegun(context, instance)
             super()._reset_live_migration(context, instance)
         else:
             self._interrupted.append(attempt)
+
+    def _end_unbegun(self, context, instance):
+        """Nova ends the one that runs: any other would look as if it were still to come."""
+        for migration in objects.MigrationList.get_by_filters(context, {
+                'instance_uuid': instance.uuid, 'source_compute': self.host,
+                'migration_type': migration_status.LIVE, 'status': UNBEGUN}):
+            LOG.info('Live migration %s has not begun and will not.', migration.uuid,
+                     instance=instance)
+            self._set_migration_status(migration, 'error')
 
     def _load(self, context, instance):
         kept = self._kept.load(context, instance.uuid)

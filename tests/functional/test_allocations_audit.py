@@ -24,23 +24,26 @@ AT_ONCE = audit.AuditLimits(grace=0, stalled=3600)
 
 
 class AuditTestCase(base.NovaTestCase):
+    limits = AT_ONCE
+
     def setUp(self):
         super().setUp()
         self.records = nova_records.CellRecords(self.placement_client)
         self.journal = repairs_db.Repairs(self.control_database, timeutils.utcnow)
         self.driver = self.computes['host1'].driver
 
-    def audit(self, limits=AT_ONCE):
-        return audit.audit(holdings.read(self.placement_client), self.records, limits)
+    def audit(self, limits=None):
+        return audit.audit(holdings.read(self.placement_client), self.records,
+                           limits or self.limits)
 
-    def findings(self, limits=AT_ONCE):
+    def findings(self, limits=None):
         return [(each.kind, each.instance) for each in self.audit(limits).findings]
 
     def heal(self, findings=None):
         held = holdings.read(self.placement_client)
-        healer = heal.Healer(self.placement_client, self.records, held, AT_ONCE, self.journal)
+        healer = heal.Healer(self.placement_client, self.records, held, self.limits, self.journal)
         if findings is None:
-            findings = audit.audit(held, self.records, AT_ONCE).findings
+            findings = audit.audit(held, self.records, self.limits).findings
         return [healer.heal(each) for each in findings]
 
     def assertHealed(self, server, host):
@@ -157,7 +160,10 @@ class BrokenByNovaTest(AuditTestCase):
         self.restart('host1')
         self.server_on(server, 'host1')
 
+        # Nova leaves it so, and it might still wait for others.
         self._wait_for_migration_status(server, ['queued'])
+        self.assertEqual([], self.findings())
+        self.limits = audit.AuditLimits(grace=0, stalled=0)
         self.assertEqual([(audit.MISPLACED, server['id'])], self.findings())
         self.assertHealed(server, 'host1')
 
@@ -200,6 +206,19 @@ class InFlightTest(AuditTestCase):
         self.server_on(server, 'host2')
         self.assert_holds(migration['uuid'], {})
         self.assertEqual([], self.findings())
+
+    def test_one_of_which_the_servers_state_was_reset_goes_on(self):
+        server = self.boot('host1')
+        self.migrate(server, 'host2')
+        migration = self._wait_for_migration_status(server, ['running'])
+        self.api.post_server_action(server['id'], {'os-resetState': {'state': 'active'}})
+        self.server_on(server, 'host1')
+
+        result = self.audit()
+
+        self.assertEqual(((), {server['id']}), (result.findings, result.in_flight))
+        self.assert_holds(server['id'], {'host2': SMALL})
+        self.assert_holds(migration['uuid'], SMALL_ON_HOST1)
 
     def test_one_whose_source_is_down_is_reported_and_left_alone(self):
         server = self.boot('host1')

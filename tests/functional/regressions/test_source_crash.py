@@ -18,6 +18,7 @@ class SourceCrashTest(base.RegressionTestCase):
         self.restart_source()
 
         self.server_on(server, 'host1')
+        self._wait_for_migration_status(server, ['error', 'failed'])
         self.reconcile()
         self.assert_holds_alone(server, 'host1')
 
@@ -26,6 +27,9 @@ class SourceCrashTest(base.RegressionTestCase):
 
     def test_while_the_migration_waits_for_others(self):
         self.crash_in('nova.compute.manager.ComputeManager._do_live_migration', 'queued')
+
+    def test_while_the_destination_is_asked(self):
+        self.crash_in('nova.compute.rpcapi.ComputeAPI.pre_live_migration', 'preparing')
 
 
 StockSourceCrashTest = base.on_stock_nova(SourceCrashTest)
