@@ -263,13 +263,16 @@ def _differences(held, asked):
 
 
 def _corrected(held, asked):
-    """``held`` with the amounts of ``asked`` where one provider can be told to have them."""
+    """``held`` with the amounts of ``asked`` where one provider can be told to have them. Less
+    than that of what is not every server's may be the rest of what lay on several: a port each."""
     wrong = _differences(held, asked)
     corrected = {}
     for uuid, amounts in held.items():
         right = {name: amount for name, amount in amounts.items() if name not in wrong}
         for name in wrong & amounts.keys():
-            if asked.get(name) and sum(name in each for each in held.values()) == 1:
+            is_alone = sum(name in each for each in held.values()) == 1
+            is_whole = name in EVERY_SERVER or asked.get(name, 0) < amounts[name]
+            if asked.get(name) and is_alone and is_whole:
                 right[name] = asked[name]
         if right:
             corrected[uuid] = right

@@ -109,12 +109,15 @@ class Healer:
         :param holders: uuids of consumers that may hold something: of an instance's old migrations
             there may be hundreds, and placement is asked about these alone
         """
+        # Before Nova is asked: what Nova says is settled by now was settled then, for what moves
+        # is marked there before it changes here.
+        held = self._client.consumer(uuid).allocations
         if read is None:
             read = self._nova.histories({uuid: frozenset(holders)}).get(uuid)
         if read is None:
             raise exception.InventoryError(problem=f'the cell of instance {uuid} does not answer')
         case = audit.AuditCase(
-            uuid=uuid, instance=read.instance, held=self._client.consumer(uuid).allocations,
+            uuid=uuid, instance=read.instance, held=held,
             migrations=tuple((migration, self._client.consumer(migration.uuid).allocations)
                              for migration in read.migrations))
         if not all(map(self._holdings.knows, (case.held, *(held for _, held in case.migrations)))):
@@ -154,16 +157,19 @@ class Healer:
             return Outcome(finding=finding, state=repairs.HEALED, detail=again.remedy,
                            repair=repair)
         return Outcome(finding=finding, state=repairs.FAILED,
-                       detail=str(last or f'{finding.host} has no room for it'))
+                       detail=str(last or f'{finding.host} has no room for it, or not on the '
+                                          'providers where its ports and devices lie, or lacks a '
+                                          'trait that it requires'))
 
     def _ways(self, again, case) -> list[Mapping[str, Allocations]]:
-        """What the consumers could hold, the best first."""
+        """What the consumers could hold, the best first: where something is held already."""
         uuid = again.needs_candidate
         if uuid is None:
             return [again.wanted]
         kept = again.wanted[uuid]
+        found = self._nova.candidates(uuid, kept)
         return [{**again.wanted, uuid: ownership.merged(candidate, kept)}
-                for candidate in self._nova.candidates(uuid, kept)]
+                for candidate in sorted(found, key=lambda each: len(each.keys() - case.held))]
 
 
 def undo(client: PlacementClient, journal: RepairJournal, uuid: str) -> None:

@@ -1,15 +1,17 @@
 """Who holds what in the whole cloud, read provider by provider."""
 
 import collections
+import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from concurrent import futures
 
+from kronos_nova.placement import errors
 from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.allocations import off
-from kronos_nova.placement.allocations import on
 from kronos_nova.placement.client import PlacementClient
 from kronos_nova.placement.ownership import classes
 
@@ -35,16 +37,20 @@ class Holdings:
 
         What lies on one that does not serve it belongs to another host if the same resource class
         is held here too, or nothing on the host itself; without that it is rather the aggregates
-        that changed meanwhile.
+        that changed meanwhile, or the trait that makes it one that shares.
         """
-        shared = on(allocations, self.sharing)
-        near = {uuid: held for uuid, held in shared.items() if root in self.sharing[uuid]}
         own = self.on_tree(allocations, root)
+        elsewhere = off(allocations, own)
+        near = {uuid: held for uuid, held in elsewhere.items()
+                if root in self.sharing.get(uuid, ())}
         if not own:
             return near
         here = classes({**own, **near})
-        return {**near, **{uuid: held for uuid, held in off(shared, near).items()
-                           if not here & held.keys()}}
+        return {**near, **{uuid: held for uuid, held in off(elsewhere, near).items()
+                           if self._may_share(uuid) and not here & held.keys()}}
+
+    def _may_share(self, provider: str) -> bool:
+        return provider in self.sharing or self.roots.get(provider) == provider
 
     def knows(self, allocations: Allocations) -> bool:
         """Whether all providers of ``allocations`` were there when this was read."""
@@ -65,7 +71,8 @@ def read(client: PlacementClient, track: Callable[..., Iterable] = untracked) ->
     providers = read_providers(client)
     consumers, amounts_by_value = collections.defaultdict(dict), {}
     with futures.ThreadPoolExecutor(PARALLEL_READS) as pool:
-        answers = track(pool.map(client.held_on, providers.roots), total=len(providers.roots),
+        answers = track(pool.map(functools.partial(_held_on, client), providers.roots),
+                        total=len(providers.roots),
                         description='Resource providers')
         for provider, held in zip(providers.roots, answers, strict=True):
             for uuid, amounts in held.items():
@@ -75,7 +82,18 @@ def read(client: PlacementClient, track: Callable[..., Iterable] = untracked) ->
     return dataclasses.replace(providers, consumers=dict(consumers))
 
 
+def _held_on(client, provider):
+    """Nothing on a provider that was deleted a moment ago: placement keeps those that are in use.
+    """
+    with contextlib.suppress(errors.NotFound):
+        return client.held_on(provider)
+    return {}
+
+
 def read_providers(client: PlacementClient) -> Holdings:
     """Holdings without consumers."""
-    sharing = {uuid: client.roots_in(client.aggregates(uuid)) for uuid in client.sharing()}
+    sharing = {}
+    for uuid in client.sharing():
+        with contextlib.suppress(errors.NotFound):
+            sharing[uuid] = client.roots_in(client.aggregates(uuid))
     return Holdings(roots=client.roots(), sharing=sharing, consumers={})

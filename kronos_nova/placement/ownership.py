@@ -14,9 +14,11 @@ Once the source's part is the migration's, what the instance holds is the destin
 where the migration holds nothing of that resource class.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Iterable
 
+from kronos_nova.placement import errors
 from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.allocations import off
 from kronos_nova.placement.allocations import on
@@ -50,8 +52,12 @@ def parts(client: PlacementClient, held: Allocations, source_tree: Iterable[str]
 def reached(client: PlacementClient, sharing: Iterable[str], root: str) -> frozenset[str]:
     """Those of the providers ``sharing`` that serve the tree of ``root``: they are in an aggregate
     with one of its providers."""
-    return frozenset(
-        uuid for uuid in sharing if client.in_tree_and_aggregates(root, client.aggregates(uuid)))
+    found = set()
+    for uuid in sharing:
+        with contextlib.suppress(errors.NotFound):  # it was deleted a moment ago
+            if client.in_tree_and_aggregates(root, client.aggregates(uuid)):
+                found.add(uuid)
+    return frozenset(found)
 
 
 def before_move(instance: Allocations, on_source: Allocations,

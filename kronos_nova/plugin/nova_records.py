@@ -23,6 +23,7 @@ from kronos_nova.placement import records
 from kronos_nova.placement.client import PlacementClient
 from kronos_nova.plugin import asked
 from kronos_nova.plugin import audit_tables
+from kronos_nova.plugin import bound_providers
 from kronos_nova.plugin import candidates
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import nova_tables
@@ -230,8 +231,9 @@ class CellRecords:
             root = objects.ComputeNode.get_by_host_and_nodename(
                 context, instance.host, instance.node).uuid
             spec = candidates.without_groups(candidates.spec_of(context, instance), kept)
-            return [each.allocations
-                    for each in candidates.on_host(self._placement, spec, root, kept)]
+            found = candidates.on_host(self._placement, spec, root, kept)
+            return [each.allocations for each in bound_providers.agreeing(
+                context, instance, found, self._placement.tree(root))]
         return []
 
     def _hosts_up(self, context):
@@ -317,7 +319,7 @@ def _instance_and_context(uuid):
     for context, _cell in _cells(instance=uuid):
         with contextlib.suppress(nova_exception.InstanceNotFound):
             yield context, objects.Instance.get_by_uuid(
-                context, uuid, expected_attrs=['flavor', 'pci_requests'])
+                context, uuid, expected_attrs=['flavor', 'pci_requests', 'info_cache'])
 
 
 def _instances(context, deleted=False, **filters):

@@ -21,7 +21,24 @@ VERSIONS = {
         driver.MIN_VFIO_PCI_VARIANT_QEMU_VERSION),
 }
 
-class NumaAndDevicesTest(base.KronosServices, nova_tests._PCIServersWithMigrationTestBase):
+
+class OrdersCandidates:
+    """A mixin for tests on Nova's fixtures."""
+
+    def order_candidates(self, reverse):
+        """Let placement name the ways to lie on a host by the names of their providers."""
+
+        real = client.PlacementClient.candidates
+
+        def candidates(this, query):
+            names = {each['uuid']: each['name'] for each in self._get_all_providers()}
+            return sorted(real(this, query), reverse=reverse, key=lambda found: sorted(
+                names[uuid] for uuid in found['allocations']))
+
+        self.stub_out('kronos_nova.placement.client.PlacementClient.candidates', candidates)
+
+
+class NumaAndDevicesTestCase(base.KronosServices, nova_tests._PCIServersWithMigrationTestBase):
     """Two hosts, each with two NUMA cells, a device in each; devices are tracked in placement."""
 
     managers = {'nova-conductor': 'kronos_nova.plugin.managers.Conductor',
@@ -44,18 +61,8 @@ class NumaAndDevicesTest(base.KronosServices, nova_tests._PCIServersWithMigratio
             vcpu=3, memory_mb=256, disk=1, extra_spec={**pinned, 'pci_passthrough:alias': 'nic:1'})
         self.without = self._create_flavor(vcpu=3, memory_mb=256, disk=1, extra_spec=pinned)
 
-    def order_candidates(self, reverse):
-        """Let placement name the ways to lie on a host by the names of their providers."""
 
-        real = client.PlacementClient.candidates
-
-        def candidates(this, query):
-            names = {each['uuid']: each['name'] for each in self._get_all_providers()}
-            return sorted(real(this, query), reverse=reverse, key=lambda found: sorted(
-                names[uuid] for uuid in found['allocations']))
-
-        self.stub_out('kronos_nova.placement.client.PlacementClient.candidates', candidates)
-
+class NumaAndDevicesTest(OrdersCandidates, NumaAndDevicesTestCase):
     def check(self, reverse):
         self.order_candidates(reverse)
         server = self._create_server(host='host1', flavor_id=self.with_device, networks='none')

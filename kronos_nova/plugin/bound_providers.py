@@ -1,0 +1,46 @@
+"""On which providers of its host an instance's ports and devices lie.
+
+Which they are was settled when the instance was placed: Neutron and the hypervisor go by it. To
+hold the like on another provider would promise that one twice.
+"""
+
+import collections
+
+from nova import objects
+
+from kronos_nova.plugin.candidates import Candidate
+
+
+def agreeing(context, instance, found: list[Candidate], tree: frozenset[str]) -> list[Candidate]:
+    """Those of ``found`` in which each port and each device lies where it does, in the same order.
+
+    What lies on no provider of ``tree``, the host's, says nothing about where it is to lie there.
+    """
+    bound = {requester: providers for requester, providers in _bound(context, instance).items()
+             if providers.keys() <= tree}
+    return [each for each in found if all(
+        _chosen(each, requester) in (providers, {}) for requester, providers in bound.items())]
+
+
+def _chosen(candidate, requester):
+    """Counter of the providers that a candidate has for a port, or for a request of devices, each
+    of which is a group with a number behind."""
+    return collections.Counter(
+        provider for group, providers in candidate.mappings.items()
+        if group.startswith(requester) for provider in providers)
+
+
+def _bound(context, instance):
+    """{requester: Counter of providers}"""
+    found = collections.defaultdict(collections.Counter)
+    for vif in instance.get_network_info():
+        allocation = (vif['profile'] or {}).get('allocation')
+        # Without Neutron's extension for groups it is the one provider of the port.
+        groups = allocation if isinstance(allocation, dict) else {vif['id']: allocation}
+        for group, provider in groups.items():
+            if provider:
+                found[group][provider] += 1
+    for device in objects.PciDeviceList.get_by_instance_uuid(context, instance.uuid):
+        if device.request_id and 'rp_uuid' in device.extra_info:
+            found[device.request_id][device.extra_info['rp_uuid']] += 1
+    return found
