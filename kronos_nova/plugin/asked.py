@@ -3,17 +3,24 @@
 import json
 
 import nova.conf
+from nova import exception as nova_exception
 from nova import objects
 from nova import utils
 from nova.scheduler import utils as scheduler_utils
+from oslo_log import log as logging
 
 from kronos_nova.plugin import candidates
 
 CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
 
 
 MOST_KINDS = 10_000
 """Of instances, which a Counter remembers: it may live as long as a service."""
+
+
+UNREADABLE = (nova_exception.NovaException, AttributeError, LookupError, TypeError, ValueError)
+"""What Nova raises of records of which it can make nothing: older releases refused less."""
 
 
 class Counter:
@@ -23,10 +30,18 @@ class Counter:
         self._counted = {}
 
     def __call__(self, asking):
-        """{resource class: amount}; None where ports or devices ask for more than that tells.
+        """{resource class: amount}; None where ports or devices ask for more than that tells, or
+        nothing can be made of them.
 
         :param asking: kronos_nova.plugin.audit_tables.Asking
         """
+        try:
+            return self._count(asking)
+        except UNREADABLE as error:
+            LOG.debug('What instance %s asks for cannot be told: %s', asking.row.uuid, error)
+            return None
+
+    def _count(self, asking):
         if _has_devices(asking) or _has_ports_that_ask(asking):
             return None
         key = asking.row.flavor, asking.image, not asking.row.image_ref

@@ -52,6 +52,16 @@ def _answered():
         raise exception.InventoryError(problem=first_line(error)) from error
 
 
+@contextlib.contextmanager
+def _readable():
+    """Of one instance: what is wrong with its records is its own affair."""
+    try:
+        yield
+    except asked.UNREADABLE as error:
+        raise exception.InventoryError(
+            problem=f'{type(error).__name__}: {first_line(error)}') from error
+
+
 class CellRecords:
     """NovaRecords over Nova's own objects."""
 
@@ -220,12 +230,14 @@ class CellRecords:
         return True if found else None
 
     @_answered()
+    @_readable()
     def asks_for(self, instance_uuid):
         for context, instance in _instance_and_context(instance_uuid):
             return asked.exactly(context, instance)
         return ()
 
     @_answered()
+    @_readable()
     def candidates(self, instance_uuid, kept):
         for context, instance in _instance_and_context(instance_uuid):
             root = objects.ComputeNode.get_by_host_and_nodename(
