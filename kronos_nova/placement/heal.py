@@ -147,6 +147,8 @@ class Healer:
                 before=AllocationSet(tuple(held)).to_body(), after=after.to_body()))
             try:
                 self._client.post(after.changed_from(held))
+            except errors.PlacementUnavailable:
+                raise   # it stays planned: whether it was made is not known, and it may be undone
             except exception.PlacementError as error:
                 self._journal.close(repair, repairs.FAILED, str(error))
                 if not isinstance(error, errors.InsufficientInventory):

@@ -1,5 +1,6 @@
 """What is healed is what an instance really uses, and nothing that is on its way."""
 
+from keystoneauth1 import exceptions as ks_exceptions
 from oslo_utils import timeutils
 
 from kronos_nova.db import repairs as repairs_db
@@ -124,6 +125,29 @@ class InMidMoveTest(test_allocations_audit.AuditTestCase):
         self.placement_fixture.before = before
 
         self.assertEqual([], self.findings())
+
+    def test_a_repair_whose_answer_was_lost_can_be_undone(self):
+        server = self.boot('host1')
+        doubled = {self.uuid_of(host): SMALL for host in ('host1', 'host2')}
+        held = self.placement_client.consumer(server['id'])
+        self.placement_client.post(AllocationSet.of(
+            held.holding(doubled, consumer_type='INSTANCE')))
+        findings = self.audit().findings
+
+        def after(method, path, body):
+            if (method, path) == ('POST', '/allocations'):
+                self.placement_fixture.after = lambda *asked: None
+                raise ks_exceptions.ConnectFailure('lost')
+
+        self.placement_fixture.after = after
+        [outcome] = self.heal(findings)
+        [repair] = self.journal.list()
+        self.assertEqual((repairs.FAILED, repairs.PLANNED), (outcome.state, repair.state))
+        self.assert_holds(server['id'], {'host1': SMALL})
+
+        heal.undo(self.placement_client, self.journal, repair.uuid)
+
+        self.assert_holds(server['id'], {'host1': SMALL, 'host2': SMALL})
 
 
 class PoolTest(Heals, test_storage_pools.StorageTestCase):
