@@ -24,6 +24,7 @@ from kronos_nova.placement import errors
 from kronos_nova.placement import heal
 from kronos_nova.placement import holdings
 from kronos_nova.placement import moves
+from kronos_nova.placement import ownership
 from kronos_nova.placement.allocations import INSTANCE
 from kronos_nova.placement.allocations import MIGRATION
 from kronos_nova.placement.allocations import AllocationSet
@@ -347,6 +348,12 @@ class Machine(RuleBasedStateMachine):
         for uuid in homeless & self.stripped:
             wanted.pop(uuid)
             held.pop(uuid, None)
+        # What a resize gave one besides, and only its migration could have told, may stay with it:
+        # an audit takes it for another service's.
+        for uuid in self.stripped & wanted.keys() & held.keys():
+            others = ownership.classes(held[uuid]) - audit.EVERY_SERVER
+            held[uuid] = ownership.without_classes(
+                held[uuid], others - ownership.classes(wanted[uuid]))
         assert held == wanted, f'held: {held}\nwanted: {wanted}\n{self.cloud.servers}'
 
     # Steps
