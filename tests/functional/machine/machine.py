@@ -295,6 +295,7 @@ class Machine(RuleBasedStateMachine):
     @rule(number=which, fault=some_fault)
     def confirm(self, number, fault):
         server = self.pick(number, waits_for_confirmation)
+        server.move.status = 'confirming'
         with self.step(fault, server, server.move):
             self.end_resize(server, 'confirmed')
 
@@ -304,6 +305,7 @@ class Machine(RuleBasedStateMachine):
         server = self.pick(number, waits_for_confirmation)
         move = server.move
         server.host, server.flavor = move.source, move.flavor
+        server.task_state, move.status = 'resize_reverting', 'reverting'
         with self.step(fault, server, move):
             self.revert(server)
             server.vm_state = 'active'
