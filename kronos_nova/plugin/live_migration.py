@@ -165,8 +165,10 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         try:
             self._claim.copy_to(node)
         except errors.InsufficientInventory as error:
+            # In Nova's words, which operators look for.
             raise nova_exception.NoValidHost(
-                reason=f'{self.destination} has no room for instance {self.instance.uuid}: {error}'
+                reason=f'Unable to move instance {self.instance.uuid} to host {self.destination}. '
+                       f'There is not enough capacity on the host for the instance. {error}'
             ) from error
         self._check_requested_destination()
         return node.hypervisor_hostname
