@@ -9,6 +9,7 @@ import threading
 import time
 
 from bench import report
+from kronos_nova import clock
 
 P99_SECONDS = 0.1
 """What an operator's page, which asks several things at once, may wait for each of them."""
@@ -44,7 +45,6 @@ def run(args) -> report.Report:
 @contextlib.contextmanager
 def _served(args, folder):
     from keystonemiddleware import fixture as keystone_fixture
-    from oslo_utils import timeutils
 
     from kronos_nova.cmd import api
 
@@ -52,7 +52,7 @@ def _served(args, folder):
     plan, move = fill(args, database)
     with keystone_fixture.AuthTokenFixture() as keystone:
         keystone.add_token_data(
-            token_id=TOKEN, expires=timeutils.utcnow() + datetime.timedelta(days=1),
+            token_id=TOKEN, expires=clock.utcnow() + datetime.timedelta(days=1),
             user_id='u', user_name='bench', role_list=['kronos_reader'])
         conf.set_override('port', 0, 'kronos_api')
         server = api.serve(api.make(conf), conf)
@@ -107,14 +107,13 @@ def configured(args, folder):
 
 def fill(args, database):
     """The last evaluation of every aggregate, scores, and a journal; (a plan, a move of it)"""
-    from oslo_utils import timeutils
 
     from kronos_nova.db import journal as db_journal
     from kronos_nova.db import memory
     from kronos_nova.db import names
     from kronos_nova.objects import plan as plans
 
-    now, journal = timeutils.utcnow(), db_journal.Journal(database, 'bench')
+    now, journal = clock.utcnow(), db_journal.Journal(database, 'bench')
     cycles = memory.Cycles(database)
     hosts = [f'host{number:05}' for number in range(args.hosts)]
     servers = [f'vm{number}' for number in range(args.vms)]

@@ -8,6 +8,7 @@ import time
 import uuid as uuids
 
 from bench import report
+from kronos_nova import clock
 
 CONTENDERS = LIBVIRT, STOCK, KRONOS = ('virsh migrate alone', 'stock Nova', 'Kronos')
 GUESTS = {'idle': {}, 'busy': {'memory_mb': 96, 'dirty_mb_s': 8, 'cpu': 0.1}}
@@ -145,7 +146,7 @@ class Field:
         while self._journal.aggregates_with_open_plans():
             time.sleep(0.1)
         [move] = self._journal.moves(plan)
-        requested = move.requested_at.replace(tzinfo=datetime.UTC).timestamp()
+        requested = move.requested_at.timestamp()
         begun = requested - (time.time() - time.monotonic())
         if number:
             self._taken.append((expected, (move.finished_at - move.requested_at).total_seconds()))
@@ -157,11 +158,10 @@ class Field:
 
     def _expected(self, uuid, source, destination):
         """Seconds, as a cycle would expect them now."""
-        from oslo_utils import timeutils
 
         from kronos_nova.engine import worth
         past = worth.Experience(
-            self._journal.tries(timeutils.utcnow() - datetime.timedelta(days=1)))
+            self._journal.tries(clock.utcnow() - datetime.timedelta(days=1)))
         return past.seconds(uuid, MEMORY_MB) + past.delay(source, destination)
 
     # -- Nova

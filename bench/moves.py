@@ -8,6 +8,7 @@ import tempfile
 import time
 
 from bench import report
+from kronos_nova import clock
 
 AGGREGATE = 'bench'
 TARGET = 20.0
@@ -92,7 +93,7 @@ def _measure(args, broker, database):
     usage = Usage(database, {'workers': [worker.pid for worker in workers],
                              'MariaDB': _group(database.process.pid),
                              'RabbitMQ': _group(broker.server.pid)})
-    now = _utcnow()
+    now = clock.utcnow()
     uuid = journal.record_plan(_report(args.moves), plans.EXECUTING, now, now)
     try:
         while journal.aggregates_with_open_plans():
@@ -203,7 +204,7 @@ def _work(args, broker_url, database_url, ready, end):
         conf=conf, host='bench', transports=broker.Transports(conf),
         ports=ExecutorPorts(
             journal=db_journal.Journal(database, f'worker:{os.getpid()}'),
-            cooldowns=memory.Cooldowns(database), utcnow=_utcnow,
+            cooldowns=memory.Cooldowns(database), utcnow=clock.utcnow,
             permits=permits.Permits(database, lambda: Defaults(level=AUTO),
                                     lambda _aggregate, _now: True),
             aggregates=(AGGREGATE,)))
@@ -213,8 +214,3 @@ def _work(args, broker_url, database_url, ready, end):
     while not end.wait(args.poll_interval):
         dispatch.tick()
         execution.tick()
-
-
-def _utcnow():
-    from oslo_utils import timeutils
-    return timeutils.utcnow()

@@ -102,7 +102,7 @@ class Year:
         database_conf.register_opts(conf)
         conf([], default_config_files=[])
         self._retention = retention.Retention(self._database, retention.Days.from_conf(conf))
-        self._now = datetime.datetime(2026, 1, 1)
+        self._now = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
         self._bodies = {}
 
     def live_a_day(self):

@@ -21,8 +21,8 @@ import nova.conf
 from nova import config
 from nova import objects
 from oslo_log import log as logging
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova import conf as kronos_conf
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import leases
@@ -42,11 +42,11 @@ def main(host, *arguments):
     logging.setup(CONF, 'nova')
     objects.register_all()
     database = db_engine.Database(db_engine.control_engine(CONF))
-    held = leases.Leases(database, host, timeutils.utcnow)
+    held = leases.Leases(database, host, clock.utcnow)
     cpu, wall, ticks, looked = time.process_time(), time.monotonic(), 0, False
     work = reconciling.Reconciling(
-        CONF, placement.client(), repairs.Repairs(database, timeutils.utcnow),
-        tasks.Tasks(database, host, timeutils.utcnow), held)
+        CONF, placement.client(), repairs.Repairs(database, clock.utcnow),
+        tasks.Tasks(database, host, clock.utcnow), held)
     while held.progress(leases.RECONCILER) is None:
         work.tick()
         ticks += 1

@@ -12,10 +12,10 @@ import time
 import psutil
 import requests
 import yaml
-from oslo_utils import timeutils
 
 from bench.cloud import tables
 from bench.cloud.tables import Size
+from kronos_nova import clock
 from kronos_nova.cmd import manage
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
@@ -164,7 +164,7 @@ class Trial:
                 locks=locks.AggregateLocks(None, str(self.services.root), 'bench'),
                 switches=switches.SwitchBoard(database), cycles=memory.Cycles(database),
                 journal=journal.Journal(database, 'bench'), aggregate_hosts=self._aggregate_hosts,
-                utcnow=timeutils.utcnow),
+                utcnow=clock.utcnow),
             planning_process.Command('bench.cloud.child', ['--config-file', str(self.nova_conf)]))
 
     def _aggregate_hosts(self):

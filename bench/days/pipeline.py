@@ -32,7 +32,7 @@ policies:
 - {{name: cpu, mode: relieve, weight: 1.0, high: 0.9, target: 0.8, max_migrations_per_cycle: 10,
    imbalance_query: hosts, vm_profile_query: servers}}
 """
-BEGIN = datetime.datetime(2026, 1, 5)
+BEGIN = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
 PROVIDED = 'VCPU', 'MEMORY_MB'
 
 
@@ -114,7 +114,7 @@ class Cloud:
         return BEGIN + datetime.timedelta(seconds=self.world.now)
 
     def _unix(self, seconds):
-        return BEGIN.replace(tzinfo=datetime.UTC).timestamp() + seconds
+        return BEGIN.timestamp() + seconds
 
     # What a cycle reads.
 

@@ -165,14 +165,14 @@ def drain_hosts(call: Call) -> DrainsBegun:
 
 
 def _later(deadline, now):
-    """The deadline as UTC without a zone.
+    """The deadline in UTC.
 
     :raises RequestRefused: it is over
     """
     if deadline is None:
         return None
     try:
-        found = deadline.astimezone(datetime.UTC).replace(tzinfo=None)
+        found = deadline.astimezone(datetime.UTC)
     except OverflowError:
         found = now     # It is of the first or the last day of all calendars.
     if found <= now:

@@ -24,7 +24,7 @@ class Services:
     """What operations work on.
 
     conf : the ConfigOpts
-    utcnow : gives the time, UTC without a zone
+    utcnow : gives the time
     read_cloud : gives the cloud as it is now; only drains need it
     planner_ports : gives what planning reaches out to
     feed : what those who listen are given

@@ -20,6 +20,7 @@ import msgspec
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
+from kronos_nova import clock
 from kronos_nova import exception
 
 LOG = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class Source(Protocol):
 
 class Feed:
     """
-    :param utcnow: gives the time, UTC without a zone
+    :param utcnow: gives the time
     :param most_listeners: at a time
     :param pause: seconds between looks
     """
@@ -210,10 +211,10 @@ class Feed:
             self._size -= len(self._events.popleft())
 
     def _id(self, number):
-        return f'id: {self._name}.{number}.{self._looked_at.isoformat()}\n'.encode()
+        return f'id: {self._name}.{number}.{clock.stamp(self._looked_at)}\n'.encode()
 
     def _moment(self, kind):
-        return _frame(kind, {'at': self._looked_at.replace(tzinfo=datetime.UTC)})
+        return _frame(kind, {'at': self._looked_at})
 
 
 def _frame(kind, value):
@@ -224,7 +225,7 @@ def _parsed(last_id):
     """(name of the feed, number, time of the look), None where it says nothing of the kind."""
     name, number, at = [*(last_id or '').split('.', 2), '', ''][:3]
     try:
-        return name, int(number), datetime.datetime.fromisoformat(at).replace(tzinfo=None)
+        return name, int(number), clock.parsed(at)
     except ValueError:
         return None, 0, None
 

@@ -1,7 +1,6 @@
 """``GET /v1/events``: what goes on, told as it happens."""
 
 import dataclasses
-import datetime
 
 from kronos_nova.api import reading
 from kronos_nova.api import views as v
@@ -59,7 +58,7 @@ def _steady(move):
 
 def _evaluated(row):
     name, at, outcome = row
-    return v.Evaluated(aggregate=name, evaluated_at=v.zoned(at), outcome=outcome)
+    return v.Evaluated(aggregate=name, evaluated_at=at, outcome=outcome)
 
 
 VIEWS = {PLAN: lambda plan: reading.plan_view(v.Plan, plan), DRAIN: reading.drain_view,
@@ -68,7 +67,7 @@ VIEWS = {PLAN: lambda plan: reading.plan_view(v.Plan, plan), DRAIN: reading.drai
 
 def listen(call: Call) -> Stream:
     services, expires_at = call.services, call.expires_at
-    left = (expires_at - services.utcnow().replace(tzinfo=datetime.UTC)).total_seconds()
+    left = (expires_at - services.utcnow()).total_seconds()
     return services.feed.listen(call.last_event_id, left)
 
 

@@ -69,7 +69,7 @@ def list_hosts(call: Call) -> v.Hosts:
     query = call.query
     found = pages.scores(call.services.database, query.limit, query.marker)
     return v.Hosts(next=_next(found, query), hosts=[v.Host(name=host, scores=[
-        v.HostScore(policy=row.policy, value=row.value, measured_at=v.zoned(row.at))
+        v.HostScore(policy=row.policy, value=row.value, measured_at=row.at)
         for row in rows]) for host, rows in found.items()])
 
 
@@ -121,7 +121,7 @@ def show_move(call: Call) -> v.MoveDetail:
     journal = call.services.journal()
     found = journal.move(call.path['move'])
     [shown] = move_views(call.services.database, [found], v.MoveDetail, worker=found.owner, events=[
-        v.Event(at=v.zoned(at), old_state=old, new_state=new, worker=worker, detail=detail)
+        v.Event(at=at, old_state=old, new_state=new, worker=worker, detail=detail)
         for at, old, new, worker, detail in journal.events(found.uuid)])
     return shown
 
@@ -131,7 +131,7 @@ def move_views(database, found: Collection[moves.MoveRecord], cls=v.Move, **more
     names = db_names.ServerNames(database).of(move.instance_uuid for move in found)
     return [v.view(cls, move, instance_name=names.get(move.instance_uuid),
                    progress=progress.percent(move),
-                   estimated_end=v.zoned(progress.estimated_end(move, observed)), **more)
+                   estimated_end=progress.estimated_end(move, observed), **more)
             for move in found]
 
 
@@ -171,8 +171,8 @@ def list_quarantine(call: Call) -> v.Quarantine:
     found = memory.Cooldowns(services.database).quarantines(services.utcnow())
     names = services.names_of(row[0] for row in found)
     return v.Quarantine(servers=[
-        v.Quarantined(instance_uuid=uuid, instance_name=names.get(uuid), since=v.zoned(since),
-                      until=v.zoned(until), reason=reason) for uuid, until, reason, since in found])
+        v.Quarantined(instance_uuid=uuid, instance_name=names.get(uuid), since=since,
+                      until=until, reason=reason) for uuid, until, reason, since in found])
 
 
 def show_automation(call: Call) -> v.Automation:
@@ -190,7 +190,7 @@ def _level(name, found, defaults):
     level, pause = found.level(name, defaults), found.pause(name)
     own = switching.own_level(found, name, level)
     return v.Level(aggregate=name, level=level, set_by=own and own.set_by,
-                   set_at=own and v.zoned(own.set_at), reason=own.reason if own else '',
+                   set_at=own and own.set_at, reason=own.reason if own else '',
                    paused=pause and str(pause))
 
 

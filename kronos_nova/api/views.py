@@ -1,7 +1,4 @@
-"""What the API gives, as types: the OpenAPI document is made of them.
-
-Times have zones here, unlike inside.
-"""
+"""What the API gives, as types: the OpenAPI document is made of them."""
 
 import datetime
 from typing import Annotated
@@ -17,16 +14,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def view(cls, source, **given):
-    """What ``source`` has under the names of ``cls``, but for what is given; times become UTC."""
-    return cls(**given, **{name: zoned(getattr(source, name))
+    """What ``source`` has under the names of ``cls``, but for what is given."""
+    return cls(**given, **{name: getattr(source, name)
                            for name in cls.__struct_fields__ if name not in given})
-
-
-def zoned(value):
-    """A time of ours, UTC without a zone, with its zone; anything else as it is."""
-    if isinstance(value, datetime.datetime) and value.tzinfo is None:
-        return value.replace(tzinfo=datetime.UTC)
-    return value
 
 
 class Version(View):

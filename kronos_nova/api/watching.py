@@ -93,14 +93,14 @@ def show_evaluation(call: Call) -> Evaluation:
     measured_at, hosts = evaluations.Evaluations(services.database).hosts(name)
     scored_by = sorted({policy for host in hosts for policy in host.scores})
     return Evaluation(
-        aggregate=name, evaluated_at=v.zoned(last and last.finished_at),
+        aggregate=name, evaluated_at=last and last.finished_at,
         outcome=last and last.outcome, reason=overview.reason(report),
         mode=report.mode if report else '', planner=report.planner if report else '',
         policies=[v.view(v.PlannedPolicy, each) for each in report.policies] if report else [],
         warnings=list(report.warnings) if report else [],
         not_moved=[v.Stayed(reason=word, count=count) for word, count in overview.stayed(report)]
         if report else [],
-        measured_at=v.zoned(measured_at), scored_by=scored_by,
+        measured_at=measured_at, scored_by=scored_by,
         hosts=[_host(each, scored_by) for each in hosts])
 
 
@@ -118,8 +118,8 @@ def show_history(call: Call) -> History:
     latest = {policy: pair[1] for each in found for policy, pair in each.policies.items()}
     policies = sorted(latest)
     return History(
-        since=v.zoned(since), policies=policies, thresholds=[latest[name] for name in policies],
-        points=[Point(at=v.zoned(each.at), outcome=each.outcome, imbalances=[
+        since=since, policies=policies, thresholds=[latest[name] for name in policies],
+        points=[Point(at=each.at, outcome=each.outcome, imbalances=[
             each.policies[policy][0] if policy in each.policies else None for policy in policies])
             for each in evaluations.thinned(found, MOST_POINTS)])
 

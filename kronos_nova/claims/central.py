@@ -1,9 +1,9 @@
 """The store ``central``: claims in the control database, which only the conductor reaches."""
 
 from oslo_log import log as logging
-from oslo_utils import timeutils
 
 from kronos_nova import boundary
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.claims import message
 from kronos_nova.claims import table
@@ -30,7 +30,7 @@ class CentralStore:
 
     def load(self):
         """The claims of this host; what is none, whoever wrote it, is left out and said so."""
-        found, now = [], timeutils.utcnow(with_timezone=True)
+        found, now = [], clock.utcnow()
         for row in self._call('load', host=self.host)[:message.MOST_ROWS]:
             try:
                 found.append(message.claim_of(row, self.host, now))
@@ -76,7 +76,7 @@ class CentralTable:
             written then
         """
         _checked(boundary.printable, host, 'host')
-        claims = _checked(message.claims_of, put, host, timeutils.utcnow(with_timezone=True))
+        claims = _checked(message.claims_of, put, host, clock.utcnow())
         keys = _checked(message.keys_of, drop)
         with self._database.writer() as session:
             ids = self._table.write(session.connection(), host, claims, keys)

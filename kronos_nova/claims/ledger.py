@@ -6,12 +6,12 @@ left alone until the next audit, and then brought up to date.
 
 import collections
 import dataclasses
-import datetime
 import itertools
 
 import prometheus_client
 from oslo_log import log as logging
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.claims import node_claims
 
@@ -27,18 +27,14 @@ ORPHANS = prometheus_client.Counter(
 ERRORS = (exception.ClaimError, exception.DatabaseVersionError)
 
 
-def utcnow():
-    return datetime.datetime.now(datetime.UTC)
-
-
 class Ledger:
     """Books by node and what the store has of them. The caller holds a lock.
 
     :param store: ClaimStore
-    :param clock: callable that gives the time, with a zone
+    :param clock: callable that gives the time
     """
 
-    def __init__(self, store, host, clock=utcnow):
+    def __init__(self, store, host, clock=clock.utcnow):
         self.store = store
         self.host = host
         self.clock = clock

@@ -28,7 +28,6 @@ _PAST = datetime.timedelta(days=365 * 20)
 
 def claim_of(row: object, host: str, now: datetime.datetime) -> Claim:
     """
-    :param now: with a zone
     :raises OutOfBounds: it is no claim of ``host``, or no host has such a one
     """
     if not isinstance(row, Mapping):

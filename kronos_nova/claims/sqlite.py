@@ -1,7 +1,6 @@
 """The store ``sqlite``: a file of the compute host, in WAL mode, with one writer."""
 
 import contextlib
-import datetime
 import os
 import sqlite3
 
@@ -9,6 +8,7 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 from sqlalchemy import exc as sa_exc
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.claims import table
 from kronos_nova.db import claim_models
@@ -118,7 +118,7 @@ class SqliteStore:
             raise kind(problem=f'{self.path}: {error}') from error
 
     def _set_aside(self):
-        when = datetime.datetime.now(datetime.UTC)
+        when = clock.utcnow()
         aside = f'{self.path}.corrupt-{when:%Y%m%dT%H%M%S.%fZ}'
         for suffix in ('', *COMPANIONS):
             with contextlib.suppress(FileNotFoundError):

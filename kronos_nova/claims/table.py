@@ -1,11 +1,11 @@
 """Claims as rows: reading and writing them on a connection, whichever database it is of."""
 
-import datetime
 import json
 import types
 
 import sqlalchemy as sa
 
+from kronos_nova import clock
 from kronos_nova.objects.claim import Amount
 from kronos_nova.objects.claim import Claim
 
@@ -95,11 +95,10 @@ def to_row(claim):
 
 def to_claim(row):
     """A claim of anything with the columns as attributes."""
-    created_at = datetime.datetime.fromisoformat(row.created_at)
     return Claim(
         id=row.id, host=row.host, node=row.node, instance_uuid=row.instance_uuid,
         resize_target=bool(row.resize_target), state=row.state, migration_uuid=row.migration_uuid,
-        created_at=created_at if created_at.tzinfo else created_at.replace(tzinfo=datetime.UTC),
+        created_at=clock.parsed(row.created_at),
         amount=Amount(vcpus=row.vcpus, memory_mb=row.memory_mb, disk_gb=row.disk_gb,
                       pci=tuple(json.loads(row.pci or '[]')), numa_topology=row.numa_topology))
 

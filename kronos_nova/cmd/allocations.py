@@ -6,13 +6,13 @@ import time
 from cliff import command
 from cliff import lister
 from oslo_db import exception as db_exc
-from oslo_utils import timeutils
 from rich.console import Console
 from rich.progress import BarColumn
 from rich.progress import MofNCompleteColumn
 from rich.progress import Progress
 from rich.progress import TimeRemainingColumn
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
@@ -207,4 +207,4 @@ class Undo(command.Command):
 def _journal(conf):
     engine = db_engine.control_engine(conf)
     migrate.check(engine, migrate.CONTROL)
-    return repairs_db.Repairs(db_engine.Database(engine), timeutils.utcnow)
+    return repairs_db.Repairs(db_engine.Database(engine), clock.utcnow)

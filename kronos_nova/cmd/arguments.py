@@ -5,9 +5,8 @@ import argparse
 import datetime
 import math
 
-from oslo_utils import timeutils
-
 from kronos_nova import boundary
+from kronos_nova import clock
 from kronos_nova.conf import bounds
 
 
@@ -58,15 +57,13 @@ def pause(text: str) -> float:
 
 
 def later(text: str) -> datetime.datetime:
-    """The type of an argument that is a time to come: minutes from now, or a local time. As UTC
-    without a zone."""
-    now = timeutils.utcnow()
+    """The type of an argument that is a time to come: minutes from now, or a local time."""
+    now = clock.utcnow()
     try:
         if text.isdigit() and len(text) <= MINUTES_DIGITS:
             found = now + datetime.timedelta(minutes=int(text))
         else:
-            found = datetime.datetime.fromisoformat(text).astimezone(datetime.UTC).replace(
-                tzinfo=None)
+            found = datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(
             f'"{text:.40}" is neither minutes from now nor a time such as 2026-11-22T18:00'

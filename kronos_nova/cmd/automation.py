@@ -2,8 +2,8 @@
 
 from cliff import command
 from cliff import lister
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import control
 from kronos_nova.cmd import tables
@@ -17,7 +17,7 @@ def switch(parsed_args, kind, value):
     """The Switch that a command sets, by whoever runs it."""
     return automation.Switch(
         kind=kind, value=value, aggregate=parsed_args.aggregate, reason=parsed_args.reason,
-        set_at=timeutils.utcnow(), set_by=control.operator())
+        set_at=clock.utcnow(), set_by=control.operator())
 
 
 def add_arguments(parser):

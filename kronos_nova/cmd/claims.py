@@ -6,6 +6,7 @@ import json
 from cliff import lister
 from cliff import show
 
+from kronos_nova import clock
 from kronos_nova.claims import kept
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
@@ -90,5 +91,5 @@ class Clean(lister.Lister):
 
     def _is_expired(self, claim):
         expiry = datetime.timedelta(seconds=self.app.conf.kronos_claims.claim_expiry_time)
-        now = datetime.datetime.now(datetime.UTC)
+        now = clock.utcnow()
         return claim.state == PREPARED and claim.created_at + expiry < now

@@ -4,7 +4,6 @@ A person reads local times with their zone and names; a program gets ISO 8601 wi
 uuids.
 """
 
-import datetime
 
 from cliff import columns
 from oslo_db import exception as db_exc
@@ -16,13 +15,13 @@ WIDE = 100_000
 
 
 class Time(columns.FormattableColumn):
-    """A time, UTC without a zone; None is shown as nothing."""
+    """A time in UTC; None is shown as nothing."""
 
     def human_readable(self):
         return '' if self._value is None else local(self._value)
 
     def machine_readable(self):
-        return self._value and as_utc(self._value).isoformat(timespec='seconds')
+        return self._value and self._value.isoformat(timespec='seconds')
 
 
 class Optional(columns.FormattableColumn):
@@ -43,15 +42,9 @@ class Lines(columns.FormattableColumn):
         return '\n'.join(self._text(each) for each in self._value)
 
 
-def as_utc(time):
-    """:param time: UTC where it has no zone"""
-    return (time.replace(tzinfo=datetime.UTC) if time.tzinfo is None
-            else time.astimezone(datetime.UTC))
-
-
 def local(time):
     """A time as the clock on the wall shows it, with its zone."""
-    return as_utc(time).astimezone().strftime('%Y-%m-%d %H:%M:%S %Z')
+    return time.astimezone().strftime('%Y-%m-%d %H:%M:%S %Z')
 
 
 def duration(seconds):

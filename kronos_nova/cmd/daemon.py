@@ -17,8 +17,8 @@ import cotyledon
 import oslo_messaging as messaging
 from oslo_config import cfg
 from oslo_log import log as logging
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cmd import manage
 from kronos_nova.db import engine as db_engine
@@ -73,7 +73,7 @@ def make_context(conf, aggregates):
     return service.ServiceContext(
         conf=conf, host=host, transports=broker.Transports(conf),
         ports=ExecutorPorts(journal=journal.Journal(database, worker.name(host)),
-                    cooldowns=memory.Cooldowns(database), utcnow=timeutils.utcnow,
+                    cooldowns=memory.Cooldowns(database), utcnow=clock.utcnow,
                     permits=permits.Permits(database, functools.partial(levels.defaults, conf),
                                             functools.partial(windows.may_start, conf)),
                     aggregates=tuple(aggregates)))

@@ -4,8 +4,8 @@ import collections
 import dataclasses
 
 from cliff import lister
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import control
 from kronos_nova.conf import bounds
@@ -87,7 +87,7 @@ class Purge(lister.Lister):
         if parsed_args.days is not None:
             days = retention.Days(**dict.fromkeys(dataclasses.asdict(days), parsed_args.days))
         pruned = retention.Retention(control.database(self.app.conf), days)
-        dropped, now = collections.Counter(), timeutils.utcnow()
+        dropped, now = collections.Counter(), clock.utcnow()
         while any((step := pruned.step(now)).values()):
             dropped.update(step)
         return ('Table', 'Dropped'), [(name, dropped[name]) for name in retention.SELECTS]

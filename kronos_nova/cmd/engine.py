@@ -3,8 +3,8 @@
 import sys
 
 from oslo_config import cfg
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cmd import daemon
 from kronos_nova.db import memory
@@ -36,14 +36,14 @@ class Engine:
                                            journal.worker),
                 switches=switches.SwitchBoard(journal.database),
                 cycles=memory.Cycles(journal.database), journal=journal,
-                utcnow=timeutils.utcnow,
+                utcnow=clock.utcnow,
                 aggregate_hosts=lambda: OpenStackInventory(connect(conf)).aggregate_hosts()),
             planning_process.Command(CHILD, arguments))
         self._dispatch = service.DispatchService(context)
-        self._pruner = retention.Pruner(conf, journal.database, journal.worker, timeutils.utcnow)
+        self._pruner = retention.Pruner(conf, journal.database, journal.worker, clock.utcnow)
 
     def tick(self):
-        self._journal.heartbeat(timeutils.utcnow(), ENGINE)
+        self._journal.heartbeat(clock.utcnow(), ENGINE)
         self._dispatch.tick()  # first: what keeps from planning need not keep from moving
         self._planning.tick()
         self._pruner.tick()

@@ -15,7 +15,6 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.core import HistogramMetricFamily
 
 from kronos_nova import exception
-from kronos_nova.cmd import columns
 from kronos_nova.db import census
 from kronos_nova.db import counters
 from kronos_nova.db import memory
@@ -163,10 +162,10 @@ def _cycles(rows):
                  ('aggregate', 'outcome'),
                  {(row.aggregate, row.outcome): 1 for row in rows.values() if row.outcome})
     yield _gauge('kronos_last_cycle_timestamp_seconds', 'When the last evaluation ended.',
-                 ('aggregate',), {(row.aggregate,): _unix(row.finished_at) for row in ended})
+                 ('aggregate',), {(row.aggregate,): row.finished_at.timestamp() for row in ended})
     yield _gauge('kronos_last_good_cycle_timestamp_seconds', 'When the last evaluation ended that '
                  'had data to plan by; 0: never.', ('aggregate',),
-                 {(row.aggregate,): _unix(row.good_at) if row.good_at else 0.0
+                 {(row.aggregate,): row.good_at.timestamp() if row.good_at else 0.0
                   for row in rows.values()})
     yield _gauge('kronos_last_cycle_duration_seconds', 'How long the last evaluation took, that '
                  'of aggregates planned together included.', ('aggregate',),
@@ -272,7 +271,3 @@ def _gauge(name, text, labels, values):
     for key, value in sorted(values.items()):
         family.add_metric(key, float(value))
     return family
-
-
-def _unix(time):
-    return columns.as_utc(time).timestamp()

@@ -6,8 +6,8 @@ import prometheus_client
 from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cmd import control
 from kronos_nova.cmd import exported
@@ -30,7 +30,7 @@ def serve(conf):
     # that the database does not answer.
     database = control.impatient_database(conf)
     registry = prometheus_client.CollectorRegistry()
-    registry.register(exported.Collector(conf, database, timeutils.utcnow))
+    registry.register(exported.Collector(conf, database, clock.utcnow))
     group = conf.kronos_exporter
     try:
         return prometheus_client.start_http_server(group.port, addr=group.address,

@@ -291,7 +291,7 @@ def _json(state):
         'servers': [dataclasses.asdict(server) for server in state.servers],
         'drain': None if drain is None else {
             'uuid': drain.uuid, 'state': drain.state, 'requested_by': drain.requested_by,
-            'requested_at': columns.as_utc(drain.requested_at).isoformat(timespec='seconds'),
+            'requested_at': drain.requested_at.isoformat(timespec='seconds'),
             'reason': drain.reason, 'servers': drain.servers, 'left': drain.left,
             'blocked': dict(drain.blocked), 'problem': drain.problem}}
 

@@ -9,9 +9,9 @@ import time
 from cliff import command
 from cliff import lister
 from oslo_db import exception as db_exc
-from oslo_utils import timeutils
 from oslo_utils import uuidutils
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
@@ -95,7 +95,7 @@ class _Running(command.Command):
         return drain
 
     def _say(self, line):
-        self.app.stdout.write(f'{columns.local(timeutils.utcnow())} {line}\n')
+        self.app.stdout.write(f'{columns.local(clock.utcnow())} {line}\n')
         self.app.stdout.flush()
 
 
@@ -157,7 +157,7 @@ class Run(_Running):
         uuid = uuidutils.generate_uuid()
         Maintenances(control.database(self.app.conf)).begin(m.Maintenance(
             uuid=uuid, state=m.RUNNING, requested_by=control.operator(),
-            requested_at=timeutils.utcnow(), options=options,
+            requested_at=clock.utcnow(), options=options,
             hosts=dict.fromkeys(hosts, m.WAITING)))
         return self.carry_on(uuid, checker)
 
@@ -250,7 +250,7 @@ class Done(command.Command):
     def take_action(self, parsed_args):
         maintenances = Maintenances(control.database(self.app.conf))
         found, host = maintenances.under_way(), parsed_args.host
-        is_run = found.runner is not None and found.runner_at >= timeutils.utcnow() - SILENT
+        is_run = found.runner is not None and found.runner_at >= clock.utcnow() - SILENT
         if is_run and found.options.hook and found.hosts.get(host) == m.HOOK:
             raise exception.ConfigurationError(
                 what=f'Host {host}', problem='its hook runs',
@@ -290,7 +290,7 @@ def runner():
 
 def take(maintenances, uuid):
     """:raises MaintenanceRunning: another process that lives runs it"""
-    now = timeutils.utcnow()
+    now = clock.utcnow()
     if not maintenances.take(uuid, runner(), now, now - SILENT):
         raise exception.MaintenanceRunning(maintenance=uuid)
 

@@ -5,10 +5,10 @@ from cliff import columns as formattable
 from cliff import command
 from cliff import lister
 from cliff import show
-from oslo_utils import timeutils
 from rich import table
 from rich import text
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
@@ -53,7 +53,7 @@ class List(lister.Lister):
     def _seen(self, journal, parsed_args):
         """(MoveRecords, a row for each)"""
         states = None if parsed_args.all or parsed_args.plan else LIVE
-        observed, now = journal.durations(), timeutils.utcnow()
+        observed, now = journal.durations(), clock.utcnow()
         found = journal.moves(parsed_args.plan, states, parsed_args.limit)
         names = control.names(self.app.conf).of(move.instance_uuid for move in found)
         return found, [_row(move, observed, names, now) for move in found]
@@ -122,7 +122,7 @@ class Abort(command.Command):
     def take_action(self, parsed_args):
         journal, who = control.journal(self.app.conf), control.operator()
         if not parsed_args.plan:
-            journal.request_abort(parsed_args.move, who, timeutils.utcnow())
+            journal.request_abort(parsed_args.move, who, clock.utcnow())
             self.app.stdout.write('Asked to end; "kronos-manage move show" tells what came of '
                                   'it.\n')
             return
@@ -130,7 +130,7 @@ class Abort(command.Command):
         asked, ended = 0, 0
         for found in journal.moves(parsed_args.plan):
             try:
-                journal.request_abort(found.uuid, who, timeutils.utcnow())
+                journal.request_abort(found.uuid, who, clock.utcnow())
                 asked += 1
             except exception.MoveEnded:
                 ended += 1

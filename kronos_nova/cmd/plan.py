@@ -5,8 +5,8 @@ import dataclasses
 from cliff import command
 from cliff import lister
 from cliff import show
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
@@ -86,7 +86,7 @@ class Approve(command.Command):
     def take_action(self, parsed_args):
         journal = control.journal(self.app.conf)
         done = approving.approve(journal, parsed_args.plan, control.operator(),
-                                 timeutils.utcnow(), skip=parsed_args.skip, only=parsed_args.only)
+                                 clock.utcnow(), skip=parsed_args.skip, only=parsed_args.only)
         self.app.stdout.write(approved(done))
 
 
@@ -106,7 +106,7 @@ class Reject(command.Command):
 
     def take_action(self, parsed_args):
         control.journal(self.app.conf).reject_plan(parsed_args.plan, control.operator(),
-                                                   timeutils.utcnow())
+                                                   clock.utcnow())
 
 
 def _named(move, names):

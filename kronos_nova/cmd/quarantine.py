@@ -2,8 +2,8 @@
 
 from cliff import command
 from cliff import lister
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.cmd import control
 from kronos_nova.cmd import tables
 
@@ -12,7 +12,7 @@ class List(lister.Lister):
     """List instances in quarantine, since when, until when and why."""
 
     def take_action(self, parsed_args):
-        rows = control.cooldowns(self.app.conf).quarantines(timeutils.utcnow())
+        rows = control.cooldowns(self.app.conf).quarantines(clock.utcnow())
         names = control.names(self.app.conf).of(row[0] for row in rows)
         return tables.QUARANTINE, [
             tables.quarantined(uuid, names.get(uuid), since, until, reason)

@@ -1,8 +1,8 @@
 """``kronos-manage refusal``: instances that Nova would not let go anywhere."""
 
 from cliff import lister
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
 
@@ -14,7 +14,7 @@ class List(lister.Lister):
     """
 
     def take_action(self, parsed_args):
-        found = control.refusals(self.app.conf).list(timeutils.utcnow())
+        found = control.refusals(self.app.conf).list(clock.utcnow())
         names = control.names(self.app.conf).of(each.instance_uuid for each, *_times in found)
         return ('Instance', 'Name', 'Refused at', 'Rests until', 'Hosts',
                 'Reason of the last one'), [

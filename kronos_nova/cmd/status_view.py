@@ -6,9 +6,9 @@ import datetime
 import json
 
 from cliff import command
-from oslo_utils import timeutils
 from rich import text
 
+from kronos_nova import clock
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import control
@@ -40,7 +40,7 @@ class Status(command.Command):
 
     def take_action(self, parsed_args):
         conf = self.app.conf
-        observer = overview.Observer(conf, control.database(conf), timeutils.utcnow)
+        observer = overview.Observer(conf, control.database(conf), clock.utcnow)
         if parsed_args.watch:
             return self._watch(observer, parsed_args)
         found = observer.look()
@@ -71,7 +71,7 @@ def as_json(found: overview.Overview) -> str:
 
 def _iso(value):
     if isinstance(value, datetime.datetime):
-        return columns.as_utc(value).isoformat(timespec='seconds')
+        return value.isoformat(timespec='seconds')
     raise TypeError(f'{value!r} has no form in JSON')
 
 

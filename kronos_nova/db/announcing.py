@@ -7,8 +7,8 @@ read or written where nobody is to be told.
 import json
 
 import sqlalchemy as sa
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.db import models
 from kronos_nova.db import outbox
 from kronos_nova.db.engine import is_announced
@@ -83,7 +83,7 @@ def drain(session, uuid, before, now=None):
             drain_uuid=uuid, blocked_count=len(blocked),
             blocked=dict(sorted(blocked.items())[:n.MOST_BLOCKED]),
             **_same(row, n.DrainPayload, {'drain_uuid', 'blocked_count', 'blocked'})),
-            now or timeutils.utcnow())
+            now or clock.utcnow())
 
 
 def _drain_event(before, after):

@@ -42,7 +42,6 @@ _SIZES = {
 
 @retried
 def take(database, now) -> Census:
-    """:param now: UTC without a zone"""
     move, repair, refusal, score = models.Move, models.Repair, models.Refusal, models.Score
     claim, count = claim_models.CentralClaim, sa.func.count()
     with database.reader() as session:

@@ -18,7 +18,7 @@ MOST_POINTS = 20_000
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """An evaluation of the past. ``policies`` : {policy: (imbalance, threshold)}, of those with
-    data only; ``at`` is UTC without a zone."""
+    data only."""
 
     at: datetime.datetime
     outcome: str

@@ -33,10 +33,7 @@ class HabitBook:
 
     @retried
     def keep(self, aggregate, habits, now):
-        """
-        :param habits: {policy: Habits}
-        :param now: UTC without a zone
-        """
+        """:param habits: {policy: Habits}"""
         with self.database.writer() as session:
             session.merge(models.AggregateHabits(aggregate=aggregate, at=now,
                                                  body=_packed(habits)))

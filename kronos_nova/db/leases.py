@@ -15,7 +15,7 @@ NOTIFICATIONS = 'notifications'
 class Leases:
     """
     :param worker: name of this process
-    :param clock: gives the time, UTC without a zone
+    :param clock: gives the time
     """
 
     def __init__(self, database, worker, clock):

@@ -1,31 +1,14 @@
 """The tables of the control database: the journal of plans and moves, and what outlives a cycle.
 
-Times are UTC without a zone, to the microsecond. The plans and moves of years may be kept: what is
-asked every few seconds has an index of its own.
+The plans and moves of years may be kept: what is asked every few seconds has an index of its own.
 """
-
-import zlib
 
 import sqlalchemy as sa
 from sqlalchemy import orm
-from sqlalchemy.dialects import mysql
 
-Timestamp = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), 'mysql', 'mariadb')
-Text = sa.Text().with_variant(mysql.LONGTEXT(), 'mysql', 'mariadb')
-Blob = sa.LargeBinary().with_variant(mysql.LONGBLOB(), 'mysql', 'mariadb')
-
-
-class CompressedText(sa.TypeDecorator):
-    """Text that is kept compressed: reports repeat themselves."""
-
-    impl = Blob
-    cache_ok = True
-
-    def process_bind_param(self, value, dialect):
-        return None if value is None else zlib.compress(value.encode())
-
-    def process_result_value(self, value, dialect):
-        return None if value is None else zlib.decompress(value).decode()
+from kronos_nova.db.column_types import CompressedText
+from kronos_nova.db.column_types import Text
+from kronos_nova.db.column_types import Timestamp
 
 
 class Base(orm.DeclarativeBase):

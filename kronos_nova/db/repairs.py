@@ -11,7 +11,7 @@ from kronos_nova.objects import repair as repairs
 
 
 class Repairs:
-    """:param clock: gives the time, UTC without a zone"""
+    """:param clock: gives the time"""
 
     def __init__(self, database, clock):
         self.database = database

@@ -89,7 +89,6 @@ class Retention:
     def step(self, now, batch=BATCH):
         """Drop some of what is too old.
 
-        :param now: datetime, UTC without a zone
         :param batch: rows of each table at most
         :returns: {table: rows that were dropped}; all 0 once nothing is left to drop
         """

@@ -14,7 +14,7 @@ class Tasks:
     """One for each process: it remembers what must not be said to live any more.
 
     :param worker: name of this process
-    :param clock: gives the time, UTC without a zone
+    :param clock: gives the time
     :param announcements: the same database for :meth:`announce`, where a request waits for that
     """
 

@@ -168,7 +168,7 @@ class Cycle:
         options = self._whole_units(self._existing(snapshot), units)
         surroundings = planner.PlannerPorts(
             source=self.ports.metrics, clock=time.monotonic, dry_run=self.ports.dry_run,
-            now=_unix(now), names_elsewhere=self.ports.inventory.names_elsewhere,
+            now=now.timestamp(), names_elsewhere=self.ports.inventory.names_elsewhere,
             learn=self._learnt.__setitem__)
         options = self._drain(snapshot, options, surroundings)
         snapshot = snapshot.with_moves_under_way(self.ports.journal.moves_under_way())
@@ -405,10 +405,6 @@ class Cycle:
 
 def _moves(count):
     return f'{count} move{"" if count == 1 else "s"}'
-
-
-def _unix(time):
-    return time.replace(tzinfo=datetime.UTC).timestamp()
 
 
 def _seconds(value):

@@ -52,9 +52,9 @@ when that answers."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerPorts:
-    """What tells whose turn it is; ``utcnow`` gives the time, UTC without a zone, ``monotonic``
-    seconds that no clock's correction changes, ``aggregate_hosts`` the names of the hosts of every
-    aggregate as they are now."""
+    """What tells whose turn it is; ``utcnow`` gives the time, ``monotonic`` seconds that
+    no clock's correction changes, ``aggregate_hosts`` the names of the hosts of every aggregate as
+    they are now."""
 
     locks: AggregateLocks
     switches: SwitchBoard

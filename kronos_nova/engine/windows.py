@@ -123,11 +123,10 @@ class Windows:
 def may_start(conf, aggregate: str, now: datetime.datetime) -> bool:
     """Whether moves of an aggregate may be started, as the configuration says by now.
 
-    :param now: UTC without a zone
     :raises ConfigurationError: some windows are wrong
     """
     windows = parse(conf.kronos.maintenance_window)
-    return windows.is_open(aggregate, now.replace(tzinfo=datetime.UTC).timestamp())
+    return windows.is_open(aggregate, now.timestamp())
 
 
 def parse(lines) -> Windows:

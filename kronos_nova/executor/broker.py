@@ -4,6 +4,7 @@ import oslo_messaging as messaging
 from oslo_log import log as logging
 
 from kronos_nova import boundary
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.executor import messages
 
@@ -85,10 +86,12 @@ class NotificationSender:
         """
         :raises Exception: a broker did not take it, on all topics or on one; of many kinds
         """
+        # oslo.messaging's own notifications have such a time too, without a zone.
+        timestamp = str(clock.naive(notification.at))
         message = {
             'message_id': notification.uuid, 'publisher_id': self._publisher,
             'event_type': notification.event_type, 'priority': notification.priority.upper(),
-            'payload': notification.payload, 'timestamp': str(notification.at)}
+            'payload': notification.payload, 'timestamp': timestamp}
         for topic in self._topics:
             self._transport._send_notification(
                 messaging.Target(topic=f'{topic}.{notification.priority}'), {}, message,

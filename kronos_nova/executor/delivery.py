@@ -24,7 +24,7 @@ class Deliverer:
     """One worker's part; any number of workers may do it side by side.
 
     :param send: called with a Notification; raises where the broker did not take it
-    :param clock: gives the time, UTC without a zone
+    :param clock: gives the time
     :param most: gives how many may wait
     """
 

@@ -9,6 +9,7 @@ import urllib.parse
 from collections.abc import Mapping
 
 from kronos_nova import boundary
+from kronos_nova import clock
 from kronos_nova.objects import notification
 
 TASK_VERSION = '1.0'
@@ -46,7 +47,7 @@ def task(move):
     return {'move_uuid': move.uuid, 'plan_uuid': move.plan_uuid, 'aggregate': move.aggregate,
             'instance_uuid': move.instance_uuid, 'source': move.source,
             'destination': move.destination, 'phase': move.phase,
-            'retry_count': move.retry_count, 'not_before': _time(move.not_before)}
+            'retry_count': move.retry_count, 'not_before': clock.stamp(move.not_before)}
 
 
 def result(move):
@@ -75,7 +76,3 @@ def move_of(message: object) -> str:
     if not isinstance(message, Mapping):
         raise boundary.OutOfBounds(what='the message', problem='must be an object')
     return boundary.printable(message.get('move_uuid'), 'move_uuid', UUID_CHARACTERS)
-
-
-def _time(value):
-    return None if value is None else value.isoformat()

@@ -8,6 +8,7 @@ import openstack
 from keystoneauth1 import exceptions as ks_exc
 from oslo_log import log as logging
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.executor import compute
 from kronos_nova.objects import drain as drains
@@ -135,8 +136,8 @@ class OpenStackComputeApi:
         if move.migration_uuid:
             listed = [each for each in listed if each['uuid'] == move.migration_uuid]
         else:
-            since = (move.requested_at - CLOCK_SLACK).isoformat()
-            listed = [each for each in listed if each['created_at'] >= since]
+            since = move.requested_at - CLOCK_SLACK
+            listed = [each for each in listed if clock.parsed(each['created_at']) >= since]
         return min(listed, key=lambda each: each['id'], default=None)
 
     def _progress(self, move, migration):

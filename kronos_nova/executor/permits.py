@@ -19,8 +19,7 @@ class Permits:
 
     :param database: the control database
     :param defaults: gives what nova.conf says of levels
-    :param is_open: tells of an aggregate whether one of its windows is open at a time (UTC without
-        a zone)
+    :param is_open: tells of an aggregate whether one of its windows is open at a time
     """
 
     def __init__(self, database, defaults: Callable[[], Defaults],

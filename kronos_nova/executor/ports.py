@@ -14,7 +14,7 @@ from kronos_nova.executor.permits import Permits
 class ExecutorPorts:
     """
     journal : of this worker
-    utcnow : gives the time, UTC without a zone
+    utcnow : gives the time
     permits : tells which moves may be started
     aggregates : whose moves this process is for, the pool of unassigned hosts among them
     """

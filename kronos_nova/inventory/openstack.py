@@ -16,6 +16,7 @@ from keystoneauth1 import exceptions
 from oslo_log import log as logging
 
 from kronos_nova import boundary
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.inventory import providers
@@ -34,10 +35,6 @@ LOG = logging.getLogger(__name__)
 PAGE = 1000
 
 
-def _now():
-    return datetime.datetime.now(datetime.UTC)
-
-
 class OpenStackInventory:
     """An inventory source for what runs outside Nova.
 
@@ -46,7 +43,7 @@ class OpenStackInventory:
     """
 
     def __init__(self, connection: openstack.connection.Connection,
-                 clock: Callable[[], datetime.datetime] = _now):
+                 clock: Callable[[], datetime.datetime] = clock.utcnow):
         self._connection = connection
         self._clock = clock
         self._providers = providers.ProviderCache()
@@ -91,13 +88,13 @@ class OpenStackInventory:
             raise exception.InventoryError(problem=_cause(error)) from error
 
     def past_moves(self, since: datetime.datetime) -> list[PastMove]:
-        """The live migrations that ended well since a time (UTC without a zone), whoever asked for
+        """The live migrations that ended well since a time, whoever asked for
         them.
 
         :raises InventoryError: Nova cannot be read
         """
         path = ('/os-migrations?migration_type=live-migration&status=completed'
-                f'&changes-since={since.isoformat()}Z')
+                f'&changes-since={clock.stamp(since)}')
         try:
             return [shape.past_move(m) for m in self._pages(path, 'migrations')]
         except (openstack.exceptions.SDKException, exceptions.ClientException) as error:

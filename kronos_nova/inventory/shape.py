@@ -2,12 +2,12 @@
 
 import collections
 import dataclasses
-import datetime
 import math
 from collections.abc import Iterable
 from collections.abc import Mapping
 
 from kronos_nova import boundary
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.objects.snapshot import OWN_METADATA
@@ -242,7 +242,7 @@ def move_under_way(migration: dict) -> MoveUnderWay:
 
 
 def past_move(migration: dict) -> PastMove:
-    ended_at = datetime.datetime.fromisoformat(migration['updated_at'] or migration['created_at'])
+    ended_at = clock.parsed(migration['updated_at'] or migration['created_at'])
     return PastMove(instance_uuid=migration['instance_uuid'], source=migration['source_compute'],
                     destination=migration['dest_compute'],
-                    ended_at=ended_at.replace(tzinfo=datetime.UTC).timestamp())
+                    ended_at=ended_at.timestamp())

@@ -39,7 +39,6 @@ class Switch:
 
     kind : LEVEL or PAUSE
     value : of a level its name; of a pause ``pause`` or ``stop``, the command
-    set_at : UTC without a zone
     """
 
     kind: str

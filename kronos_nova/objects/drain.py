@@ -41,7 +41,6 @@ class Drain:
     servers : how many were on the host when it was first looked at
     left : how many were when it was last, at ``looked_at``
     blocked : uuid of each server that stays to why
-    Times are UTC without a zone.
     """
 
     uuid: str

@@ -50,7 +50,6 @@ class Maintenance:
 
     hosts : host to its state, in the order in which they are serviced
     runner : the process that runs it, heard of last at ``runner_at``
-    Times are UTC without a zone.
     """
 
     uuid: str

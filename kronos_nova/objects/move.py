@@ -56,8 +56,8 @@ def request_id(move_uuid: str) -> str:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveRecord:
     """A move as the journal has it. ``created_at`` is when it was planned, ``checked_at`` when it
-    was last held against the load there is. Times are UTC without a zone; memory of a migration is
-    in bytes, None where the hypervisor's driver does not say."""
+    was last held against the load there is. Memory of a migration is in bytes, None where the
+    hypervisor's driver does not say."""
 
     uuid: str
     plan_uuid: str

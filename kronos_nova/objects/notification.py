@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar
 
+from kronos_nova import clock
 from kronos_nova.objects.move import request_id
 
 PLAN_PROPOSED = 'plan.proposed'
@@ -138,7 +139,7 @@ class Notification:
     """One that is to be sent, or was.
 
     ``sequence`` counts from 1 without a gap, in the order in which they are sent; sent twice, it is
-    the same, and so is ``uuid``. ``at`` is when what it tells of happened, UTC without a zone.
+    the same, and so is ``uuid``. ``at`` is when what it tells of happened.
     """
 
     uuid: str
@@ -189,7 +190,7 @@ def data(payload) -> dict:
 
 def _plain(value):
     if isinstance(value, datetime.datetime):
-        return f'{value.isoformat(timespec="microseconds")}Z'
+        return clock.stamp(value)
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     return value[:LONGEST] if isinstance(value, str) else value

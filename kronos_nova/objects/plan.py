@@ -223,7 +223,7 @@ OPEN = (PROPOSED, APPROVED, EXECUTING)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRecord:
-    """A plan as the journal has it; times are UTC without a zone.
+    """A plan as the journal has it.
 
     ``report`` is the AggregateReport as JSON, with what stayed counted by reason; None where it is
     no longer kept. ``detail`` is why an approved plan is not started yet. An observed plan was made

@@ -22,7 +22,7 @@ class Task:
     ANNOUNCED into EXPIRED and the others into ORPHANED.
 
     ``migration_uuid`` is made up while there is no migration (UNBEGUN). ``beat_at`` is the worker's
-    last sign of life, UTC without a zone.
+    last sign of life.
     """
 
     migration_uuid: str

@@ -6,9 +6,9 @@ import datetime
 from collections.abc import Callable
 from collections.abc import Iterable
 
-from oslo_utils import timeutils
 from oslo_utils import uuidutils
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.db import journal
@@ -41,7 +41,7 @@ class Wish:
         """The Drain of a host, without its aggregate."""
         return drains.Drain(
             uuid=uuidutils.generate_uuid(), host=host, aggregate='', state=drains.REQUESTED,
-            requested_by=self.who, requested_at=timeutils.utcnow(), reason=self.reason,
+            requested_by=self.who, requested_at=clock.utcnow(), reason=self.reason,
             with_stopped=self.with_stopped, parallel=self.parallel, deadline=self.deadline,
             keep_spare=self.keep_spare)
 
@@ -88,7 +88,7 @@ class Checker:
             move.source: parallel for move in moves} if parallel else {})
         found = progress.remaining_seconds(
             moves, journal.Journal(self.database, 'observer').durations(), caps,
-            timeutils.utcnow(), between=conf.kronos_executor.poll_interval)
+            clock.utcnow(), between=conf.kronos_executor.poll_interval)
         return found and found + cycle_scheduler.SOON
 
 
@@ -134,7 +134,7 @@ def releasable(database, host: str) -> drains.Drain:
 def release(known: Drains, drain: drains.Drain, who: str) -> None:
     """Have a worker enable a host that was drained, and end what is under way of that."""
     # Once more also where it was released: a worker may have died between Nova and that word.
-    known.end(drain, (*drains.ACTIVE, *drains.OVER, drains.RELEASED), timeutils.utcnow(), who,
+    known.end(drain, (*drains.ACTIVE, *drains.OVER, drains.RELEASED), clock.utcnow(), who,
               state=drains.RELEASING)
 
 

@@ -20,7 +20,7 @@ class Explanation:
 
     stays_because, stays_in : the word of the last evaluation that left it, and its aggregate
     planned, planned_in : its Move in a plan that waits or runs, and that plan's uuid
-    Times are UTC without a zone; a quarantine without an end has none.
+    A quarantine without an end has no time.
     """
 
     stays_because: str | None = None

@@ -130,8 +130,6 @@ class MaintenanceState:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """Times are UTC without a zone."""
-
     at: datetime.datetime
     database_revision: str
     aggregates: tuple[AggregateState, ...]
@@ -210,11 +208,10 @@ class Observer:
 
     def _opens_at(self, name, now):
         known = windows.parse(self.conf.kronos.maintenance_window)
-        moment = now.replace(tzinfo=datetime.UTC).timestamp()
+        moment = now.timestamp()
         if known.is_open(name, moment):
             return None
-        return datetime.datetime.fromtimestamp(
-            known.opens_at(name, moment), datetime.UTC).replace(tzinfo=None)
+        return datetime.datetime.fromtimestamp(known.opens_at(name, moment), datetime.UTC)
 
     def _open_plan(self, plan, observed, now):
         options = Options.from_conf(self.conf)

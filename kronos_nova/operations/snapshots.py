@@ -14,6 +14,7 @@ import threading
 from collections.abc import Mapping
 
 from kronos_nova import boundary
+from kronos_nova import clock
 from kronos_nova import exception
 
 META = 'meta.json'
@@ -48,7 +49,7 @@ except (MemoryError, ImportError):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """``bytes`` are those of its files; times are UTC with a zone."""
+    """``bytes`` are those of its files; """
 
     name: str
     taken_at: datetime.datetime
@@ -96,7 +97,7 @@ class Snapshots:
                 raw = json.loads(meta.read_bytes()[:LARGEST_META])
                 found.append(Snapshot(
                     name=meta.parent.name, cloud=boundary.shown(raw['cloud']),
-                    taken_at=datetime.datetime.fromisoformat(raw['taken_at']),
+                    taken_at=clock.parsed(raw['taken_at']),
                     kronos_version=boundary.shown(raw['kronos_version']),
                     bytes=sum(path.stat().st_size for path in meta.parent.rglob('*'))))
             except (OSError, ValueError, KeyError, TypeError):

@@ -45,7 +45,7 @@ def _wish(parsed_args):
     deadline = parsed_args.deadline
     return {'hosts': parsed_args.hosts, 'check': parsed_args.check, 'reason': parsed_args.reason,
             'with_stopped': parsed_args.with_stopped, 'parallel': parsed_args.parallel,
-            'deadline': deadline and columns.as_utc(deadline).isoformat(),
+            'deadline': deadline and deadline.isoformat(),
             'keep_spare': parsed_args.keep_spare}
 
 

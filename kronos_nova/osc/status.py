@@ -1,7 +1,6 @@
 """``openstack kronos status``: what Kronos is doing now, on one page."""
 
 import dataclasses
-import datetime
 
 import msgspec
 from osc_lib.command import command
@@ -53,13 +52,7 @@ def _aggregate(found):
 
 
 def _built(cls, view, **given):
-    """A dataclass from a view of the same names, its times UTC without a zone as inside."""
+    """A dataclass from a view of the same names."""
     values = msgspec.structs.asdict(view) | given
-    return cls(**{field.name: _inside(values[field.name]) for field in dataclasses.fields(cls)
+    return cls(**{field.name: values[field.name] for field in dataclasses.fields(cls)
                   if field.name in values})
-
-
-def _inside(value):
-    if isinstance(value, datetime.datetime):
-        return value.astimezone(datetime.UTC).replace(tzinfo=None)
-    return value

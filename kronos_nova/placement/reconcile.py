@@ -60,7 +60,7 @@ class TaskRegister(Protocol):
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciler:
     """:param task_timeout: seconds without a sign of life after which a worker counts as dead
-    :param clock: gives the time, UTC without a zone
+    :param clock: gives the time
     :param in_order: instances that need no further look until their migrations change, with what
         these were like
     :param unsettled: instances about which nothing could be concluded yet, and cells that did not

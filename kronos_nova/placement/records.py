@@ -108,16 +108,16 @@ class NovaRecords(Protocol):
         """Live migrations of which no nova-compute has been told yet."""
 
     def marked(self, before: datetime.datetime) -> frozenset[str]:
-        """The instances that were marked as migrating before then (UTC without a zone) and are
-        still. Of the cells that answer."""
+        """The instances that were marked as migrating before then and are still. Of the
+        cells that answer."""
 
     def unbegun(self, instance_uuid: str, created_before: datetime.datetime) -> list[str]:
-        """The live migrations of an instance that are as old as that (UTC without a zone) and of
-        which no nova-compute has been told yet."""
+        """The live migrations of an instance that are as old as that and of which no nova-compute
+        has been told yet."""
 
     def set_free(self, instance_uuid: str, marked_before: datetime.datetime) -> None:
-        """Set an instance free that was marked as migrating before then (UTC without a zone) and
-        has no live migration under way."""
+        """Set an instance free that was marked as migrating before then and has no live
+        migration under way."""
 
     def give_up(self, migration_uuid: str) -> bool:
         """End a live migration that nobody carries on, and set its instance free.

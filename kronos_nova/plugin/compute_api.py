@@ -218,7 +218,7 @@ class InProcessComputeApi:
         since = move.requested_at - CLOCK_SLACK
         return next((m for m in objects.MigrationList.get_by_filters(
             context, filters, sort_keys=['created_at', 'id'], sort_dirs=['asc', 'asc'])
-            if move.migration_uuid or m.created_at.replace(tzinfo=None) >= since), None)
+            if move.migration_uuid or m.created_at >= since), None)
 
 
 def _fault(context, migration):

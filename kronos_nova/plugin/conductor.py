@@ -15,6 +15,7 @@ from oslo_log import log as logging
 from oslo_service import periodic_task
 from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.claims import central
 from kronos_nova.conf import strict
@@ -224,7 +225,7 @@ def _journal():
 @functools.cache
 def _tasks():
     """Of this process, as :func:`_database` is."""
-    return tasks.Tasks(_database(), worker.name(CONF.host), timeutils.utcnow,
+    return tasks.Tasks(_database(), worker.name(CONF.host), clock.utcnow,
                        announcements=_impatient_database())
 
 
@@ -286,7 +287,7 @@ class Kronos:
         context = service.ServiceContext(
             conf=self.conf, host=self.conf.host, transports=broker.Transports(self.conf),
             ports=ExecutorPorts(journal=_journal(), cooldowns=memory.Cooldowns(database),
-                        utcnow=timeutils.utcnow,
+                        utcnow=clock.utcnow,
                         permits=permits.Permits(
                             database, functools.partial(levels.defaults, self.conf),
                             functools.partial(windows.may_start, self.conf)),
@@ -312,16 +313,16 @@ class Kronos:
         if self._reconciling is None:
             migrate.check(_database().engine, migrate.CONTROL)
             self._reconciling = reconciling.Reconciling(
-                self.conf, placement.client(), repairs.Repairs(_database(), timeutils.utcnow),
+                self.conf, placement.client(), repairs.Repairs(_database(), clock.utcnow),
                 _tasks(), leases.Leases(_database(), worker.name(self.conf.host),
-                                        timeutils.utcnow))
+                                        clock.utcnow))
         self._reconciling.tick()
 
     def _prune(self):
         if self._pruner is None:
             migrate.check(_database().engine, migrate.CONTROL)
             self._pruner = retention.Pruner(self.conf, _database(), worker.name(self.conf.host),
-                                            timeutils.utcnow)
+                                            clock.utcnow)
         self._pruner.tick()
 
     def _plan(self):
@@ -343,6 +344,6 @@ class Kronos:
                 locks=locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path,
                                            worker.name(conf.host)),
                 switches=switches.SwitchBoard(_database()), cycles=memory.Cycles(_database()),
-                journal=_journal(), utcnow=timeutils.utcnow,
+                journal=_journal(), utcnow=clock.utcnow,
                 aggregate_hosts=inventory.aggregate_hosts),
             planning_process.Command(CHILD, sys.argv[1:]))

@@ -1,11 +1,11 @@
 """The live migrations that ended well of late, by Nova's records: whoever asked for them."""
 
-import datetime
 
 from nova import context as nova_context
 from nova import exception as nova_exception
 from oslo_db import exception as db_exc
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.db.engine import first_line
@@ -17,7 +17,6 @@ from kronos_nova.plugin import nova_tables
 def past_moves(since):
     """PastMoves of every cell that answers.
 
-    :param since: datetime, UTC without a zone
     :raises InventoryError: a database cannot be read
     """
     context = cells.admin_context()
@@ -35,4 +34,4 @@ def past_moves(since):
 def _past_move(row):
     return PastMove(instance_uuid=row.instance_uuid, source=row.source_compute,
                     destination=row.dest_compute,
-                    ended_at=row.updated_at.replace(tzinfo=datetime.UTC).timestamp())
+                    ended_at=clock.aware(row.updated_at).timestamp())

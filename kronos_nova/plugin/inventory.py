@@ -12,8 +12,8 @@ from nova import servicegroup
 from nova.api.openstack import common
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.db.engine import first_line
 from kronos_nova.inventory import pace
@@ -60,7 +60,7 @@ class InProcessInventory:
 
         :raises InventoryError: the API database, placement, or no cell at all can be read
         """
-        taken_at = timeutils.utcnow().strftime('%Y-%m-%dT%H:%M:%SZ')
+        taken_at = clock.utcnow().strftime('%Y-%m-%dT%H:%M:%SZ')
         context = cells.admin_context()
         with _readable():
             return self._read(context, taken_at, scopes)

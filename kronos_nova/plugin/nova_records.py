@@ -14,8 +14,8 @@ from nova import servicegroup
 from nova.compute import task_states
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.db.engine import first_line
 from kronos_nova.objects import migration_status
@@ -146,7 +146,7 @@ class CellRecords:
         also = frozenset().union(*wanted.values())
         rows, up = collections.defaultdict(list), _HostsUp(context, self._services)
         for row in nova_tables.migrations_of(context, wanted, UNFINISHED,
-                                             timeutils.utcnow() - RECENT, also):
+                                             clock.utcnow() - RECENT, also):
             rows[row.instance_uuid].append(_migration(row, up))
         read = {each.row.uuid: each for each in audit_tables.instances(context, list(wanted))}
         hosts = {each.row.host for each in read.values() if each.row.host}
@@ -158,7 +158,7 @@ class CellRecords:
     @_answered()
     def recent(self, seconds):
         """Of the cells that answer."""
-        since = timeutils.utcnow() - datetime.timedelta(seconds=seconds)
+        since = clock.utcnow() - datetime.timedelta(seconds=seconds)
         read, silent = _of_each_cell(
             lambda context: nova_tables.recent_migrations(context, UNFINISHED, since),
             read_deleted='yes')
@@ -183,7 +183,7 @@ class CellRecords:
     def marked(self, before):
         def read(context):
             return [each.uuid for each in _instances(context, task_state=task_states.MIGRATING)
-                    if _naive(each.updated_at or each.created_at) <= before]
+                    if (each.updated_at or each.created_at) <= before]
 
         found, _silent = _of_each_cell(read)
         return frozenset(uuid for of_cell in found for uuid in of_cell)
@@ -194,7 +194,7 @@ class CellRecords:
                    'migration_type': migration_status.LIVE}
         return [each.uuid for context, _cell in _cells(instance=instance_uuid)
                 for each in objects.MigrationList.get_by_filters(context, filters)
-                if _naive(each.created_at) <= created_before]
+                if each.created_at <= created_before]
 
     @_answered()
     def set_free(self, instance_uuid, marked_before):
@@ -202,7 +202,7 @@ class CellRecords:
                    'migration_type': migration_status.LIVE}
         for context, _cell in _cells(instance=instance_uuid):
             for instance in _instances(context, uuid=[instance_uuid]):
-                is_old = _naive(instance.updated_at or instance.created_at) <= marked_before
+                is_old = (instance.updated_at or instance.created_at) <= marked_before
                 if is_old and not objects.MigrationList.get_by_filters(context, filters):
                     LOG.warning('Instance %s is marked as migrating, and nobody migrates it: it is '
                                 'set free.', instance_uuid)
@@ -375,12 +375,8 @@ def _migration(migration, up):
 
 def _age(record):
     """Seconds since a record last changed."""
-    return timeutils.delta_seconds(_naive(record.updated_at or record.created_at),
-                                   timeutils.utcnow())
-
-
-def _naive(time):
-    return time.replace(tzinfo=None)
+    changed_at = clock.aware(record.updated_at or record.created_at)
+    return (clock.utcnow() - changed_at).total_seconds()
 
 
 def _chunks(uuids):

@@ -21,6 +21,7 @@ from nova.db.main import api as main_db
 from nova.db.main import models
 from oslo_log import log as logging
 
+from kronos_nova import clock
 from kronos_nova.inventory import pace
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import snapshot
@@ -294,8 +295,8 @@ def migrations(context, statuses):
 
 def live_migrations(context, statuses, since):
     """Rows (``instance_uuid``, ``source_compute``, ``dest_compute``, ``updated_at``) of a cell's
-    live migrations in some statuses that changed since then (UTC without a zone)."""
-    row = models.Migration
+    live migrations in some statuses that changed since then."""
+    row, since = models.Migration, clock.naive(since)
     with _main(context) as session:
         return session.query(
             row.instance_uuid, row.source_compute, row.dest_compute, row.updated_at,
@@ -361,8 +362,8 @@ def _among(query, column, values):
 
 def recent_migrations(context, unfinished, since):
     """[(instance uuid, migration uuid, status, time of its last change)] of those in a status of
-    ``unfinished`` and those that changed since then (UTC without a zone)."""
-    row = models.Migration
+    ``unfinished`` and those that changed since then."""
+    row, since = models.Migration, clock.naive(since)
     columns = row.instance_uuid, row.uuid, row.status, row.updated_at
     with _main(context) as session:
         # Two statements, an index each.
@@ -372,8 +373,8 @@ def recent_migrations(context, unfinished, since):
 
 def migrations_of(context, instances, unfinished, since, also):
     """Rows of the migrations of some instances that are in a status of ``unfinished``, changed
-    since then (UTC without a zone), or are among ``also`` (uuids)."""
-    row = models.Migration
+    since then, or are among ``also`` (uuids)."""
+    row, since = models.Migration, clock.naive(since)
     with _main(context) as session:
         return session.query(
             row.uuid, row.instance_uuid, row.migration_type, row.status, row.source_compute,

@@ -15,8 +15,8 @@ from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 from oslo_service import periodic_task
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.conf import mistyped
@@ -97,7 +97,7 @@ class KronosSchedulerManager(manager.SchedulerManager):
 
 def look(view, database, score_max_age):
     """:raises DBError: the control database does not answer"""
-    oldest = timeutils.utcnow() - datetime.timedelta(seconds=score_max_age)
+    oldest = clock.utcnow() - datetime.timedelta(seconds=score_max_age)
     view.update(memory.Scores(database).combined(oldest),
                 journal.Journal(database, None).hosts_being_emptied())
 

@@ -5,9 +5,9 @@ import threading
 
 from nova import objects
 from nova.db.main import api as main_db
-from oslo_utils import timeutils
 from oslo_utils import uuidutils
 
+from kronos_nova import clock
 from kronos_nova.db import repairs as repairs_db
 from kronos_nova.objects import repair as repairs
 from kronos_nova.placement import audit
@@ -19,7 +19,7 @@ from tests.functional import base
 
 SMALL = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1}
 SMALL_ON_HOST1 = {'host1': SMALL}
-LONG_AGO = datetime.datetime(2020, 1, 1)
+LONG_AGO = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 AT_ONCE = audit.AuditLimits(grace=0, stalled=3600)
 
 
@@ -29,7 +29,7 @@ class AuditTestCase(base.NovaTestCase):
     def setUp(self):
         super().setUp()
         self.records = nova_records.CellRecords(self.placement_client)
-        self.journal = repairs_db.Repairs(self.control_database, timeutils.utcnow)
+        self.journal = repairs_db.Repairs(self.control_database, clock.utcnow)
         self.driver = self.computes['host1'].driver
 
     def audit(self, limits=None):

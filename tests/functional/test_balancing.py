@@ -13,8 +13,8 @@ import fixtures
 import nova.conf
 from nova import objects
 from nova.virt import fake
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova import conf as kronos_conf
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
@@ -74,7 +74,7 @@ class CountingMetrics:
 
     @staticmethod
     def vector(label, values):
-        now = timeutils.utcnow().replace(tzinfo=datetime.UTC).timestamp()
+        now = clock.utcnow().replace(tzinfo=datetime.UTC).timestamp()
         return metrics.Vector(tuple(
             metrics.Sample({label: name}, value, now) for name, value in values.items()))
 
@@ -92,7 +92,7 @@ class BalancingTestCase(base.NovaTestCase):
         self.inventory = inventory.InProcessInventory()
         self.worker = parts.Worker(
             self.journal, compute_api.InProcessComputeApi(), memory.Cooldowns(self.database),
-            Options.from_conf(CONF), timeutils.utcnow)
+            Options.from_conf(CONF), clock.utcnow)
 
     def cycle(self, **ports):
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'policies.yaml')
@@ -100,10 +100,10 @@ class BalancingTestCase(base.NovaTestCase):
         ports = cycle.CyclePorts.over(
             self.database, self.journal, inventory=self.inventory,
             metrics=CountingMetrics(self.inventory.read), **ports)
-        memory.Cycles(self.database).begin(snapshot.UNASSIGNED, 'tester', timeutils.utcnow(), 1)
+        memory.Cycles(self.database).begin(snapshot.UNASSIGNED, 'tester', clock.utcnow(), 1)
         [report] = cycle.Cycle(
             ports, loader.load(path), options.from_conf(CONF),
-            cycle.CycleRules.from_conf(CONF), timeutils.utcnow).run().aggregates
+            cycle.CycleRules.from_conf(CONF), clock.utcnow).run().aggregates
         return report
 
     def carry_out(self):
@@ -153,7 +153,7 @@ class BalancingTest(BalancingTestCase):
         report = db_fixtures.report([('vm1', 'host1', 'host2')])
         evacuation = dataclasses.replace(
             report, moves=tuple(dataclasses.replace(m, phase=plans.EVACUATE) for m in report.moves))
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         self.journal.record_plan(evacuation, plans.EXECUTING, now, now)
         scheduler.look(view, self.database, 60)
         self.assertEqual({'host1'}, view.emptied)

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from keystoneauth1 import exceptions as ks_exceptions
 from nova import exception
 from oslo_utils import importutils
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.db import repairs
 from kronos_nova.db import tasks
 from kronos_nova.placement import audit
@@ -109,12 +109,12 @@ class FaultInjectionTest(base.NovaTestCase):
             base.placement_adapter(self.placement_fixture),
             attempts=lambda: placement_client.retrying(longest_pause=0.01))
         self.stub_out('kronos_nova.plugin.placement.client', lambda: patient)
-        future = timeutils.utcnow() + datetime.timedelta(days=1)
+        future = clock.utcnow() + datetime.timedelta(days=1)
         self.reconciler = reconcile.Reconciler(
             client=self.placement_client,
             nova=nova_records.CellRecords(self.placement_client),
-            journal=repairs.Repairs(self.control_database, timeutils.utcnow),
-            tasks=tasks.Tasks(self.control_database, 'another', timeutils.utcnow),
+            journal=repairs.Repairs(self.control_database, clock.utcnow),
+            tasks=tasks.Tasks(self.control_database, 'another', clock.utcnow),
             limits=audit.AuditLimits(grace=0, stalled=0), task_timeout=60, clock=lambda: future)
 
     def verdicts(self, points):

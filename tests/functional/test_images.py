@@ -43,7 +43,7 @@ class ImagesTest(base.NovaTestCase):
                    group='service_user')
 
     def a_move(self):
-        now = datetime.datetime(2026, 3, 1)
+        now = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
         return moves.MoveRecord(
             uuid='11111111-1111-1111-1111-111111111111', plan_uuid='a-plan', aggregate='rack',
             ordinal=1, phase='spread', instance_uuid=self.server['id'], source='host1',

@@ -8,8 +8,8 @@ from nova import objects
 from nova import utils
 from nova.compute import rpcapi
 from oslo_db import exception as db_exc
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.db import repairs
 from kronos_nova.db import tasks
 from kronos_nova.placement import audit
@@ -153,12 +153,12 @@ class DeadConductorTest(AtomicTestCase):
 
     def setUp(self):
         super().setUp()
-        self.clock = timeutils.utcnow
+        self.clock = clock.utcnow
         self.tasks = tasks.Tasks(self.control_database, 'another:1', lambda: self.clock())
         self.reconciler = reconcile.Reconciler(
             client=self.placement_client,
             nova=nova_records.CellRecords(self.placement_client),
-            journal=repairs.Repairs(self.control_database, timeutils.utcnow),
+            journal=repairs.Repairs(self.control_database, clock.utcnow),
             tasks=self.tasks, limits=audit.AuditLimits(grace=0), task_timeout=60,
             clock=lambda: self.clock())
 
@@ -173,7 +173,7 @@ class DeadConductorTest(AtomicTestCase):
         return [outcome for outcome in self.reconciler.run(3600) if outcome]
 
     def later(self, seconds):
-        now = timeutils.utcnow() + datetime.timedelta(seconds=seconds)
+        now = clock.utcnow() + datetime.timedelta(seconds=seconds)
         self.clock = lambda: now
 
     def die_before_the_cast(self):

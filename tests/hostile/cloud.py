@@ -1,7 +1,6 @@
 """A small cloud for cycles: what tenants, exporters and operators do to it is set on its rows."""
 
 import dataclasses
-import datetime
 
 from kronos_nova.db import drains
 from kronos_nova.db import journal as db_journal
@@ -72,7 +71,7 @@ class Cloud:
         return set()
 
     def query(self, query):
-        at = self.clock().replace(tzinfo=datetime.UTC).timestamp()
+        at = self.clock().timestamp()
         measured = [each for each in self.instances.values() if each.host not in self.silent]
         if query.kind == metrics.VM_PROFILE:
             rows = [(getattr(each, self.label), self.load[each.uuid]) for each in measured]

@@ -44,7 +44,7 @@ class CapsTest(testtools.TestCase):
                 made.append(move)
                 control.history.append(PastMove(
                     instance_uuid=move.instance_uuid, source=move.source,
-                    destination=move.destination, ended_at=_unix(control.clock())))
+                    destination=move.destination, ended_at=control.clock().timestamp()))
             control.clock.go(INTERVAL)
         return made
 
@@ -128,7 +128,3 @@ class CapsTest(testtools.TestCase):
             control.carry_out()
             control.clock.go(7200)
         self.assertEqual(set(), control.cloud.on('a'))
-
-
-def _unix(time):
-    return time.replace(tzinfo=clouds.datetime.UTC).timestamp()

@@ -8,8 +8,8 @@ import sqlalchemy
 import testtools
 from oslo_config import cfg
 from oslo_db import exception as db_exc
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova import conf as kronos_conf
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
@@ -67,7 +67,7 @@ class MariaDBTest(testtools.TestCase):
         with database.writer() as session:
             session.execute(sqlalchemy.text('RENAME TABLE moves TO elsewhere'))
         error = self.assertRaises(db_exc.DBError, journal.Journal(database, 'a:1:x').tries,
-                                  timeutils.utcnow())
+                                  clock.utcnow())
         self.assertNotIn('\n', db_engine.first_line(error))
 
     def test_services_need_no_rights_but_those_that_are_documented(self):
@@ -85,7 +85,7 @@ class MariaDBTest(testtools.TestCase):
         self.addCleanup(engine.dispose)
         migrate.check(engine, migrate.CONTROL)
         database = db_engine.Database(engine)
-        register = tasks.Tasks(database, 'one', timeutils.utcnow)
+        register = tasks.Tasks(database, 'one', clock.utcnow)
         register.announce('key', 'vm1')
         self.assertTrue(register.begin('key', 'migration'))
         register.end('migration')
@@ -107,7 +107,7 @@ class SilentDatabaseTest(testtools.TestCase):
         return db_engine.ImpatientDatabase(db_engine.impatient_control_engine(conf))
 
     def seconds_for(self, port):
-        register = tasks.Tasks(None, 'one', timeutils.utcnow, announcements=self.database(port))
+        register = tasks.Tasks(None, 'one', clock.utcnow, announcements=self.database(port))
         started = time.monotonic()
         self.assertRaises(db_exc.DBError, register.announce, 'key', 'vm1')
         first = time.monotonic() - started

@@ -8,7 +8,7 @@ from oslo_config import cfg
 from kronos_nova import conf as kronos_conf
 from kronos_nova.conf import bounds
 
-NOW = datetime.datetime(2026, 11, 22)
+NOW = datetime.datetime(2026, 11, 22, tzinfo=datetime.UTC)
 
 
 def numbers():

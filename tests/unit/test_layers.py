@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parents[2] / 'kronos_nova'
 
 # Lowest first; rooms on one floor do not know each other, but for the pairs in SIDEWAYS.
 FLOORS = (
-    ('exception', 'conf', 'version', 'page'),
+    ('exception', 'conf', 'version', 'page', 'clock'),
     ('boundary',),
     ('objects',),
     ('policies',),
@@ -41,6 +41,18 @@ ONE_HOME = {
     'falcon': {'api'},
     'sqlalchemy': {'db', 'claims'},
 }
+CONVERSIONS = re.compile(r'(timeutils|datetime)\.(utcnow|utcfromtimestamp)$|'
+                         r'datetime\.now$|clock\.(naive|aware)$')
+TIMES = {
+    'clock.py': {'now', 'tzinfo'},
+    'engine/windows.py': {'tzinfo'},        # what the clock on a wall shows
+    'db/column_types.py': {'naive', 'aware'},
+    'executor/broker.py': {'naive'},        # as oslo.messaging writes it
+    'plugin/nova_tables.py': {'naive'},
+    'plugin/nova_records.py': {'aware'},
+    'plugin/history.py': {'aware'},
+}
+"""Where times lose or get their zone, and where it is asked what time it is."""
 
 
 def floor_of(room):
@@ -68,6 +80,15 @@ def names_of(path):
                 yield name
 
 
+def conversions_of(path):
+    """What gives a time in a module, or gives it a zone or takes it away."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and CONVERSIONS.search(ast.unparse(node)):
+            yield node.attr
+        elif isinstance(node, ast.keyword) and node.arg == 'tzinfo':
+            yield node.arg
+
+
 def modules():
     return [path for path in sorted(ROOT.rglob('*.py')) if path != ROOT / '__init__.py']
 
@@ -93,7 +114,8 @@ class LayersTest(testtools.TestCase):
             if room not in KERNEL:
                 return False
             is_standard = top in sys.stdlib_module_names and top not in CLOCKS_AND_CHANCE
-            return not is_standard and top not in KERNEL_MAY_USE
+            is_clock = name.startswith('kronos_nova.clock')
+            return is_clock or not is_standard and top not in KERNEL_MAY_USE
 
         self.assertEqual([], self.wrong(is_wrong))
 
@@ -106,6 +128,11 @@ class LayersTest(testtools.TestCase):
     def test_an_outside_library_has_one_home(self):
         self.assertEqual([], self.wrong(
             lambda room, name: room not in ONE_HOME.get(name.split('.')[0], {room})))
+
+    def test_a_time_has_its_zone_wherever_it_is_not_novas(self):
+        found = {str(path.relative_to(ROOT)): {*conversions_of(path)} for path in modules()
+                 if 'migrations' not in path.parts}
+        self.assertEqual(TIMES, {name: what for name, what in found.items() if what})
 
     def test_there_is_no_drawer_for_everything(self):
         drawers = {'utils', 'common', 'helpers', 'misc'}

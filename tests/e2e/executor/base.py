@@ -7,8 +7,8 @@ import os
 import time
 
 import testtools
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
@@ -45,7 +45,7 @@ def start(journal, chosen, stagger=0.0, age=1800):
     report = plans.AggregateReport(
         name=snapshot.UNASSIGNED, outcome=plans.PLANNED, mode='spread', planner='test',
         combined_before=1.0, combined_after=0.0, moves=tuple(chosen))
-    now = timeutils.utcnow()
+    now = clock.utcnow()
     return journal.record_plan(report, plans.EXECUTING, now,
                                now + datetime.timedelta(seconds=age), stagger)
 
@@ -123,7 +123,7 @@ class ExecutorTestCase(testtools.TestCase):
     def _end_open_plans(self):
         for move in self.journal.moves(states=(moves.PLANNED, *moves.IN_FLIGHT)):
             with contextlib.suppress(Exception):
-                self.journal.request_abort(move.uuid, 'jane', timeutils.utcnow())
+                self.journal.request_abort(move.uuid, 'jane', clock.utcnow())
         self.wait_ended(60)
 
     def round_robin(self, servers):

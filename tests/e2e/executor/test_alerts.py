@@ -9,9 +9,9 @@ import os
 import pathlib
 import signal
 
-from oslo_utils import timeutils
 from oslo_utils import uuidutils
 
+from kronos_nova import clock
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db.switches import SwitchBoard
 from kronos_nova.objects import automation
@@ -156,7 +156,7 @@ class AlertsTest(AlertsTestCase):
             for number in range(BACKLOG + 10):
                 board.set(automation.Switch(
                     kind=automation.LEVEL, aggregate='web', value=automation.AUTO,
-                    set_at=timeutils.utcnow(), set_by='the test', reason=str(number)))
+                    set_at=clock.utcnow(), set_by='the test', reason=str(number)))
             wait_fired()
             self.cloud.broker.server.start()
             self.cloud.broker.server.wait_ready(60)
@@ -201,7 +201,7 @@ class AlertsTest(AlertsTestCase):
             self.boot(QUARANTINED, 'compute1')
             wait_fired()
             self.orders(default={'seconds': 1})
-            for uuid in self.cooldowns.quarantined(timeutils.utcnow()):
+            for uuid in self.cooldowns.quarantined(clock.utcnow()):
                 self.cooldowns.release(uuid)
 
     def test_hosts_stay_unbalanced(self):

@@ -10,8 +10,8 @@ import oslo_messaging as messaging
 import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_messaging import conffixture
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.db import announcing
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import models
@@ -112,7 +112,7 @@ class CrashTest(base.ExecutorTestCase):
     def crash(self, victim):
         """Kill a conductor, start it again, and let it be at work before the other one's turn."""
         victim.process.kill()
-        now, begun = timeutils.utcnow(), time.monotonic()
+        now, begun = clock.utcnow(), time.monotonic()
         victim.start()
         wait_for(lambda: self.is_at_work(victim, now) or not self.is_open(), BACK_SECONDS,
                  lambda: self.absence(victim), interval=0.3)

@@ -1,7 +1,7 @@
 """What may go wrong with single moves, told apart."""
 
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.objects import move as moves
 from tests.e2e.box.processes import wait_for
 from tests.e2e.executor import base
@@ -28,13 +28,13 @@ class FaultsTest(base.ExecutorTestCase):
     def assert_abandoned(self, move, text):
         self.assertEqual((moves.ABANDONED, 'PlanOutdated'), (move.state, move.error_type), move)
         self.assertIn(text, move.error)
-        self.assertNotIn(move.instance_uuid, self.cooldowns.quarantined(timeutils.utcnow()))
+        self.assertNotIn(move.instance_uuid, self.cooldowns.quarantined(clock.utcnow()))
 
     def assert_failed(self, move, error_type, text, quarantined=True):
         self.assertEqual((moves.FAILED, error_type), (move.state, move.error_type), move)
         self.assertIn(text, move.error)
         self.assertEqual(quarantined, move.instance_uuid in
-                         self.cooldowns.quarantined(timeutils.utcnow()))
+                         self.cooldowns.quarantined(clock.utcnow()))
 
     def test_what_happens_to_a_plan_before_it_is_carried_out(self):
         [(first, _)] = self.boot(1, 'compute1')
@@ -99,7 +99,7 @@ class FaultsTest(base.ExecutorTestCase):
         move = self.ended(base.planned(liar, 'compute1', 'compute2', 1))[liar]
         # The second try finds what Nova makes of a server that is where it does not run.
         self.assertEqual(moves.FAILED, move.state)
-        self.assertIn(liar, self.cooldowns.quarantined(timeutils.utcnow()))
+        self.assertIn(liar, self.cooldowns.quarantined(clock.utcnow()))
         self.assertTrue(any(
             detail.startswith('MigrationFailed') and 'completed but it is on compute1' in detail
             for *_when, detail in self.journal.events(move.uuid)))
@@ -113,10 +113,10 @@ class FaultsTest(base.ExecutorTestCase):
         first = self.journal.moves(plan)[0]
         wait_for(lambda: self.journal.move(first.uuid).migration_uuid, 60, 'it does not begin')
         for move in self.journal.moves(plan):
-            self.journal.request_abort(move.uuid, 'jane', timeutils.utcnow())
+            self.journal.request_abort(move.uuid, 'jane', clock.utcnow())
         self.wait_ended(60)
         ended = self.journal.moves(plan)
         self.assertEqual([moves.ABANDONED] * 3, [move.state for move in ended])
         self.assertEqual({}, {uuid: 1 for uuid in servers
-                              if uuid in self.cooldowns.quarantined(timeutils.utcnow())})
+                              if uuid in self.cooldowns.quarantined(clock.utcnow())})
         self.assert_allocations_exact()

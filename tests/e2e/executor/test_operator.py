@@ -2,8 +2,7 @@
 
 import datetime
 
-from oslo_utils import timeutils
-
+from kronos_nova import clock
 from kronos_nova.objects import move as moves
 from tests.e2e.box.processes import wait_for
 from tests.e2e.box.settings import command
@@ -18,7 +17,7 @@ class OperatorTest(base.ExecutorTestCase):
     executor = {'migration_timeout': TIMEOUT, 'timeout_action': 'force_complete'}
 
     def assert_not_quarantined(self, *uuids):
-        self.assertEqual(set(), {*uuids} & set(self.cooldowns.quarantined(timeutils.utcnow())))
+        self.assertEqual(set(), {*uuids} & set(self.cooldowns.quarantined(clock.utcnow())))
 
     def test_moves_are_watched_until_the_last_is_aborted(self):
         servers = [uuid for uuid, _host in self.boot(2, 'compute1')]

@@ -2,8 +2,7 @@
 
 import time
 
-from oslo_utils import timeutils
-
+from kronos_nova import clock
 from kronos_nova.objects import move as moves
 from tests.e2e.box.processes import wait_for
 from tests.e2e.executor import base
@@ -30,14 +29,14 @@ class OutagesTest(base.ExecutorTestCase):
         wait_for(lambda: any(move.migration_uuid for move in self.journal.moves(plan)), 60,
                  'nothing begins')
         disturb()
-        over = timeutils.utcnow()
+        over = clock.utcnow()
         self.wait_ended(600)
         done = self.journal.moves(plan)
         lost = {m.instance_uuid for m in done if m.state != moves.COMPLETED}
         self.assertEqual([], [detail for move in done for detail in history.blamed(
             self.journal.events(move.uuid), over)])
         self.assertLessEqual(len(lost), base.CAPS.total)
-        self.assertEqual(lost, set(self.cooldowns.quarantined(timeutils.utcnow())) & {
+        self.assertEqual(lost, set(self.cooldowns.quarantined(clock.utcnow())) & {
             uuid for uuid, _host in servers})
         self.assert_asked_once_a_try(done)
         self.assert_allocations_exact(300, but_for=lost)

@@ -2,12 +2,12 @@
 
 import datetime
 
-from oslo_utils import timeutils
 from selenium.common import exceptions
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 
+from kronos_nova import clock
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
@@ -55,7 +55,7 @@ class PageTest(base.ExecutorTestCase):
         self.wait_for(lambda: self.find('dialog #confirm')).click()
 
     def propose(self, chosen):
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         report = plans.AggregateReport(
             name=snapshot.UNASSIGNED, outcome=plans.PLANNED, mode='spread', planner='test',
             combined_before=1.0, combined_after=0.0, moves=tuple(chosen))
@@ -68,7 +68,7 @@ class PageTest(base.ExecutorTestCase):
         record = self.journal.plan(uuid)
         self.assertEqual(plans.APPROVED, record.state)
         self.journal.start_plan(uuid, plans.AggregateReport.from_json(record.report).moves,
-                                timeutils.utcnow())
+                                clock.utcnow())
 
     def states(self, plan):
         return [move.state for move in self.journal.moves(plan)]

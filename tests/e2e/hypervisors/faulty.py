@@ -8,8 +8,7 @@ import signal
 import sqlite3
 import time
 
-from oslo_utils import timeutils
-
+from kronos_nova import clock
 from kronos_nova.objects import move as moves
 from tests.e2e.box.processes import wait_for
 from tests.e2e.executor import base as executor_base
@@ -115,7 +114,7 @@ class FaultyTestCase(base.HypervisorTestCase):
         self.assertEqual((moves.FAILED, error_type), (move.state, move.error_type), move)
         print(f'{self.id()}: {move.error}')
         self.assertIn(text, move.error)
-        self.assertIn(move.instance_uuid, self.cooldowns.quarantined(timeutils.utcnow()))
+        self.assertIn(move.instance_uuid, self.cooldowns.quarantined(clock.utcnow()))
 
     def assert_runs_on(self, uuid, host='compute1'):
         """It runs once, there, and has always; nothing is left elsewhere."""

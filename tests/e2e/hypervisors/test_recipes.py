@@ -6,8 +6,8 @@ import subprocess
 import time
 
 import sqlalchemy as sa
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova import policies
 from kronos_nova.db import models
 from kronos_nova.metrics import prometheus
@@ -85,7 +85,7 @@ class RecipesTest(base.HypervisorTestCase):
 
     def check_hosts(self):
         """A host's score, as the conductor keeps it, is what its guests were told."""
-        since = timeutils.utcnow()
+        since = clock.utcnow()
         wait_for(lambda: len(self.scores(since)) == len(TOLD), 60, 'there was no cycle')
         scores = self.scores(since)
         print(f'hosts: told {TOLD} of {CPUS} CPUs, scores {scores}')

@@ -5,8 +5,8 @@ import datetime
 import json
 
 import sqlalchemy as sa
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import evaluations
 from kronos_nova.db import journal as db_journal
@@ -43,13 +43,13 @@ class Filled:
 
     def fill(self):
         """:returns: the uuid of the plan, which waits for approval"""
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         names.ServerNames(self.database).keep(
             {self.server(number): f'web-{number:05}' for number in range(self.moves)}, now)
         for name in self.aggregates:
             self.remember(name, now)
             self.evaluate(name)
-        self.journal.heartbeat(timeutils.utcnow())
+        self.journal.heartbeat(clock.utcnow())
         if self.is_balanced:
             return None
         return self.journal.record_plan(self.report(0.37, with_moves=True), plans.PROPOSED, now,
@@ -102,7 +102,7 @@ class Filled:
 
     def evaluate(self, name, shift=0.0):
         """Another evaluation of an aggregate; ``shift`` makes its hosts' loads others."""
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         loads = self.loads(name, shift)
         report = dataclasses.replace(
             self.report(0.06 if self.is_balanced else 0.37, name), host_scores=tuple(
@@ -130,19 +130,19 @@ class Filled:
         db_drains.Drains(self.database).request([drains.Drain(
             uuid='11111111-0000-4000-8000-000000000001', host=self.host(5),
             aggregate=self.aggregates[0], state=drains.BLOCKED, requested_by='jane',
-            requested_at=timeutils.utcnow(), reason='new memory', servers=30, left=2,
+            requested_at=clock.utcnow(), reason='new memory', servers=30, left=2,
             blocked={self.server(61): 'every host is full'})])
 
     def start(self, plan, count):
         """Let a plan run, and so many of its moves be under way."""
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         with self.database.writer() as session:
             session.execute(sa.update(models.Plan).where(models.Plan.uuid == plan).values(
                 state=plans.APPROVED, approved_at=now, approved_by='jane@Default (API)'))
         self.journal.start_plan(plan, [self.move(order) for order in range(1, self.moves + 1)], now)
         for move in self.journal.dispatch(
                 moves.Caps(total=count, per_source=count, per_destination=count),
-                timeutils.utcnow):
+                clock.utcnow):
             taken = self.journal.claim(move.uuid, now)
             self.journal.advance(taken, moves.MIGRATING, now, requested_at=now, **self.copied(0.0))
 

@@ -2,11 +2,11 @@
 
 import time
 
-from oslo_utils import timeutils
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from kronos_nova import clock
 from kronos_nova.db import maintenances
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import plan as plans
@@ -93,7 +93,7 @@ class LookTest(pages.PageTestCase):
     def test_what_happens_is_heard_of_and_not_only_asked_for(self):
         self.open(base.READER)
         self.wait_for(lambda: f'{self.url}/v1/events' in self.browser.requests())
-        self.journal.reject_plan(self.plan_uuid, 'another', timeutils.utcnow())
+        self.journal.reject_plan(self.plan_uuid, 'another', clock.utcnow())
         begun = time.monotonic()
         self.wait_for(lambda: 'No plan waits or runs' in self.text('#plan'))
         self.assertLess(time.monotonic() - begun, HEARD_SECONDS)
@@ -186,7 +186,7 @@ class MaintenanceTest(pages.PageTestCase):
         known = maintenances.Maintenances(self.database)
         known.begin(maintenance.Maintenance(
             uuid='m', state=maintenance.RUNNING, requested_by='jane',
-            requested_at=timeutils.utcnow(), options=maintenance.Options(),
+            requested_at=clock.utcnow(), options=maintenance.Options(),
             hosts={filled.Filled.host(1): maintenance.HOOK,
                    filled.Filled.host(2): maintenance.WAITING}))
         self.open(base.READER)

@@ -2,11 +2,11 @@
 
 import contextlib
 
-from oslo_utils import timeutils
 from selenium.common import exceptions
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
+from kronos_nova import clock
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import memory
 from kronos_nova.db import switches
@@ -71,7 +71,7 @@ class PlanTest(pages.PageTestCase):
         self.open()
         self.click('#reject')
         self.wait('dialog')
-        self.journal.reject_plan(self.plan_uuid, 'another', timeutils.utcnow())
+        self.journal.reject_plan(self.plan_uuid, 'another', clock.utcnow())
         self.confirm()
         self.wait_for(lambda: 'rejected' in self.text('#notice'))
 
@@ -147,14 +147,14 @@ class PlanTest(pages.PageTestCase):
     def test_a_quarantine_is_ended(self):
         cooldowns = memory.Cooldowns(self.database)
         server = filled.Filled.server(3)
-        cooldowns.quarantine(server, -1, 'MigrationFailed', timeutils.utcnow())
+        cooldowns.quarantine(server, -1, 'MigrationFailed', clock.utcnow())
         self.open()
         self.wait_for(lambda: 'MigrationFailed' in self.text('#quarantine'))
         self.find('#quarantine tbody button').click()
         self.assertIn('web-00003', self.wait('dialog').text)
         self.confirm()
         self.wait_for(lambda: 'The quarantine is ended' in self.text('#notice'))
-        self.assertEqual([], cooldowns.quarantines(timeutils.utcnow()))
+        self.assertEqual([], cooldowns.quarantines(clock.utcnow()))
 
 
 class DrainTest(test_host.WithRecordedCloud, pages.PageTestCase):

@@ -5,9 +5,9 @@ import time
 
 import webob.exc
 from keystonemiddleware import auth_token
-from oslo_utils import timeutils
 from selenium.webdriver.common.keys import Keys
 
+from kronos_nova import clock
 from kronos_nova.api import application
 from kronos_nova.db import switches
 from tests.functional.api import pages
@@ -21,7 +21,7 @@ class TokenTest(pages.PageTestCase):
     content = {'hosts': 120, 'servers': 1000}
 
     def know_anew(self, token, roles):
-        self.know(token, roles, timeutils.utcnow() + datetime.timedelta(days=1))
+        self.know(token, roles, clock.utcnow() + datetime.timedelta(days=1))
 
     def refused(self):
         """How many requests were refused with 401 since this was last asked."""
@@ -59,7 +59,7 @@ class TokenTest(pages.PageTestCase):
         self.wait_for(lambda: 'half a sentence' in self.text('#aggregate'))
         self.assertIn('Approve 49 of 50 moves', self.text('#approve'))
         self.assertEqual('compute-001', self.find('#filter').get_attribute('value'))
-        self.journal.reject_plan(self.plan_uuid, 'another', timeutils.utcnow())
+        self.journal.reject_plan(self.plan_uuid, 'another', clock.utcnow())
         self.wait_for(lambda: 'No plan waits or runs' in self.text('#plan'))
         self.assertEqual(0, self.refused())
 
@@ -98,7 +98,7 @@ class TokenTest(pages.PageTestCase):
 
     def test_that_it_will_end_is_said_before(self):
         self.know('short', base.ROLES[base.READER],
-                  timeutils.utcnow() + datetime.timedelta(minutes=4))
+                  clock.utcnow() + datetime.timedelta(minutes=4))
         self.open('short')
         self.wait_for(lambda: 'expires in five minutes' in self.text('#notice'))
         self.assertEqual(0, self.count('#login'))
@@ -159,7 +159,7 @@ class AwayTest(pages.PageTestCase):
         self.serve(application.make(self.conf, self.services()))
         self.wait_for(lambda: self.fresh().startswith('as of'))
         self.wait_for(lambda: f'{self.url}/v1/events' in self.browser.requests())
-        self.journal.reject_plan(self.plan_uuid, 'another', timeutils.utcnow())
+        self.journal.reject_plan(self.plan_uuid, 'another', clock.utcnow())
         self.wait_for(lambda: 'No plan waits or runs' in self.text('#plan'))
 
 

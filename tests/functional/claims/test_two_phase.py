@@ -170,7 +170,7 @@ class ExecutorsPortTest(TwoPhaseTestCase):
     def setUp(self):
         super().setUp()
         self.port = compute_api.InProcessComputeApi()
-        now = datetime.datetime(2026, 3, 1)
+        now = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
         self.move = moves.MoveRecord(
             uuid='a-move', plan_uuid='a-plan', aggregate='rack', ordinal=0, phase='spread',
             instance_uuid=self.server['id'], source='host1', destination='host2', memory_mb=512,

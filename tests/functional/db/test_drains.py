@@ -16,7 +16,8 @@ class DrainsTest(test_mariadb.MariaDBTestCase):
         known = db_drains.Drains(db_engine.Database(engine))
         known.request([drains.Drain(
             uuid='drain', host='compute1', aggregate='gpu', state=drains.REQUESTED,
-            requested_by='jane', requested_at=datetime.datetime(2026, 11, 22))])
+            requested_by='jane',
+            requested_at=datetime.datetime(2026, 11, 22, tzinfo=datetime.UTC))])
         self.assertEqual('drain', known.latest('compute1').uuid)
         for name in ('COMPUTE1', 'compute1 '):
             self.assertIsNone(known.latest(name))

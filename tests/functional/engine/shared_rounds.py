@@ -139,7 +139,7 @@ class Cloud:
         return set()
 
     def query(self, query):
-        at = self.clock().replace(tzinfo=datetime.UTC).timestamp()
+        at = self.clock().timestamp()
         with self.lock:
             values, label = dict(self.weight), 'uuid'
             if query.kind != metrics.VM_PROFILE:
@@ -169,7 +169,7 @@ class Cloud:
 
 class Clock:
     def __init__(self):
-        self.now = datetime.datetime(2026, 11, 20, 12)
+        self.now = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 
     def __call__(self):
         return self.now
@@ -334,7 +334,7 @@ class Rounds:
             for key in sorted(self.under_way):
                 if self.rng.random() < 0.6:
                     self._end(*self.under_way.pop(key))
-        self.executor.abandon(self.clock(), datetime.datetime(2000, 1, 1))
+        self.executor.abandon(self.clock(), datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC))
         self.executor.close_plans(self.clock())
 
     def _begin(self, move):

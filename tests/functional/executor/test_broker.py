@@ -19,7 +19,7 @@ from kronos_nova.objects import snapshot
 from tests.e2e.box import rabbitmq
 from tests.e2e.box import settings
 
-NOW = datetime.datetime(2026, 11, 20, 12)
+NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 MOVE = moves.MoveRecord(
     uuid='move', plan_uuid='plan', aggregate='gpu', ordinal=1, phase='spread',
     instance_uuid='vm1', source='a', destination='b', memory_mb=1024, reason='spreads',

@@ -17,7 +17,7 @@ class ForgottenRequestTest(base.NovaTestCase):
         super().setUp()
         self.server = self.boot('host1')
         self.port = compute_api.InProcessComputeApi()
-        now = datetime.datetime(2026, 3, 1)
+        now = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
         self.move = moves.MoveRecord(
             uuid='11111111-1111-1111-1111-111111111111', plan_uuid='a-plan', aggregate='rack',
             ordinal=1, phase='spread', instance_uuid=self.server['id'], source='host1',

@@ -10,6 +10,7 @@ from nova import context
 from nova import exception as nova_exception
 from nova import objects
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.db import journal as db_journal
 from kronos_nova.objects import move as moves
@@ -72,7 +73,7 @@ class OutageTest(base.NovaTestCase):
 
     def requested(self):
         """A move of which the journal says that Nova was asked."""
-        now = datetime.datetime.utcnow()
+        now = clock.utcnow()
         self.journal.record_plan(
             db_fixtures.report([(self.server['id'], 'host1', 'host2')]), plans.EXECUTING, now,
             now + datetime.timedelta(hours=1))

@@ -12,8 +12,8 @@ from nova.api.openstack import common
 from nova.db.api import api as api_db
 from nova.db.main import api as main_db
 from nova.scheduler import utils as scheduler_utils
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.inventory import providers
@@ -111,11 +111,11 @@ class ColumnsTest(test_two_ways.QemuTestCase):
         server = self.boot('host1')
         self.migrate(server, 'host2')
         self._wait_for_migration_status(server, ['completed'])
-        since = timeutils.utcnow() - datetime.timedelta(hours=1)
+        since = clock.utcnow() - datetime.timedelta(hours=1)
         with self.cell() as cell:
             [found] = objects.MigrationList.get_by_filters(cell, {
                 'migration_type': 'live-migration', 'status': 'completed',
-                'changes-since': since.replace(tzinfo=datetime.UTC)})
+                'changes-since': since})
         self.assertEqual(
             [PastMove(instance_uuid=server['id'], source='host1', destination='host2',
                       ended_at=found.updated_at.timestamp())], list(history.past_moves(since)))

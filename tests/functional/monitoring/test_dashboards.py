@@ -6,8 +6,8 @@ import re
 import time
 
 import requests
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.db import counters
 from kronos_nova.db import drains
 from kronos_nova.db import memory
@@ -37,7 +37,7 @@ class DashboardsTest(test_exporter.ExporterTestCase):
 
     def live(self):
         """A bit of all that the dashboards show."""
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         policy = dataclasses.replace(self.policy(0.05), coverage=1.0, sample_age=1.0)
         self.evaluate(policies=(policy,), not_moved=(
             plans.Skip(reason='locked', instances=('vm1',)),), host_scores=(
@@ -47,18 +47,18 @@ class DashboardsTest(test_exporter.ExporterTestCase):
         drains.Drains(self.database).request([Drain(
             uuid='1', host='a', aggregate='gpu', state=BLOCKED, requested_by='jane', left=3,
             requested_at=now)])
-        repairs_db.Repairs(self.database, timeutils.utcnow).plan(repairs.Repair(
+        repairs_db.Repairs(self.database, clock.utcnow).plan(repairs.Repair(
             kind='leaked', instance_uuid='vm1', evidence='', before={}, after={}))
         counters.Counters(self.database).note_audit({'leaked': 1}, time.time())
 
     def move(self):
         """A move that completes, and one that fails."""
         self.carry_out(1, seconds=45)
-        self.journal.settle(self.journal.moves()[0].uuid, timeutils.utcnow())
-        self.journal.close_plans(timeutils.utcnow())
+        self.journal.settle(self.journal.moves()[0].uuid, clock.utcnow())
+        self.journal.close_plans(clock.utcnow())
         self.run_plan(('vm8', 'a', 'b'), ('vm9', 'a', 'b'))
-        now = timeutils.utcnow()
-        [first, _second] = self.journal.dispatch(test_automation.WIDE, timeutils.utcnow)
+        now = clock.utcnow()
+        [first, _second] = self.journal.dispatch(test_automation.WIDE, clock.utcnow)
         taken = self.journal.claim(first.uuid, now)
         self.journal.advance(taken, moves.FAILED, now, finished_at=now,
                              error_type='MigrationFailed')
@@ -75,7 +75,7 @@ class DashboardsTest(test_exporter.ExporterTestCase):
         # A rate needs two samples: what is counted has to be there before it grows.
         self.move()
         time.sleep(2)
-        self.journal.close_plans(timeutils.utcnow())
+        self.journal.close_plans(clock.utcnow())
         self.grow()
         queries = [target['expr'] for *_name, rows in dashboards.DASHBOARDS for row in rows
                    for panel in row for target in panel['targets']

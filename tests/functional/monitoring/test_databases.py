@@ -4,8 +4,8 @@ import socket
 import time
 
 from oslo_config import cfg
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova import conf as kronos_conf
 from kronos_nova.cmd import exported
 from kronos_nova.db import engine as db_engine
@@ -25,7 +25,7 @@ class DatabasesTest(test_mariadb.MariaDBTestCase):
         conf.set_override('connection', url, 'kronos_database')
         database = db_engine.ImpatientDatabase(db_engine.impatient_control_engine(conf))
         self.addCleanup(database.engine.dispose)
-        collector = exported.Collector(conf, database, timeutils.utcnow)
+        collector = exported.Collector(conf, database, clock.utcnow)
         return {family.name: family.samples[0].value
                 for family in collector.collect() if family.samples}
 

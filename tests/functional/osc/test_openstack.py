@@ -7,8 +7,8 @@ import sys
 
 import fixtures
 import testtools
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.cmd import manage
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal as db_journal
@@ -62,7 +62,7 @@ class OpenStackTest(testtools.TestCase):
         return done.stdout or done.stderr
 
     def test_who_may_what_is_keystones_word(self):
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         uuid = self.journal.record_plan(db_fixtures.report([('vm1', 'a', 'b')]), plans.PROPOSED,
                                         now, now.replace(year=now.year + 1))
         self.assertIn('HTTP 403', self.openstack('tom', 'tenants', 'plan', 'list', expected=1))

@@ -5,8 +5,8 @@ import threading
 import unittest
 
 from oslo_utils import importutils
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.db import repairs
 from kronos_nova.db import tasks
 from kronos_nova.placement import audit
@@ -28,10 +28,10 @@ class RegressionTestCase(base.MixedCloud):
             return
         reconciler = reconcile.Reconciler(
             client=self.placement_client, nova=nova_records.CellRecords(self.placement_client),
-            journal=repairs.Repairs(self.control_database, timeutils.utcnow),
-            tasks=tasks.Tasks(self.control_database, 'another:1', timeutils.utcnow),
+            journal=repairs.Repairs(self.control_database, clock.utcnow),
+            tasks=tasks.Tasks(self.control_database, 'another:1', clock.utcnow),
             limits=audit.AuditLimits(**{'grace': 0, **limits}), task_timeout=60,
-            clock=timeutils.utcnow)
+            clock=clock.utcnow)
         for _outcome in reconciler.run(3600):
             pass
 

@@ -7,8 +7,8 @@ import fixtures
 from nova import objects
 from nova.db.main import api as main_db
 from oslo_db import exception as db_exc
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.db import repairs as repairs_db
 from kronos_nova.db import tasks
@@ -111,7 +111,7 @@ class CellDownTest(base.NovaTestCase):
 
     def test_past_moves_are_those_of_the_others(self):
         self.take_down(self.refuse)
-        self.assertEqual([], list(history.past_moves(timeutils.utcnow())))
+        self.assertEqual([], list(history.past_moves(clock.utcnow())))
 
     def test_the_others_are_audited_and_healed(self):
         self.lose_allocation(self.here)
@@ -122,7 +122,7 @@ class CellDownTest(base.NovaTestCase):
         self.assertEqual([(audit.MISSING, self.here['id'])],
                          [(each.kind, each.instance) for each in result.findings])
         self.assertEqual(('cell2',), result.silent)
-        journal = repairs_db.Repairs(self.control_database, timeutils.utcnow)
+        journal = repairs_db.Repairs(self.control_database, clock.utcnow)
         healer = heal.Healer(self.placement_client, self.records, held, AT_ONCE, journal)
         self.assertEqual([repairs.HEALED],
                          [healer.heal(each).state for each in result.findings])
@@ -145,7 +145,7 @@ class CellDownTest(base.NovaTestCase):
         migration.create()
         self.take_down(self.refuse)
         self.assertIs(True, self.records.give_up(migration.uuid))
-        tasks.Tasks(self.control_database, 'one', timeutils.utcnow).end(migration.uuid)
+        tasks.Tasks(self.control_database, 'one', clock.utcnow).end(migration.uuid)
         again = objects.Migration.get_by_id(migration._context, migration.id)
         self.assertEqual('error', again.status)
         self.assertIn('cell2', self.log.output)

@@ -3,8 +3,8 @@
 from neutronclient.common import exceptions as neutron_exc
 from nova import objects
 from oslo_db import exception as db_exc
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.db import repairs as repairs_db
 from kronos_nova.db import tasks
 from kronos_nova.objects import repair as repairs
@@ -27,14 +27,14 @@ class RepairTestCase(base.NovaTestCase):
     def setUp(self):
         super().setUp()
         self.records = nova_records.CellRecords(self.placement_client)
-        self.journal = repairs_db.Repairs(self.control_database, timeutils.utcnow)
-        self.tasks = tasks.Tasks(self.control_database, 'one', timeutils.utcnow)
+        self.journal = repairs_db.Repairs(self.control_database, clock.utcnow)
+        self.tasks = tasks.Tasks(self.control_database, 'one', clock.utcnow)
 
     def reconcile(self):
         """The outcomes of a look at all that migrated lately."""
         return [each for each in reconcile.Reconciler(
             client=self.placement_client, nova=self.records, journal=self.journal,
-            tasks=self.tasks, limits=AT_ONCE, task_timeout=60, clock=timeutils.utcnow,
+            tasks=self.tasks, limits=AT_ONCE, task_timeout=60, clock=clock.utcnow,
         ).run(3600) if each is not None]
 
     def lose_allocation(self, server):

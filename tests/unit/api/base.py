@@ -9,9 +9,9 @@ import requests
 import testtools
 from falcon import testing
 from keystonemiddleware import fixture as keystone_fixture
-from oslo_utils import timeutils
 from waitress import wasyncore
 
+from kronos_nova import clock
 from kronos_nova.api import application
 from kronos_nova.api import listening
 from kronos_nova.api.call import Services
@@ -55,10 +55,10 @@ class ApiTestCase(testtools.TestCase):
         self.url = self.serve(application.make(self.conf, self.services()))
 
     def services(self):
-        feed = Feed(listening.Source(self.conf, self.database), timeutils.utcnow,
+        feed = Feed(listening.Source(self.conf, self.database), clock.utcnow,
                     self.conf.kronos_api.listeners, pause=0.05)
         self.feeds.append(feed)
-        return Services(conf=self.conf, database=self.database, utcnow=timeutils.utcnow,
+        return Services(conf=self.conf, database=self.database, utcnow=clock.utcnow,
                         read_cloud=self.read_cloud, planner_ports=self.planner_ports, feed=feed,
                         snapshots=Snapshots(str(self.folder / 'snapshots'), 60, 2048,
                                             replay.__name__))
@@ -70,7 +70,7 @@ class ApiTestCase(testtools.TestCase):
 
     def know_people(self):
         self.tokens = self.useFixture(keystone_fixture.AuthTokenFixture())
-        expires = timeutils.utcnow() + datetime.timedelta(days=1)
+        expires = clock.utcnow() + datetime.timedelta(days=1)
         for token, roles in ROLES.items():
             self.know(token, roles, expires)
         self.tokens.add_token_data(
@@ -137,7 +137,7 @@ class ApiTestCase(testtools.TestCase):
     # -- what there is
 
     def plan(self, *moves, name='gpu', state=plans.PROPOSED, at=None):
-        now = at or timeutils.utcnow()
+        now = at or clock.utcnow()
         names.ServerNames(self.database).keep({move[0]: f'name-of-{move[0]}' for move in moves},
                                               now)
         return self.journal.record_plan(
@@ -145,7 +145,7 @@ class ApiTestCase(testtools.TestCase):
             now + datetime.timedelta(hours=1))
 
     def evaluate(self, name='gpu', outcome=plans.BALANCED, **report):
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         self.cycles.begin(name, 'one', now - datetime.timedelta(seconds=4), 1)
         found = plans.AggregateReport(name=name, outcome=outcome, mode='spread', planner='spread',
                                       **report)

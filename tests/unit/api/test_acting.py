@@ -3,8 +3,7 @@
 import datetime
 import threading
 
-from oslo_utils import timeutils
-
+from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.api import application
 from kronos_nova.db import drains as db_drains
@@ -75,7 +74,7 @@ class PlanTest(ActingTestCase):
         asked = self.ask(f'/v1/moves/{move.uuid}')['events'][-1]
         self.assertEqual(('jane@Default (API)', 'planned', 'asked to end it'),
                          (asked['worker'], asked['new_state'], asked['detail']))
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         self.journal.abandon(now, now - datetime.timedelta(hours=1))
         self.assertEqual(moves.ABANDONED, self.journal.move(move.uuid).state)
         self.assertEqual('kronos.move_ended',
@@ -83,7 +82,7 @@ class PlanTest(ActingTestCase):
         self.do_not('/v1/moves/none/abort', 404)
 
     def test_a_quarantine_is_ended(self):
-        memory.Cooldowns(self.database).quarantine('vm1', -1, 'why', timeutils.utcnow())
+        memory.Cooldowns(self.database).quarantine('vm1', -1, 'why', clock.utcnow())
         self.do('/v1/quarantine/vm1', method='DELETE', expected=204)
         self.do_not('/v1/quarantine/vm1', 404, method='DELETE')
 
@@ -138,8 +137,8 @@ class AutomationTest(ActingTestCase):
     def test_a_stop_gives_up_what_waits(self):
         self.plan(('vm1', 'a', 'b'), ('vm2', 'a', 'b'), state=plans.EXECUTING)
         [one] = self.journal.dispatch(moves.Caps(total=1, per_source=1, per_destination=1),
-                                      timeutils.utcnow)
-        self.journal.claim(one.uuid, timeutils.utcnow())
+                                      clock.utcnow)
+        self.journal.claim(one.uuid, clock.utcnow())
         self.assertEqual({'abandoned': 1, 'under_way': 1}, self.do('/v1/stop'))
         self.assertTrue(self.journal.move(one.uuid).abort_requested)
 
@@ -165,7 +164,7 @@ class DrainTest(test_host.WithRecordedCloud, ActingTestCase):
             'hosts': ['a'], 'reason': 'new memory', 'deadline': deadline.isoformat(),
             'with_stopped': True, 'parallel': 2, 'keep_spare': 1})['drains']
         [kept] = self.drains.in_states(drains.ACTIVE)
-        self.assertEqual((WHO, 'new memory', 'gpu', True, 2, 1, deadline.replace(tzinfo=None)), (
+        self.assertEqual((WHO, 'new memory', 'gpu', True, 2, 1, deadline), (
             kept.requested_by, kept.reason, kept.aggregate, kept.with_stopped, kept.parallel,
             kept.keep_spare, kept.deadline))
         self.assertEqual(kept.uuid, found['uuid'])
@@ -231,7 +230,7 @@ class DrainTest(test_host.WithRecordedCloud, ActingTestCase):
         self.do('/v1/drains', expected=202, json={'hosts': ['a']})
         db_maintenances.Maintenances(self.database).begin(maintenance.Maintenance(
             uuid='m', state=maintenance.RUNNING, requested_by='jane',
-            requested_at=timeutils.utcnow(), options=maintenance.Options(),
+            requested_at=clock.utcnow(), options=maintenance.Options(),
             hosts={'a': maintenance.HOOK}))
         self.assertEqual('kronos.host_in_service',
                          self.do_not('/v1/hosts/a/release', 409)['code'])

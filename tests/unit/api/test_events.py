@@ -10,8 +10,8 @@ import wsgiref.simple_server
 import requests
 from keystonemiddleware import fixture as keystone_fixture
 from oslo_db import exception as db_exc
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.api import application
 from kronos_nova.api import feed
 from kronos_nova.api import listening
@@ -41,24 +41,24 @@ class EventsTestCase(base.ApiTestCase):
     def begin_move(self):
         """A move that Nova was asked for."""
         self.plan(('vm1', 'a', 'b'), state=plans.EXECUTING)
-        self.journal.dispatch(WIDE, timeutils.utcnow)
-        move = self.journal.claim(self.journal.moves()[0].uuid, timeutils.utcnow())
-        return self.advance(move, moves.MIGRATING, requested_at=timeutils.utcnow(),
+        self.journal.dispatch(WIDE, clock.utcnow)
+        move = self.journal.claim(self.journal.moves()[0].uuid, clock.utcnow())
+        return self.advance(move, moves.MIGRATING, requested_at=clock.utcnow(),
                             memory_total=1000, memory_remaining=1000)
 
     def advance(self, move, state, **values):
-        self.journal.advance(move, state, timeutils.utcnow(), **values)
+        self.journal.advance(move, state, clock.utcnow(), **values)
         return self.journal.move(move.uuid)
 
     def end(self, move):
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         return self.advance(self.advance(move, moves.VERIFYING), moves.COMPLETED, finished_at=now,
                             settled_at=now)
 
     def pause(self, reason='a test'):
         switches.SwitchBoard(self.database).set(automation.Switch(
             kind=automation.PAUSE, value='pause', aggregate='gpu', set_by='jane',
-            set_at=timeutils.utcnow(), reason=reason))
+            set_at=clock.utcnow(), reason=reason))
 
 
 class EventsTest(EventsTestCase):
@@ -83,7 +83,7 @@ class EventsTest(EventsTestCase):
         told = listener.until('move', state='completed')[-1].data
         [shown] = self.ask(f'/v1/moves?plan={move.plan_uuid}')['moves']
         self.assertEqual(shown, told)
-        self.journal.close_plans(timeutils.utcnow())
+        self.journal.close_plans(clock.utcnow())
         listener.until('plan', uuid=move.plan_uuid, state='done')
 
     def test_levels_pauses_evaluations_and_drains_are_told(self):
@@ -134,7 +134,7 @@ class EventsTest(EventsTestCase):
         self.assertIn('completed', [each.data['state'] for each in told if each.kind == 'move'])
 
     def test_who_was_away_too_long_is_told_to_begin_anew(self):
-        long_ago = (timeutils.utcnow() - 2 * feed.KEPT).isoformat()
+        long_ago = (clock.utcnow() - 2 * feed.KEPT).isoformat()
         for last in (f'abcd.7.{long_ago}', f'abcd.7.{long_ago}+00:00', 'nonsense', 'a.b.c',
                      '.' * 99):
             kinds = [each.kind for each in self.listen(last_id=last).until('synced')]
@@ -147,7 +147,7 @@ class EventsTest(EventsTestCase):
     def test_a_stream_ends_with_the_token(self):
         people = self.useFixture(keystone_fixture.AuthTokenFixture())
         people.add_token_data(
-            token_id='short', expires=timeutils.utcnow() + datetime.timedelta(seconds=3),
+            token_id='short', expires=clock.utcnow() + datetime.timedelta(seconds=3),
             user_id='u', user_name='jane', role_list=['kronos_reader'])
         listener = self.listen(token='short')
         self.assertEqual('synced', list(listener.events())[-1].kind)
@@ -273,7 +273,7 @@ class FeedTest(EventsTestCase):
 
     def setUp(self):
         super().setUp()
-        self.now = datetime.datetime(2026, 11, 20, 12)
+        self.now = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
         self.there = {('plan', 'p'): 1}
         self.feed = feed.Feed(self, lambda: self.now, 9, pause=0.01)
         self.addCleanup(self.feed.close)

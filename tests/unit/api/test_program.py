@@ -10,8 +10,8 @@ import time
 
 import requests
 from keystonemiddleware import fixture as keystone_fixture
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.cmd import api
 from kronos_nova.cmd import manage
 from tests.unit.api import base
@@ -104,7 +104,7 @@ class WiringTest(configured.ConfiguredTestCase):
             file.write('[keystone_authtoken]\nwww_authenticate_uri = http://keystone.invalid/v3\n')
         keystone = self.useFixture(keystone_fixture.AuthTokenFixture())
         keystone.add_token_data(token_id='t', user_id='u', user_name='jane', role_list=['admin'],
-                                expires=timeutils.utcnow() + datetime.timedelta(days=1))
+                                expires=clock.utcnow() + datetime.timedelta(days=1))
         client = base.client(api.make(api.load([f'--config-file={self.conf}'])))
         answer = client.simulate_post('/v1/drains', headers={'X-Auth-Token': 't'},
                                       json={'hosts': ['cmp1'], 'check': True})

@@ -2,8 +2,7 @@
 
 import datetime
 
-from oslo_utils import timeutils
-
+from kronos_nova import clock
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import maintenances as db_maintenances
 from kronos_nova.db import memory
@@ -52,7 +51,7 @@ class AggregatesTest(base.ApiTestCase):
 
     def test_hosts_come_a_page_at_a_time(self):
         memory.Scores(self.database).replace('spread', {'cpu': 1.0}, {
-            f'host{number}': {'cpu': number / 10} for number in range(5)}, timeutils.utcnow())
+            f'host{number}': {'cpu': number / 10} for number in range(5)}, clock.utcnow())
         first = self.ask('/v1/hosts?limit=3')
         self.assertEqual(['host0', 'host1', 'host2'], [each['name'] for each in first['hosts']])
         rest = self.ask(f'/v1/hosts?limit=3&marker={first["next"]}')
@@ -64,7 +63,7 @@ class AggregatesTest(base.ApiTestCase):
 class PlansTest(base.ApiTestCase):
     def setUp(self):
         super().setUp()
-        self.now = timeutils.utcnow()
+        self.now = clock.utcnow()
 
     def pages(self, path, key, limit):
         """Everything, read a page at a time."""
@@ -127,7 +126,7 @@ class PlansTest(base.ApiTestCase):
     def test_a_move_tells_what_happened_to_it(self):
         plan = self.plan(('vm1', 'a', 'b'), state=plans.EXECUTING)
         [move] = self.journal.moves(plan)
-        self.journal.dispatch(WIDE, timeutils.utcnow)
+        self.journal.dispatch(WIDE, clock.utcnow)
         found = self.ask(f'/v1/moves/{move.uuid}')
         self.assertEqual(('name-of-vm1', 'dispatched', [None, 'planned']), (
             found['instance_name'], found['state'],
@@ -159,7 +158,7 @@ class ExplanationTest(base.ApiTestCase):
             found['instance_name']))
 
     def test_one_that_is_left_alone_tells_until_when(self):
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         cooldowns = memory.Cooldowns(self.database)
         cooldowns.quarantine('vm1', 600, 'MigrationFailed: why', now)
         cooldowns.cool(memory.INSTANCE, ['vm1'], now + datetime.timedelta(seconds=300))
@@ -181,7 +180,7 @@ class OperationsTest(base.ApiTestCase):
         for number, state in enumerate((drains.DRAINING, drains.RELEASED)):
             known.request([drains.Drain(
                 uuid=f'drain{number}', host=f'host{number}', aggregate='gpu', state=state,
-                requested_by='jane', requested_at=timeutils.utcnow(), left=3,
+                requested_by='jane', requested_at=clock.utcnow(), left=3,
                 blocked={'vm1': 'no host has room'})])
         [found] = self.ask('/v1/drains')['drains']
         self.assertEqual(found, self.ask('/v1/drains/drain0'))
@@ -191,13 +190,13 @@ class OperationsTest(base.ApiTestCase):
     def test_a_maintenance_shows_its_hosts_in_order(self):
         self.refuse('/v1/maintenance', 404)
         db_maintenances.Maintenances(self.database).begin(maintenance.Maintenance(
-            uuid='m', state='running', requested_by='jane', requested_at=timeutils.utcnow(),
+            uuid='m', state='running', requested_by='jane', requested_at=clock.utcnow(),
             options=maintenance.Options(), hosts={'b': 'hook', 'a': 'waiting'}))
         self.assertEqual([{'host': 'b', 'state': 'hook'}, {'host': 'a', 'state': 'waiting'}],
                          self.ask('/v1/maintenance')['hosts'])
 
     def test_who_is_in_quarantine_and_why(self):
-        memory.Cooldowns(self.database).quarantine('vm1', -1, 'why', timeutils.utcnow())
+        memory.Cooldowns(self.database).quarantine('vm1', -1, 'why', clock.utcnow())
         [found] = self.ask('/v1/quarantine')['servers']
         self.assertEqual(('vm1', None, 'why'),
                          (found['instance_uuid'], found['until'], found['reason']))
@@ -205,7 +204,7 @@ class OperationsTest(base.ApiTestCase):
     def test_levels_tell_who_set_them(self):
         switches.SwitchBoard(self.database).set(automation.Switch(
             kind=automation.LEVEL, aggregate='gpu', value='off', set_by='jane',
-            set_at=timeutils.utcnow(), reason='month end'))
+            set_at=clock.utcnow(), reason='month end'))
         found = self.ask('/v1/automation')
         self.assertEqual([('gpu', 'off', 'jane', 'month end'), ('db', 'observe', None, '')], [
             (each['aggregate'], each['level'], each['set_by'], each['reason'])

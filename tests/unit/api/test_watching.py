@@ -2,8 +2,7 @@
 
 import datetime
 
-from oslo_utils import timeutils
-
+from kronos_nova import clock
 from kronos_nova.api import routes
 from kronos_nova.api import watching
 from kronos_nova.db import evaluations
@@ -48,7 +47,7 @@ class WatchingTest(base.ApiTestCase):
                                     scores={'cpu': (0.75, 0.5), 'memory': (0.5, 0.5)}),
                  host_load.HostLoad(name='b', state='disabled', servers=0, servers_after=1,
                                     scores={'cpu': (0.25, 0.5)})]
-        self.kept.keep(report, loads, at or timeutils.utcnow())
+        self.kept.keep(report, loads, at or clock.utcnow())
         self.evaluate(name, plans.NO_MOVE, policies=report.policies, not_moved=report.not_moved)
 
     def test_the_hosts_of_the_last_evaluation(self):
@@ -71,7 +70,7 @@ class WatchingTest(base.ApiTestCase):
         self.assertEqual([], self.ask('/v1/aggregates/gpu/history')['points'])
 
     def test_how_the_imbalance_went(self):
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         for hours, value in ((30, 0.9), (2, 0.5), (1, 0.2)):
             self.measure(value, now - datetime.timedelta(hours=hours))
         found = self.ask('/v1/aggregates/gpu/history')
@@ -81,7 +80,7 @@ class WatchingTest(base.ApiTestCase):
         self.refuse('/v1/aggregates/gpu/history?hours=0', 400)
 
     def test_a_long_history_is_thinned(self):
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         for minute in range(watching.MOST_POINTS + 10):
             self.kept.keep(plans.AggregateReport(
                 name='gpu', outcome='balanced', mode='spread', planner='spread', policies=(

@@ -5,8 +5,8 @@ import datetime
 
 import ddt
 import testtools
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.cmd import arguments
 from tests.unit.cmd import test_automation
 
@@ -27,13 +27,12 @@ class ArgumentsTest(testtools.TestCase):
             arguments.COUNT('0'), arguments.POSITIVE('7'), arguments.seconds('2.5')))
 
     def test_times_are_minutes_from_now_or_local(self):
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         self.assertAlmostEqual(30 * 60, (arguments.later('30') - now).total_seconds(), delta=5)
-        noon = datetime.datetime(2999, 1, 1, 12)
-        self.assertEqual(noon.astimezone(datetime.UTC).replace(tzinfo=None),
-                         arguments.later('2999-01-01T12:00'))
+        noon = datetime.datetime(2999, 1, 1, 12).astimezone()
+        self.assertEqual(noon, arguments.later('2999-01-01T12:00'))
         self.assertEqual(arguments.later('2999-01-01'), arguments.later('29990101'))
-        self.assertEqual(datetime.datetime(2999, 1, 1, 11),
+        self.assertEqual(datetime.datetime(2999, 1, 1, 11, tzinfo=datetime.UTC),
                          arguments.later('2999-01-01T12:00+01:00'))
 
 

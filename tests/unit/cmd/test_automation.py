@@ -10,8 +10,8 @@ import fixtures
 import sqlalchemy
 import testtools
 from oslo_db import exception as db_exc
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.cmd import login
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import pausing
@@ -57,7 +57,7 @@ class OperatorTestCase(testtools.TestCase):
         return json.loads(self.manage(*words, '-f', 'json'))
 
     def run_plan(self, *planned, name='gpu'):
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         return self.journal.record_plan(db_fixtures.report(planned, name), plans.EXECUTING, now,
                                         now + datetime.timedelta(hours=1))
 
@@ -122,16 +122,16 @@ class StopTest(OperatorTestCase):
 
     def test_what_does_not_end_in_time_is_named_and_the_exit_code_says_so(self):
         self.run_plan(('vm1', 'a', 'b'))
-        names.ServerNames(self.database).keep({'vm1': 'web-1'}, timeutils.utcnow())
-        [move] = self.journal.dispatch(WIDE, timeutils.utcnow)
-        self.journal.claim(move.uuid, timeutils.utcnow())
+        names.ServerNames(self.database).keep({'vm1': 'web-1'}, clock.utcnow())
+        [move] = self.journal.dispatch(WIDE, clock.utcnow)
+        self.journal.claim(move.uuid, clock.utcnow())
         said = self.manage('stop', '--timeout', '0', expected=pausing.NOT_QUIET)
         self.assertIn('Still under way: web-1 (vm1), a -> b: checking, asked to abort', said)
 
     def test_a_database_that_is_away_while_it_is_watched_makes_it_no_less_a_stop(self):
         self.run_plan(('vm1', 'a', 'b'))
-        [move] = self.journal.dispatch(WIDE, timeutils.utcnow)
-        self.journal.claim(move.uuid, timeutils.utcnow())
+        [move] = self.journal.dispatch(WIDE, clock.utcnow)
+        self.journal.claim(move.uuid, clock.utcnow())
         read, answers = db_journal.Journal.moves, iter([True, False])
 
         def moves_of(journal, *args, **kwargs):

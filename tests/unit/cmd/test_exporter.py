@@ -8,9 +8,9 @@ import subprocess
 
 import requests
 from oslo_config import cfg
-from oslo_utils import timeutils
 from prometheus_client import parser
 
+from kronos_nova import clock
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.cmd import exporter
@@ -57,7 +57,7 @@ class ExporterTestCase(test_automation.OperatorTestCase):
                 for sample in family.samples}
 
     def evaluate(self, name='gpu', outcome=plans.BALANCED, **report):
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         self.cycles.begin(name, 'one', now - datetime.timedelta(seconds=4), 1)
         found = plans.AggregateReport(name=name, outcome=outcome, mode='spread', planner='spread',
                                       **report)
@@ -70,9 +70,9 @@ class ExporterTestCase(test_automation.OperatorTestCase):
 
     def carry_out(self, count, seconds):
         self.run_plan(*((f'vm{number}', 'a', 'b') for number in range(count)))
-        begun = timeutils.utcnow()
+        begun = clock.utcnow()
         ended = begun + datetime.timedelta(seconds=seconds)
-        for move in self.journal.dispatch(test_automation.WIDE, timeutils.utcnow):
+        for move in self.journal.dispatch(test_automation.WIDE, clock.utcnow):
             taken = self.journal.claim(move.uuid, begun)
             for state in AT_WORK:
                 taken = self.journal.advance(taken, state, begun, requested_at=begun)
@@ -92,7 +92,7 @@ class ExporterTest(ExporterTestCase):
             for host, value in (('a', 0.95), ('b', 0.5), ('c', 0.2), ('d', 0.2), ('e', 0.2),
                                 ('f', 0.2), ('g', 0.2), ('h', 0.2))))
         memory.Scores(self.database).replace('spread', {'cpu': 1.0}, {'a': {'cpu': 0.95}},
-                                             timeutils.utcnow())
+                                             clock.utcnow())
         found = self.series()
         gpu = ('aggregate', 'gpu')
         self.assertEqual(0.15, found['kronos_imbalance_ratio', (gpu, ('policy', 'cpu'))])
@@ -138,7 +138,7 @@ class ExporterTest(ExporterTestCase):
         self.evaluate(policies=(self.policy(0.05),))
         drains.Drains(self.database).request([Drain(
             uuid='1', host='a', aggregate='gpu', state=BLOCKED, requested_by='jane', left=3,
-            requested_at=timeutils.utcnow(), blocked={'vm1': 'capacity'})])
+            requested_at=clock.utcnow(), blocked={'vm1': 'capacity'})])
         found = self.series()
         self.assertEqual(3, found['kronos_drain_servers_left', (('host', 'a'),
                                                                 ('state', 'blocked'))])
@@ -148,12 +148,12 @@ class ExporterTest(ExporterTestCase):
 
     def test_how_long_a_drain_takes_is_told_by_moves_of_the_past(self):
         self.carry_out(1, seconds=40)
-        self.journal.settle(self.journal.moves()[0].uuid, timeutils.utcnow())
-        self.journal.close_plans(timeutils.utcnow())
+        self.journal.settle(self.journal.moves()[0].uuid, clock.utcnow())
+        self.journal.close_plans(clock.utcnow())
         self.run_plan(('vm7', 'b', 'a'), ('vm8', 'a', 'b'), ('vm9', 'a', 'c'))
         drains.Drains(self.database).request([
             Drain(uuid=host, host=host, aggregate='gpu', state=DRAINING, requested_by='jane',
-                  requested_at=timeutils.utcnow()) for host in ('a', 'c')])
+                  requested_at=clock.utcnow()) for host in ('a', 'c')])
         found = self.series()
         told = found['kronos_drain_remaining_seconds', (('host', 'a'),)]
         # One after the other, and a little while between.
@@ -205,12 +205,12 @@ class ExporterTest(ExporterTestCase):
                    'kronos_notifications_waiting')
         for name in ('gpu', 'db'):
             self.evaluate(name, policies=(self.policy(0.05),))
-        self.journal.heartbeat(timeutils.utcnow())
+        self.journal.heartbeat(clock.utcnow())
         self.assertEqual([], [key for key in self.series() if key[0] in (*said, *counted)])
         self.manage('pause', '--aggregate', 'gpu')
         self.evaluate('gpu', policies=(self.policy(None),), broken_groups=1)
-        self.cycles.begin('gpu', 'one', timeutils.utcnow(), 1)
-        self.cycles.fail(['gpu'], timeutils.utcnow(), 60.0)
+        self.cycles.begin('gpu', 'one', clock.utcnow(), 1)
+        self.cycles.fail(['gpu'], clock.utcnow(), 60.0)
         found = self.series()
         for name in said:
             self.assertEqual([('aggregate', 'gpu')], [
@@ -258,15 +258,15 @@ class ExporterTest(ExporterTestCase):
         self.move_on(len(names))
         memory.Scores(self.database).replace('spread', {'cpu': 0.5, 'memory': 0.5}, {
             f'host{number}': {'cpu': 0.5, 'memory': 0.5} for number in range(hosts)},
-            timeutils.utcnow())
+            clock.utcnow())
         return len(self.series())
 
     def move_on(self, aggregates):
         """Let half of all moves end, one of them badly, and begin with one more of each plan."""
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         begun = self.journal.dispatch(moves.Caps(
             total=3 * aggregates, per_source=3 * aggregates, per_destination=3 * aggregates),
-            timeutils.utcnow)
+            clock.utcnow)
         for number, move in enumerate(begun):
             taken = self.journal.claim(move.uuid, now)
             if number < aggregates:

@@ -7,8 +7,8 @@ import json
 import types
 
 from oslo_db import exception as db_exc
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.cmd import cloud
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import host
@@ -88,7 +88,7 @@ class HostTestCase(WithRecordedCloud, test_automation.OperatorTestCase):
     def drain(self, name='a', **what):
         made = drains.Drain(**{
             'uuid': f'drain of {name}', 'host': name, 'aggregate': 'gpu',
-            'state': drains.DRAINING, 'requested_by': 'jane', 'requested_at': timeutils.utcnow(),
+            'state': drains.DRAINING, 'requested_by': 'jane', 'requested_at': clock.utcnow(),
             **what})
         self.drains.request([made])
         return made
@@ -299,7 +299,7 @@ class ReleaseTest(HostTestCase):
         self.drain()
         Maintenances(self.database).begin(maintenance.Maintenance(
             uuid='m', state=maintenance.RUNNING, requested_by='jane',
-            requested_at=timeutils.utcnow(), options=maintenance.Options(),
+            requested_at=clock.utcnow(), options=maintenance.Options(),
             hosts={'a': maintenance.HOOK}))
         said = self.manage('host', 'release', 'a', expected=1)
         self.assertIn('is being serviced by a maintenance', said)

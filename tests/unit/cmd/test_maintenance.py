@@ -4,8 +4,8 @@ import datetime
 import types
 
 from oslo_db import exception as db_exc
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.cmd import maintenance as commands
 from kronos_nova.cmd import servicing
 from kronos_nova.db.maintenances import Maintenances
@@ -22,11 +22,11 @@ class MaintenanceTest(test_host.HostTestCase):
 
     def begin(self, state=m.RUNNING, hook='reboot', **hosts):
         self.known.begin(m.Maintenance(
-            uuid='m', state=state, requested_by='jane', requested_at=timeutils.utcnow(),
+            uuid='m', state=state, requested_by='jane', requested_at=clock.utcnow(),
             options=m.Options(hook=hook), hosts=hosts or {'a': m.HOOK}))
 
     def runs_since(self, seconds):
-        long_ago = timeutils.utcnow() - datetime.timedelta(seconds=seconds)
+        long_ago = clock.utcnow() - datetime.timedelta(seconds=seconds)
         self.known.take('m', 'another', long_ago, long_ago)
 
     def look(self, *results):

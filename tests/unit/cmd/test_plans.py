@@ -10,8 +10,8 @@ import uuid
 
 import fixtures
 import testtools
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.cmd import control
 from kronos_nova.cmd import manage
 from kronos_nova.db import engine as db_engine
@@ -49,7 +49,7 @@ class PlansTest(testtools.TestCase):
         return json.loads(self.manage(*words, '-f', 'json'))
 
     def propose(self, *planned):
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         return self.journal.record_plan(db_fixtures.report(planned), plans.PROPOSED, now,
                                         now + datetime.timedelta(hours=1))
 
@@ -57,7 +57,7 @@ class PlansTest(testtools.TestCase):
         """As the conductor does with what was approved."""
         [record] = self.journal.approved_plans()
         moves = plans.AggregateReport.from_json(record.report).moves
-        self.journal.start_plan(uuid, moves, timeutils.utcnow())
+        self.journal.start_plan(uuid, moves, clock.utcnow())
 
     def test_a_plan_is_shown_and_approved_without_some_of_its_moves(self):
         uuid = self.propose(('vm1', 'a', 'b'), ('vm2', 'b', 'a', 1), ('vm3', 'c', 'd'))
@@ -77,7 +77,7 @@ class PlansTest(testtools.TestCase):
             [move] = db_fixtures.report([('vm1', 'a', 'b')]).moves
             report = dataclasses.replace(db_fixtures.report([]), moves=(
                 dataclasses.replace(move, combined_after=0.1, next_best=other),))
-            now = timeutils.utcnow()
+            now = clock.utcnow()
             uuid = self.journal.record_plan(report, plans.PROPOSED, now,
                                             now + datetime.timedelta(hours=1))
             names.ServerNames(self.database).keep({'vm9': 'web'}, now)
@@ -129,7 +129,7 @@ class PlansTest(testtools.TestCase):
         uuid = self.propose(('vm1', 'a', 'b'), ('vm2', 'a', 'b'))
         self.manage('plan', 'approve', uuid)
         self.start(uuid)
-        [first, second] = self.journal.dispatch(WIDE, timeutils.utcnow)
+        [first, second] = self.journal.dispatch(WIDE, clock.utcnow)
         self.manage('move', 'abort', first.uuid)
         self.assertTrue(self.journal.move(first.uuid).abort_requested)
         self.manage('move', 'abort', '--plan', second.plan_uuid)
@@ -144,8 +144,8 @@ class PlansTest(testtools.TestCase):
         self.manage('plan', 'approve', plan)
         self.start(plan)
         uuid = self.journal.moves()[0].uuid
-        self.journal.request_abort(uuid, 'jane', timeutils.utcnow())
-        self.journal.abandon(timeutils.utcnow(), timeutils.utcnow())
+        self.journal.request_abort(uuid, 'jane', clock.utcnow())
+        self.journal.abandon(clock.utcnow(), clock.utcnow())
         shown = self.manage('move', 'list', '--watch', '--all')
         self.assertIn('abandoned', shown)
         out = io.StringIO()
@@ -159,14 +159,14 @@ class PlansTest(testtools.TestCase):
         self.manage('plan', 'approve', plan)
         self.start(plan)
         [move] = self.journal.moves()
-        self.journal.request_abort(move.uuid, 'jane', timeutils.utcnow())
-        self.journal.abandon(timeutils.utcnow(), timeutils.utcnow())
+        self.journal.request_abort(move.uuid, 'jane', clock.utcnow())
+        self.journal.abandon(clock.utcnow(), clock.utcnow())
         shown = self.manage('move', 'list', '--watch', '--plan', plan).partition('UUID')[0]
         self.assertIn(move.instance_uuid, shown)
         self.assertIn('a-host-with-a-long-name', shown)
 
     def test_a_quarantine_is_seen_and_ended(self):
-        memory.Cooldowns(self.database).quarantine('vm1', -1, 'it failed', timeutils.utcnow())
+        memory.Cooldowns(self.database).quarantine('vm1', -1, 'it failed', clock.utcnow())
         [row] = self.table('quarantine', 'list')
         self.assertEqual(('vm1', 'released by hand', 'it failed'),
                          (row['Instance'], row['Until'], row['Reason']))

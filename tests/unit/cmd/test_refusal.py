@@ -3,8 +3,7 @@
 import datetime
 import json
 
-from oslo_utils import timeutils
-
+from kronos_nova import clock
 from kronos_nova.db import names
 from kronos_nova.db import refusals
 from kronos_nova.objects.plan import Refusal
@@ -13,7 +12,7 @@ from tests.unit.cmd import test_automation
 
 class RefusalsTest(test_automation.OperatorTestCase):
     def test_servers_have_names_and_times_have_zones(self):
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         names.ServerNames(self.database).keep({'vm1': 'web'}, now)
         refusals.Refusals(self.database).rest(
             [Refusal(instance_uuid='vm1', hosts=('a', 'b', 'c'), reason='No valid host')], 600, now)

@@ -6,8 +6,8 @@ import types
 from unittest import mock
 
 from oslo_db import exception as db_exc
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.cmd import watching
 from kronos_nova.db import drains
 from kronos_nova.db import maintenances
@@ -30,14 +30,14 @@ class StatusTest(test_automation.OperatorTestCase):
         self.cycles = memory.Cycles(self.database)
 
     def evaluate(self, outcome=plans.BALANCED, ago=0, **report):
-        now = timeutils.utcnow() - datetime.timedelta(seconds=ago)
+        now = clock.utcnow() - datetime.timedelta(seconds=ago)
         self.cycles.begin('gpu', 'one', now, 1)
         found = plans.AggregateReport(name='gpu', outcome=outcome, mode='spread',
                                       planner='spread', **report)
         self.cycles.end('gpu', now, outcome, False, found.to_json())
 
     def beat(self, ago=0, role='executor', name='one'):
-        now = timeutils.utcnow() - datetime.timedelta(seconds=ago)
+        now = clock.utcnow() - datetime.timedelta(seconds=ago)
         type(self.journal)(self.database, name).heartbeat(now, role)
 
     def policy(self, imbalance, detail=''):
@@ -77,16 +77,16 @@ class StatusTest(test_automation.OperatorTestCase):
         self.evaluate(plans.PLANNED)
         self.beat()
         self.run_plan(('vm1', 'a', 'b'), ('vm2', 'a', 'b'))
-        [first, _second] = self.journal.dispatch(test_automation.WIDE, timeutils.utcnow)
-        first = self.journal.claim(first.uuid, timeutils.utcnow())
-        self.journal.advance(first, moves.ABANDONED, timeutils.utcnow(),
-                             finished_at=timeutils.utcnow())
+        [first, _second] = self.journal.dispatch(test_automation.WIDE, clock.utcnow)
+        first = self.journal.claim(first.uuid, clock.utcnow())
+        self.journal.advance(first, moves.ABANDONED, clock.utcnow(),
+                             finished_at=clock.utcnow())
         self.assertIn('1 of 2 moves ended (1 abandoned), 1 under way', self.manage('status'))
 
     def test_a_plan_that_waits_says_for_what_and_how_long(self):
         self.evaluate(plans.PLANNED)
         self.beat()
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         self.journal.record_plan(test_automation.db_fixtures.report([('vm1', 'a', 'b')]),
                                  plans.PROPOSED, now, now + datetime.timedelta(hours=1))
         self.assertIn('1 move, waiting for "kronos-manage plan approve" until',
@@ -105,7 +105,7 @@ class StatusTest(test_automation.OperatorTestCase):
         self.evaluate()
         maintenances.Maintenances(self.database).begin(maintenance.Maintenance(
             uuid='m', state=maintenance.RUNNING, requested_by='jane',
-            requested_at=timeutils.utcnow(), options=maintenance.Options(),
+            requested_at=clock.utcnow(), options=maintenance.Options(),
             hosts={'a': maintenance.FINISHED, 'b': maintenance.HOOK, 'c': maintenance.WAITING}))
         self.assertIn('Maintenance by jane: running; finished: a, hook: b, waiting: c',
                       self.manage('status', expected=WELL))
@@ -186,7 +186,7 @@ class StatusTest(test_automation.OperatorTestCase):
     def test_an_evaluation_whose_process_died_is_not_told_by_the_reason_of_the_one_before(self):
         self.beat()
         self.evaluate(policies=(self.policy(0.05),), ago=100)
-        now = timeutils.utcnow()
+        now = clock.utcnow()
         self.cycles.begin('gpu', 'one', now, 1)
         self.cycles.fail(['gpu'], now, 300)
         said = self.manage('status', expected=LOOK)
@@ -212,7 +212,7 @@ class StatusTest(test_automation.OperatorTestCase):
         self.beat()
         board = drains.Drains(self.database)
         board.request([Drain(uuid='d', host='compute7', aggregate='gpu', state='draining',
-                             requested_by='jane', requested_at=timeutils.utcnow(), left=4)])
+                             requested_by='jane', requested_at=clock.utcnow(), left=4)])
         self.assertIn('Drain of compute7 by jane: draining, 4 servers left',
                       self.manage('status', expected=WELL))
         board.change(board.get('d'), ('draining',), state='blocked', blocked={'vm1': 'no room'})

@@ -46,7 +46,7 @@ class Clock:
     """A clock that goes when it is told to."""
 
     def __init__(self):
-        self.now = datetime.datetime(2026, 11, 20, 12)
+        self.now = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 
     def __call__(self):
         return self.now

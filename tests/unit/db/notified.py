@@ -3,12 +3,14 @@
 import datetime
 import json
 import re
+from unittest import mock
 
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import names
 from kronos_nova.db import outbox
 from kronos_nova.db import switches
+from kronos_nova.executor import broker
 from kronos_nova.objects import automation
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import move as moves
@@ -130,8 +132,13 @@ def samples(told):
 
     for each in told:
         if each.event_type not in found:
-            message = {'event_type': each.event_type, 'message_id': each.uuid,
-                       'payload': each.payload, 'priority': each.priority.upper(),
-                       'publisher_id': 'kronos:controller1', 'timestamp': str(each.at)}
+            message = dict(sorted(sent(each).items()))
             found[each.event_type] = UUID.sub(same, f'{json.dumps(message, indent=2)}\n')
     return found
+
+
+def sent(notification):
+    """The message that goes over the broker."""
+    transports = mock.Mock()
+    broker.NotificationSender(transports, ['topic'], 'controller1').send(notification)
+    return transports.notification._send_notification.call_args.args[2]

@@ -82,4 +82,5 @@ class EvaluationsTest(testtools.TestCase):
             'operations', 'notifications')}, evaluations=14)
         self.assertEqual(1, retention.Retention(self.database, days).step(
             self.clock())['evaluations'])
-        self.assertEqual(1, len(self.kept.since('gpu', datetime.datetime(2000, 1, 1))))
+        self.assertEqual(1, len(self.kept.since(
+            'gpu', datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC))))

@@ -83,7 +83,7 @@ class RecordedCloud:
         return set()
 
     def query(self, query):
-        at = self.clock().replace(tzinfo=datetime.UTC).timestamp()
+        at = self.clock().timestamp()
         if query.kind == metrics.VM_PROFILE:
             values, label = dict.fromkeys(self.placed, 0.1), 'uuid'
         else:
@@ -355,7 +355,7 @@ class CycleTest(CycleTestCase):
         self.assertEqual([plans.COOLING, plans.PLANNED], outcomes)
 
     def test_nobody_is_moved_back_to_where_it_came_from(self):
-        now = self.clock().replace(tzinfo=datetime.UTC).timestamp()
+        now = self.clock().timestamp()
         history = [PastMove(instance_uuid=uuid, source='b', destination='a', ended_at=now - 10)
                    for uuid in self.cloud.placed]
         careful = dataclasses.replace(OPTIONS, return_window=60.0)

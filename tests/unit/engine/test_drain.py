@@ -15,7 +15,7 @@ from kronos_nova.objects.drain import Drain
 from kronos_nova.objects.dry_run import Verdict
 from kronos_nova.policies import loader
 
-NOON = datetime.datetime(2026, 11, 20, 12)
+NOON = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 POLICIES = loader.parse("""
 policies:
 - {name: cpu, mode: spread, weight: 1.0, threshold: 0.0, imbalance_query: q, vm_profile_query: p}

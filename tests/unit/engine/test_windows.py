@@ -27,7 +27,7 @@ class WindowsTest(testtools.TestCase):
         conf = cfg.ConfigOpts()
         kronos_conf.register_opts(conf)
         conf([], default_config_files=[])
-        noon = datetime.datetime(2026, 11, 18, 12)
+        noon = datetime.datetime(2026, 11, 18, 12, tzinfo=datetime.UTC)
         self.assertTrue(windows.may_start(conf, 'gpu', noon))
         conf.set_override('maintenance_window', ['*; 0 13 * * *; 60; Europe/Berlin'], 'kronos')
         self.assertTrue(windows.may_start(conf, 'gpu', noon))

@@ -18,7 +18,7 @@ from kronos_nova.executor.openstack_hosts import OpenStackHostApi
 from kronos_nova.objects import move as moves
 from tests.unit import web
 
-NOW = datetime.datetime(2026, 11, 20, 12)
+NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 MOVE = moves.MoveRecord(
     uuid='11111111-1111-1111-1111-111111111111', plan_uuid='plan', aggregate='gpu', ordinal=1,
     phase='spread', instance_uuid='vm1', source='a', destination='b', memory_mb=1024,

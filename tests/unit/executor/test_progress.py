@@ -5,7 +5,7 @@ import testtools
 from kronos_nova.executor import progress
 from kronos_nova.objects import move as moves
 
-NOW = datetime.datetime(2026, 11, 20, 12)
+NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 
 
 def move(state=moves.MIGRATING, **changes):

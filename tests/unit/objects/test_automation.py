@@ -8,7 +8,7 @@ from kronos_nova.objects import automation
 from kronos_nova.objects.automation import Defaults
 from kronos_nova.objects.automation import Switches
 
-NOON = datetime.datetime(2026, 11, 20, 12)
+NOON = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 
 
 def switch(aggregate, value, kind=automation.LEVEL, reason=''):

@@ -8,8 +8,8 @@ import logging
 import fixtures
 from openstackclient import shell
 from osc_lib import clientmanager
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import tables
 from kronos_nova.db import drains as db_drains
@@ -77,7 +77,7 @@ class SameTest(CommandsTestCase):
     def test_plans_and_moves(self):
         proposed = self.plan(('vm1', 'a', 'b'), ('vm2', 'b', 'c', 1))
         running = self.plan(('vm3', 'a', 'b'), name='db', state=plans.EXECUTING)
-        self.journal.dispatch(WIDE, timeutils.utcnow)
+        self.journal.dispatch(WIDE, clock.utcnow)
         self.same('plan', 'list')
         [row] = self.same('plan', 'list', '--aggregate', 'gpu')
         self.assertEqual(tables.PLANS, tuple(row))
@@ -94,7 +94,7 @@ class SameTest(CommandsTestCase):
         self.openstack('pause', '--aggregate', 'gpu', '--reason', 'why', token=base.OPERATOR)
         self.same('automation', 'show')
         self.same('automation', 'history')
-        memory.Cooldowns(self.database).quarantine('vm1', 600, 'it failed', timeutils.utcnow())
+        memory.Cooldowns(self.database).quarantine('vm1', 600, 'it failed', clock.utcnow())
         self.same('quarantine', 'list')
 
     def test_the_status(self):
@@ -155,7 +155,7 @@ class ActingTest(CommandsTestCase):
         self.assertTrue(switches.SwitchBoard(self.database).read().pause('gpu'))
 
     def test_a_quarantine_is_ended(self):
-        memory.Cooldowns(self.database).quarantine('vm1', -1, 'it failed', timeutils.utcnow())
+        memory.Cooldowns(self.database).quarantine('vm1', -1, 'it failed', clock.utcnow())
         self.do('quarantine', 'remove', 'vm1')
         self.assertEqual([], self.table('quarantine', 'list'))
 

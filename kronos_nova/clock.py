@@ -1,0 +1,40 @@
+"""What time it is, and the one rule for times: inside, a time is UTC and has its zone.
+
+Times without a zone come from Nova: the rows of its tables and the texts of its API have none. They
+are UTC too, and get their zone where they are read.
+"""
+
+import datetime
+
+
+def utcnow() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+def aware(time: datetime.datetime) -> datetime.datetime:
+    """The same time with a zone; where it has none it is UTC."""
+    return time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
+
+
+def naive(time: datetime.datetime) -> datetime.datetime:
+    """The same time as databases keep it: UTC without a zone.
+
+    :raises ValueError: it has no zone, so nobody knows which time it is
+    """
+    if time.tzinfo is None:
+        raise ValueError(f'{time!r} has no zone')
+    return time.astimezone(datetime.UTC).replace(tzinfo=None)
+
+
+def parsed(text: str) -> datetime.datetime:
+    """A time in ISO 8601; where it has no zone it is UTC.
+
+    :raises ValueError: it is none
+    """
+    return aware(datetime.datetime.fromisoformat(text))
+
+
+def stamp(time: datetime.datetime) -> str:
+    """A time in ISO 8601 for other programs, to the microsecond, such as
+    ``2026-11-22T18:00:00.000000Z``."""
+    return f'{naive(time).isoformat(timespec="microseconds")}Z'

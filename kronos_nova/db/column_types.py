@@ -1,0 +1,40 @@
+"""The types of columns that every database of ours keeps in the same form."""
+
+import zlib
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
+
+from kronos_nova import clock
+
+Text = sa.Text().with_variant(mysql.LONGTEXT(), 'mysql', 'mariadb')
+Blob = sa.LargeBinary().with_variant(mysql.LONGBLOB(), 'mysql', 'mariadb')
+
+
+class Timestamp(sa.TypeDecorator):
+    """A time, to the microsecond. It has its zone outside, and is kept in UTC without one.
+
+    :raises ValueError: a time without a zone is written or compared with
+    """
+
+    impl = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), 'mysql', 'mariadb')
+    cache_ok = True
+
+    def process_bind_param(self, value, dialect):
+        return None if value is None else clock.naive(value)
+
+    def process_result_value(self, value, dialect):
+        return None if value is None else clock.aware(value)
+
+
+class CompressedText(sa.TypeDecorator):
+    """Text that is kept compressed: reports repeat themselves."""
+
+    impl = Blob
+    cache_ok = True
+
+    def process_bind_param(self, value, dialect):
+        return None if value is None else zlib.compress(value.encode())
+
+    def process_result_value(self, value, dialect):
+        return None if value is None else zlib.decompress(value).decode()
