@@ -4,7 +4,6 @@ Prometheus is the one part that is recorded: it answers with the load of the hos
 """
 
 import dataclasses
-import datetime
 import pathlib
 import time
 from unittest import mock
@@ -74,7 +73,7 @@ class CountingMetrics:
 
     @staticmethod
     def vector(label, values):
-        now = clock.utcnow().replace(tzinfo=datetime.UTC).timestamp()
+        now = clock.utcnow().timestamp()
         return metrics.Vector(tuple(
             metrics.Sample({label: name}, value, now) for name, value in values.items()))
 
