@@ -1,8 +1,8 @@
 """What is healed is what an instance really uses, and nothing that is on its way."""
 
 from keystoneauth1 import exceptions as ks_exceptions
-from oslo_utils import timeutils
 
+from kronos_nova import clock
 from kronos_nova.db import repairs as repairs_db
 from kronos_nova.objects import repair as repairs
 from kronos_nova.placement import audit
@@ -28,7 +28,7 @@ class Heals(test_candidates.OrdersCandidates):
         held = holdings.read(self.placement_client)
         records = nova_records.CellRecords(self.placement_client)
         healer = heal.Healer(self.placement_client, records, held, AT_ONCE,
-                             repairs_db.Repairs(self.control_database, timeutils.utcnow))
+                             repairs_db.Repairs(self.control_database, clock.utcnow))
         return [(each.kind, healer.heal(each).state)
                 for each in audit.audit(held, records, AT_ONCE).findings]
 
