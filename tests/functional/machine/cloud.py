@@ -37,6 +37,7 @@ class Move:
     destination: str
     flavor: Flavor
     status: str = 'accepted'
+    is_rolled_back: bool = False
     changed: float
 
 

@@ -132,6 +132,10 @@ def is_migrating(server):
         server.host == server.move.source)
 
 
+def may_arrive(server):
+    return is_migrating(server) and not server.move.is_rolled_back
+
+
 def waits_for_confirmation(server):
     return (server.vm_state == 'resized' and server.task_state is None
             and has_move(server) and server.move.status == 'finished')
@@ -241,10 +245,10 @@ class Machine(RuleBasedStateMachine):
                 self.revert(server)
                 self.end(server, 'error')
 
-    @some(is_migrating)
+    @some(may_arrive)
     @rule(number=which, fault=some_fault)
     def complete_live_migration(self, number, fault):
-        server = self.pick(number, is_migrating)
+        server = self.pick(number, may_arrive)
         move = server.move
         server.host = move.destination
         with self.step(fault, server, move):
@@ -255,6 +259,7 @@ class Machine(RuleBasedStateMachine):
     @rule(number=which, fault=some_fault)
     def roll_live_migration_back(self, number, fault):
         server = self.pick(number, is_migrating)
+        server.move.is_rolled_back = True
         with self.step(fault, server, server.move):
             self.revert(server)
             self.end(server, 'failed')
