@@ -3,6 +3,8 @@
 Each tells Nova's fixtures what they need, and what an instance holds on a host.
 """
 
+import copy
+
 import fixtures
 import os_resource_classes as orc
 from nova.tests import fixtures as nova_fixtures
@@ -12,6 +14,7 @@ from tests.functional.mixed import drivers
 
 COMPUTE = {'VCPU': 1, 'MEMORY_MB': 512}
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
+SECOND_PORT = 'b6a1d1e2-1d9c-4a57-9f0e-6d3f6b4b5c11'
 
 
 class LocalDisk:
@@ -126,7 +129,13 @@ class QosPort(LocalDisk):
             test._set_provider_traits(bridge, list(self.TRAITS))
 
     def networks(self, test):
-        return [{'port': test.neutron.port_with_resource_request['id']}]
+        """A port that no server has."""
+        first, ports = test.neutron.port_with_resource_request, test.neutron._ports
+        second = {**first, 'id': SECOND_PORT, 'mac_address': '52:54:00:1e:59:c4', 'fixed_ips': [
+            {**fixed_ip, 'ip_address': '192.168.1.43'} for fixed_ip in first['fixed_ips']]}
+        ports.setdefault(SECOND_PORT, copy.deepcopy(second))
+        return [{'port': next(uuid for uuid in (first['id'], SECOND_PORT)
+                              if not ports[uuid]['device_id'])}]
 
     def held(self, host, disk):
         request = nova_fixtures.NeutronFixture.port_with_resource_request['resource_request']
