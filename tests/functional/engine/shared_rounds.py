@@ -58,6 +58,9 @@ AGGREGATES = {'a': range(0, 4), 'b': range(3, 7), 'c': (6, 7, 8, 0), 'd': range(
 SOMETIMES = 'b', 3
 """A host that leaves its aggregate now and then, and comes back."""
 
+LOOKS = 20
+"""At what is due, in a turn: a worker that looks while the other one takes aggregates gets none."""
+
 CAPS = moves.Caps(total=50, per_source=50, per_destination=50)
 
 
@@ -310,7 +313,11 @@ class Rounds:
     def _tick(worker, barrier, errors_met):
         barrier.wait()
         try:
-            worker.tick()
+            for _look in range(LOOKS):
+                worker.tick()
+                if worker.child is not None:
+                    break
+                time.sleep(0.005)
             while worker.child is not None and worker.child.is_alive():
                 time.sleep(0.005)
             if worker.child is not None:
