@@ -21,6 +21,7 @@ from oslo_utils import excutils
 
 from kronos_nova.db.engine import first_line
 from kronos_nova.objects import migration_status
+from kronos_nova.plugin import arrivals
 from kronos_nova.plugin import guests
 from kronos_nova.plugin import outages
 
@@ -40,6 +41,9 @@ DEAD = (power_state.SHUTDOWN, power_state.CRASHED)
 _MANAGER = 'nova.compute.manager:ComputeManager'
 
 EXPECTED = {
+    **arrivals.EXPECTED,
+    f'{_MANAGER}._delete_allocation_after_move':
+        ('self', 'context', 'instance', 'migration'),
     f'{_MANAGER}._do_live_migration':
         ('self', 'context', 'dest', 'instance', 'block_migration', 'migration', 'migrate_data'),
     f'{_MANAGER}._do_pre_live_migration_from_source':
@@ -101,7 +105,12 @@ class SettlesBrokenMigrations:
     def __init__(self, *args, **kwargs):
         self._thread = threading.local()
         super().__init__(*args, **kwargs)
+        self.compute_rpcapi = arrivals.PatientComputeAPI()
         self.additional_endpoints.append(guests.GuestsEndpoint(self._get_power_state))
+
+    def reset(self):
+        super().reset()
+        self.compute_rpcapi = arrivals.PatientComputeAPI()
 
     @property
     def _attempt(self):
@@ -140,12 +149,26 @@ class SettlesBrokenMigrations:
             self._rollback_live_migration(ctxt, instance, dest, migrate_data,
                                           source_bdms=source_bdms)
             return
-        if attempt:
-            attempt.has_left = True
-        super()._post_live_migration_update_host(ctxt, instance, dest, block_migration,
-                                                 migrate_data, source_bdms)
-        if attempt:
-            attempt.is_completed = True
+        if attempt is None:
+            super()._post_live_migration_update_host(ctxt, instance, dest, block_migration,
+                                                     migrate_data, source_bdms)
+        else:
+            self._complete(attempt, migrate_data)
+
+    def _complete(self, attempt, migrate_data):
+        attempt.has_left = True
+        try:
+            super()._post_live_migration_update_host(
+                attempt.context, attempt.instance, attempt.dest, attempt.block_migration,
+                migrate_data, attempt.source_bdms)
+        except arrivals.Unanswered as error:
+            # Nova has written down that the instance is there, and has nothing left of it here.
+            LOG.warning('The live migration is completed without %s, which is to start: %s',
+                        attempt.dest, error, instance=attempt.instance)
+            self._set_migration_status(attempt.migration, 'completed')
+            self._delete_allocation_after_move(attempt.context, attempt.instance,
+                                               attempt.migration)
+        attempt.is_completed = True
 
     def _rollback_live_migration(self, context, instance, dest, migrate_data=None,
                                  migration_status='failed', source_bdms=None,
@@ -202,11 +225,7 @@ class SettlesBrokenMigrations:
                     instance=attempt.instance)
         if here == power_state.PAUSED:
             self.driver.power_off(attempt.instance)
-        attempt.has_left = True
-        super()._post_live_migration_update_host(
-            attempt.context, attempt.instance, attempt.dest, attempt.block_migration,
-            attempt.migrate_data, attempt.source_bdms)
-        attempt.is_completed = True
+        self._complete(attempt, attempt.migrate_data)
 
     def _has_died(self, attempt):
         """Whether the guest ended on its way; not where nobody knows."""

@@ -7,6 +7,7 @@ Nova puts the instance into ERROR, or has it where nothing runs.
 
 import errno
 
+import oslo_messaging as messaging
 from nova import context as nova_context
 from nova import exception
 from nova import objects
@@ -110,6 +111,28 @@ class BrokenLiveMigrationTest(guests.GuestsTestCase):
             self.assert_ended(server, 'host2', 'ACTIVE', 'completed')
             self.assertFalse(self.is_running('host1', server))
             self._delete_server(server)
+
+    def test_a_destination_that_ends_as_the_guest_arrives(self):
+        self.flags(long_rpc_timeout=2)
+        for method in ('nova.network.neutron.API.migrate_instance_finish',
+                       # Nova saves the instance whatever ends this.
+                       'tests.functional.mixed.drivers.Steered.post_live_migration_at_destination'):
+            server = self.boot_server()
+            died = self.die_in(method)
+            self.migrate(server)
+            self.assertTrue(died.wait(30))
+            self.assert_ended(server, 'host2', 'ACTIVE', 'completed')
+            self._delete_server(server)
+
+    def test_a_destination_that_does_not_come_back(self):
+        server = self.boot_server()
+
+        def time_out(*args, **kwargs):
+            raise messaging.MessagingTimeout('injected')
+
+        self.stub_out('nova.compute.rpcapi.ComputeAPI.post_live_migration_at_destination', time_out)
+        self.migrate(server)
+        self.assert_ended(server, 'host2', 'ACTIVE', 'completed')
 
     def test_a_destination_that_cannot_be_made_ready(self):
         server = self.boot_server()

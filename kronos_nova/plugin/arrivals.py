@@ -1,0 +1,53 @@
+"""What nova-compute at the destination is asked to do once the guest has arrived.
+
+Where it ends in the middle of that, Nova gives up after one request, and calls an instance an error
+whose guest runs well. Here it is asked once more, as it may have been restarted.
+"""
+
+import oslo_messaging as messaging
+from nova import objects
+from nova.compute import rpcapi as compute_rpcapi
+from nova.compute import vm_states
+from oslo_log import log as logging
+
+LOG = logging.getLogger(__name__)
+
+EXPECTED = {
+    'nova.compute.manager:ComputeManager.reset': ('self',),
+    'nova.compute.rpcapi:ComputeAPI.post_live_migration_at_destination':
+        ('self', 'ctxt', 'instance', 'block_migration', 'host'),
+}
+
+
+class Unanswered(Exception):
+    """The destination does not answer: what is left to be done there is not done."""
+
+
+class PatientComputeAPI(compute_rpcapi.ComputeAPI):
+    """Nova's, which asks a destination twice."""
+
+    def post_live_migration_at_destination(self, ctxt, instance, block_migration, host):
+        """:raises Unanswered: it is away"""
+        asked = ctxt, instance, block_migration, host
+        try:
+            super().post_live_migration_at_destination(*asked)
+            return
+        except messaging.MessagingTimeout as error:
+            LOG.warning('%s does not answer once the guest has arrived there: %s', host, error,
+                        instance=instance)
+        if _is_done(ctxt, instance, host):
+            return
+        try:
+            super().post_live_migration_at_destination(*asked)
+        except Exception as error:
+            # A nova-compute that was restarted may have found the first request, too.
+            if _is_done(ctxt, instance, host):
+                return
+            if isinstance(error, messaging.MessagingTimeout):
+                raise Unanswered(f'{host} does not answer: {error}') from error
+            raise
+
+
+def _is_done(ctxt, instance, host):
+    now = objects.Instance.get_by_uuid(ctxt, instance.uuid)
+    return (now.host, now.task_state) == (host, None) and now.vm_state != vm_states.ERROR
