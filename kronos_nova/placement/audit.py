@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 
 from kronos_nova import exception
+from kronos_nova.objects.migration_status import FINISHED
 from kronos_nova.objects.migration_status import LIVE
 from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.allocations import off
@@ -140,10 +141,13 @@ def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
 
 
 def _goes_on(migration: Migration, instance: Instance, limits: AuditLimits) -> bool:
-    """Whether a live migration may still lead away from where the instance runs: an operator who
-    resets the state of the instance ends nothing, and the guest goes on to its destination."""
-    return (migration.kind == LIVE and not migration.has_ended and
-            migration.source == instance.host and migration.settled_for < limits.stalled)
+    """Whether a move may still change where the instance runs: an operator who resets the state of
+    the instance ends nothing, and the guest goes on to its destination. A resize that waits to be
+    confirmed does not, and a live migration only while the instance is at its source."""
+    if (migration.has_ended or migration.status == FINISHED or
+            migration.settled_for >= limits.stalled):
+        return False
+    return migration.kind != LIVE or migration.source == instance.host
 
 
 def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,

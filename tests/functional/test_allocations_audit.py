@@ -438,6 +438,7 @@ class BrokenByHandTest(AuditTestCase):
         self.assertTrue(is_lost.wait(60))
         self.assert_holds(server['id'], {'host1': {**SMALL, 'FPGA': 1}})
         self.admin_api.post_server_action(server['id'], {'os-resetState': {'state': 'active'}})
+        self.limits = audit.AuditLimits(grace=0, stalled=0)
 
         [finding] = self.audit().findings
 
