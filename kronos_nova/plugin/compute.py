@@ -13,6 +13,7 @@ from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import failures
 from kronos_nova.plugin import images
 from kronos_nova.plugin import interrupted_migrations
+from kronos_nova.plugin import libvirt_connection
 from kronos_nova.plugin import resource_tracker
 from kronos_nova.plugin import reverts
 from kronos_nova.plugin import statuses
@@ -31,6 +32,7 @@ EXPECTED = {
     **interrupted_migrations.EXPECTED,
     **failures.EXPECTED,
     **images.EXPECTED,
+    **libvirt_connection.EXPECTED,
     **reverts.EXPECTED,
     **statuses.EXPECTED,
     f'{_MANAGER}.__init__': ('self', 'compute_driver', 'args', 'kwargs'),
@@ -65,7 +67,8 @@ EXPECTED = {
 
 class KronosComputeManager(interrupted_migrations.EndsInterruptedMigrations, failures.TellsOutages,
                            images.FetchesImages, reverts.RevertsAtomically,
-                           statuses.WritesStatusesAgain, manager.ComputeManager):
+                           statuses.WritesStatusesAgain, libvirt_connection.SurvivesLibvirt,
+                           manager.ComputeManager):
     def __init__(self, compute_driver=None, *args, **kwargs):
         super().__init__(compute_driver, *args, **kwargs)
         try:
