@@ -103,7 +103,8 @@ class InProcessComputeApi:
 
     def live_migrate(self, move):
         self._migrate(move, lambda context, instance: self.api.live_migrate(
-            context, instance, 'auto', False, move.destination, force=False, async_=True))
+            # None: whether disks are copied is the hypervisor's to know.
+            context, instance, None, None, move.destination, force=False, async_=True))
 
     def cold_migrate(self, move):
         self._migrate(move, lambda context, instance: self.api.resize(

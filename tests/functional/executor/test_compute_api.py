@@ -4,10 +4,21 @@ import datetime
 
 from nova import context
 from nova import objects
+from nova.virt import fake
 
 from kronos_nova.objects import move as moves
 from kronos_nova.plugin import compute_api
 from tests.functional import base
+
+NOW = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
+
+
+def record(server, source, destination):
+    return moves.MoveRecord(
+        uuid='11111111-1111-1111-1111-111111111111', plan_uuid='a-plan', aggregate='rack',
+        ordinal=1, phase='spread', instance_uuid=server['id'], source=source,
+        destination=destination, memory_mb=512, reason='load', state=moves.MIGRATING,
+        not_before=NOW, created_at=NOW, requested_at=NOW)
 
 
 class ForgottenRequestTest(base.NovaTestCase):
@@ -17,12 +28,7 @@ class ForgottenRequestTest(base.NovaTestCase):
         super().setUp()
         self.server = self.boot('host1')
         self.port = compute_api.InProcessComputeApi()
-        now = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
-        self.move = moves.MoveRecord(
-            uuid='11111111-1111-1111-1111-111111111111', plan_uuid='a-plan', aggregate='rack',
-            ordinal=1, phase='spread', instance_uuid=self.server['id'], source='host1',
-            destination='host2', memory_mb=512, reason='load', state=moves.MIGRATING,
-            not_before=now, created_at=now, requested_at=now)
+        self.move = record(self.server, 'host1', 'host2')
 
     def mark(self, task_state):
         instance = objects.Instance.get_by_uuid(context.get_admin_context(), self.server['id'])
@@ -41,3 +47,30 @@ class ForgottenRequestTest(base.NovaTestCase):
         self.mark('rebooting')
         self.assertFalse(self.port.set_free(self.move))
         self.assertEqual('rebooting', self.port.instance(self.server['id']).task_state)
+
+
+class LiveMigrationTest(base.NovaTestCase):
+    """A hypervisor is asked for the same as by Nova's API: whether disks are copied is its to know.
+
+    Where Nova is told to copy disks, it refuses instances on storage that hosts share.
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.asked = []
+        real = fake.FakeDriver.check_can_live_migrate_destination
+
+        def check(driver, context, instance, source, destination, *disks, **named):
+            self.asked.append((disks, named))
+            return real(driver, context, instance, source, destination, *disks, **named)
+
+        self.stub_out('nova.virt.fake.FakeDriver.check_can_live_migrate_destination', check)
+
+    def test_who_asks_makes_no_difference(self):
+        server = self.boot('host1')
+        compute_api.InProcessComputeApi().live_migrate(record(server, 'host1', 'host2'))
+        self.server_on(server, 'host2')
+        self.migrate(server, 'host1')
+        self.server_on(server, 'host1')
+        ours, by_api = self.asked
+        self.assertEqual(by_api, ours)
