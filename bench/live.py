@@ -96,7 +96,7 @@ class Field:
         cloud.client.wait_active(list(self._servers.values()), 300)
         self._copies = {name: self._copy(uuid) for name, uuid in self._servers.items()}
         self._heartbeats = heartbeats.Heartbeats(
-            {name: host.instances for name, host in self._hosts.items()})
+            {name: host.guests for name, host in self._hosts.items()})
         self._heartbeats.start()
         for uuid in (*self._servers.values(), *self._copies.values()):
             self._heard(uuid)

@@ -24,6 +24,9 @@ def parser():
     start.add_argument('--computes', type=int, default=6)
     start.add_argument('--driver', choices=['fake', 'libvirt'], default='fake',
                        help='hypervisors that are made up, or QEMU under libvirt')
+    start.add_argument('--storage', choices=['local', 'shared'], default='local',
+                       help='where instances are with --driver libvirt: on disks of each host, or '
+                            'on a folder that the hosts share')
     start.add_argument('--conductors', type=int, default=1)
     start.add_argument('--conductor-workers', type=int, default=2)
     start.add_argument('--concurrency', choices=['auto', 'threading', 'eventlet'], default='auto')
@@ -53,7 +56,7 @@ def settings(arguments):
         name, _equals, value = text.partition('=')
         section, _dot, option = name.partition('.')
         conf.setdefault(section, {})[option] = value
-    plain = ('computes', 'driver', 'conductors', 'conductor_workers', 'concurrency',
+    plain = ('computes', 'driver', 'storage', 'conductors', 'conductor_workers', 'concurrency',
              'kronos', 'keystone', 'migration_seconds', 'trace', 'day_seconds', 'root', 'keep')
     return Settings(nova_conf=conf, alerting=arguments.kronos,
                     **{name: getattr(arguments, name) for name in plain})

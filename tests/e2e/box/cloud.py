@@ -51,7 +51,8 @@ class Cloud:
         self.nova_api = apis.NovaApi(self.root, self._ports)
         self.api = (apis.KronosApi(self.root, self._ports)
                      if self.settings.kronos and self.settings.keystone else None)
-        self.hypervisors = (Hypervisors(self.settings.hosts(), self.root, self._ports)
+        self.hypervisors = (Hypervisors(self.settings.hosts(), self.root, self._ports,
+                                        self.settings.storage == 'shared')
                             if self.settings.driver == 'libvirt' else None)
         self.nova = nova.Nova(self.settings, self.root, self.hypervisors)
         self.alerting = (alerting.Alerting(self.root, self._ports, self.nova.conf)
@@ -144,10 +145,7 @@ class Cloud:
                   kronos if self.settings.kronos else {},
                   self.alerting.options if self.alerting else {}, self.settings.nova_conf]
         conffile.write(self.nova.conf, *layers)
-        # nova-compute refuses to reach the database by itself, and says so in its log.
-        conffile.write(self.nova.compute_conf, *[
-            {section: said for section, said in layer.items()
-             if section not in nova.CONTROLLER_ONLY} for layer in layers])
+        conffile.write(self.nova.compute_conf, *map(nova.without_controllers, layers))
         self.nova_api.configure(self.identity)
         self.nova.configure()
 
@@ -215,6 +213,25 @@ class Cloud:
             raise BoxError(f'kronos-manage {" ".join(arguments)} ended with {done.returncode}:\n'
                            f'{done.stdout}{done.stderr}')
         return done.stdout
+
+    def load_kronos(self, wanted):
+        """Start nova-conductor and nova-compute again, with the line that loads Kronos or without.
+
+        :raises BoxError: they are not up in time
+        """
+        self.nova.set_kronos_line(wanted)
+        daemons = [*self.nova.conductors, *self.nova.computes.values()]
+        since = {each['host']: each['updated_at'] for each in self._services()}
+        for daemon in daemons:
+            daemon.restart()
+        processes.wait_for(
+            lambda: all(each['updated_at'] != since[each['host']] and each['state'] == 'up'
+                        for each in self._services()),
+            self.settings.timeout, 'Nova did not start again', interval=0.5)
+
+    def _services(self):
+        return [*self.client.services('nova-compute').values(),
+                *self.client.services('nova-conductor').values()]
 
     def endpoints(self):
         """Service type -> URL, as a catalogue has them."""

@@ -71,7 +71,9 @@ class Nova:
             daemon.configure()
         if self._hypervisors:
             for name, daemon in self.computes.items():
-                daemon.configure(self._hypervisors.hosts[name].options())
+                # What the settings say goes before what a host has by itself.
+                own = self._hypervisors.hosts[name].options(self._hypervisors.virt_type)
+                daemon.configure(own, without_controllers(self._settings.nova_conf))
                 daemon.prepend_path(self._hypervisors.python_path)
             return
         for daemon in self.computes.values():
@@ -79,6 +81,13 @@ class Nova:
                 'faults': self.faults, 'vcpus': self._settings.vcpus,
                 'memory_mb': self._settings.memory_mb}})
         self.set_faults({'default': {'seconds': self._settings.migration_seconds}})
+
+    def set_kronos_line(self, wanted):
+        """With the line that loads Kronos, or without, for daemons that start from now on."""
+        lines = 'driver = kronos', '#driver = kronos'
+        for path in (self.conf, self.compute_conf):
+            text = path.read_text().replace(lines[1], lines[0])
+            path.write_text(text if wanted else text.replace(*lines))
 
     def prepend_path(self, folder):
         """Have all daemons find Python packages in ``folder`` first; before they start."""
@@ -93,6 +102,11 @@ class Nova:
 
     def all(self):
         return [*self.conductors, self.scheduler, *self.computes.values()]
+
+
+def without_controllers(layer):
+    """nova-compute refuses to reach the database by itself, and says so in its log."""
+    return {section: said for section, said in layer.items() if section not in CONTROLLER_ONLY}
 
 
 def options(settings, root, database, broker_url):

@@ -23,6 +23,8 @@ class Settings:
     :param conductors: nova-conductor services, each with ``conductor_workers`` processes
     :param driver: what runs the guests: fake (they are made up, as is their load) or libvirt (QEMU,
         each host in namespaces of its own)
+    :param storage: of hosts with libvirt: local (each has its own disks, which a live migration
+        copies) or shared
     :param concurrency: Nova's ``concurrency_backend``: auto, threading or eventlet
     :param kronos: whether nova.conf has the driver line that loads the plugin
     :param nova_conf: further options, section -> option -> value (a list gives the option
@@ -44,6 +46,7 @@ class Settings:
     conductors: int = 1
     conductor_workers: int = 2
     driver: str = 'fake'
+    storage: str = 'local'
     concurrency: str = 'auto'
     kronos: bool = False
     nova_conf: dict = dataclasses.field(default_factory=dict)

@@ -75,7 +75,7 @@ class Pulse:
     def __init__(self, cloud):
         self._cloud, self._begun = cloud, None
         self._heartbeats = heartbeats.Heartbeats(
-            {name: host.instances for name, host in cloud.hypervisors.hosts.items()})
+            {name: host.guests for name, host in cloud.hypervisors.hosts.items()})
 
     def __enter__(self):
         self._begun = time.monotonic()

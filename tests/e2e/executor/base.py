@@ -26,6 +26,9 @@ CRASHES = int(os.environ.get('KRONOS_E2E_CRASHES', 50))
 CONCURRENCY = os.environ.get('KRONOS_E2E_CONCURRENCY', 'auto')
 """Nova's ``concurrency_backend``."""
 
+KEEP = bool(os.environ.get('KRONOS_E2E_KEEP'))
+"""Whether the clouds' files, logs among them, stay."""
+
 CAPS = moves.Caps(total=6, per_source=2, per_destination=2)
 EXECUTOR = {
     'max_concurrent_migrations': CAPS.total, 'max_concurrent_per_source': CAPS.per_source,
@@ -54,7 +57,7 @@ class ExecutorTestCase(testtools.TestCase):
     """``cloud`` runs for all tests of a class; its conductors have nothing to plan."""
 
     computes, conductors, workers = 4, 1, 2
-    driver = 'fake'
+    driver, storage = 'fake', 'local'
     alerting = False
     executor = {}
     nova_conf = {}
@@ -72,7 +75,8 @@ class ExecutorTestCase(testtools.TestCase):
         cls.cloud = box.Cloud(box.Settings(
             computes=cls.computes, conductors=cls.conductors, conductor_workers=cls.workers,
             kronos=True, keystone=cls.keystone, alerting=cls.alerting, concurrency=CONCURRENCY,
-            driver=cls.driver, migration_seconds=1.0, vcpus=64, nova_conf=conf))
+            driver=cls.driver, storage=cls.storage, migration_seconds=1.0, vcpus=64,
+            nova_conf=conf, keep=KEEP))
         cls.prepare(conf)
         try:
             cls.cloud.start()

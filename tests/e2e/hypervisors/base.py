@@ -23,7 +23,7 @@ class HypervisorTestCase(base.ExecutorTestCase):
         cls.cloud.client.create_flavor(FLAVOR, vcpus=1, ram=MEMORY_MB, disk=0)
         cls.hypervisors = cls.cloud.hypervisors.hosts
         cls.heartbeats = heartbeats.Heartbeats(
-            {name: host.instances for name, host in cls.hypervisors.items()})
+            {name: host.guests for name, host in cls.hypervisors.items()})
         cls.heartbeats.start()
 
     @classmethod

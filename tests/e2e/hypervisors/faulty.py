@@ -25,8 +25,8 @@ SPARE_MEMORY = 2 ** 27
 for what it computes alone."""
 
 
-def planned(uuid):
-    return executor_base.planned(uuid, 'compute1', 'compute2', 1)
+def planned(uuid, order=1):
+    return executor_base.planned(uuid, 'compute1', 'compute2', order)
 
 
 class FaultyTestCase(base.HypervisorTestCase):
@@ -64,8 +64,7 @@ class FaultyTestCase(base.HypervisorTestCase):
 
     def qemu(self, host, uuid):
         """The process of a guest; hosts share this machine's process ids."""
-        return int((host.folder / 'run' / 'libvirt' / 'qemu' / f'{self.domain(uuid)}.pid'
-                    ).read_text())
+        return int((host.guests / f'{self.domain(uuid)}.pid').read_text())
 
     @staticmethod
     def restart_libvirtd(host):
@@ -100,6 +99,15 @@ class FaultyTestCase(base.HypervisorTestCase):
             yield
         finally:
             host.machine.run('umount', '--lazy', path)
+
+    @contextlib.contextmanager
+    def full_storage(self):
+        """Nothing more can be written to what the hosts share."""
+        self.cloud.hypervisors.storage.fill()
+        try:
+            yield
+        finally:
+            self.cloud.hypervisors.storage.empty()
 
     def force(self, uuid):
         [migration] = self.cloud.client.compute(
@@ -146,12 +154,18 @@ class FaultyTestCase(base.HypervisorTestCase):
 
     def assert_nothing_left(self, uuid, host):
         """Files and claims of it are on its host, and nowhere else."""
-        for name, hypervisor in self.hypervisors.items():
-            folder = pathlib.Path(hypervisor.instances, uuid)
-            wait_for(lambda folder=folder, name=name: folder.exists() == (name == host), 60,
-                     f'files of {uuid} at {name}, which should be at {host}')
+        for name in self.hypervisors:
+            wait_for(lambda name=name: self.has_files(name, uuid) == self.is_to_have_files(
+                name, host), 60, f'files of {uuid} at {name}, which should be at {host}')
             wait_for(lambda name=name: self.claimed(name).count(uuid) == (name == host), 60,
                      lambda name=name: f'claims at {name}: {self.claimed(name)}')
+
+    def has_files(self, name, uuid):
+        return (self.hypervisors[name].instances / uuid).exists()
+
+    def is_to_have_files(self, name, host):
+        """Whether files of an instance at ``host`` are there."""
+        return name == host or self.storage == 'shared'
 
     def claimed(self, host):
         """The instances that nova-compute keeps claims of; it reads the file as anybody may."""

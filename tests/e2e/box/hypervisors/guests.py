@@ -11,6 +11,14 @@ DISK = b'\0' * 2 ** 20
 """Nothing is read from it; a server has one, and it has to be copied or shared."""
 
 
+def built():
+    """The folder with a guest's kernel and ramdisk."""
+    folder = pathlib.Path(os.environ.get('XDG_CACHE_HOME') or pathlib.Path.home() / '.cache',
+                          'kronos-nova', 'guest')
+    subprocess.run([SOURCE / 'tools/guest/build.sh', folder], check=True)
+    return folder
+
+
 class Guests:
     """What guests are booted from: a kernel and a ramdisk, and an image for each kind of work."""
 
@@ -19,9 +27,7 @@ class Guests:
 
     @functools.cached_property
     def _boots_from(self):
-        folder = pathlib.Path(os.environ.get('XDG_CACHE_HOME') or pathlib.Path.home() / '.cache',
-                              'kronos-nova', 'guest')
-        subprocess.run([SOURCE / 'tools/guest/build.sh', folder], check=True)
+        folder = built()
         return {'kernel_id': self._client.create_image(
                     (folder / 'vmlinuz').read_bytes(), 'aki', 'aki'),
                 'ramdisk_id': self._client.create_image(

@@ -1,4 +1,8 @@
-"""Guests' heartbeats, read from their consoles by a clock that does not stop when they do."""
+"""Guests' heartbeats, read from their consoles by a clock that does not stop when they do.
+
+A console is the terminal that QEMU opens for it. Its log, ``console.log``, would not do: where
+hosts share a folder it is one for both ends of a live migration, and the other begins it anew.
+"""
 
 import contextlib
 import dataclasses
@@ -12,6 +16,9 @@ POLL_SECONDS = 0.01
 """A fifth of the guests' own interval: what a gap is longer than it was."""
 
 BEAT = re.compile(rb'beat (\d+) \d+\r?\n')
+TERMINAL = re.compile(rb"<source path='(/dev/pts/\d+)'")
+UUID = re.compile(rb'<uuid>(\S+)</uuid>')
+CHUNK = 2 ** 16
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,34 +31,36 @@ class Beat:
 
 
 class Console:
-    """What a host has of a guest's console; it can be read to its end after it was deleted."""
+    """A guest's at a host, until its QEMU there has ended."""
 
-    def __init__(self, path):
-        self._file = path.open('rb')
-        self._rest = b''
+    def __init__(self, uuid, path):
+        self.uuid, self.path = uuid, path
+        self._file = os.open(path, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
 
-    def beats(self):
-        if os.fstat(self._file.fileno()).st_size < self._file.tell():
-            # Begun anew: a guest came back to where nobody has deleted what it had left.
-            self._file.seek(0)
-        self._rest += self._file.read()
-        found = [*BEAT.finditer(self._rest)]
-        if found:
-            self._rest = self._rest[found[-1].end():]
-        return [int(each[1]) for each in found]
+    def read(self):
+        """What it has said since; None: QEMU is gone."""
+        try:
+            return os.read(self._file, CHUNK)
+        except BlockingIOError:
+            return b''
+        except OSError:
+            os.close(self._file)
+            return None
 
 
 class Heartbeats(threading.Thread):
     """Reads the consoles of all guests on all hosts until it is told to ``stop``.
 
-    :param folders: {host: its folder with the instances' folders}
+    :param folders: {host: where its libvirt writes down which guests it has}
     """
 
     def __init__(self, folders):
         super().__init__(daemon=True)
         self._folders = folders
-        self._consoles = {}
-        self._beats = {}
+        self._seen = {}         # (host, file): when it was written
+        self._consoles = {}     # (host, file): Console
+        self._begun = {}        # uuid: the beginning of a line
+        self._beats = {}        # uuid: [Beat]
         self._ended = threading.Event()
 
     def run(self):
@@ -59,18 +68,35 @@ class Heartbeats(threading.Thread):
             for host, folder in self._folders.items():
                 self._look_for_new(host, folder)
             now = time.monotonic()
-            for (host, uuid), (_inode, console) in list(self._consoles.items()):
-                for number in console.beats():
-                    self._beats.setdefault(uuid, []).append(Beat(now, number, host))
+            for key, console in list(self._consoles.items()):
+                said = console.read()
+                if said is None:
+                    del self._consoles[key], self._seen[key]
+                elif said:
+                    self._hear(now, key[0], console.uuid, said)
 
     def _look_for_new(self, host, folder):
         for name in os.listdir(folder):
-            path = folder / name / 'console.log'
-            # A guest that is new here, or was here before, has no console yet; or none any more.
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                inode = path.stat().st_ino
-                if self._consoles.get((host, name), (None,))[0] != inode:
-                    self._consoles[host, name] = inode, Console(path)
+            # It may be gone, or tell of no terminal yet; then it is written anew.
+            with contextlib.suppress(FileNotFoundError):
+                path = folder / name
+                written = path.stat().st_mtime_ns
+                if name.endswith('.xml') and self._seen.get((host, name)) != written:
+                    self._seen[host, name] = written
+                    self._open(host, name, path.read_bytes())
+
+    def _open(self, host, name, description):
+        uuid, terminal = UUID.search(description), TERMINAL.search(description)
+        known = self._consoles.get((host, name))
+        if terminal and not (known and known.path == terminal[1]):
+            self._consoles[host, name] = Console(uuid[1].decode(), terminal[1])
+
+    def _hear(self, now, host, uuid, said):
+        """A guest may be moved in the middle of a line."""
+        text = self._begun.get(uuid, b'') + said
+        found = [*BEAT.finditer(text)]
+        self._begun[uuid] = text[found[-1].end() if found else 0:]
+        self._beats.setdefault(uuid, []).extend(Beat(now, int(each[1]), host) for each in found)
 
     def stop(self):
         self._ended.set()

@@ -1,5 +1,6 @@
 """A host: a libvirtd of its own in namespaces of its own, and nova-compute beside it."""
 
+import functools
 import pathlib
 import re
 import shutil
@@ -8,14 +9,16 @@ import sys
 import uuid
 
 from tests.e2e.box.hypervisors import exporters
+from tests.e2e.box.hypervisors import guests
+from tests.e2e.box.hypervisors import kvm
 from tests.e2e.box.hypervisors import namespaces
 from tests.e2e.box.hypervisors.namespaces import Machine
 from tests.e2e.box.hypervisors.share import Share
 from tests.e2e.box.processes import Process
 from tests.e2e.box.settings import BoxError
 
-PROGRAMS = ('ip', 'libvirtd', 'nsenter', 'prometheus-libvirt-exporter', 'prometheus-node-exporter',
-            'qemu-img', 'qemu-system-x86_64', 'unshare', 'virsh')
+PROGRAMS = ('bindfs', 'ip', 'libvirtd', 'nsenter', 'prometheus-libvirt-exporter',
+            'prometheus-node-exporter', 'qemu-img', 'qemu-system-x86_64', 'unshare', 'virsh')
 SOUND_QEMU = 9
 """Until then, QEMU without KVM lost some of what a guest wrote while it was migrated live, and
 guests died of it (commit 03bfc2188f of QEMU, "Fix migration dirty bitmap coherency with TCG")."""
@@ -56,13 +59,18 @@ migration_host = "{address}"
 
 
 class Hypervisors:
-    """All hosts of a box, and the network between them. ``hosts`` is name -> HypervisorHost."""
+    """All hosts of a box, and what is between them. ``hosts`` is name -> HypervisorHost.
 
-    def __init__(self, names, root, ports):
+    :param is_shared: whether hosts share the folder of the instances; else each has its own
+    """
+
+    def __init__(self, names, root, ports, is_shared=False):
         self.instances_path = root / 'instances'
         self._bindings = root / 'libvirt-python'
         self.switch = namespaces.Switch('switch', root)
-        self.hosts = {name: HypervisorHost(name, number, root, self.instances_path)
+        self.storage = (namespaces.Storage('storage', root, self.instances_path)
+                        if is_shared else None)
+        self.hosts = {name: HypervisorHost(name, number, root, self.instances_path, self.storage)
                       for number, name in enumerate(names, 1)}
         self.exporters = exporters.Exporters(self.hosts, root, ports)
 
@@ -74,9 +82,15 @@ class Hypervisors:
         for path in BINDINGS.glob('libvirt*'):
             (self._bindings / path.name).symlink_to(path)
         self.switch.start(timeout)
+        if self.storage:
+            self.storage.start(timeout)
         for host in self.hosts.values():
             host.start(self.switch, timeout)
         self.exporters.start(timeout)
+
+    @functools.cached_property
+    def virt_type(self):
+        return kvm.virt_type(guests.built())
 
     @property
     def python_path(self):
@@ -99,23 +113,37 @@ def _check_programs():
 class HypervisorHost:
     """
     :param number: the last part of its address
-    :param instances_path: where Nova has the instances' files; each host has a folder of its own
-        there
+    :param instances_path: where Nova has the instances' files
+    :param storage: what is there on all hosts; None: each has a folder of its own there
     """
 
-    def __init__(self, name, number, root, instances_path):
+    def __init__(self, name, number, root, instances_path, storage=None):
         self.name, self._number, self._instances_path = name, number, instances_path
+        self._storage = storage
         self.folder = root / 'hosts' / name
-        self.instances = self.folder / 'instances'
         self.machine = Machine(name, root, {
             **{path: self._ours(path) for path in (*OURS, *ACCOUNTS)},
-            str(instances_path): self.instances})
+            **({} if storage else {str(instances_path): self._own_instances})})
         self.share = Share(name, root)
         self._socket = self.folder / 'run' / 'libvirt' / 'libvirt-sock'
         self.libvirtd = Process(
             f'{name}-libvirtd', ['libvirtd', '--listen'], root, ready=self._socket.exists,
             enter=lambda: [*self.share.enter(), *self.machine.enter()])
         self.address = namespaces.address(number)
+
+    @property
+    def instances(self):
+        """The instances' files, for who is not on the host."""
+        return self._storage.seen_from_here if self._storage else self._own_instances
+
+    @property
+    def _own_instances(self):
+        return self.folder / 'instances'
+
+    @property
+    def guests(self):
+        """Where libvirt writes down which guests run."""
+        return self.folder / 'run' / 'libvirt' / 'qemu'
 
     def _ours(self, path):
         return self.folder / path.strip('/').replace('/', '-')
@@ -127,6 +155,8 @@ class HypervisorHost:
             self._ours(path).write_text(f'{pathlib.Path(path).read_text()}{account}\n')
         self.machine.start(timeout)
         switch.connect(self.machine, self._number)
+        if self._storage:
+            self._storage.connect(self.machine)
         etc = self.folder / 'etc-libvirt'
         (etc / 'libvirtd.conf').write_text(
             LIBVIRTD.format(address=self.address, uuid=uuid.uuid4()))
@@ -150,14 +180,14 @@ class HypervisorHost:
         over this machine's loopback, and reach libvirt over the socket in its folder."""
         return [*self.share.enter(), *self.machine.enter(network=False)]
 
-    def options(self):
+    def options(self, virt_type):
         """Of nova-compute, in sections."""
         return {
             'DEFAULT': {'compute_driver': 'libvirt.LibvirtDriver',
                         'instances_path': self._instances_path,
                         # Guests do not listen when they are told to end.
                         'shutdown_timeout': 1},
-            'libvirt': {'virt_type': 'qemu', 'cpu_mode': 'none', 'images_type': 'flat',
+            'libvirt': {'virt_type': virt_type, 'cpu_mode': 'none', 'images_type': 'flat',
                         'sysinfo_serial': 'none',
                         'live_migration_uri': 'qemu+tcp://%s/system',
                         'live_migration_inbound_addr': self.address},

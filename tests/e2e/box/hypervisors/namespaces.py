@@ -5,6 +5,8 @@ gone. A machine has a network of its own, a cable to the switch, and its own fol
 and Nova expect to find theirs.
 """
 
+import os
+import pathlib
 import shlex
 import subprocess
 
@@ -13,6 +15,9 @@ from tests.e2e.box.settings import BoxError
 
 SUBNET = '10.77.0'
 """Of the network between the machines; nobody else is in it."""
+
+STORAGE_BYTES = 2 ** 30
+"""Of memory, for what is there: a guest's files are 16 MiB."""
 
 
 class Machine:
@@ -89,6 +94,41 @@ class Switch(Machine):
     def unplug(self, machine):
         """Pull the cable; what both ends sent is lost."""
         self.run('ip', 'link', 'set', machine.port, 'down')
+
+
+class Storage(Machine):
+    """A file system that machines share, as over a network.
+
+    Each has it by FUSE under a name by which libvirt knows that all hosts see the same; to share a
+    folder of a local file system is unsafe, it says.
+    """
+
+    def __init__(self, name, root, path):
+        super().__init__(name, root, {str(path): root / name})
+        self._path = path
+
+    def start(self, timeout):
+        super().start(timeout)
+        self.run('mount', '-t', 'tmpfs', '-o', f'size={STORAGE_BYTES}', 'storage', str(self._path))
+
+    @property
+    def seen_from_here(self):
+        """The folder, for who is in none of the machines."""
+        return pathlib.Path(f'/proc/{self.process.pid}/root{self._path}')
+
+    def connect(self, machine):
+        machine.run('bindfs', '-o', 'subtype=glusterfs', str(self.seen_from_here), str(self._path))
+
+    def fill(self):
+        """Let nothing more be written to it, and no file be made."""
+        now = os.statvfs(self.seen_from_here)
+        self._limit((now.f_blocks - now.f_bfree) * now.f_frsize, now.f_files - now.f_ffree)
+
+    def empty(self):
+        self._limit(STORAGE_BYTES, 0)
+
+    def _limit(self, size, files):
+        self.run('mount', '-o', f'remount,size={size},nr_inodes={files}', str(self._path))
 
 
 def address(number):
