@@ -52,7 +52,18 @@ class Demo:
         with self._pulse or contextlib.nullcontext():
             self._boot()
             self._balance()
-            return self._result()
+            result = self._result()
+            if self._pulse:
+                result['not_heard'] = self._compare(result['moves'])
+            return result
+
+    def _compare(self, moves):
+        self._screen.step('the same moves once more, by Nova without Kronos')
+        try:
+            return self._pulse.compare(moves)
+        except BoxError as error:
+            self._screen.step(str(error))
+            return None
 
     def _write_policies(self, threshold):
         """Kronos reads the file again when it changes."""
@@ -185,11 +196,16 @@ def _heard(result):
     """Lines about guests that really run."""
     for move in result['moves']:
         gap, copied = move.get('longest_gap_seconds'), move.get('copied')
+        stock = move.get('stock_nova_gap_seconds')
         if gap is not None:
             memory = copied['memory_processed'] if copied else 0
             yield (f'{move["name"]}, {move["source"]} -> {move["destination"]}: not heard for '
                    f'{gap:.2f} s at most' +
+                   (f', {stock:.2f} s by stock Nova' if stock is not None else '') +
                    (f'; {memory / 2 ** 20:.0f} MiB of memory copied' if memory else ''))
+    if not_heard := result.get('not_heard'):
+        yield (f'not heard at most, median: {not_heard["median_seconds"]:.2f} s, by stock Nova '
+               f'{not_heard["stock_nova_median_seconds"]:.2f} s: {not_heard["ratio"]:.2f} times')
     if result['guests']:
         alive = sum(guest['alive'] for guest in result['guests'].values())
         yield f'guests: {alive} of {len(result["guests"])} alive where Nova says, and never twice'

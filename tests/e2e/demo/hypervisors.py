@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import statistics
 import time
 
 import yaml
@@ -17,6 +18,10 @@ from tests.e2e.demo import scenario
 RECIPE = SOURCE / 'etc' / 'kronos' / 'policies' / 'cpu-memory.yaml'
 FLAVOR = 'guest'
 MEMORY_MB = 128
+AFTER_SECONDS = 1.0
+"""For so long after its end a move may be to blame that a guest is not heard."""
+
+MOVE_SECONDS = 180
 ALIVE_SECONDS = 5.0
 """Who was not heard for so long is dead: a guest tells of itself 20 times a second."""
 
@@ -121,8 +126,40 @@ class Pulse:
         rows = self._cloud.database.query(
             'nova_cell1', f'SELECT {columns} FROM migrations WHERE uuid = %s',
             move['migration_uuid'])
-        return {'longest_gap_seconds': self._gap(move['instance_uuid'], begun, ended + 1),
+        return {'longest_gap_seconds': self._gap(move['instance_uuid'], begun,
+                                                 ended + AFTER_SECONDS),
                 'copied': rows[0] if rows else None}
+
+    def compare(self, moves):
+        """Each guest's last move once more, by Nova alone; and how both compare.
+
+        Adds to these moves ``stock_nova_gap_seconds``.
+
+        :returns: medians in seconds, and their ratio; None: nobody was moved
+        :raises BoxError: a guest did not arrive
+        """
+        last = {move['server']: move for move in moves if move['state'] == 'completed'}
+        if not last:
+            return None
+        self._cloud.load_kronos(False)
+        for move in last.values():
+            self._move_by_nova(move['server'], move['source'])
+            begun = time.monotonic()
+            self._move_by_nova(move['server'], move['destination'])
+            time.sleep(AFTER_SECONDS)
+            move['stock_nova_gap_seconds'] = self._gap(move['server'], begun)
+        self._cloud.load_kronos(True)
+        ours, stock = (statistics.median(move[name] for move in last.values()) for name in (
+            'longest_gap_seconds', 'stock_nova_gap_seconds'))
+        return {'median_seconds': ours, 'stock_nova_median_seconds': stock,
+                'ratio': round(ours / stock, 3)}
+
+    def _move_by_nova(self, uuid, host):
+        def has_arrived():
+            server = self._cloud.client.server(uuid)
+            return (server['OS-EXT-SRV-ATTR:host'], server['OS-EXT-STS:task_state']) == (host, None)
+        self._cloud.client.live_migrate(uuid, host)
+        wait_for(has_arrived, MOVE_SECONDS, f'{uuid} is not at {host}')
 
     def _gap(self, uuid, *times):
         """None where it was not heard at all."""
