@@ -1,17 +1,49 @@
-"""nova-compute is killed in the middle of a copy, and started again."""
+"""nova-compute is killed at each status of a live migration, at either end, and started again.
+
+What has to be reached in time is held there: a nova-compute that is stopped (``SIGSTOP``) answers
+nobody.
+"""
+
+import os
+import signal
 
 from tests.e2e.box.processes import wait_for
 from tests.e2e.hypervisors import faulty
 
+SOON = 0.005
+"""Seconds between two looks for what does not last."""
+
+RESTLESS = {'memory_mb': 64, 'dirty_mb_s': 4 * faulty.BANDWIDTH_MIB}
+ANSWER_SECONDS = 20
+
 
 class KilledComputesTest(faulty.FaultyTestCase):
     nova_conf = {**faulty.FaultyTestCase.nova_conf,
-                 'DEFAULT': {'rpc_response_timeout': 20, 'long_rpc_timeout': 60}}
+                 # The next one is queued.
+                 'DEFAULT': {'max_concurrent_live_migrations': 1,
+                             'rpc_response_timeout': ANSWER_SECONDS, 'long_rpc_timeout': 60}}
 
     def begin(self, **work):
         [uuid] = self.boot(1, 'compute1', **work)
         self.start([faulty.planned(uuid)])
         return uuid
+
+    def begin_copy(self, **work):
+        uuid = self.begin(**work)
+        wait_for(lambda: self.is_copying(uuid), 60, 'nothing is copied')
+        return uuid
+
+    def wait_status(self, uuid, *statuses, timeout=60):
+        wait_for(lambda: self.migration_status(uuid) in statuses, timeout,
+                 lambda: f'the migration is {self.migration_status(uuid)}', SOON)
+
+    def stop(self, name):
+        os.kill(self.cloud.nova.computes[name].process.pid, signal.SIGSTOP)
+        self.addCleanup(self.go_on, name)
+
+    def go_on(self, name):
+        if self.cloud.nova.computes[name].process.alive():
+            os.kill(self.cloud.nova.computes[name].process.pid, signal.SIGCONT)
 
     def kill(self, name):
         self.cloud.nova.computes[name].process.kill()
@@ -19,34 +51,135 @@ class KilledComputesTest(faulty.FaultyTestCase):
     def restart(self, name):
         self.cloud.nova.computes[name].start()
 
-    def assert_sound(self, uuid):
-        """Wherever it ended, it runs once, as Nova says, and nothing is left elsewhere."""
+    def kill_and_restart(self, name):
+        self.kill(name)
+        self.restart(name)
+
+    def has_arrived(self, uuid):
+        return uuid in self.domains()['compute2']
+
+    def assert_sound(self, *uuids):
+        """Wherever they ended, they run once, as Nova says, and nothing is left elsewhere; hosts"""
         self.wait_ended(300)
-        wait_for(lambda: self.cloud.client.server(uuid)['OS-EXT-STS:task_state'] is None, 120,
-                 lambda: f'it is {self.cloud.client.server(uuid)}')
-        host = self.cloud.client.host(uuid)
-        print(f'{self.id()}: at {host}')
-        self.assert_runs_on(uuid, host)
-        return host
+        hosts = []
+        for uuid in uuids:
+            wait_for(lambda uuid=uuid: self.cloud.client.server(uuid)[
+                'OS-EXT-STS:task_state'] is None, 120, f'{uuid} is not set free')
+            hosts.append(self.cloud.client.host(uuid))
+            print(f'{self.id()}: at {hosts[-1]}')
+            self.assert_runs_on(uuid, hosts[-1])
+        return hosts
+
+    # queued
+
+    def begin_queued(self):
+        """Two of whom one is copied and the other waits for it."""
+        uuids = self.boot(2, 'compute1', **RESTLESS)
+        self.start([faulty.planned(uuid, order) for order, uuid in enumerate(uuids, 1)])
+        wait_for(lambda: sorted(self.migration_status(uuid) or '' for uuid in uuids) ==
+                 ['queued', 'running'], 60, 'none is queued')
+        return uuids
+
+    def test_the_source_while_one_is_queued(self):
+        uuids = self.begin_queued()
+        self.kill_and_restart('compute1')
+        self.assertEqual(['compute1', 'compute1'], self.assert_sound(*uuids))
+
+    def test_the_destination_while_one_is_queued(self):
+        uuids = self.begin_queued()
+        self.kill_and_restart('compute2')
+        self.end_copies(uuids)
+        self.assert_sound(*uuids)
+
+    def end_copies(self, uuids):
+        """Of guests that would never be copied."""
+        for uuid in sorted(uuids, key=self.migration_status, reverse=True):    # running, queued
+            wait_for(lambda uuid=uuid: self.is_copying(uuid), 90, 'nothing is copied')
+            self.force(uuid)
+            self.wait_status(uuid, 'completed', 'failed', 'error')
+
+    # preparing
+
+    def begin_preparing(self):
+        uuid = self.begin(memory_mb=32)
+        self.wait_status(uuid, 'queued', 'preparing')
+        self.stop('compute2')
+        self.wait_status(uuid, 'preparing')
+        return uuid
+
+    def test_the_source_while_the_destination_prepares(self):
+        uuid = self.begin_preparing()
+        self.kill('compute1')
+        self.go_on('compute2')
+        self.restart('compute1')
+        self.assertEqual(['compute1'], self.assert_sound(uuid))
+
+    def test_the_destination_while_it_prepares(self):
+        uuid = self.begin_preparing()
+        self.kill_and_restart('compute2')
+        self.assert_sound(uuid)
+
+    # running
+
+    def test_the_source_while_it_is_copied(self):
+        uuid = self.begin_copy(memory_mb=64, dirty_mb_s=2 * faulty.BANDWIDTH_MIB)
+        self.kill_and_restart('compute1')
+        self.assertEqual(['compute1'], self.assert_sound(uuid))
 
     def test_the_source_is_away_when_the_guest_arrives(self):
-        uuid = self.begin(memory_mb=32)
-        wait_for(lambda: self.is_copying(uuid), 60, 'nothing is copied')
+        uuid = self.begin_copy(memory_mb=32)
         self.kill('compute1')
-        wait_for(lambda: uuid in self.domains()['compute2'], 120, 'it does not arrive')
+        wait_for(lambda: self.has_arrived(uuid), 120, 'it does not arrive')
         self.restart('compute1')
-        self.assertEqual('compute2', self.assert_sound(uuid))
-
-    def test_the_source_is_back_while_it_is_copied(self):
-        uuid = self.begin(memory_mb=64, dirty_mb_s=2 * faulty.BANDWIDTH_MIB)
-        wait_for(lambda: self.is_copying(uuid), 60, 'nothing is copied')
-        self.kill('compute1')
-        self.restart('compute1')
-        self.assertEqual('compute1', self.assert_sound(uuid))
+        self.assertEqual(['compute2'], self.assert_sound(uuid))
 
     def test_the_destination_while_it_is_copied(self):
-        uuid = self.begin(memory_mb=64)
-        wait_for(lambda: self.is_copying(uuid), 60, 'nothing is copied')
-        self.kill('compute2')
-        self.restart('compute2')
+        uuid = self.begin_copy(memory_mb=64)
+        self.kill_and_restart('compute2')
         self.assert_sound(uuid)
+
+    # running, and the guest has arrived
+
+    def begin_arrival(self):
+        """The source asks the destination, which does not answer, to do the rest."""
+        uuid = self.begin_copy(memory_mb=32)
+        self.stop('compute2')
+        log = self.cloud.nova.computes['compute1'].process.log
+        before = log.stat().st_size
+        wait_for(lambda: b'_post_live_migration() is started' in log.read_bytes()[before:], 120,
+                 'it does not arrive')
+        return uuid
+
+    def test_the_source_when_the_guest_has_arrived(self):
+        uuid = self.begin_arrival()
+        self.kill('compute1')
+        self.go_on('compute2')
+        self.restart('compute1')
+        self.assertEqual(['compute2'], self.assert_sound(uuid))
+
+    def test_the_destination_when_the_guest_has_arrived(self):
+        uuid = self.begin_arrival()
+        self.kill_and_restart('compute2')
+        self.assertEqual(['compute2'], self.assert_sound(uuid))
+
+    def begin_last_steps(self):
+        """The destination has been asked, and has begun to do the rest."""
+        log = self.cloud.nova.computes['compute2'].process.log
+        before = log.stat().st_size
+        uuid = self.begin_copy(memory_mb=32)
+        wait_for(lambda: b'Post operation of migration started' in log.read_bytes()[before:], 120,
+                 'it does not arrive', SOON)
+        return uuid
+
+    def test_the_destination_in_its_last_steps(self):
+        uuid = self.begin_last_steps()
+        self.kill_and_restart('compute2')
+        self.assertEqual(['compute2'], self.assert_sound(uuid))
+
+    def test_the_destination_in_its_last_steps_and_for_longer(self):
+        """It is back when the source has asked twice in vain."""
+        uuid = self.begin_last_steps()
+        self.kill('compute2')
+        self.wait_status(uuid, 'completed', timeout=3 * ANSWER_SECONDS)
+        self.restart('compute2')
+        self.assertEqual(['compute2'], self.assert_sound(uuid))
