@@ -13,6 +13,7 @@ from nova.conductor.tasks import live_migrate
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.db.engine import first_line
 from kronos_nova.placement import errors
 from kronos_nova.placement.client import PlacementClient
 from kronos_nova.plugin import candidate_filters
@@ -72,6 +73,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         self._registration = registration
         self._may_be_told = False
         self._claim = None
+        self._refusals = []
 
     def execute(self):
         """:raises MigrationPreCheckError: it failed before the source was told, for a reason that
@@ -150,12 +152,24 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         """
         try:
             super()._call_livem_checks_on_host(destination, provider_mapping)
-        except (nova_exception.Invalid, *REFUSALS):
-            raise
         except nova_exception.NovaException as error:
-            if outages.is_outage(error):
+            self._refusals.append(f'{destination}: {first_line(error)}')
+            if isinstance(error, (nova_exception.Invalid, *REFUSALS)) or outages.is_outage(error):
                 raise
             raise nova_exception.MigrationPreCheckError(reason=str(error)) from error
+
+    def _find_destination(self):
+        """Nova's.
+
+        :raises NoValidHost: none does; with what those said that the scheduler chose, which Nova
+            has in a log of debugging alone
+        """
+        try:
+            return super()._find_destination()
+        except nova_exception.NoValidHost as error:
+            if not self._refusals:
+                raise
+            raise nova_exception.NoValidHost(reason='; '.join(self._refusals)) from error
 
     def _claim_forced_destination(self):
         self._check_destination_is_not_source()

@@ -3,6 +3,7 @@
 import datetime
 
 import oslo_messaging as messaging
+from nova import context
 from nova import exception
 from nova import objects
 from nova import utils
@@ -111,6 +112,10 @@ class AtomicMoveTest(AtomicTestCase):
 
         self.assert_holds(server['id'], {'host1': SMALL})
         self.assert_holds(migration['uuid'], {})
+        fault = objects.InstanceFault.get_latest_for_instance(
+            context.get_admin_context(), server['id']).message
+        for host in ('host2', 'host3'):
+            self.assertIn(f'{host}: Migration pre-check error: nowhere', fault)
 
     def test_a_forced_move_skips_the_scheduler_and_claims_in_one_post(self):
         server = self.boot('host1')
