@@ -203,7 +203,9 @@ class NextBest(View):
 
 
 class PlannedMove(View):
-    """A move as it was planned. ``depends_on`` are the orders of the moves that go before."""
+    """A move as it was planned. ``depends_on`` are the orders of the moves that go before. When it
+    begins, in seconds from the start of the plan, how long it takes and for how much of that the
+    server is stopped are predictions, null where none was made."""
 
     order: int
     phase: str
@@ -216,6 +218,9 @@ class PlannedMove(View):
     reason: str
     depends_on: list[int]
     next_best: NextBest | None
+    begins_after: float | None
+    expected_seconds: float | None
+    expected_downtime: float | None
 
 
 class Stayed(View):
@@ -251,7 +256,7 @@ class PlanDetail(Plan):
 
 class Move(View):
     """A move and where it stands. ``progress`` is the share of memory copied, in percent, where the
-    hypervisor's driver says."""
+    hypervisor's driver says. ``expected_seconds`` is how long its plan expected it to take."""
 
     uuid: str
     plan_uuid: str
@@ -270,6 +275,7 @@ class Move(View):
     retry_count: int
     progress: float | None
     estimated_end: Maybe
+    expected_seconds: float | None
     migration_uuid: str | None
     error_type: str | None
     error: str | None

@@ -67,7 +67,16 @@ def _move_line(move):
     waits = ', '.join(map(str, move['depends_on']))
     after = f'; waits for {waits}' if waits else ''
     return (f'{move["order"]}. {_server(move)} {move["source"]} -> {move["destination"]}: '
-            f'{move["reason"]}{after}\n     next best: {_next_best(move)}')
+            f'{move["reason"]}{after}{_expected(move)}\n     next best: {_next_best(move)}')
+
+
+def _expected(move):
+    """A line of what was predicted; nothing of a plan of which nothing was."""
+    if move['expected_seconds'] is None:
+        return ''
+    return (f'\n     expected: begins after {columns.duration(move["begins_after"])}, takes '
+            f'{columns.duration(move["expected_seconds"])}, '
+            f'stopped for {1000 * move["expected_downtime"]:.0f} ms of it')
 
 
 def _next_best(move):
@@ -121,6 +130,7 @@ def move_details(found, name, worker, events):
         'phase': found.phase, 'reason': found.reason, 'state': found.state,
         'worker': columns.Optional(worker), 'retries': found.retry_count,
         'migration': columns.Optional(found.migration_uuid),
+        'expected_seconds': columns.Optional(found.expected_seconds),
         'error_type': columns.Optional(found.error_type), 'error': columns.Optional(found.error),
         'requested_at': columns.Time(found.requested_at),
         'finished_at': columns.Time(found.finished_at),

@@ -17,6 +17,27 @@ nova-compute is of no use: Nova queues the rest.
     cfg.IntOpt('max_concurrent_per_destination', mutable=True, default=2, min=1, help="""
 How many moves may arrive at one host at once.
 """),
+    cfg.IntOpt('link_mbps', mutable=True, default=0, min=0, max=10_000_000, help="""
+What each host's link for live migration carries, in megabits a second each way. By it and by what
+was copied before, Kronos predicts how long moves take, and lets them begin in an order in which all
+of a plan are over soon. 0 takes it for what one migration gets. 10000 for links of 10 Gbit/s that
+carry little else.
+"""),
+    cfg.IntOpt('stream_mbps', mutable=True, default=0, min=0, max=10_000_000, help="""
+What one live migration gets at most of a link that is idle, in megabits a second. 0 learns it from
+moves that ended. One thread of QEMU copies some 8000 to 10000; set it where that is less than
+``link_mbps``, to your ``[libvirt] live_migration_bandwidth`` (which is in MiB) times 8.4, or higher
+where ``live_migration_parallel_connections`` is above 1.
+"""),
+    cfg.IntOpt('downtime_ms', mutable=True, default=500, min=1, max=600_000, help="""
+Milliseconds for which a guest may be stopped at the end of its live migration: ``[libvirt]
+live_migration_downtime`` of your nova-computes.
+"""),
+    cfg.BoolOpt('copies_local_disks', mutable=True, default=False, help="""
+Whether instances have disks on their hosts that live migration copies (block migration). Leave it
+off where disks are on Ceph, NFS or volumes: nothing of them is copied then, whatever placement says
+of ``DISK_GB``.
+"""),
     cfg.IntOpt('migration_timeout', mutable=True, default=1800, min=1, help="""
 Seconds after which a live migration that has not ended is aborted and counted as failed. Large or
 busy instances need longer: memory in MiB divided by what your network copies in a second, times

@@ -22,6 +22,9 @@ class PastTry:
     """A move of Kronos' own that ended, well or not.
 
     seconds : from the request to the end, or None if it failed or that is not known
+    processed_mb : MiB of memory that were copied, again and again, None where that is not known
+    sharing : how many moves of Kronos were on the busier of its two links meanwhile, on average
+    expected : seconds that its plan expected, None where it did not
     """
 
     instance_uuid: str
@@ -30,6 +33,9 @@ class PastTry:
     memory_mb: int
     seconds: float | None
     failed: bool
+    processed_mb: float | None = None
+    sharing: float = 1.0
+    expected: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,7 +75,9 @@ class Move(Base):
     ``settled_at`` is when what follows from its end was done: a quarantine, or nothing.
     ``forced_at`` is when Nova was asked to complete it by force. ``outage`` tells whether the last
     try ended because something that Nova needs did not answer. Memory is in bytes. ``caused_by`` is
-    the instance whose load the move is put down to.
+    the instance whose load the move is put down to. Of moves that are due, that of the lowest
+    ``position`` goes first; ``expected_seconds`` and ``expected_downtime`` are what the plan
+    expected.
     """
 
     __tablename__ = 'moves'
@@ -106,12 +108,16 @@ class Move(Base):
     settled_at = sa.Column(Timestamp)
     memory_total = sa.Column(sa.BigInteger)
     memory_remaining = sa.Column(sa.BigInteger)
+    memory_processed = sa.Column(sa.BigInteger)
     error_type = sa.Column(sa.String(64))
     error = sa.Column(Text)
     outage = sa.Column(sa.Boolean, nullable=False, default=False, server_default=sa.false())
     kind = sa.Column(sa.String(8), nullable=False, default='live', server_default='live')
     project_id = sa.Column(sa.String(255))
     caused_by = sa.Column(sa.String(36))
+    position = sa.Column(sa.Integer, nullable=False, default=0, server_default='0')
+    expected_seconds = sa.Column(sa.Double)
+    expected_downtime = sa.Column(sa.Double)
 
     __table_args__ = (sa.Index('moves_plan_uuid_idx', 'plan_uuid'),
                       sa.Index('moves_checked_at_idx', 'checked_at'),

@@ -218,7 +218,8 @@ class Cycle:
         for each in self.ports.drains.in_states(drains.ACTIVE):
             if each.aggregate in options.scopes(tuple(a.name for a in snapshot.aggregates)):
                 found[each.aggregate].append(each)
-        emptier = HostEmptier(self.ports, self.policies, options, self.utcnow)
+        emptier = HostEmptier(self.ports, self.policies, options, self.utcnow,
+                              self.rules.experience_window)
         for aggregate, wanted in sorted(found.items()):
             outcome = emptier.plan(snapshot, surroundings, aggregate, wanted)
             self._make_sure_of_our_turn()

@@ -13,10 +13,13 @@ from collections.abc import Sequence
 
 from kronos_nova import exception
 from kronos_nova.constraints import eligibility
+from kronos_nova.cooldown import Memory
+from kronos_nova.cooldown.memory import PastTry
 from kronos_nova.engine import planner
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.restraint import Restraint
 from kronos_nova.engine.windows import Windows
+from kronos_nova.engine.worth import Price
 from kronos_nova.objects import metrics
 from kronos_nova.objects.drain import Drain
 from kronos_nova.objects.plan import AggregateReport
@@ -74,15 +77,17 @@ class DrainPlan:
 
 def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
          ports: planner.PlannerPorts, aggregate: str, drains: Sequence[Drain],
-         failures: Mapping[str, Sequence[str]] | None = None) -> DrainPlan:
+         failures: Mapping[str, Sequence[str]] | None = None,
+         tries: Sequence[PastTry] = ()) -> DrainPlan:
     """Plan the drains of one aggregate.
 
     Hosts that are to be emptied later are used only when nothing can be moved without them.
 
     :param policies: what measures the load of destinations; None where they cannot be read
     :param failures: server uuid to the errors of its moves since the drains began
+    :param tries: tell how long moves take
     """
-    case = _Case(snapshot, aggregate, drains, failures or {})
+    case = _Case(snapshot, aggregate, drains, failures or {}, tries)
     avoided = {host for drain in drains for host in drain.avoid} - case.hosts
     found = case.plan(policies, options, ports, avoided)
     if avoided and found.blocked and not found.report.moves:
@@ -91,7 +96,8 @@ def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
 
 
 class _Case:
-    def __init__(self, snapshot, aggregate, drains, failures):
+    def __init__(self, snapshot, aggregate, drains, failures, tries):
+        self.memory = Memory(tries=tuple(tries))
         self.snapshot, self.aggregate = snapshot, aggregate
         self.drains = {drain.host: drain for drain in drains}
         self.hosts = {*self.drains}
@@ -142,15 +148,23 @@ class _Case:
             options, evacuate_disabled_hosts=True, enforce_hard_affinity=False,
             enforce_soft_affinity=False, soft_groups_yield=True, budget=WITHOUT_END,
             min_coverage=1.0, windows=Windows(), hold_cycles=1, spread_planner='greedy',
-            restraint=Restraint(),
+            restraint=Restraint(), price=Price(), pace=self._pace(options.pace, ports.now),
             reserve_hosts=max(drain.keep_spare for drain in self.drains.values()),
             include_unassigned_hosts=self.aggregate not in self._aggregates(),
             aggregates=tuple({self.aggregate} & self._aggregates()))
         source = _WithRoom(ports.source, self.snapshot, ports.now)
         [report] = planner.plan_cycle(
             self._snapshot(avoided), _policies(policies), wanted,
-            dataclasses.replace(ports, source=source)).aggregates
+            dataclasses.replace(ports, source=source), self.memory).aggregates
         return report
+
+    def _pace(self, pace, now):
+        drains = self.drains.values()
+        return dataclasses.replace(
+            pace, caps=dataclasses.replace(pace.caps, sources={
+                drain.host: drain.parallel for drain in drains if drain.parallel}),
+            due={drain.host: drain.deadline.timestamp() - now
+                 for drain in drains if drain.deadline})
 
     def _aggregates(self):
         return {aggregate.name for aggregate in self.snapshot.aggregates}

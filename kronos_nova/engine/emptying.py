@@ -20,9 +20,11 @@ class HostEmptier:
 
     :param ports: CyclePorts
     :param policies: PolicySet
+    :param experience_window: seconds for which moves tell how long the next ones take
     """
 
-    def __init__(self, ports, policies, options, utcnow):
+    def __init__(self, ports, policies, options, utcnow, experience_window=0.0):
+        self.experience_window = experience_window
         self.ports = ports
         self.policies = policies
         self.options = options
@@ -30,9 +32,10 @@ class HostEmptier:
 
     def plan(self, snapshot, surroundings, aggregate, wanted):
         """A DrainPlan for the drains of an aggregate, all taken together."""
-        since = min(each.requested_at for each in wanted)
+        journal, since = self.ports.journal, min(each.requested_at for each in wanted)
         return drain.plan(snapshot, self.policies, self.options, surroundings, aggregate, wanted,
-                          self.ports.journal.failures_of_drains(since))
+                          journal.failures_of_drains(since), journal.tries(
+                              self.utcnow() - datetime.timedelta(seconds=self.experience_window)))
 
     def write_down(self, snapshot, aggregate, wanted, outcome):
         """Let the moves run, unless some of an earlier plan do or Kronos is paused, and note how

@@ -6,6 +6,7 @@ from kronos_nova.constraints import eligibility
 from kronos_nova.constraints.eligibility import OptOut
 from kronos_nova.engine import windows
 from kronos_nova.engine.caps import CapOptions
+from kronos_nova.engine.pace_options import PaceOptions
 from kronos_nova.engine.restraint import Restraint
 from kronos_nova.engine.windows import Windows
 from kronos_nova.engine.worth import Price
@@ -16,7 +17,8 @@ DAY = 86400
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
-    """The options of ``[kronos]`` that bear on a plan, with the same names and units.
+    """The options of ``[kronos]`` that bear on a plan, with the same names and units, and of
+    ``[kronos_executor]`` what tells how long it takes (``pace``).
 
     aggregates : names, or None for every aggregate there is
     budget : moves a cycle may plan in an aggregate; None leaves it to the policies
@@ -49,6 +51,7 @@ class EngineOptions:
     windows: Windows = Windows()
     caps: CapOptions = CapOptions()
     restraint: Restraint = Restraint()
+    pace: PaceOptions = PaceOptions()
 
     def planner(self, mode: str) -> str:
         """Name of the planner for policies of a mode."""
@@ -88,6 +91,6 @@ def from_conf(conf) -> EngineOptions:
                            per_project_and_day=group.max_moves_per_project_and_day,
                            per_cause_and_day=group.max_moves_per_cause_and_day,
                            per_instance_and_week=group.max_moves_per_instance_and_week),
-        'restraint': Restraint(group.restraint),
+        'restraint': Restraint(group.restraint), 'pace': PaceOptions.from_conf(conf),
         'return_window': return_window(conf),
         'windows': windows.parse(group.maintenance_window)})

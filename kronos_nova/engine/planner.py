@@ -18,6 +18,7 @@ from kronos_nova.constraints.veto import SchedulerVeto
 from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown import left
 from kronos_nova.engine import explain
+from kronos_nova.engine import pace
 from kronos_nova.engine import phases
 from kronos_nova.engine import restraint
 from kronos_nova.engine.approval import Checked
@@ -48,6 +49,7 @@ from kronos_nova.objects.plan import HostScore
 from kronos_nova.objects.plan import PolicyReport
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.pacing.experience import Experience
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.evacuate import preflight
 from kronos_nova.policies import PolicySet
@@ -147,6 +149,8 @@ class _Cycle:
                          surroundings.names_elsewhere)
         self.carried = MovesUnderWay()
         self.habits = {}
+        self.pace = pace.Pace(options.pace, Experience(memory.tries, options.pace.assumed),
+                              snapshot)
         self.scopes = Scopes(snapshot)
         self.rules = ConstraintRules(
             restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
@@ -196,19 +200,25 @@ class _Cycle:
         caps = Caps(self.options.caps, case.problem, around.instances, self.memory)
         by_load = needed.balance or needed.relieve
         planned = self.lasting(scope, case, around) if by_load and self.is_restrained else model
-        chosen = self.choose(planned, needed, limits, Checks(vetting, caps))
+        scores = pace.highest(case.problem)
+        chosen, late = pace.timely(
+            self.pace, self.choose(planned, needed, limits, Checks(vetting, caps)), scores, limits)
         after = chosen.state if planned is model else _after(model, chosen.steps)
         self.carried.add(after, [step for _phase, step in chosen.steps])
         reasons = case.held | self.stayed(chosen, needed)
         refused = {refusal.instance_uuid for refusal in vetting.refusals()}
         reasons |= {vm: 'refused' for vm, uuid in enumerate(case.problem.vms)
                     if uuid in refused and chosen.state.vm_host[vm] == case.problem.vm_host[vm]}
+        reasons |= dict.fromkeys(late, 'late')
+        if late:
+            notes = (*notes, pace.said_late(len(late), self.options.pace))
         outcome = plan.NO_DATA if needed.why_no_more else plan.NO_MOVE
         report = self.report(scope, load, plan.PLANNED if chosen.steps else outcome, before,
                              after, (*notes, *self.broken(chosen.state)))
         moves = explain.with_next_best(State(planned), chosen.steps, chosen.moves())
         return dataclasses.replace(
-            report, moves=caps.told(vetting.told(moves)), refusals=vetting.refusals(),
+            report, moves=self.pace.paced(caps.told(vetting.told(moves)), scores),
+            refusals=vetting.refusals(),
             not_moved=explain.skips(reasons, case.problem.vms),
             hosts_emptied=_emptied(before, chosen.state))
 

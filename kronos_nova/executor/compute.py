@@ -33,6 +33,7 @@ class MigrationState:
     is_outage: bool = False
     memory_total: int | None = None
     memory_remaining: int | None = None
+    memory_processed: int | None = None
 
 
 class ComputeApi(Protocol):

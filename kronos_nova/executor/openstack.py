@@ -103,7 +103,8 @@ class OpenStackComputeApi:
             uuid=found['uuid'], status=found['status'], was_started=found['dest_node'] is not None,
             fault=self._fault(move) if found['status'] in migration_status.FAILED else '',
             memory_total=progress.get('memory_total_bytes'),
-            memory_remaining=progress.get('memory_remaining_bytes'))
+            memory_remaining=progress.get('memory_remaining_bytes'),
+            memory_processed=progress.get('memory_processed_bytes'))
 
     def set_free(self, move):
         """Not done: a nova-conductor that is down may find the request when it comes back."""

@@ -3,8 +3,8 @@
 import datetime
 import statistics
 
-from kronos_nova.db.concurrency_slots import ConcurrencySlots
 from kronos_nova.objects import move as moves
+from kronos_nova.pacing.slots import ConcurrencySlots
 
 NEAREST = 9
 
@@ -21,13 +21,16 @@ def percent(move):
     return 100.0 * (1 - min(move.memory_remaining / move.memory_total, 1))
 
 
-def expected_seconds(memory_mb, observed):
-    """How long an instance of that size takes: the median of the observed moves nearest in size,
-    those of another size in proportion.
+def expected_seconds(move, observed):
+    """How long a move takes: what its plan expected; else the median of the observed moves nearest
+    in memory, those of another size in proportion.
 
     :param observed: [(memory in MiB, seconds)] of moves that completed
-    :returns: None where nothing was observed
+    :returns: None where nothing was expected or observed
     """
+    if move.expected_seconds is not None:
+        return move.expected_seconds
+    memory_mb = move.memory_mb
     nearest = sorted(observed, key=lambda each: abs(each[0] - memory_mb))[:NEAREST]
     return statistics.median(
         seconds * memory_mb / memory for memory, seconds in nearest) if nearest else None
@@ -36,15 +39,15 @@ def expected_seconds(memory_mb, observed):
 def remaining_seconds(waiting, observed, caps, now, between=0.0):
     """How long some moves may take together, as many at a time as the caps let.
 
-    :param waiting: moves that have not ended, in the order in which they may start
+    :param waiting: moves that have not ended, those of the journal or of a plan
     :param observed: [(memory in MiB, seconds)] of moves that completed
     :param caps: Caps
     :param between: seconds that pass until a move is begun once there is room for it
-    :returns: None where nothing was observed
+    :returns: None where nothing was expected or observed
     """
-    if not observed and waiting:
+    if any(expected_seconds(move, observed) is None for move in waiting):
         return None
-    elapsed, running, left = 0.0, [], list(waiting)
+    elapsed, running, left = 0.0, [], sorted(waiting, key=_turn)
     while running or left:
         slots = ConcurrencySlots(caps, (move for _end, move in running))
         starting = [move for move in left if slots.enter(move)]
@@ -55,9 +58,14 @@ def remaining_seconds(waiting, observed, caps, now, between=0.0):
     return elapsed
 
 
+def _turn(move):
+    position = getattr(move, 'position', None)
+    return move.begins_after or 0.0 if position is None else position
+
+
 def _left(move, observed, now):
     """Seconds that a move still takes once it is its turn."""
-    seconds = expected_seconds(move.memory_mb, observed)
+    seconds = expected_seconds(move, observed)
     requested_at = getattr(move, 'requested_at', None)
     if requested_at is None or move.state not in (moves.MIGRATING, moves.VERIFYING):
         return seconds
@@ -69,5 +77,5 @@ def estimated_end(move, observed):
     """When a move under way may be over, None where that cannot be told."""
     if move.state not in (moves.MIGRATING, moves.VERIFYING):
         return None
-    seconds = expected_seconds(move.memory_mb, observed)
+    seconds = expected_seconds(move, observed)
     return seconds and move.requested_at + datetime.timedelta(seconds=seconds)

@@ -116,7 +116,7 @@ class Runner:
             move, now,
             lambda session, plan: self.permits.why_not(session, plan, move.source, now),
             requested_at=now, migration_uuid=None, forced_at=None, memory_total=None,
-            memory_remaining=None, outage=False)
+            memory_remaining=None, memory_processed=None, outage=False)
 
     def _give_back(self, move, why):
         """Let a move wait that was taken on when it still might be started."""
@@ -173,8 +173,10 @@ class Runner:
             self._wait_for_it(move, lost)
             return
         if _has_succeeded(move, migration):
+            copied = {} if migration.memory_processed is None else {
+                'memory_processed': migration.memory_processed}
             self._verify(self.journal.advance(move, moves.VERIFYING, self.utcnow(),
-                                              migration_uuid=migration.uuid))
+                                              migration_uuid=migration.uuid, **copied))
             return
         move = self._keep(move, migration)
         if move.kind == drains.COLD:
@@ -215,7 +217,8 @@ class Runner:
     def _keep(self, move, migration):
         """Note which migration it is, and how far."""
         seen = {'migration_uuid': migration.uuid, 'memory_total': migration.memory_total,
-                'memory_remaining': migration.memory_remaining}
+                'memory_remaining': migration.memory_remaining,
+                'memory_processed': migration.memory_processed}
         if all(getattr(move, name) == value for name, value in seen.items()):
             return move
         return self.journal.advance(move, moves.MIGRATING, self.utcnow(), **seen)

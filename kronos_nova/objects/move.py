@@ -57,7 +57,9 @@ def request_id(move_uuid: str) -> str:
 class MoveRecord:
     """A move as the journal has it. ``created_at`` is when it was planned, ``checked_at`` when it
     was last held against the load there is. Memory of a migration is in bytes, None where the
-    hypervisor's driver does not say."""
+    hypervisor's driver does not say; what was processed is all that was copied, again and again.
+    Of moves that are due, that of the lowest ``position`` goes first; what was expected of a move
+    is None where nothing was."""
 
     uuid: str
     plan_uuid: str
@@ -88,7 +90,11 @@ class MoveRecord:
     outage: bool = False
     memory_total: int | None = None
     memory_remaining: int | None = None
+    memory_processed: int | None = None
     kind: str = 'live'
+    position: int = 0
+    expected_seconds: float | None = None
+    expected_downtime: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ HOT = 0.9
 # Why an instance stayed.
 SKIP_REASONS = ('cooldown', 'quarantine', 'locked', 'excluded', 'busy', 'not_active', 'no_profile',
                 'group', 'capacity', 'zone', 'isolation', 'reserve', 'returning', 'rule', 'refused',
-                'cap', 'threshold', 'no_gain', 'budget')
+                'cap', 'threshold', 'no_gain', 'budget', 'late')
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,10 @@ class Move:
     this one may start. ``combined_after`` is the combined imbalance once it is done.
     ``caused_by`` is the uuid of another instance whose load the move is put down to, or ''.
     ``next_best`` is None where nothing else was permitted.
+
+    ``begins_after`` is when it is its turn, in seconds from the start of the plan,
+    ``expected_seconds`` what it then takes, and ``expected_downtime`` for how many of them the
+    guest is stopped; None where nobody worked it out.
     """
 
     order: int
@@ -71,6 +75,9 @@ class Move:
     project_id: str = ''
     caused_by: str = ''
     next_best: NextBest | None = None
+    begins_after: float | None = None
+    expected_seconds: float | None = None
+    expected_downtime: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,8 +71,11 @@ class Checker:
             name = planning.in_scope(snapshot, scopes(self.conf), each.host)
             by_aggregate[name].append(dataclasses.replace(each, aggregate=name))
         options, ports = engine_options.from_conf(self.conf), self._ports()
+        tries = journal.Journal(self.database, 'observer').tries(
+            clock.utcnow() - datetime.timedelta(seconds=self.conf.kronos.experience_window))
         return snapshot, [
-            (name, found, planning.plan(snapshot, self._policies(), options, ports, name, found))
+            (name, found, planning.plan(snapshot, self._policies(), options, ports, name, found,
+                                        tries=tries))
             for name, found in sorted(by_aggregate.items())]
 
     def _policies(self):

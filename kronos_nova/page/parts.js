@@ -21,6 +21,7 @@ export const WHY_NOT = {
   refused: 'Nova refuses the hosts that would help, or did so not long ago',
   cap: 'as many of its project, or because of one load, were moved as may be',
   threshold: 'every move that would help makes a policy worse and leaves it above its threshold',
+  late: 'its turn would come when the plan is too old',
   no_gain: 'no move of it makes the imbalance smaller',
   budget: 'a move would help, but the cycle has no more of them to spend',
 };

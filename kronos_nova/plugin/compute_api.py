@@ -154,7 +154,8 @@ class InProcessComputeApi:
                 uuid=found.uuid, status=found.status, was_started=found.dest_node is not None,
                 fault=fault.message if fault else '',
                 is_outage=fault is not None and fault.code == outages.CODE,
-                memory_total=found.memory_total, memory_remaining=found.memory_remaining)
+                memory_total=found.memory_total, memory_remaining=found.memory_remaining,
+                memory_processed=found.memory_processed)
 
     def set_free(self, move):
         # A conductor, as this one is, writes a migration down as soon as it hears of a request.

@@ -15,7 +15,7 @@ FLOORS = (
     ('boundary',),
     ('objects',),
     ('policies',),
-    ('scoring', 'profiling', 'simulation', 'constraints', 'cooldown', 'planners'),
+    ('scoring', 'profiling', 'simulation', 'constraints', 'cooldown', 'planners', 'pacing'),
     ('metrics', 'inventory', 'placement', 'claims', 'db'),
     ('engine', 'executor', 'record'),
     ('operations',),
@@ -24,7 +24,7 @@ FLOORS = (
 )
 SIDEWAYS = {
     ('scoring', 'simulation'), ('profiling', 'simulation'),
-    ('constraints', 'simulation'), ('planners', 'simulation'),
+    ('constraints', 'simulation'), ('planners', 'simulation'), ('pacing', 'cooldown'),
     ('claims', 'db'), ('inventory', 'placement'), ('record', 'engine'), ('osc', 'cmd'),
 }
 KERNEL = FLOORS[4]

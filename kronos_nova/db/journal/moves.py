@@ -16,6 +16,7 @@ from kronos_nova.objects import drain as drains
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.snapshot import MoveUnderWay
+from kronos_nova.pacing import experience
 
 
 class Moves:
@@ -158,11 +159,12 @@ class Moves:
         ended = models.Move
         query = sa.select(
             ended.instance_uuid, ended.source, ended.destination, ended.memory_mb, ended.state,
-            ended.requested_at, ended.finished_at,
+            ended.requested_at, ended.finished_at, ended.memory_processed, ended.expected_seconds,
         ).where(ended.state.in_((moves.COMPLETED, moves.FAILED)), ended.finished_at >= since,
                 ).order_by(ended.finished_at, ended.uuid)
         with self.database.reader() as session:
-            return [_past_try(row) for row in session.execute(query)]
+            rows = session.execute(query).all()
+        return [_past_try(row, sharing) for row, sharing in zip(rows, _sharing(rows), strict=True)]
 
     @retried
     def moved_since(self, since):
@@ -197,9 +199,19 @@ class Moves:
                     for e in session.scalars(query)]
 
 
-def _past_try(row):
+def _past_try(row, sharing):
     is_timed = row.state == moves.COMPLETED and row.requested_at is not None
     return PastTry(
         instance_uuid=row.instance_uuid, source=row.source, destination=row.destination,
-        memory_mb=row.memory_mb, failed=row.state == moves.FAILED,
+        memory_mb=row.memory_mb, failed=row.state == moves.FAILED, sharing=sharing,
+        processed_mb=row.memory_processed and row.memory_processed / 2**20,
+        expected=row.expected_seconds,
         seconds=(row.finished_at - row.requested_at).total_seconds() if is_timed else None)
+
+
+def _sharing(rows):
+    """How many moves were on the links of each, on average."""
+    return experience.sharing({
+        'source': row.source, 'destination': row.destination,
+        'begun': (row.requested_at or row.finished_at).timestamp(),
+        'ended': row.finished_at.timestamp()} for row in rows)

@@ -324,7 +324,8 @@ def _saw_again(session, report, fingerprint, now):
 
 
 def _add_moves(session, plan, chosen, now, stagger, cold=()):
-    for position, move in enumerate(sorted(chosen, key=lambda move: move.order)):
+    for position, move in enumerate(sorted(
+            chosen, key=lambda move: (move.begins_after or 0.0, move.order))):
         row = models.Move(
             uuid=uuidutils.generate_uuid(), plan_uuid=plan.uuid, aggregate=plan.aggregate,
             ordinal=move.order, depends_on=json.dumps(sorted(move.depends_on)), phase=move.phase,
@@ -333,7 +334,9 @@ def _add_moves(session, plan, chosen, now, stagger, cold=()):
             created_at=plan.created_at, checked_at=now, project_id=move.project_id or None,
             caused_by=move.caused_by or None,
             kind=drains.COLD if move.instance_uuid in cold else drains.LIVE,
-            not_before=now + datetime.timedelta(seconds=position * stagger))
+            not_before=now + datetime.timedelta(seconds=position * stagger), position=position,
+            expected_seconds=move.expected_seconds,
+            expected_downtime=move.expected_downtime)
         session.add(row)
         session.flush()
         rows.note(session, [row.uuid], (None, row.state), now, None, 'planned')

@@ -6,11 +6,11 @@ import sqlalchemy as sa
 
 from kronos_nova import exception
 from kronos_nova.db import models
-from kronos_nova.db.concurrency_slots import ConcurrencySlots
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.db.retry import retried_as_update
 from kronos_nova.objects import move as moves
+from kronos_nova.pacing.slots import ConcurrencySlots
 
 SCAN_LIMIT = 1000
 NOTHING = json.dumps([])
@@ -137,7 +137,7 @@ class Queue:
     def mine(self):
         """MoveRecords that this worker has under way, in the order in which they were due."""
         query = rows.moves_in(moves.IN_FLIGHT).where(models.Move.owner == self.worker).order_by(
-            models.Move.not_before, models.Move.ordinal)
+            models.Move.not_before, models.Move.position, models.Move.ordinal)
         with self.database.reader() as session:
             return [rows.move_record(row) for row in session.scalars(query)]
 
@@ -211,7 +211,7 @@ def _columns_of(states):
 
 def _ready(now, plan_uuids):
     query = _columns_of((moves.PLANNED,)).where(models.Move.not_before <= now).order_by(
-        models.Move.not_before, models.Move.ordinal)
+        models.Move.not_before, models.Move.position, models.Move.ordinal)
     if plan_uuids is not None:
         query = query.where(models.Move.plan_uuid.in_(plan_uuids))
     return query.limit(SCAN_LIMIT)

@@ -1,3 +1,4 @@
+import dataclasses
 import datetime
 
 import testtools
@@ -52,6 +53,17 @@ class JournalTest(testtools.TestCase):
         self.plan(('vm1', 'a', 'b'))
         self.assertRaises(exception.PlanPending, self.plan, ('vm2', 'a', 'b'))
         self.plan(('vm2', 'a', 'b'), name='other')
+
+    def test_moves_go_when_it_is_their_turn_and_not_as_they_were_planned(self):
+        report = fixtures.report([('vm1', 'a', 'b'), ('vm2', 'c', 'd'), ('vm3', 'e', 'f')])
+        turns = dict(zip(('vm1', 'vm2', 'vm3'), (20.0, 0.0, 10.0), strict=True))
+        report = dataclasses.replace(report, moves=tuple(dataclasses.replace(
+            move, begins_after=turns[move.instance_uuid], expected_seconds=7.0,
+            expected_downtime=0.1) for move in report.moves))
+        self.journal.record_plan(report, plans.EXECUTING, self.clock(), self.clock())
+        self.assertEqual(['vm2', 'vm3', 'vm1'], self.take())
+        self.assertEqual({(7.0, 0.1)}, {(move.expected_seconds, move.expected_downtime)
+                                        for move in self.journal.moves()})
 
     def test_it_tells_how_long_moves_took_and_which_failed(self):
         self.plan(('vm1', 'a', 'b'), ('vm2', 'c', 'd'))

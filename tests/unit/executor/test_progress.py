@@ -1,3 +1,4 @@
+import dataclasses
 import datetime
 
 import testtools
@@ -26,11 +27,15 @@ class ProgressTest(testtools.TestCase):
 
     def test_the_end_goes_by_moves_of_about_the_same_memory(self):
         small, large = [(1024, 10.0)] * 20, [(65536, 1000.0)] * 20
-        self.assertEqual(10.0, progress.expected_seconds(1024, small + large))
-        self.assertEqual(20.0, progress.expected_seconds(2048, small + large))
-        self.assertEqual(1000.0, progress.expected_seconds(65536, small + large))
+        for memory_mb, seconds in ((1024, 10.0), (2048, 20.0), (65536, 1000.0)):
+            self.assertEqual(seconds, progress.expected_seconds(
+                move(memory_mb=memory_mb), small + large))
         self.assertEqual(NOW + datetime.timedelta(seconds=20),
                          progress.estimated_end(move(), small))
+
+    def test_what_the_plan_expected_goes_before(self):
+        self.assertEqual(30.0, progress.expected_seconds(move(expected_seconds=30.0),
+                                                         [(2048, 10.0)]))
 
     def test_nothing_is_told_without_observations_or_before_it_begins(self):
         self.assertIsNone(progress.estimated_end(move(), []))
@@ -57,6 +62,13 @@ class RemainingTest(testtools.TestCase):
         begun = NOW - datetime.timedelta(seconds=4)
         self.assertEqual(6, self.remaining(
             self.move(1, state=moves.MIGRATING, requested_at=begun)))
+
+    def test_they_go_in_the_order_of_their_positions(self):
+        found = [self.move(n, position=3 - n, expected_seconds=float(seconds))
+                 for n, seconds in enumerate((5, 1, 1))]
+        self.assertEqual(6, self.remaining(*found, observed=()))
+        self.assertEqual(5, self.remaining(*(dataclasses.replace(each, position=each.position * -1)
+                                             for each in found), observed=()))
 
     def test_nothing_is_told_without_observations(self):
         self.assertIsNone(self.remaining(self.move(1), observed=()))

@@ -1,0 +1,135 @@
+"""Clouds of which some hosts are to be emptied, and how long that takes."""
+
+import dataclasses
+
+import numpy as np
+import sqlalchemy as sa
+from oslo_utils import uuidutils
+
+from bench.days import pipeline
+from bench.days import scenario as scenarios
+from bench.makespan import world as worlds
+from kronos_nova.db import models
+from kronos_nova.db.drains import Drains
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import snapshot
+from kronos_nova.objects.move import Caps
+
+GIB = (2, 4, 8, 16, 32, 64, 128)
+CHANCES = (.2, .25, .25, .15, .08, .05, .02)
+"""Of a server to have that much memory: many small ones and few that take most of the time."""
+DIRTY = 20.0, 1.0
+"""Median MiB a second, and standard deviation of its logarithm."""
+FASTEST = 250.0
+"""MiB a second that no guest writes more than: all converge, even where two share a link."""
+POLL = 2.0
+"""Seconds between two looks: ``poll_interval``."""
+OTHERS = 3
+"""Hosts that stay for each one that is emptied."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Case:
+    """``counts`` is how many servers are on each of the hosts to be emptied."""
+
+    counts: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return f'{len(self.counts)} hosts of {self.counts[0]}'
+
+
+def cloud(case: Case, network, seed: int) -> worlds.SharedLinks:
+    """Hosts with what stays, and with what is to leave."""
+    rng = np.random.default_rng([seed, *case.counts])
+    emptied, hosts = len(case.counts), len(case.counts) * (OTHERS + 1)
+    staying = 8 * (hosts - emptied)
+    place = np.concatenate([np.repeat(np.arange(emptied), case.counts),
+                            np.tile(np.arange(emptied, hosts), 8)])
+    count = len(place)
+    memory = rng.choice(GIB, count, p=CHANCES) * 1024
+    memory[-staying:] = rng.choice((4096, 8192, 16384), staying)
+    vcpus = np.maximum(memory // 4096, 1)
+    demand = rng.beta(1.0, 3.0, count) * vcpus
+    found = scenarios.Scenario(
+        name=case.name, hosts=hosts, cores=int(vcpus.sum() / hosts * 2), memory_mb=2 ** 20,
+        vcpus=vcpus, vm_memory_mb=memory, demand=demand[None].astype(np.float32),
+        born=np.zeros(count, dtype=np.intp), dies=np.full(count, 2), place=place)
+    guests = worlds.Guests(
+        touched=memory * rng.uniform(.4, 1.0, count),
+        dirty_rate=np.minimum(DIRTY[0] * np.exp(rng.normal(0, DIRTY[1], count)), FASTEST),
+        working_set=memory * rng.uniform(.02, .3, count))
+    return worlds.SharedLinks(found, threshold=1.0, network=network, guests=guests, seed=seed)
+
+
+class Emptier(pipeline.Kronos):
+    """Empties the first hosts of a world by cycle, journal, dispatcher and executor.
+
+    :param caps: of ``[kronos_executor]``
+    :param in_order: whether moves begin in the order in which they were planned, first come first
+        served, whatever the schedule says
+    """
+
+    def __init__(self, case: Case, caps: dict, in_order: bool = False):
+        super().__init__('drain', 1.0)
+        self._case, self._caps, self._in_order = case, caps, in_order
+
+    def _conf(self):
+        conf = super()._conf()
+        for option, value in self._caps.items():
+            conf.set_override(option, value, 'kronos_executor')
+        return conf
+
+    def run(self, world) -> tuple[float, list]:
+        """(Seconds until the last server has left, the MoveRecords)"""
+        self.begin(world)
+        self._disable()
+        while self._drains.in_states(drains.ACTIVE):
+            if not self._ports.journal.aggregates_with_open_plans():
+                self._plan()
+            self.tick()
+            self._pass_time()
+        made = self._ports.journal.moves()
+        self.end()
+        return max(ended for ended, *_ in world.ended), made
+
+    def _disable(self):
+        self._drains = Drains(self._ports.journal.database)
+        hosts = range(len(self._case.counts))
+        for host in hosts:
+            self.world.states[host] = scenarios.DISABLED
+        self._drains.request([drains.Drain(
+            uuid=uuidutils.generate_uuid(), host=self._cloud.hosts[host],
+            aggregate=snapshot.UNASSIGNED, state=drains.DRAINING, requested_by='bench',
+            requested_at=self._cloud.utcnow()) for host in hosts])
+
+    def _plan(self):
+        self._interval = 0
+        self.evaluate()
+        if self._in_order:
+            with self._ports.journal.database.writer() as session:
+                session.execute(sa.update(models.Move).values(position=0))
+
+    def _pass_time(self):
+        """Until the first look after a migration ended."""
+        before = len(self.world.ended)
+        while True:
+            self.world.pass_time(POLL)
+            if len(self.world.ended) > before or not self.world.migrations:
+                return
+
+
+def least(world, case: Case, caps: Caps) -> float:
+    """Seconds that no order is shorter than: of the busiest host by its slots, of all slots, and of
+    the busiest link, by what each migration took of it; Nova's own seconds as the fewest that there
+    are.
+    """
+    fixed = worlds.PREPARE[0] + worlds.FINISH[0]
+    link, alone = world.network.link, min(world.network.link, world.network.stream)
+    by_slots, by_links = np.zeros(len(case.counts)), np.zeros(len(case.counts))
+    for _ended, vm, source, _destination in world.ended:
+        copied = float(world.guests.touched[vm])
+        by_slots[source] += fixed + copied / alone
+        by_links[source] += copied / link
+    return float(max(by_slots.sum() / caps.total, by_slots.max() / caps.per_source,
+                     by_links.max()))

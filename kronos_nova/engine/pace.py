@@ -1,0 +1,115 @@
+"""When each move of a plan is to begin, and what it is expected to be like."""
+
+import dataclasses
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import numpy as np
+
+from kronos_nova.engine.pace_options import PaceOptions
+from kronos_nova.engine.phases import Chosen
+from kronos_nova.engine.phases import without
+from kronos_nova.objects import plan
+from kronos_nova.objects.plan import Move
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.pacing import Job
+from kronos_nova.pacing import Links
+from kronos_nova.pacing import best
+from kronos_nova.pacing.experience import Experience
+from kronos_nova.pacing.experience import Guest
+from kronos_nova.planners.base import Limits
+from kronos_nova.simulation import Problem
+
+MIB_PER_GIB = 1024
+BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
+"""What is added to the score of the host that a move relieves: the phases go one after the other,
+and a score is at most 1."""
+MIGRATING = 'migrating'
+
+
+class Pace:
+    """Schedules the moves of plans.
+
+    :param snapshot: with the moves that are under way
+    """
+
+    def __init__(self, options: PaceOptions, experience: Experience, snapshot: Snapshot):
+        self._options, self._experience = options, experience
+        stream = experience.bandwidth
+        self._links = Links(stream=stream, default=options.link or stream)
+        self._instances = {instance.uuid: instance for instance in snapshot.instances}
+        self._under_way = [
+            self._job(move, is_running=True) for move in snapshot.moves_under_way
+            if move.instance_uuid in self._instances
+            and self._instances[move.instance_uuid].task_state == MIGRATING]
+
+    def paced(self, moves: Sequence[Move], scores: Mapping[str, float]) -> tuple[Move, ...]:
+        """The moves of a plan, each with when it begins and what is expected of it.
+
+        :param scores: host to its highest score, of those whose load is known
+        """
+        if not moves:
+            return ()
+        first = len(self._under_way)
+        jobs = self._under_way + self._jobs(moves, scores, first)
+        found = best(jobs, self._options.caps, self._links)
+        return tuple(
+            dataclasses.replace(
+                move, begins_after=round(float(begin), 1),
+                expected_seconds=round(float(end - begin), 1),
+                expected_downtime=round(self._forecast(job).downtime, 3))
+            for move, job, begin, end in zip(
+                moves, jobs[first:], found.begins[first:], found.ends[first:], strict=True))
+
+    def late(self, moves: Sequence[Move]) -> frozenset[int]:
+        """Orders of the moves whose turn comes when the plan is too old, but for those that empty
+        hosts: these do not rest on a load that changes."""
+        return frozenset(move.order for move in moves if move.phase != plan.EVACUATE
+                         and move.begins_after > self._options.stale_after)
+
+    def _jobs(self, moves, scores, first):
+        position = {move.order: first + n for n, move in enumerate(moves)}
+        by_load = any(move.phase in (plan.RELIEVE, plan.SPREAD) for move in moves)
+        return [self._job(
+            move, after=tuple(position[order] for order in move.depends_on),
+            due=self._options.due.get(move.source, np.inf),
+            heat=BEFORE.get(move.phase, 0.0) + scores.get(move.source, 0.0) if by_load else 0.0)
+            for move in moves]
+
+    def _job(self, move, **more):
+        return Job(instance=move.instance_uuid, source=move.source, destination=move.destination,
+                   copy=self._experience.copy(self._guest(move.instance_uuid), move.source,
+                                              move.destination), **more)
+
+    def _guest(self, uuid):
+        instance = self._instances[uuid]
+        disk = instance.resources.get('DISK_GB', 0) if self._options.local_disks else 0
+        return Guest(uuid=uuid, memory_mb=instance.memory_mb, disk_mb=disk * MIB_PER_GIB)
+
+    def _forecast(self, job):
+        return job.copy.forecast(min(self._links.stream, self._links.of(job.source),
+                                     self._links.of(job.destination)))
+
+
+def timely(pace: Pace, chosen: Chosen, scores: Mapping[str, float],
+           limits: Limits) -> tuple[Chosen, frozenset[int]]:
+    """What of a plan can begin while the load is still that for which it was made, and the indexes
+    of the instances that stay because of that."""
+    late = pace.late(pace.paced(chosen.moves(), scores))
+    if not late:
+        return chosen, frozenset()
+    kept = without(chosen, late, limits)
+    moving = {step.vm for _phase, step in kept.steps}
+    return kept, frozenset({step.vm for _phase, step in chosen.steps} - moving)
+
+
+def highest(problem: Problem) -> dict[str, float]:
+    """Host to its highest score in a policy."""
+    return dict(zip(problem.hosts, problem.scores.max(axis=1, initial=0.0).tolist(), strict=True))
+
+
+def said_late(count: int, options: PaceOptions) -> str:
+    """What an operator must know of moves that were left out because their turn came too late."""
+    return (f'{count} instances stay for a later plan: their turn would come after more than '
+            f'{options.stale_after:.0f} s (stale_plan_age), and the load they were chosen for '
+            'would not be the load there is')

@@ -1,0 +1,186 @@
+"""What is expected of moves, by what those before them were like.
+
+Two figures hold for all: the seconds that a move takes however little there is to copy, and the
+bandwidth. They are fitted to the moves that ended, in relative errors, with what is assumed without
+any as one more observation of each; errors that stick out count less (Huber). What a guest writes
+is told by how much more was copied than it has. Of what then still differs, as a factor, a part is
+put down to the size, to the pair of hosts and to the instance, one after the other: *n*
+observations of one of them are believed by *n* / (*n* + 2) (shrinkage as in empirical Bayes).
+"""
+
+import collections
+import dataclasses
+import math
+import statistics
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+import numpy as np
+
+from kronos_nova.cooldown.memory import PastTry
+from kronos_nova.pacing.precopy import DOWNTIME
+from kronos_nova.pacing.precopy import Copy
+
+FIXED = 10.0
+"""Seconds before and after the copying where nothing is known: what Nova takes to check, to bind
+ports and to clean up."""
+BANDWIDTH = 1000.0
+"""MiB a second where nothing is known: most of a link of 10 Gbit/s."""
+LEAST_FIXED, LEAST_BANDWIDTH = 0.5, 1.0
+SPREAD = 0.2
+"""Relative error that a duration has anyhow. What is assumed counts as if it had one of 1."""
+SURE = 0.1
+"""Relative error of a bandwidth that an operator gave."""
+HUBER = 1.5
+"""Of SPREAD; the usual constant, with which little is lost where errors are normal."""
+ROUNDS = 10
+SHRINKAGE = 2.0
+"""Observations for which a factor has to stand before half of it is believed."""
+MOST = 8.0
+"""A factor is not larger, nor smaller than its reciprocal: then it is something else."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Assumed:
+    """What holds without any experience.
+
+    bandwidth : MiB a second that an operator gave for one migration; None is to be learnt
+    """
+
+    bandwidth: float | None = None
+    fixed: float = FIXED
+    downtime: float = DOWNTIME
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Guest:
+    """What is known of an instance beside its past; None where it is not.
+
+    memory_mb : of its flavor
+    disk_mb : of local disk that is to be copied
+    used_mb : of its memory in use
+    dirty_mb_s : what it writes
+    """
+
+    uuid: str
+    memory_mb: float
+    disk_mb: float = 0.0
+    used_mb: float | None = None
+    dirty_mb_s: float | None = None
+
+
+class Experience:
+    """Fitted once to the moves that ended; then asked about any number of moves.
+
+    fixed, bandwidth : seconds and MiB a second that fit
+    """
+
+    def __init__(self, tries: Iterable[PastTry] = (), assumed: Assumed = Assumed()):
+        self._assumed = assumed
+        timed = [past for past in tries if past.seconds and past.memory_mb]
+        self.fixed, self.bandwidth = _fitted(timed, assumed)
+        self._written = self._learn_writing(timed)
+        self._usual = tuple(statistics.median(each[n] for each in self._written.values())
+                            if self._written else default for n, default in ((0, 1.0), (1, 0.0)))
+        self._factors = self._learn_factors(timed)
+
+    def copy(self, guest: Guest, source: str, destination: str) -> Copy:
+        """What is expected of moving an instance between two hosts."""
+        used, written = self._written.get(guest.uuid, self._usual)
+        return Copy(
+            memory_mb=used * guest.memory_mb if guest.used_mb is None else guest.used_mb,
+            dirty_mb_s=written if guest.dirty_mb_s is None else guest.dirty_mb_s,
+            disk_mb=guest.disk_mb, fixed=self.fixed, downtime=self._assumed.downtime,
+            factor=math.exp(sum(self._factors.get(key, 0.0) for key in _keys(
+                guest.uuid, guest.memory_mb, source, destination))))
+
+    def seconds(self, guest: Guest, source: str = '', destination: str = '') -> float:
+        """That a move takes when nothing else is under way."""
+        return self.copy(guest, source, destination).seconds(self.bandwidth)
+
+    def slowness(self, source: str, destination: str) -> float:
+        """By which factor moves between two hosts take longer than others do; 1 is none."""
+        return math.exp(self._factors.get((source, destination), 0.0))
+
+    def _learn_writing(self, timed):
+        """{instance: (part of its memory that was copied first, MiB a second it wrote)}, of those
+        whose hypervisor tells what was copied."""
+        found = collections.defaultdict(list)
+        for past in timed:
+            if past.processed_mb:
+                again = max(0.0, past.processed_mb - past.memory_mb)
+                copying = max(past.seconds - self.fixed, past.processed_mb / self.bandwidth)
+                found[past.instance_uuid].append(
+                    (min(1.0, past.processed_mb / past.memory_mb), again / copying))
+        return {uuid: tuple(map(statistics.mean, zip(*rows, strict=True)))
+                for uuid, rows in found.items()}
+
+    def _learn_factors(self, timed):
+        factors: dict[object, float] = {}
+        errors = []
+        for past in timed:
+            guest = Guest(uuid=past.instance_uuid, memory_mb=past.memory_mb)
+            used, written = self._written.get(past.instance_uuid, self._usual)
+            expected = Copy(memory_mb=used * guest.memory_mb, dirty_mb_s=written, fixed=self.fixed,
+                            downtime=self._assumed.downtime).seconds(
+                self.bandwidth / max(past.sharing, 1.0))
+            errors.append(float(np.clip(math.log(past.seconds / expected),
+                                        -math.log(MOST), math.log(MOST))))
+        keys = [_keys(past.instance_uuid, past.memory_mb, past.source, past.destination)
+                for past in timed]
+        for level in range(len(keys[0]) if keys else 0):
+            found = collections.defaultdict(list)
+            for each, error in zip(keys, errors, strict=True):
+                found[each[level]].append(error)
+            shrunk = {key: sum(some) / (len(some) + SHRINKAGE) for key, some in found.items()}
+            factors |= shrunk
+            errors = [error - shrunk[each[level]]
+                      for each, error in zip(keys, errors, strict=True)]
+        return factors
+
+
+def _keys(uuid, memory_mb, source, destination):
+    return memory_mb, (source, destination), uuid
+
+
+def _fitted(timed, assumed):
+    """(seconds, MiB a second) that all moves have in common."""
+    start = np.array([assumed.fixed, 1.0 / (assumed.bandwidth or BANDWIDTH)])
+    if not timed:
+        return assumed.fixed, assumed.bandwidth or BANDWIDTH
+    taken = np.array([past.seconds for past in timed], dtype=float)
+    copied = np.array([past.sharing * (past.processed_mb or past.memory_mb) for past in timed])
+    rows = np.column_stack([np.ones(len(taken)), copied]) / taken[:, None] / SPREAD
+    wanted = np.full(len(taken), 1.0 / SPREAD)
+    known = np.diag(1.0 / start / (1.0, 1.0 if assumed.bandwidth is None else SURE))
+    weights = np.ones(len(taken))
+    for _ in range(ROUNDS):
+        root = np.sqrt(weights)
+        found = np.linalg.lstsq(np.vstack([rows * root[:, None], known]),
+                                np.concatenate([wanted * root, np.diag(known) * start]),
+                                rcond=None)[0]
+        away = np.abs(rows @ found - wanted)
+        weights = np.minimum(1.0, HUBER / np.maximum(away, HUBER))
+    return (max(float(found[0]), LEAST_FIXED),
+            1.0 / float(np.clip(found[1], start[1] / 1e3, 1.0 / LEAST_BANDWIDTH)))
+
+
+def sharing(tries: Iterable[Mapping]) -> list[float]:
+    """Of each move, how many there were on the busier of its two links while it was under way, on
+    average.
+
+    :param tries: each with ``source``, ``destination``, ``begun`` and ``ended`` in seconds
+    """
+    tries = list(tries)
+    found = np.ones((2, len(tries)))
+    for side, name in enumerate(('source', 'destination')):
+        groups = collections.defaultdict(list)
+        for n, each in enumerate(tries):
+            groups[each[name]].append(n)
+        for members in groups.values():
+            begun = np.array([tries[n]['begun'] for n in members], dtype=float)
+            ended = np.array([tries[n]['ended'] for n in members], dtype=float)
+            both = (np.minimum(ended[:, None], ended) - np.maximum(begun[:, None], begun))
+            found[side, members] = np.maximum(both, 0.0).sum(axis=1) / np.maximum(
+                ended - begun, 1e-9)
+    return found.max(axis=0).clip(min=1.0).tolist()

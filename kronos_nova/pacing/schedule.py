@@ -1,0 +1,232 @@
+"""When each move of a plan is to begin: list scheduling on hosts and links.
+
+A list schedule never lets a slot be idle for which there is a move, and so is at most twice as long
+as the shortest one (Graham, SIAM J. Appl. Math. 1969); which of them it is the order decides. Some
+orders are played through by the predicted durations, that in which the moves were given among them,
+and the shortest is taken.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from collections.abc import Sequence
+
+import numpy as np
+
+from kronos_nova.objects.move import Caps
+from kronos_nova.pacing.precopy import Copy
+
+TOLERANCE = 1e-9
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A move that waits.
+
+    after : positions of the moves that must have ended before it begins
+    heat : what of the load it relieves; 0 where that does not matter
+    due : seconds by which it is to have ended
+    is_running : it has begun already, whatever the caps say
+    """
+
+    instance: str
+    source: str
+    destination: str
+    copy: Copy
+    after: tuple[int, ...] = ()
+    heat: float = 0.0
+    due: float = np.inf
+    is_running: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """MiB a second: of one migration at most, and of each host's link, the same in both directions.
+    """
+
+    stream: float
+    default: float
+    hosts: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    def of(self, host: str) -> float:
+        return self.hosts.get(host, self.default)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Timeline:
+    """When moves begin and end: float64 (n,), seconds from now."""
+
+    begins: np.ndarray
+    ends: np.ndarray
+
+    @property
+    def makespan(self) -> float:
+        return float(self.ends.max(initial=0.0))
+
+
+def best(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
+    """The schedule to keep to.
+
+    Where moves relieve hosts, the hottest goes first as long as the whole is not longer than in the
+    order given. Otherwise the shortest; where moves are due, the one that is the least late.
+    """
+    floor = _Floor(jobs, caps, links)
+    first_come = floor.play(_first_come)
+    if any(job.heat for job in jobs):
+        hottest = floor.play(_hottest)
+        return hottest if hottest.makespan <= first_come.makespan + TOLERANCE else first_come
+    due = np.array([job.due for job in jobs])
+    found = [first_come, *(floor.play(rule) for rule in RULES)]
+    return min(found, key=lambda timeline: (
+        np.maximum(timeline.ends - due, 0.0).max(initial=0.0).round(6), timeline.makespan))
+
+
+def first_come(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
+    """The schedule in the order given."""
+    return _Floor(jobs, caps, links).play(_first_come)
+
+
+def lower_bound(jobs: Sequence[Job], caps: Caps, links: Links) -> float:
+    """Seconds that no schedule is shorter than: the work of the busiest host, of all slots, or the
+    longest chain of moves that wait for each other."""
+    floor = _Floor(jobs, caps, links)
+    return float(max(floor.alone.sum() / caps.total, floor.tails.max(initial=0.0),
+                     *(floor.work(floor.alone, n).max(initial=0.0) for n in (0, 1))))
+
+
+class _Floor:
+    """The hosts and their slots; the names of operations research are machines and jobs."""
+
+    def __init__(self, jobs, caps, links):
+        self.jobs, self.links, self.total = jobs, links, caps.total
+        names = sorted({name for job in jobs for name in (job.source, job.destination)})
+        index = {name: n for n, name in enumerate(names)}
+        self.ends_at = tuple(np.array([index[getattr(job, side)] for job in jobs], dtype=np.intp)
+                             for side in ('source', 'destination'))
+        self.slots = (np.array([caps.sources.get(name, caps.per_source) for name in names]),
+                      np.full(len(names), caps.per_destination))
+        self.link = np.array([links.of(name) for name in names], dtype=float)
+        self.instance = np.unique([job.instance for job in jobs], return_inverse=True)[1]
+        self.running = np.array([job.is_running for job in jobs], dtype=bool)
+        self.heat = np.array([job.heat for job in jobs])
+        self.due = np.array([job.due for job in jobs])
+        self.alone = np.array([job.copy.seconds(self._most(n)) for n, job in enumerate(jobs)])
+        self.tails = _tails(jobs, self.alone)
+
+    def _most(self, n):
+        return min(self.links.stream, *(self.link[ends[n]] for ends in self.ends_at))
+
+    def work(self, seconds, side):
+        """float64 (hosts,): seconds of the moves of each host, shared by its slots."""
+        return np.bincount(self.ends_at[side], weights=seconds,
+                           minlength=len(self.link)) / np.minimum(
+            self.slots[side], np.maximum(np.bincount(self.ends_at[side],
+                                                     minlength=len(self.link)), 1))
+
+    def play(self, rule: Callable) -> Timeline:
+        """Let the moves go by a rule: it orders those that may, given what is under way."""
+        count = len(self.jobs)
+        begins, ends = np.full(count, np.nan), np.full(count, np.nan)
+        left = np.zeros(count)   # of those under way, as a fraction
+        under_way = np.zeros(count, dtype=bool)
+        now = 0.0
+        for n in np.flatnonzero(self.running):
+            under_way[n], left[n], begins[n] = True, 1.0, 0.0
+        while np.isnan(ends).any():
+            self._start(rule, begins, ends, under_way, left, now)
+            going = np.flatnonzero(under_way)
+            speed = 1.0 / self._seconds(going, under_way)
+            step = (left[going] / speed).min()
+            now += step
+            left[going] -= speed * step
+            done = going[left[going] <= TOLERANCE]
+            under_way[done], ends[done] = False, now
+        return Timeline(begins, ends)
+
+    def _start(self, rule, begins, ends, under_way, left, now):
+        while under_way.sum() < self.total:
+            may = self._may_begin(begins, ends, under_way)
+            if not len(may):
+                return
+            n = may[rule(self, may, under_way, np.isnan(begins))]
+            under_way[n], left[n], begins[n] = True, 1.0, now
+
+    def _may_begin(self, begins, ends, under_way):
+        may = np.isnan(begins)
+        for side in (0, 1):
+            may &= (self._busy(side, under_way) < self.slots[side])[self.ends_at[side]]
+        may &= ~np.isin(self.instance, self.instance[under_way])
+        return np.array([n for n in np.flatnonzero(may)
+                         if not np.isnan(ends[list(self.jobs[n].after)]).any()], dtype=np.intp)
+
+    def _busy(self, side, under_way):
+        return np.bincount(self.ends_at[side][under_way], minlength=len(self.link))
+
+    def bandwidth(self, moves, under_way, more=0):
+        """float64: what each of some moves gets, an equal share of the links that it is on.
+
+        :param more: how many more are on each link than are under way
+        """
+        share = np.full(len(moves), float(self.links.stream))
+        for side in (0, 1):
+            host = self.ends_at[side][moves]
+            share = np.minimum(share, self.link[host] / (
+                self._busy(side, under_way)[host] + more))
+        return share
+
+    def _seconds(self, going, under_way):
+        """float64: the whole duration of each move under way, were things to stay as they are."""
+        return np.array([max(self.jobs[n].copy.seconds(bandwidth), TOLERANCE)
+                         for n, bandwidth in zip(going, self.bandwidth(going, under_way),
+                                                 strict=True)])
+
+    def bottleneck(self, may, waits):
+        """float64: how long each move's busier host, or what waits for the move, will take."""
+        seconds = np.where(waits, self.alone, 0.0)
+        found = self.tails[may]
+        for side in (0, 1):
+            found = np.maximum(found, self.work(seconds, side)[self.ends_at[side][may]])
+        return found
+
+
+def _tails(jobs, alone):
+    """float64 (n,): seconds of each move and the longest chain of moves that wait for it."""
+    tails = alone.copy()
+    for n in range(len(jobs) - 1, -1, -1):
+        for earlier in jobs[n].after:
+            tails[earlier] = max(tails[earlier], alone[earlier] + tails[n])
+    return tails
+
+
+# Rules: (floor, moves that may begin, under way, what waits) -> position of the next to begin.
+
+def _first_come(_floor, _may, _under_way, _waits):
+    return 0
+
+
+def _hottest(floor, may, under_way, _waits):
+    return _first(-floor.heat[may], -floor.bandwidth(may, under_way, 1))
+
+
+def _longest(floor, may, _under_way, _waits):
+    return _first(floor.due[may], -floor.alone[may])
+
+
+def _longest_on_free_links(floor, may, under_way, _waits):
+    return _first(floor.due[may], -floor.bandwidth(may, under_way, 1), -floor.alone[may])
+
+
+def _bottleneck(floor, may, under_way, waits):
+    return _first(floor.due[may], -floor.bottleneck(may, waits).round(3),
+                  -floor.bandwidth(may, under_way, 1), -floor.alone[may])
+
+
+def _bottleneck_on_free_links(floor, may, under_way, waits):
+    return _first(floor.due[may], -floor.bandwidth(may, under_way, 1),
+                  -floor.bottleneck(may, waits).round(3), -floor.alone[may])
+
+
+def _first(*keys):
+    return int(np.lexsort(keys[::-1])[0])
+
+
+RULES = (_bottleneck_on_free_links, _bottleneck, _longest_on_free_links, _longest)

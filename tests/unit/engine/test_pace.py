@@ -1,0 +1,104 @@
+"""Moves of a plan have their turn, and what would come too late stays."""
+
+import dataclasses
+import datetime
+
+import testtools
+
+from kronos_nova.engine import drain
+from kronos_nova.engine.options import EngineOptions
+from kronos_nova.engine.pace_options import PaceOptions
+from kronos_nova.engine.planner import PlannerPorts
+from kronos_nova.engine.planner import plan_cycle
+from kronos_nova.objects import snapshot as objects
+from kronos_nova.objects.drain import Drain
+from kronos_nova.objects.move import Caps
+from kronos_nova.policies import Policy
+from kronos_nova.policies import PolicySet
+from tests.unit.engine import test_planner as clouds
+
+HOSTS = 'h0', 'h1', 'h2'
+ONE = Caps(total=1, per_source=1, per_destination=1)
+DISK = objects.ResourceInventory(total=100)
+NOON = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
+
+
+class PaceTest(testtools.TestCase):
+    """Two of four instances of 1 GiB leave h0, one for each of the others; a move takes 11 s."""
+
+    def setUp(self):
+        super().setUp()
+        self.policies = PolicySet(policies=(Policy(**clouds.POLICY),))
+        self.instances = [clouds.instance(name, 'h0') for name in 'abcd']
+        self.under_way = ()
+        self.ports = PlannerPorts(
+            source=clouds.Recorded(imbalance={'h0': .8, 'h1': 0.0, 'h2': 0.0},
+                                   vm_profile=dict.fromkeys('abcd', .2)),
+            clock=lambda: 0.0, now=NOON.timestamp())
+
+    def snapshot(self):
+        return objects.Snapshot(
+            taken_at='', hosts=tuple(dataclasses.replace(
+                clouds.host(name), inventory={**clouds.ROOM, 'DISK_GB': DISK}) for name in HOSTS),
+            instances=tuple(self.instances),
+            moves_under_way=self.under_way,
+            aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=HOSTS),))
+
+    def options(self, **pace):
+        return EngineOptions(
+            aggregates=('agg',), include_unassigned_hosts=False, spread_planner='greedy',
+            pace=PaceOptions(**{'caps': ONE, 'stream': 1024.0, **pace}))
+
+    def plan(self, **pace):
+        report, = plan_cycle(self.snapshot(), self.policies, self.options(**pace),
+                             self.ports).aggregates
+        return report
+
+    def drained(self, *drains):
+        return drain.plan(self.snapshot(), self.policies, self.options(), self.ports, 'agg',
+                          drains).report.moves
+
+    def test_moves_have_their_turn_and_what_they_take(self):
+        first, second = self.plan().moves
+        self.assertEqual((0.0, 11.0, 11.0, 11.0), (
+            first.begins_after, first.expected_seconds, second.begins_after,
+            second.expected_seconds))
+
+    def test_what_would_begin_when_the_load_is_another_stays(self):
+        report = self.plan(stale_after=10.0)
+        self.assertEqual(['a'], [move.instance_uuid for move in report.moves])
+        self.assertEqual({'late': ('b',), 'no_gain': ('c', 'd')},
+                         {skip.reason: skip.instances for skip in report.not_moved})
+        self.assertIn('1 instances stay for a later plan', ' '.join(report.warnings))
+
+    def test_what_is_under_way_is_on_its_link(self):
+        two = Caps(total=2, per_source=1, per_destination=2)
+        before = {move.destination: move.expected_seconds for move in self.plan(caps=two).moves}
+        self.instances += [clouds.instance('e', 'h2', task_state='migrating', memory_mb=65536)]
+        self.under_way = (objects.MoveUnderWay(instance_uuid='e', source='h2', destination='h1'),)
+        after = {move.destination: move.expected_seconds for move in self.plan(caps=two).moves}
+        self.assertEqual((11.0, 12.0), (before['h1'], after['h1']))
+
+    def test_local_disks_are_copied_where_there_are_any(self):
+        self.instances = [dataclasses.replace(each, resources={'VCPU': 1, 'DISK_GB': 5})
+                          for each in self.instances]
+        for copied, seconds in ((False, 11.0), (True, 16.0)):
+            self.assertEqual(seconds, self.plan(local_disks=copied).moves[0].expected_seconds)
+
+    def test_the_host_with_the_earlier_deadline_is_emptied_first(self):
+        self.instances += [clouds.instance(f'on-h1-{n}', 'h1') for n in range(4)]
+        for early, late in (('h0', 'h1'), ('h1', 'h0')):
+            wish = Drain(uuid=late, host=late, aggregate='agg', state='draining',
+                         requested_by='jane', requested_at=NOON)
+            moves = self.drained(wish, dataclasses.replace(
+                wish, uuid=early, host=early, deadline=NOON + datetime.timedelta(seconds=60)))
+            ended = {host: max(move.begins_after for move in moves if move.source == host)
+                     for host in (early, late)}
+            self.assertTrue(ended[early] < ended[late], ended)
+
+    def test_a_drain_has_as_many_at_once_as_it_is_told(self):
+        wish = Drain(uuid='h0', host='h0', aggregate='agg', state='draining',
+                     requested_by='jane', requested_at=NOON, parallel=2)
+        options = self.options(caps=Caps(total=4, per_source=1, per_destination=4))
+        self.options = lambda: options
+        self.assertEqual(2, [move.begins_after for move in self.drained(wish)].count(0.0))
