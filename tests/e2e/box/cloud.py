@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -21,6 +22,7 @@ from tests.e2e.box.hypervisors.host import Hypervisors
 from tests.e2e.box.mariadb import MariaDB
 from tests.e2e.box.prometheus import Monitoring
 from tests.e2e.box.rabbitmq import RabbitMQ
+from tests.e2e.box.settings import SOURCE
 from tests.e2e.box.settings import BoxError
 from tests.e2e.box.settings import Ports
 from tests.e2e.box.settings import Settings
@@ -208,7 +210,8 @@ class Cloud:
         done = subprocess.run(
             [*command('kronos-nova', 'kronos-manage'),
              '--config-file', str(self.nova.conf), *arguments],
-            capture_output=True, text=True)
+            # Of this source, as all of the box' services are.
+            env={**os.environ, 'PYTHONPATH': str(SOURCE)}, capture_output=True, text=True)
         if check and done.returncode:
             raise BoxError(f'kronos-manage {" ".join(arguments)} ended with {done.returncode}:\n'
                            f'{done.stdout}{done.stderr}')
