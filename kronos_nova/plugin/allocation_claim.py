@@ -97,10 +97,12 @@ class AllocationClaim:
 
         :raises PlacementError: see :func:`kronos_nova.placement.moves.revert`
         """
-        if self._parties is not None:
-            held_source = bool(on(self._before, self._source_tree))
-            moves.revert(self._placement, self._parties, is_gone,
-                         before=None if held_source else self._before)
+        if self._parties is None:
+            return
+        try:
+            moves.revert(self._placement, self._parties, is_gone)
+        except errors.NothingToMove:
+            moves.revert(self._placement, self._parties, is_gone, before=self._before)
 
 
 class ClaimingScheduler:

@@ -1,6 +1,7 @@
 """What is healed is what an instance really uses, and nothing that is on its way."""
 
 from keystoneauth1 import exceptions as ks_exceptions
+from nova import exception
 
 from kronos_nova import clock
 from kronos_nova.db import repairs as repairs_db
@@ -9,9 +10,11 @@ from kronos_nova.placement import audit
 from kronos_nova.placement import heal
 from kronos_nova.placement import holdings
 from kronos_nova.placement.allocations import AllocationSet
+from kronos_nova.placement.allocations import Consumer
 from kronos_nova.plugin import nova_records
 from tests.functional import test_allocations_audit
 from tests.functional import test_candidates
+from tests.functional import test_live_migration
 from tests.functional import test_storage_pools
 from tests.functional.mixed import base as mixed
 from tests.functional.mixed import kinds
@@ -148,6 +151,29 @@ class InMidMoveTest(test_allocations_audit.AuditTestCase):
         heal.undo(self.placement_client, self.journal, repair.uuid)
 
         self.assert_holds(server['id'], {'host1': SMALL, 'host2': SMALL})
+
+
+class HealedMeanwhileTest(test_live_migration.AtomicTestCase):
+    def test_a_move_that_fails_leaves_what_was_healed_as_it_began(self):
+        server, healed = self.boot('host1'), []
+        self.placement.delete(f'/allocations/{server["id"]}')
+
+        def heal_at_once(method, path, _body):
+            if path.startswith('/allocation_candidates') and not healed:
+                healed.append(path)
+                self.placement_client.post(AllocationSet.of(Consumer(
+                    uuid=server['id'], allocations={self.uuid_of('host1'): SMALL},
+                    consumer_type='INSTANCE', project_id='a-project', user_id='a-user')))
+
+        def refuse(*args, **kwargs):
+            raise exception.MigrationPreCheckError(reason='injected')
+
+        self.stub_out('nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_destination', refuse)
+        self.placement_fixture.before = heal_at_once
+        self.migrate(server, 'host2')
+        self._wait_for_migration_status(server, ['error'])
+
+        self.assert_holds(server['id'], {'host1': SMALL})
 
 
 class PoolTest(Heals, test_storage_pools.StorageTestCase):
