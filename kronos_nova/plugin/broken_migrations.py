@@ -13,6 +13,7 @@ import threading
 
 import tenacity
 from nova import exception as nova_exception
+from nova import objects
 from nova.compute import power_state
 from nova.compute import utils as compute_utils
 from nova.compute import vm_states
@@ -31,6 +32,8 @@ LOG = logging.getLogger(__name__)
 PATIENCE_SECONDS = 120
 # Until libvirt at the destination sees, by its keepalive, that the source is gone.
 SETTLING_SECONDS = 60
+# One pass over the memory of a large guest.
+COPY_SECONDS = 3600
 INTERVAL_SECONDS = 0.5
 
 # By name: there are compute hosts without libvirt.
@@ -65,9 +68,10 @@ EXPECTED = {
 class Attempt:
     """A live migration that this thread leads at the source.
 
-    ``status`` is how Nova wants to end it, and ``is_error`` whether it wants the instance in ERROR;
-    ``fate`` is a sentence for a person on what became of the guest, once that is known; ``error``
-    is what ended it.
+    ``is_prepared`` says that the destination is, so that the guest may be on its way; ``status`` is
+    how Nova wants to end it, and ``is_error`` whether it wants the instance in ERROR; ``fate`` is a
+    sentence for a person on what became of the guest, once that is known; ``error`` is what ended
+    it.
     """
 
     context: object
@@ -77,6 +81,7 @@ class Attempt:
     migration: object
     migrate_data: object = None
     source_bdms: object = None
+    is_prepared: bool = False
     has_left: bool = False
     is_completed: bool = False
     is_rolled_back: bool = False
@@ -84,6 +89,12 @@ class Attempt:
     is_error: bool = False
     fate: str | None = None
     error: Exception | None = None
+
+    @property
+    def is_over(self):
+        """Whether there is nothing to be completed or rolled back any more, or by others."""
+        return self.has_left or self.is_rolled_back or isinstance(
+            self.error, nova_exception.InvalidMigrationState)
 
     @property
     def is_settled(self):
@@ -118,7 +129,7 @@ class SettlesBrokenMigrations:
 
     def _do_live_migration(self, context, dest, instance, block_migration, migration,
                            migrate_data):
-        attempt = Attempt(context, instance, dest, block_migration, migration)
+        attempt = Attempt(context, instance, dest, block_migration, migration, migrate_data)
         self._thread.attempt = attempt
         try:
             super()._do_live_migration(context, dest, instance, block_migration, migration,
@@ -135,10 +146,13 @@ class SettlesBrokenMigrations:
 
     def _do_pre_live_migration_from_source(self, context, dest, instance, block_migration,
                                            migration, migrate_data, source_bdms):
+        attempt = self._attempt
+        if attempt:
+            attempt.source_bdms = source_bdms
         prepared = super()._do_pre_live_migration_from_source(
             context, dest, instance, block_migration, migration, migrate_data, source_bdms)
-        if self._attempt:
-            self._attempt.migrate_data, self._attempt.source_bdms = prepared, source_bdms
+        if attempt:
+            attempt.migrate_data, attempt.is_prepared = prepared, True
         return prepared
 
     def _post_live_migration_update_host(self, ctxt, instance, dest, block_migration=False,
@@ -206,18 +220,41 @@ class SettlesBrokenMigrations:
     def _settle(self, attempt):
         """Nova has given up in the middle: complete the migration or roll it back, whichever the
         guest did."""
-        if not attempt.is_error or attempt.has_left or attempt.is_rolled_back:
+        if attempt.is_over:
             return
+        tries = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(
+                lambda error: outages.is_outage(error) and not attempt.has_left),
+            wait=tenacity.wait_random_exponential(max=15), reraise=True,
+            stop=tenacity.stop_after_delay(PATIENCE_SECONDS))
         try:
-            there, here = self._state_there(attempt), self._state_here(attempt)
-            if attempt.runs(there) and here is not None and not attempt.runs(here):
-                self._take_leave(attempt, here)
-            elif here is not None and (attempt.runs(here) or there is not None):
-                self._rollback_live_migration(
-                    attempt.context, attempt.instance, attempt.dest, attempt.migrate_data,
-                    source_bdms=attempt.source_bdms)
+            tries(self._follow_guest if attempt.is_prepared else self._roll_back, attempt)
         except Exception:  # whatever it is, Nova's own verdict holds then
             LOG.exception('What became of the guest is not clear.', instance=attempt.instance)
+            attempt.status = attempt.status or 'error'
+
+    def _follow_guest(self, attempt):
+        if attempt.runs(self._state_there(attempt)) and self._has_pages_here(attempt):
+            return
+        there, here = self._state_there(attempt), self._state_here(attempt)
+        if attempt.runs(there) and here is not None and not attempt.runs(here):
+            self._take_leave(attempt, here)
+        elif here is not None and (attempt.runs(here) or there is not None):
+            self._roll_back(attempt)
+
+    def _has_pages_here(self, attempt):
+        """Of a guest that runs there already (post-copy); they are waited for."""
+        return _ask_patiently(COPY_SECONDS, attempt, guests.is_copied, self.driver,
+                              attempt.instance, still=bool)
+
+    def _roll_back(self, attempt):
+        if attempt.source_bdms is None:
+            attempt.source_bdms = objects.BlockDeviceMappingList.get_by_instance_uuid(
+                attempt.context, attempt.instance.uuid)
+        attempt.migrate_data.migration = attempt.migration
+        self._rollback_live_migration(
+            attempt.context, attempt.instance, attempt.dest, attempt.migrate_data,
+            source_bdms=attempt.source_bdms, pre_live_migration=not attempt.is_prepared)
 
     def _take_leave(self, attempt, here):
         """The guest runs at the destination; what is left of it here is to go."""
@@ -301,14 +338,13 @@ def _tell(attempt):
     """Why, as a fault of the instance: before the migration is seen to have ended."""
     if attempt.is_completed or attempt.status == 'cancelled':
         return
-    if outages.is_outage(attempt.error) and not attempt.is_error:
-        return      # it is told by failures.TellsOutages
     reason = first_line(attempt.error) + (f'; {attempt.fate}' if attempt.fate else '')
     LOG.warning('Live migration %s to %s failed: %s', attempt.migration.uuid, attempt.dest, reason,
                 instance=attempt.instance)
+    fault = nova_exception.MigrationError(
+        reason=reason, code=outages.CODE if outages.is_outage(attempt.error) else 500)
     try:
         compute_utils.add_instance_fault_from_exc(
-            attempt.context, attempt.instance, nova_exception.MigrationError(reason=reason),
-            sys.exc_info())
+            attempt.context, attempt.instance, fault, sys.exc_info())
     except Exception as e:  # whatever it is, the migration has to be ended
         LOG.warning('Why is not written down: %s', e, instance=attempt.instance)

@@ -10,7 +10,6 @@ from oslo_service import periodic_task
 
 from kronos_nova.claims import base as stores
 from kronos_nova.plugin import claim_rpc
-from kronos_nova.plugin import failures
 from kronos_nova.plugin import images
 from kronos_nova.plugin import interrupted_migrations
 from kronos_nova.plugin import libvirt_connection
@@ -30,7 +29,6 @@ _MANAGER = 'nova.compute.manager:ComputeManager'
 # What this part overrides or calls of Nova.
 EXPECTED = {
     **interrupted_migrations.EXPECTED,
-    **failures.EXPECTED,
     **images.EXPECTED,
     **libvirt_connection.EXPECTED,
     **reverts.EXPECTED,
@@ -65,10 +63,9 @@ EXPECTED = {
 }
 
 
-class KronosComputeManager(interrupted_migrations.EndsInterruptedMigrations, failures.TellsOutages,
-                           images.FetchesImages, reverts.RevertsAtomically,
-                           statuses.WritesStatusesAgain, libvirt_connection.SurvivesLibvirt,
-                           manager.ComputeManager):
+class KronosComputeManager(interrupted_migrations.EndsInterruptedMigrations, images.FetchesImages,
+                           reverts.RevertsAtomically, statuses.WritesStatusesAgain,
+                           libvirt_connection.SurvivesLibvirt, manager.ComputeManager):
     def __init__(self, compute_driver=None, *args, **kwargs):
         super().__init__(compute_driver, *args, **kwargs)
         try:

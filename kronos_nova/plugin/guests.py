@@ -1,6 +1,7 @@
 """Whether a guest runs at a host, as the hypervisor there says."""
 
 import oslo_messaging as messaging
+from nova import exception as nova_exception
 from nova import rpc
 from nova.compute import rpcapi as compute_rpcapi
 from nova.objects import base as objects_base
@@ -12,6 +13,9 @@ VERSION = '1.0'
 
 # It is asked while a guest may be without network.
 TIMEOUT_SECONDS = 10
+
+# libvirt's VIR_DOMAIN_JOB_BOUNDED and _UNBOUNDED: there are compute hosts without libvirt.
+JOBS = (1, 2)
 
 
 class GuestsEndpoint:
@@ -29,6 +33,21 @@ class GuestsEndpoint:
 
     def power_state(self, context, instance):
         return self._power_state(instance)
+
+
+def is_copied(driver, instance):
+    """Whether the hypervisor here still copies a guest to its destination: also one that runs there
+    by now, and has pages of its memory here (post-copy). False of other drivers than libvirt.
+
+    :raises Exception: the hypervisor does not answer
+    """
+    get_guest = getattr(getattr(driver, '_host', None), 'get_guest', None)
+    if get_guest is None:
+        return False
+    try:
+        return get_guest(instance).get_job_info().type in JOBS
+    except nova_exception.InstanceNotFound:
+        return False
 
 
 def power_state(context, host, instance):

@@ -106,7 +106,7 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             return None
         attempt = broken_migrations.Attempt(
             context=nova_context.get_admin_context(), instance=instance, migration=migration,
-            **kept)
+            is_prepared=True, **kept)
         attempt.migrate_data.migration = migration
         return attempt
 

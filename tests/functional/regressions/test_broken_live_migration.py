@@ -11,15 +11,22 @@ import oslo_messaging as messaging
 from nova import context as nova_context
 from nova import exception
 from nova import objects
+from nova.compute import manager
 from nova.compute import power_state
 from nova.virt import fake
+from oslo_utils import importutils
 
+from kronos_nova.plugin import outages
 from tests.functional.regressions import base
 from tests.functional.regressions import guests
 
 
 class libvirtError(Exception):  # noqa: N801 - libvirt's way
     pass
+
+
+def fill(*args, **kwargs):
+    raise OSError(errno.ENOSPC, 'No space left on device')
 
 
 class BrokenLiveMigrationTest(guests.GuestsTestCase):
@@ -45,7 +52,7 @@ class BrokenLiveMigrationTest(guests.GuestsTestCase):
         """Why it failed, as Nova keeps it; its API shows only that of an instance in ERROR."""
         with nova_context.target_cell(nova_context.get_admin_context(),
                                       self.cell_mappings['cell1']) as context:
-            return objects.InstanceFault.get_latest_for_instance(context, server['id']).message
+            return objects.InstanceFault.get_latest_for_instance(context, server['id'])
 
     def test_a_guest_that_runs_on_after_the_rollback(self):
         for asked, status in ((None, 'failed'), ('cancelled', 'cancelled')):
@@ -69,7 +76,7 @@ class BrokenLiveMigrationTest(guests.GuestsTestCase):
         self.break_off(server, lambda: self.guest_at('host1', server, power_state.SHUTDOWN), 'post')
         self.assert_ended(server, 'host1', 'SHUTOFF', 'failed')
         self.assertIn(server['id'], self.driver('host1').instances)
-        self.assertIn('injected; its guest has ended at host1', self.fault(server))
+        self.assertIn('injected; its guest has ended at host1', self.fault(server).message)
 
         self.api.post_server_action(server['id'], {'os-start': None})
         self.server_on(server, 'host1')
@@ -134,16 +141,47 @@ class BrokenLiveMigrationTest(guests.GuestsTestCase):
         self.migrate(server)
         self.assert_ended(server, 'host2', 'ACTIVE', 'completed')
 
-    def test_a_destination_that_cannot_be_made_ready(self):
+    def test_a_service_that_does_not_answer_before_it_begins(self):
+        """Nova leaves the instance as it is, for ever."""
         server = self.boot_server()
+        real = manager.ComputeManager._do_live_migration
 
-        def fail(*args, **kwargs):
-            raise OSError(errno.ENOSPC, 'No space left on device')
+        def migrate(this, *args, **kwargs):
+            self.time_out('nova.objects.BlockDeviceMappingList.get_by_instance_uuid')
+            real(this, *args, **kwargs)
 
-        self.stub_out('nova.virt.fake.FakeDriver.pre_live_migration', fail)
+        self.stub_out('nova.compute.manager.ComputeManager._do_live_migration', migrate)
         self.migrate(server)
         self.assert_ended(server, 'host1', 'ACTIVE', 'failed')
-        self.assertIn('No space left on device; its guest runs on at host1', self.fault(server))
+        self.assertEqual(outages.CODE, self.fault(server).code)
+
+    def test_a_service_that_does_not_answer_while_it_is_rolled_back(self):
+        server = self.boot_server()
+        self.time_out('nova.compute.manager.ComputeManager._rollback_volume_bdms')
+        self.stub_out('nova.virt.fake.FakeDriver.pre_live_migration', fill)
+        self.migrate(server)
+        self.assert_ended(server, 'host1', 'ACTIVE', 'failed')
+
+    def time_out(self, method, times=2):
+        owner, _, name = method.rpartition('.')
+        real, asked = getattr(importutils.import_class(owner), name), []
+
+        def ask(*args, **kwargs):
+            if len(asked) == times:
+                # With the class in front of those of a class method.
+                return real(*args[isinstance(getattr(real, '__self__', None), type):], **kwargs)
+            asked.append(args)
+            raise messaging.MessagingTimeout('injected')
+
+        self.stub_out(method, ask)
+
+    def test_a_destination_that_cannot_be_made_ready(self):
+        server = self.boot_server()
+        self.stub_out('nova.virt.fake.FakeDriver.pre_live_migration', fill)
+        self.migrate(server)
+        self.assert_ended(server, 'host1', 'ACTIVE', 'failed')
+        self.assertIn('No space left on device; its guest runs on at host1',
+                      self.fault(server).message)
 
 
 StockBrokenLiveMigrationTest = base.on_stock_nova(BrokenLiveMigrationTest)

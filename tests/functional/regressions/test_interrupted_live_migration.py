@@ -47,6 +47,27 @@ class InterruptedLiveMigrationTest(guests.GuestsTestCase):
         self.assert_ended(server, 'host2', 'ACTIVE', 'completed')
         self.assertTrue(self.is_running('host2', server))
 
+    def test_the_guest_runs_there_while_its_memory_is_still_copied(self):
+        """Post-copy: what is paused here has pages that the other needs."""
+        server = self.interrupt()
+        self.guest_at('host1', server, power_state.PAUSED)
+        self.guest_at('host2', server, power_state.RUNNING)
+        looks = iter((True, True, True, False))
+
+        def is_copied(driver, instance):
+            still = next(looks)
+            if not still:
+                self.guest_at('host1', server, power_state.NOSTATE)
+            return still
+
+        self.stub_out('kronos_nova.plugin.guests.is_copied', is_copied)
+        powered_off = []
+        self.stub_out('nova.virt.fake.FakeDriver.power_off',
+                      lambda driver, instance, *_, **__: powered_off.append(instance))
+        self.restart_source()
+        self.assert_ended(server, 'host2', 'ACTIVE', 'completed')
+        self.assertEqual([], powered_off)
+
     def test_the_guest_has_ended_meanwhile(self):
         server = self.interrupt()
         self.guest_at('host1', server, power_state.SHUTDOWN)
