@@ -22,6 +22,7 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 UNBEGUN = ['queued', 'preparing']
+BEGUN = ['running', 'running (post-copy)']
 
 EXPECTED = {
     **broken_migrations.EXPECTED,
@@ -82,27 +83,30 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             LOG.exception('What is needed to end the live migration cannot be read.',
                           instance=instance)
             attempt = None
+        self._end_others(context, instance, attempt)
         if attempt is None:
-            self._end_unbegun(context, instance)
             super()._reset_live_migration(context, instance)
         else:
             self._interrupted.append(attempt)
 
-    def _end_unbegun(self, context, instance):
-        """Nova ends the one that runs: any other would look as if it were still to come."""
+    def _end_others(self, context, instance, attempt):
+        """They would look as if they were still to come, or under way since an operator reset the
+        state of the instance. Where none is to be completed or rolled back, Nova ends one that
+        runs."""
         for migration in objects.MigrationList.get_by_filters(context, {
                 'instance_uuid': instance.uuid, 'source_compute': self.host,
-                'migration_type': migration_status.LIVE, 'status': UNBEGUN}):
-            LOG.info('Live migration %s has not begun and will not.', migration.uuid,
-                     instance=instance)
-            self._set_migration_status(migration, 'error')
+                'migration_type': migration_status.LIVE,
+                'status': UNBEGUN if attempt is None else UNBEGUN + BEGUN}):
+            if attempt is None or migration.uuid != attempt.migration.uuid:
+                LOG.info('Live migration %s is not carried on.', migration.uuid, instance=instance)
+                self._set_migration_status(migration, 'error')
 
     def _load(self, context, instance):
         kept = self._kept.load(context, instance.uuid)
         if kept is None:
             return None
-        migration = objects.Migration.get_by_uuid(context, kept.pop('migration'))
-        if migration.status in migration_status.ENDED:
+        migration = _last(context, instance)
+        if kept.pop('migration') != migration.uuid or migration.status in migration_status.ENDED:
             return None
         attempt = broken_migrations.Attempt(
             context=nova_context.get_admin_context(), instance=instance, migration=migration,
@@ -140,6 +144,12 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             self.driver.live_migration_abort(attempt.instance)
         except Exception as error:  # each driver has its own
             LOG.debug('There is no copy to be aborted: %s', error, instance=attempt.instance)
+
+
+def _last(context, instance):
+    return objects.MigrationList.get_by_filters(
+        context, {'instance_uuid': instance.uuid, 'migration_type': migration_status.LIVE},
+        sort_keys=['created_at', 'id'], sort_dirs=['desc', 'desc'], limit=1)[0]
 
 
 def _is_being_prepared(context, instance):

@@ -8,6 +8,8 @@ from tests.functional.regressions import base
 
 class GuestsTestCase(base.RegressionTestCase):
     def setUp(self):
+        # With each nova-compute that dies, one of the threads for them does.
+        self.flags(max_concurrent_live_migrations=3)
         super().setUp()
         self.stub_out('kronos_nova.plugin.broken_migrations.INTERVAL_SECONDS', 0.01)
         self.stub_out('kronos_nova.plugin.broken_migrations.SETTLING_SECONDS', 0.5)

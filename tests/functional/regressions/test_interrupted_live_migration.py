@@ -74,6 +74,22 @@ class InterruptedLiveMigrationTest(guests.GuestsTestCase):
         self.restart_source()
         self.assert_ended(server, 'host1', 'SHUTOFF', 'failed')
 
+    def test_one_after_another_that_an_operator_set_free(self):
+        server = self.interrupt()
+        self.api.post_server_action(server['id'], {'os-resetState': {'state': 'active'}})
+        self.restart_source()
+        self.reconcile(stalled=0)
+        self.stub_out('nova.compute.manager.ComputeManager._do_live_migration',
+                      lambda *args, **kwargs: None)
+        self.migrate(server)
+        self._wait_for_migration_status(server, ['queued'])
+
+        self.restart_source()
+
+        self.assert_ended(server, 'host1', 'ACTIVE', 'error')
+        self.assertEqual({'error'}, {each['status'] for each in self.api.api_get(
+            '/os-migrations').body['migrations']})
+
     def test_while_nova_completes_it(self):
         server = self.boot_server()
         died = self.die_in('nova.compute.manager.ComputeManager._post_live_migration')
