@@ -2,9 +2,11 @@
 dispatcher and executor, over no broker."""
 
 import datetime
+import math
 import pathlib
 import tempfile
 
+import numpy as np
 from oslo_config import cfg
 
 from bench.days import scenario as scenarios
@@ -27,6 +29,7 @@ policies:
 - {{name: cpu, mode: spread, weight: 1.0, threshold: {threshold}, max_migrations_per_cycle: 10,
    imbalance_query: hosts, vm_profile_query: servers}}
 """
+AHEAD = POLICIES.replace('servers}', 'servers,\n   forecast: {{}}}')
 RELIEVE = """
 policies:
 - {{name: cpu, mode: relieve, weight: 1.0, high: 0.9, target: 0.8, max_migrations_per_cycle: 10,
@@ -159,6 +162,18 @@ class Cloud:
                 for vm in self.world.present))
         return metrics.Vector(tuple(metrics.Sample({'host': name}, float(value), at)
                                     for name, value in zip(self.hosts, hosts, strict=True)))
+
+    def query_range(self, query, times):
+        """Means of whole hours; those before the beginning are of the days that the scenario has
+        before it."""
+        hours = np.arange(times.first, times.last + 1, times.step)
+        table = np.stack([self.world.mean_of_hour(int((hour - BEGIN.timestamp()) // 3600) - 1)
+                          for hour in hours], axis=1)
+        return metrics.Matrix(tuple(
+            metrics.Series({'uuid': name}, tuple(
+                (at, value) for at, value in zip(hours.tolist(), row, strict=True)
+                if not math.isnan(value)))
+            for name, row in zip(self.vms, table.tolist(), strict=True)))
 
     def history(self, since):
         return [PastMove(instance_uuid=self.vms[vm], source=self.hosts[source],

@@ -15,6 +15,9 @@ VCPU_RATIO = 16.0
 MEMORY_FILL = 0.65
 """Of the hosts' memory is allocated: they are not empty, and one may be serviced."""
 
+DAYS_KNOWN = 9
+"""That monitoring knows of: the same hours of last week, and of a day before them."""
+
 DOWN, UP, DISABLED = 'down', 'up', 'disabled'
 
 
@@ -35,6 +38,7 @@ class Scenario:
     born, dies : intp (V,), first sample, and first sample without it
     place : intp (V,), host of each server that is there from the beginning
     cores, memory_mb : of a host
+    before : float32 (B, V), demand of the days before, as monitoring knows it
     """
 
     name: str
@@ -48,6 +52,7 @@ class Scenario:
     dies: np.ndarray
     place: np.ndarray
     events: tuple[Event, ...] = ()
+    before: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 0), np.float32))
 
     @property
     def samples(self) -> int:
@@ -100,6 +105,38 @@ def week(hosts: int, vms: int, mean: float, seed: int = 0, days: int = 7) -> Sce
                      born=born, dies=dies, events=events)
 
 
+def ordinary(hosts: int, vms: int, mean: float, seed: int = 0, days: int = 3,
+             has_pattern: bool = True) -> Scenario:
+    """Days on which nothing is deployed and nothing dies, after some that monitoring knows.
+
+    :param has_pattern: whether there are office hours and nights of batches; otherwise levels
+        wander, and no day tells of the next one
+    """
+    rng = np.random.default_rng([seed, hosts, vms, has_pattern])
+    known = DAYS_KNOWN * DAY
+    samples = known + days * DAY
+    vcpus = rng.choice(VCPUS, vms, p=CHANCES)
+    share = _noise(rng, samples, vms) + (
+        _habits(rng, samples, vms) if has_pattern else
+        rng.beta(.8, 3.2, vms) + _noise(rng, samples, vms, .998, .01))
+    demand = np.maximum(share, _bursts(rng, samples, vms)).clip(.01, 1.0) * vcpus
+    name = f'{days} days with a pattern' if has_pattern else f'{days} days without'
+    return _scenario(name, rng, hosts, vcpus, demand[known:], mean,
+                     before=demand[:known].astype(np.float32))
+
+
+def planetlab_row(path: pathlib.Path, names: list[str], hosts: int, vms: int, mean: float,
+                  seed: int = 0) -> Scenario:
+    """Days of PlanetLab one after the other, each server another of theirs every day: the last of
+    them is lived, the others are what monitoring knows."""
+    each = [planetlab(path, name, hosts, vms, mean, seed) for name in names]
+    share = np.concatenate([day.demand / day.vcpus for day in each])
+    demand, known = share * each[-1].vcpus, len(share) - each[-1].samples
+    rng = np.random.default_rng([seed, int(names[-1])])
+    return _scenario(f'PlanetLab {names[-1]} after {len(names) - 1} others', rng, hosts,
+                     each[-1].vcpus, demand[known:], mean, before=demand[:known].astype(np.float32))
+
+
 def _habits(rng, samples, count):
     """float64 (T, V): a level, and for two of three servers a day that looks like the last."""
     hour = np.arange(samples) / DAY * 24 % 24
@@ -111,11 +148,11 @@ def _habits(rng, samples, count):
     return rng.beta(.8, 3.2, count) + shapes[:, kind] * rng.uniform(.1, .6, count)
 
 
-def _noise(rng, samples, count):
-    """float64 (T, V): what is left of a disturbance after five minutes is 0.7 of it."""
+def _noise(rng, samples, count, kept=.7, deviation=.03):
+    """float64 (T, V): what is left of a disturbance after five minutes is ``kept`` of it."""
     noise, left = np.zeros((samples, count)), np.zeros(count)
     for sample in range(samples):
-        left = .7 * left + rng.normal(0, .03, count)
+        left = kept * left + rng.normal(0, deviation, count)
         noise[sample] = left
     return noise
 

@@ -37,6 +37,7 @@ class World:
         self.place = scenario.place.copy()
         self.states = [scenarios.UP] * scenario.hosts
         self.migrations, self.ended = {}, []
+        self._samples, self._hours = [], {}
         self.tally = Tally(threshold, len(scenario.vcpus))
 
     @property
@@ -66,6 +67,25 @@ class World:
         used = np.where(self.place >= 0, demand * share[self.place], 0.0)
         return np.minimum(wanted, 1.0), used
 
+    def mean_of_hour(self, hour: int) -> np.ndarray:
+        """float64 (V,): what :meth:`seen` told of servers in an hour since the beginning, NaN where
+        there were none; of an hour before it what the scenario's days before that have."""
+        if hour in self._hours:
+            return self._hours[hour]
+        before, per_hour = self.scenario.before, 3600 // scenarios.STEP
+        begin = len(before) + hour * per_hour
+        if hour >= 0 or begin < 0:
+            return np.full(len(self.place), np.nan)
+        means = before[begin:begin + per_hour].mean(axis=0) / self.scenario.cores
+        return np.where(self.scenario.born == 0, means, np.nan)
+
+    def _remember(self):
+        """What was used in the sample that ends."""
+        self._samples.append(np.where(self.place >= 0, self.seen()[1], np.nan))
+        if len(self._samples) == 3600 // scenarios.STEP:
+            self._hours[self.sample // len(self._samples) - 1] = np.mean(self._samples, axis=0)
+            self._samples = []
+
     def _sum(self, demand):
         there = self.present
         return np.bincount(self.place[there], weights=demand[there],
@@ -94,6 +114,8 @@ class World:
     def turn(self, sample: int) -> None:
         """What happens by itself at the beginning of a sample."""
         self.sample = sample
+        if sample:
+            self._remember()
         for event in self.scenario.events:
             if event.at == sample:
                 self._change(event.host, event.state)

@@ -42,11 +42,14 @@ class Manual(docutils.SphinxDirective):
 
 
 class PolicyKeys(docutils.SphinxDirective):
-    """The keys of a policy, made of the model that the file is checked by."""
+    """The keys of a policy, or of another model that the file is checked by."""
+
+    optional_arguments = 1
 
     def run(self):
         rows = []
-        for name, field in models.Policy.model_fields.items():
+        model = getattr(models, next(iter(self.arguments), 'Policy'))
+        for name, field in model.model_fields.items():
             default = '' if field.is_required() or field.default is None else (
                 f' (``{str(field.default).lower()}``)')
             rows.append(f'``{name}``{default}\n    {field.description}')

@@ -34,12 +34,14 @@ class Versions(View):
 
 
 class Policy(View):
-    """A policy at the last evaluation; the imbalance is null where there was no data."""
+    """A policy at the last evaluation; the imbalance is null where there was no data. ``forecast``
+    says in words what became of its forecast, and is empty where it has none."""
 
     name: str
     imbalance: float | None
     threshold: float
     detail: str
+    forecast: str
 
 
 class OpenPlan(View):

@@ -20,6 +20,7 @@ from kronos_nova.db import counters
 from kronos_nova.db import memory
 from kronos_nova.executor.options import Options
 from kronos_nova.objects import move as moves
+from kronos_nova.objects.plan import FORECAST_USED
 from kronos_nova.operations import health
 from kronos_nova.operations import overview
 
@@ -124,6 +125,7 @@ def _policies(seen, reports):
     yield _gauge('kronos_imbalance_threshold_ratio', 'The imbalance above which hosts are '
                  'balanced.', ('policy',), {(policy.name,): policy.threshold
                                             for _name, policy in policies})
+    yield from _forecasts(reports)
     yield _gauge('kronos_policy_without_data', '1 for one whose queries could not be planned by.',
                  ('aggregate', 'policy'), {(name, policy.name): 1 for name, policy in policies
                                            if policy.imbalance is None})
@@ -137,6 +139,25 @@ def _policies(seen, reports):
     yield _gauge('kronos_policy_sample_age_seconds', 'Age of the oldest of these samples when they '
                  'were read, of all policies.', ('aggregate',),
                  {key: max(found) for key, found in ages.items() if found})
+
+
+def _forecasts(reports):
+    """Of policies that have one, and of what is known of it."""
+    found = {(name, policy.name): policy.forecast for name, report in reports.items()
+             for policy in report.policies if policy.forecast}
+    yield _gauge('kronos_forecast_used', 'Whether the hours to come are planned for.',
+                 ('aggregate', 'policy'),
+                 {key: each.state == FORECAST_USED for key, each in found.items()})
+    for name, text, field in (
+            ('kronos_forecast_error_ratio', 'By how much the forecast was off during the last day: '
+             'mean distance of the scores of hosts from what came.', 'error'),
+            ('kronos_forecast_present_error_ratio', 'The same of a forecast that all stays as it '
+             'is.', 'present_error'),
+            ('kronos_imbalance_ahead_ratio', 'Highest imbalance of the hours to come.',
+             'imbalance')):
+        values = {key: getattr(each, field) for key, each in found.items()}
+        yield _gauge(name, text, ('aggregate', 'policy'),
+                     {key: value for key, value in values.items() if value is not None})
 
 
 def _hosts(seen, hosts, reports):

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from kronos_nova import exception
+from kronos_nova.engine import lookahead
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.metrics import health
 from kronos_nova.metrics.base import MetricsSource
@@ -14,12 +15,14 @@ from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
 from kronos_nova.record import writer
 
+OF_FORECASTS = metrics.HISTORY, metrics.FORECAST
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class QueryFinding:
     """What came of one query.
 
-    :ivar kind: imbalance, vm_profile, capacity or host_capacity
+    :ivar kind: imbalance, vm_profile, capacity, host_capacity, history or forecast
     :ivar state: ok, not checked, warning or failed
     :ivar health: healthy, partial, stale or unreachable
     :ivar matched: how many of the expected hosts (of instances for a vm_profile) have a series
@@ -51,7 +54,8 @@ def examine(source: MetricsSource, policy_set: PolicySet, snapshot: Snapshot | N
     """
     cloud = _Cloud(snapshot, options, now)
     by_name = {policy.name: policy for policy in policy_set.active}
-    for query in writer.questions(policy_set):
+    of_forecasts = (query for policy in policy_set.active for query in lookahead.questions(policy))
+    for query in (*writer.questions(policy_set), *of_forecasts):
         policy = by_name[query.policy]
         expected = cloud.expected(policy, query.kind)
         if not expected.names:
@@ -78,7 +82,7 @@ class _Cloud:
         self.instances = tuple(i for i in snapshot.instances if i.status == 'ACTIVE')
 
     def expected(self, policy: Policy, kind: str) -> health.Expected:
-        if kind != metrics.VM_PROFILE:
+        if not _is_of_instances(policy, kind):
             return health.Expected(label=policy.host_label, names=self.needed,
                                    others=self.hosts, oldest=self.oldest)
         names = {True: set(), False: set()}
@@ -88,6 +92,13 @@ class _Cloud:
         return health.Expected(
             label=policy.vm_profile_label, names=frozenset(names[True]),
             others=frozenset(names[False]), noun='instances', oldest=self.oldest)
+
+
+def _is_of_instances(policy, kind):
+    """Whether there is to be a series for each instance, and not for each host."""
+    if kind in OF_FORECASTS:
+        return policy.is_forecast_by_vm
+    return kind == metrics.VM_PROFILE
 
 
 def _uncompared(source, query, expected, is_unread):
@@ -126,7 +137,9 @@ def _state(policy, kind, expected, found, out_of_range, min_coverage):
     """Failed is what leaves the policy without data, or unable to move anything."""
     diagnosis = found.diagnosis
     coverage = len(diagnosis.matched) / len(expected.names)
-    if kind == metrics.VM_PROFILE:
+    if kind in OF_FORECASTS:    # without it the present is planned for
+        is_fatal = False
+    elif kind == metrics.VM_PROFILE:
         is_fatal = coverage == 0 and policy.vm_profile_fallback == 'skip'
     else:
         is_fatal = coverage < min_coverage or diagnosis.repeated

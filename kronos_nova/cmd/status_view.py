@@ -144,8 +144,9 @@ def _policy(policy):
     if policy.imbalance is None:
         return f'{policy.name}: no data: {policy.detail}'
     above = ', above it' if policy.imbalance > policy.threshold else ''
+    ahead = f'; forecast: {policy.forecast}' if policy.forecast else ''
     return (f'{policy.name}: imbalance {policy.imbalance:.3f}, threshold '
-            f'{policy.threshold:.3f}{above}')
+            f'{policy.threshold:.3f}{above}{ahead}')
 
 
 def _plan(plan):

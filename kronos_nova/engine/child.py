@@ -34,6 +34,7 @@ from kronos_nova.db import worker
 from kronos_nova.engine import cycle
 from kronos_nova.engine import garbage
 from kronos_nova.engine import options
+from kronos_nova.engine.lookahead import Foresight
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics import prometheus
 from kronos_nova.objects import snapshot
@@ -96,7 +97,7 @@ def serve(conf, make_sources, answers, may_write):
     """
     @functools.cache
     def keep():
-        kept = db_engine.control_database(conf), make_sources()
+        kept = db_engine.control_database(conf), make_sources(), Foresight()
         garbage.keep_what_is_loaded()
         return kept
 
@@ -128,12 +129,12 @@ def _memory():
 def run(conf, keep, scopes, may_write):
     """Evaluate some of the aggregates in scope.
 
-    :param keep: gives the Database and the Sources
+    :param keep: gives the Database, the Sources and the Foresight
     :returns: the answer
     """
     try:
-        database, sources = keep()
-        make_cycle(conf, database, sources, scopes, may_write).run()
+        database, *kept = keep()
+        make_cycle(conf, database, *kept, scopes, may_write).run()
     except (exception.KronosException, cfg.Error) as e:  # oslo.config looks at a value late
         LOG.error('Nothing was planned for %s: %s', ', '.join(scopes), e)
         return NOT_PLANNED
@@ -144,14 +145,14 @@ def run(conf, keep, scopes, may_write):
     return PLANNED
 
 
-def make_cycle(conf, database, sources, scopes, may_write):
+def make_cycle(conf, database, sources, foresight, scopes, may_write):
     """
     :raises ConfigurationError: options or policies are wrong
     """
     ports = cycle.CyclePorts.over(
         database, journal.Journal(database, worker.name(socket.gethostname())),
         inventory=sources.inventory, history=sources.history, dry_run=sources.dry_run,
-        metrics=prometheus.for_cycle(conf))
+        metrics=prometheus.for_cycle(conf), foresight=foresight)
     chosen = dataclasses.replace(
         options.from_conf(conf), include_unassigned_hosts=snapshot.UNASSIGNED in scopes,
         aggregates=tuple(scope for scope in scopes if scope != snapshot.UNASSIGNED))

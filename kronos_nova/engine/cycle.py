@@ -31,6 +31,7 @@ from kronos_nova.engine import options as engine_options
 from kronos_nova.engine import planner
 from kronos_nova.engine import shared_hosts
 from kronos_nova.engine.emptying import HostEmptier
+from kronos_nova.engine.lookahead import Foresight
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import automation
@@ -67,6 +68,7 @@ class CyclePorts:
 
     history : what the cloud knows of live migrations that ended well since a time
     dry_run : asks beforehand whether moves would be let happen
+    foresight : what was read for the forecasts of earlier cycles
     """
 
     inventory: InventorySource
@@ -83,6 +85,7 @@ class CyclePorts:
     refusals: Refusals
     history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
     dry_run: DryRun = not_asked
+    foresight: Foresight = dataclasses.field(default_factory=Foresight)
 
     @classmethod
     def over(cls, database: Database, journal: Journal, **others) -> 'CyclePorts':
@@ -169,7 +172,7 @@ class Cycle:
         surroundings = planner.PlannerPorts(
             source=self.ports.metrics, clock=time.monotonic, dry_run=self.ports.dry_run,
             now=now.timestamp(), names_elsewhere=self.ports.inventory.names_elsewhere,
-            learn=self._learnt.__setitem__)
+            learn=self._learnt.__setitem__, foresight=self.ports.foresight)
         options = self._drain(snapshot, options, surroundings)
         snapshot = snapshot.with_moves_under_way(self.ports.journal.moves_under_way())
         snapshot = self._start_approved(snapshot, options, surroundings, units)
@@ -350,8 +353,7 @@ class Cycle:
         log(report, is_news=report.outcome != self._last.get(report.name))
         if report.outcome == plans.PLANNED:
             self._record_plan(report, now)
-        above = any(policy.imbalance_before is not None and
-                    policy.imbalance_before > policy.threshold for policy in report.policies)
+        above = any(policy.is_above_threshold for policy in report.policies)
         self._keep_scores(report, now)
         self._keep_refusals(report, now)
         if report.name in self._learnt:

@@ -240,7 +240,7 @@ def _policies(policies):
     measured = [policy.model_copy(update={
         'mode': 'spread', 'weight': policy.weight * (1 - ROOM_WEIGHT), 'threshold': ANY_IMBALANCE,
         'capacity_query': None, 'capacity_threshold': None,
-        'high': None, 'target': None, 'vm_high': None,
+        'high': None, 'target': None, 'vm_high': None, 'forecast': None,
         'vm_profile_fallback': 'flavor_vcpu_ratio' if policy.vm_profile_fallback == 'skip'
         else policy.vm_profile_fallback}) for policy in own]
     room = room.model_copy(update={'weight': ROOM_WEIGHT if own else 1.0,

@@ -92,22 +92,35 @@ class Feed:
         key = policy.name, kind
         if key not in self._answers:
             self._answers[key] = self._ask(policy, kind)
-        answer = self._answers[key]
-        if isinstance(answer, exception.MetricsError):
-            raise answer
-        return answer
+        return self._given(key)
 
     def _ask(self, policy, kind):
         promql = getattr(policy, _PROMQL[kind])
         if promql is None:
             return Vector(samples=())
+        return self._answer(metrics.MetricQuery(policy.name, kind, promql), _PROMQL[kind])
+
+    def answer(self, query: metrics.MetricQuery) -> Vector:
+        """The answer to a further query of a policy; as :meth:`vector`."""
+        key = query.policy, query.kind
+        if key not in self._answers:
+            self._answers[key] = self._answer(query, query.kind)
+        return self._given(key)
+
+    def _given(self, key):
+        answer = self._answers[key]
+        if isinstance(answer, exception.MetricsError):
+            raise answer
+        return answer
+
+    def _answer(self, query, name):
         try:
-            vector = self._source.query(metrics.MetricQuery(policy.name, kind, promql))
+            vector = self._source.query(query)
         except exception.MetricsError as error:
             return error
         if vector.warnings and not self._accepts_partial:
             return exception.MetricsPartial(
-                source=f'policy {policy.name}, {_PROMQL[kind]}',
+                source=f'policy {query.policy}, {name}',
                 problem='the answer is not whole, or not sure: ' + '; '.join(vector.warnings))
         return vector
 

@@ -5,6 +5,7 @@ import dataclasses
 import datetime
 import math
 from collections.abc import Callable
+from types import MappingProxyType
 
 import numpy as np
 from oslo_log import log as logging
@@ -18,6 +19,7 @@ from kronos_nova.constraints.veto import SchedulerVeto
 from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown import left
 from kronos_nova.engine import explain
+from kronos_nova.engine import lookahead
 from kronos_nova.engine import pace
 from kronos_nova.engine import phases
 from kronos_nova.engine import restraint
@@ -27,6 +29,7 @@ from kronos_nova.engine.build import Scope
 from kronos_nova.engine.build import build
 from kronos_nova.engine.build import marks
 from kronos_nova.engine.caps import Caps
+from kronos_nova.engine.lookahead import Foresight
 from kronos_nova.engine.measure import Answered
 from kronos_nova.engine.measure import Feed
 from kronos_nova.engine.measure import Load
@@ -73,6 +76,7 @@ class PlannerPorts:
         chosen, never for others
     names_elsewhere : of names of instances of the snapshot, those that others of the cloud have too
     learn : told of an aggregate what is known of its instances now, {policy: Habits}
+    foresight : what was read for the forecasts of earlier cycles
     """
 
     source: MetricsSource
@@ -81,6 +85,7 @@ class PlannerPorts:
     dry_run: DryRun = not_asked
     names_elsewhere: NamesElsewhere = nowhere_else
     learn: Callable[[str, dict], None] = lambda aggregate, habits: None
+    foresight: Foresight = dataclasses.field(default_factory=Foresight)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -134,8 +139,9 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
             f'policy {policy} has no data: {why}' for policy, why in sorted(load.no_data.items())))
     around = cycle.scopes.around(scope)
     case = build(scope, load, cycle.feed, around, cycle.carried, memory, options)
-    model = cycle.lasting(scope, case, around) if cycle.is_restrained else cycle.compiled(
-        case.problem, around, options.price)
+    ahead = cycle.ahead(case, cycle.outlooks(scope, load, case))
+    model = cycle.lasting(scope, case, ahead, around) if cycle.is_restrained else cycle.compiled(
+        ahead, around, options.price)
     start = State(model)
     return check_again(case, start.under(model.with_ceiling(start, options.overload_ceiling)),
                        report)
@@ -184,22 +190,28 @@ class _Cycle:
         case = build(scope, load, self.feed, around, self.carried, self.memory, self.options)
         if self.is_restrained:
             self.learn(scope, case)
-        model = self.compiled(case.problem, around, self.options.price)
-        needed = self.needed(scope, load, model)
+        outlooks = self.outlooks(scope, load, case)
+        ahead = self.ahead(case, outlooks)
+        model = self.compiled(ahead, around, self.options.price)
+        needed = self.needed(scope, load, model, outlooks)
         before = State(model)
-        notes = (*case.warnings, *stranded(scope), *self.blocked(case, model))
+        notes = (*case.warnings, *lookahead.warnings(outlooks), *stranded(scope),
+                 *self.blocked(case, model))
         if needed.is_idle:  # what is not known is not balanced
             outcome = plan.NO_DATA if load.no_data else plan.BALANCED
-            return self.report(scope, load, outcome, before, before, notes)
+            return self.report(scope, load, outcome, before, before, notes, outlooks)
         waiting = self.waiting(scope, needed)
         if waiting:
-            return self.report(scope, load, plan.COOLING, before, before, (waiting, *notes))
+            return self.report(scope, load, plan.COOLING, before, before, (waiting, *notes),
+                               outlooks)
         limits = self.limits()
         vetting = Vetting(self.surroundings.dry_run, around, case.problem.hosts,
                           lambda: limits.is_over)
         caps = Caps(self.options.caps, case.problem, around.instances, self.memory)
         by_load = needed.balance or needed.relieve
-        planned = self.lasting(scope, case, around) if by_load and self.is_restrained else model
+        planned = model
+        if by_load and self.is_restrained:
+            planned = self.lasting(scope, case, ahead, around)
         scores = pace.highest(case.problem)
         chosen, late = pace.timely(
             self.pace, self.choose(planned, needed, limits, Checks(vetting, caps)), scores, limits)
@@ -214,7 +226,7 @@ class _Cycle:
             notes = (*notes, pace.said_late(len(late), self.options.pace))
         outcome = plan.NO_DATA if needed.why_no_more else plan.NO_MOVE
         report = self.report(scope, load, plan.PLANNED if chosen.steps else outcome, before,
-                             after, (*notes, *self.broken(chosen.state)))
+                             after, (*notes, *self.broken(chosen.state)), outlooks)
         moves = explain.with_next_best(State(planned), chosen.steps, chosen.moves())
         return dataclasses.replace(
             report, moves=self.pace.paced(caps.told(vetting.told(moves)), scores),
@@ -230,10 +242,20 @@ class _Cycle:
         return registry.compile_model(problem, around, self.rules,
                                       prices(problem, price, self.memory.tries))
 
-    def lasting(self, scope, case, around):
+    def outlooks(self, scope, load, case):
+        """What is expected of the policies with a forecast, {policy: Outlook}."""
+        ports = self.surroundings
+        return ports.foresight.outlooks(ports.source, self.feed, load.policies, scope,
+                                        case.problem, ports.now)
+
+    def ahead(self, case, outlooks):
+        """The problem of the present and the hours to come."""
+        return lookahead.expanded(case.problem, outlooks, self.is_restrained)
+
+    def lasting(self, scope, case, ahead, around):
         """The model by which moves are chosen with restraint: of the load that is likely to last.
         """
-        return self.compiled(restraint.lasting(case.problem, self.learn(scope, case)), around,
+        return self.compiled(restraint.lasting(ahead, self.learn(scope, case)), around,
                              self.options.restraint.priced(self.options.price))
 
     def learn(self, scope, case):
@@ -244,10 +266,11 @@ class _Cycle:
             self.surroundings.learn(scope.name, self.habits[scope.name])
         return self.habits[scope.name]
 
-    def needed(self, scope, load, model):
+    def needed(self, scope, load, model, outlooks):
         """What is wrong, of what may be put right: where load is not known, only that disabled
         hosts are not empty."""
-        found = phases.needed(model, self.policies.mode, self.options, marks(load.policies),
+        found = phases.needed(model, self.policies.mode, self.options,
+                              marks(lookahead.policy_of_columns(load.policies, outlooks)),
                               not self.too_early(scope.name))
         is_known = load.policies and not (self.policies.mode == 'pack' and load.no_data)
         return found if is_known else found.only_evacuating('no_profile')
@@ -367,27 +390,37 @@ class _Cycle:
         age = self.surroundings.now - found.oldest
         return {'coverage': found.coverage, 'sample_age': None if math.isnan(age) else age}
 
-    def report(self, scope, load, outcome, before=None, after=None, notes=()) -> AggregateReport:
+    def report(self, scope, load, outcome, before=None, after=None, notes=(),
+               outlooks=MappingProxyType({})) -> AggregateReport:
         rows = {name: PolicyReport(name=name, state='no_data', detail=detail, weight=policy.weight,
                                    threshold=policy.threshold, **self.answered(load, name))
                 for policy in self.policies.active for name, detail in load.no_data.items()
                 if policy.name == name}
         if before is not None:
+            imbalances = before.imbalances()
             for number, policy in enumerate(load.policies):
                 rows[policy.name] = PolicyReport(
                     name=policy.name, state='ok', weight=policy.weight, threshold=policy.threshold,
-                    imbalance_before=float(before.imbalances()[number]),
+                    imbalance_before=float(imbalances[number]),
                     imbalance_after=float(after.imbalances()[number]),
+                    forecast=lookahead.told(policy.name, outlooks, before.problem, imbalances),
                     **self.answered(load, policy.name))
         return AggregateReport(
             name=scope.name, outcome=outcome, mode=self.policies.mode, planner=self.planner,
             policies=tuple(rows[name] for name in sorted(rows)),
-            combined_before=before.combined() if before and load.policies else None,
-            combined_after=after.combined() if after and load.policies else None,
+            combined_before=_combined(before, load.policies),
+            combined_after=_combined(after, load.policies),
             warnings=(*self.unread(scope), *load.warnings, *notes),
             host_scores=tuple(_host_scores(scope, load, after)),
             broken_groups=0 if before is None else int(
                 before.model.broken(before, hard=True, soft=False).sum()))
+
+
+def _combined(state, policies):
+    """The combined imbalance of the present; None where nothing is known of it."""
+    if state is None or not policies:
+        return None
+    return float(state.imbalances()[:len(policies)] @ [policy.weight for policy in policies])
 
 
 def _host_scores(scope, load, after):

@@ -84,14 +84,14 @@ def lasting(problem: Problem, habits: Mapping[str, Habits]) -> Problem:
     """The problem with the load that instances and hosts are likely to have in the next hour, and
     the target for a threshold.
 
-    What a host has beside its instances stays as it is.
+    What a host has beside its instances stays as it is, and so does what is forecast.
     """
-    none = [np.zeros((len(problem.vms), 0))]
-    weights = np.column_stack(none + [
-        np.nan_to_num(habits[name].expected(problem.vms, loads))
-        for name, loads in _loads(problem)])
-    variances = np.column_stack(none + [
-        habits[name].variances(problem.vms) for name in problem.policies])
+    weights = problem.weights.copy()
+    variances = np.zeros(weights.shape) if problem.variances is None else problem.variances.copy()
+    for number, (name, loads) in enumerate(_loads(problem)):
+        if name in habits:
+            weights[:, number] = np.nan_to_num(habits[name].expected(problem.vms, loads))
+            variances[:, number] = habits[name].variances(problem.vms)
     shift = np.zeros(problem.scores.shape)
     np.add.at(shift, problem.vm_host,
               (weights - problem.weights) * problem.host_scale[problem.vm_host])

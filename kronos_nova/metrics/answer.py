@@ -11,6 +11,7 @@ import msgspec
 
 from kronos_nova import boundary
 from kronos_nova import exception
+from kronos_nova.objects.metrics import Matrix
 from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Series
 from kronos_nova.objects.metrics import Vector
@@ -69,10 +70,12 @@ def read_vector(body: bytes, source: str) -> Vector:
         warnings=_warnings_of(answer, source))
 
 
-def read_matrix(body: bytes, source: str) -> tuple[Series, ...]:
+def read_matrix(body: bytes, source: str) -> Matrix:
     """The series in the body of ``/api/v1/query_range``; errors as :func:`read_vector`."""
-    result = _result_of(read_answer(body, source), 'matrix', source)
-    return tuple(_series(series, source) for series in result)
+    answer = read_answer(body, source)
+    return Matrix(
+        series=tuple(_series(series, source) for series in _result_of(answer, 'matrix', source)),
+        warnings=_warnings_of(answer, source))
 
 
 def read_answer(body: bytes, source: str) -> dict:

@@ -2,12 +2,14 @@
 
 from typing import Protocol
 
+from kronos_nova.objects.metrics import Matrix
 from kronos_nova.objects.metrics import MetricQuery
+from kronos_nova.objects.metrics import Times
 from kronos_nova.objects.metrics import Vector
 
 
 class MetricsSource(Protocol):
-    """Answers instant queries. Adapters return what they were told and decide nothing."""
+    """Answers queries. Adapters return what they were told and decide nothing."""
 
     def query(self, query: MetricQuery) -> Vector:
         """The instant vector of a query.
@@ -15,3 +17,8 @@ class MetricsSource(Protocol):
         :raises MetricsError: unreachable, refused, not a vector, not understood; after the
         adapter's own retries
         """
+
+    def query_range(self, query: MetricQuery, times: Times) -> Matrix:
+        """The series of a query over some time; errors as :meth:`query`. Only asked where a policy
+        has a forecast. Who asks bounds how many moments there are; the adapter bounds the size of
+        the answer and the time that it takes."""

@@ -10,9 +10,13 @@ from kronos_nova import exception
 from kronos_nova.metrics import answer
 from kronos_nova.metrics.transport import Endpoint
 from kronos_nova.metrics.transport import Transport
+from kronos_nova.objects.metrics import FORECAST
+from kronos_nova.objects.metrics import HISTORY
 from kronos_nova.objects.metrics import HOST_CAPACITY
+from kronos_nova.objects.metrics import Matrix
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Series
+from kronos_nova.objects.metrics import Times
 from kronos_nova.objects.metrics import Vector
 
 LOG = logging.getLogger(__name__)
@@ -62,8 +66,18 @@ class PrometheusClient:
 
     def range(self, promql: str, start: float, end: float, step: float) -> tuple[Series, ...]:
         """The series of a range query; times in Unix seconds, both ends included."""
-        body = self._fetch('/api/v1/query_range', query=promql, start=f'{start:.3f}',
-                           end=f'{end:.3f}', step=f'{step:g}')
+        return self._range(promql, Times(start, end, step)).series
+
+    def query_range(self, query: MetricQuery, times: Times) -> Matrix:
+        """The series of a policy's query, as it is: what it is asked for are means already.
+
+        :raises MetricsError: the subclass tells why
+        """
+        return self._range(query.promql, times)
+
+    def _range(self, promql, times):
+        body = self._fetch('/api/v1/query_range', query=promql, start=f'{times.first:.3f}',
+                           end=f'{times.last:.3f}', step=f'{times.step:g}')
         return answer.read_matrix(body, self._transport.source)
 
     def runtime_info(self) -> dict:
@@ -92,8 +106,9 @@ class PrometheusClient:
         return self._deadline - now
 
     def _smoothed(self, query):
-        """A capacity is no load: averaging it would hide that a host was enlarged."""
-        if self._smoothing is None or query.kind == HOST_CAPACITY:
+        """A capacity is no load: averaging it would hide that a host was enlarged. What was, and
+        what is to come, is as it is."""
+        if self._smoothing is None or query.kind in (HOST_CAPACITY, HISTORY, FORECAST):
             return query.promql
         window, step = self._smoothing
         return f'avg_over_time((\n{query.promql}\n)[{window}s:{step}s])'

@@ -10,6 +10,8 @@ IMBALANCE = 'imbalance'
 VM_PROFILE = 'vm_profile'
 CAPACITY = 'capacity'
 HOST_CAPACITY = 'host_capacity'
+HISTORY = 'history'
+FORECAST = 'forecast'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -59,3 +61,20 @@ class Series:
 
     labels: Mapping[str, str]
     points: tuple[tuple[float, float], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Matrix:
+    """The answer to a range query; ``warnings`` as of :class:`Vector`."""
+
+    series: tuple[Series, ...]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Times:
+    """Moments of a range query in Unix seconds, ``first`` and ``last`` included."""
+
+    first: float
+    last: float
+    step: float

@@ -105,6 +105,26 @@ class Refusal:
     is_final: bool = True
 
 
+FORECAST_USED, FORECAST_NOT_USED = 'used', 'not_used'
+"""States of a forecast: the hours to come are planned for, or the present alone."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastReport:
+    """What became of a policy's forecast. ``detail`` says why it is not used.
+
+    ``error`` is by how much the scores of hosts were off during the last day, on average,
+    ``present_error`` by how much they were off the present; both None where that is not known.
+    ``imbalance`` is the highest of the hours to come before any move, None where it is not used.
+    """
+
+    state: str
+    detail: str = ''
+    error: float | None = None
+    present_error: float | None = None
+    imbalance: float | None = None
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyReport:
     """A policy in an aggregate. ``state`` is ``ok`` or ``no_data``; then ``detail`` says why and
@@ -123,6 +143,13 @@ class PolicyReport:
     imbalance_after: float | None = None
     coverage: float = 0.0
     sample_age: float | None = None
+    forecast: ForecastReport | None = None
+
+    @property
+    def is_above_threshold(self) -> bool:
+        """Now, or in one of the hours to come."""
+        ahead = self.forecast and self.forecast.imbalance
+        return max(self.imbalance_before or 0.0, ahead or 0.0) > self.threshold
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -192,17 +219,18 @@ def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
             'hot_hosts': len({score.host for score in scores if score.value > HOT})}
 
 
+_OPTIONAL_PARTS = {'next_best': NextBest, 'forecast': ForecastReport}
 _PARTS = {'policies': PolicyReport, 'moves': Move, 'not_moved': Skip, 'refusals': Refusal}
 
 
 def _built(cls, raw):
     known = {field.name for field in dataclasses.fields(cls)}
-    return cls(**{name: _value(value) for name, value in raw.items() if name in known})
+    return cls(**{name: _value(name, value) for name, value in raw.items() if name in known})
 
 
-def _value(value):
+def _value(name, value):
     if isinstance(value, dict):
-        return _built(NextBest, value)
+        return _built(_OPTIONAL_PARTS[name], value)
     return tuple(value) if isinstance(value, list) else value
 
 

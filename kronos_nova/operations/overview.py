@@ -51,12 +51,14 @@ class Problem:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyState:
-    """A policy at the last evaluation; the imbalance is None where there was no data."""
+    """A policy at the last evaluation; the imbalance is None where there was no data. ``forecast``
+    says in words what became of its forecast, '' where it has none."""
 
     name: str
     imbalance: float | None
     threshold: float
     detail: str = ''
+    forecast: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -398,7 +400,17 @@ def stayed(report: plans.AggregateReport) -> list[tuple[str, int]]:
 
 def _policy(found):
     return PolicyState(name=found.name, imbalance=found.imbalance_before,
-                       threshold=found.threshold, detail=found.detail)
+                       threshold=found.threshold, detail=found.detail,
+                       forecast=_forecast(found.forecast))
+
+
+def _forecast(found):
+    if found is None:
+        return ''
+    if found.state != plans.FORECAST_USED:
+        return f'not used: {found.detail}'
+    return (f'imbalance up to {found.imbalance:.3f}; off by {found.error:.3f} during the last day, '
+            f'the present by {found.present_error:.3f}')
 
 
 def _seconds(value):

@@ -23,6 +23,51 @@ def _query(default=..., /, *, about):
     return _key(default, about=about, min_length=1)
 
 
+LONGEST_HORIZON = 12
+"""Hours: further ahead nothing is planned, and the memory that a forecast takes grows with it."""
+
+
+class Forecast(pydantic.BaseModel):
+    """How the load of the hours to come is told."""
+
+    model_config = pydantic.ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
+
+    horizon_hours: int = _key(6, ge=1, le=LONGEST_HORIZON, strict=True, about="""
+        How many hours ahead moves are planned for, the current one included. A start value is how
+        long before a rise of the load the moves should have begun.""")
+    quantile: float = _key(0.5, ge=0.5, le=0.99, about="""
+        Of what hosts had beyond their forecasts during the last day, which part should be covered:
+        ``0.5`` plans for the load that is likely, ``0.9`` for one that is passed in one hour of
+        ten. Not with a query of your own, which knows its own spread.""")
+    history_query: str | None = _query(None, about="""
+        PromQL with the mean of the last hour of what ``vm_profile_query`` (or, without one,
+        ``imbalance_query``) says, with the same labels: a series that a recording rule keeps. Left
+        out, Prometheus is asked for ``avg_over_time((query)[1h:5m])``, which costs it as much as a
+        dozen evaluations of the query for each hour.""")
+    vm_query: str | None = _query(None, about="""
+        PromQL of your own instead, with one series an instance: the most that it is expected to add
+        to its host within ``horizon_hours``, in the unit and with the label of
+        ``vm_profile_query``.""")
+    host_query: str | None = _query(None, about="""
+        The same with one series a host, its highest expected score, such as one of
+        ``predict_linear()``. Instances then have their present part of it. Not together with
+        ``vm_query``.""")
+
+    @pydantic.model_validator(mode='after')
+    def _check_queries(self):
+        if self.vm_query and self.host_query:
+            raise ValueError('vm_query and host_query are not given together: hosts follow from '
+                             'what is on them')
+        if self.has_own_query and self.quantile != 0.5:
+            raise ValueError('quantile is of no use with a query of your own: write the spread '
+                             'into the query')
+        return self
+
+    @property
+    def has_own_query(self) -> bool:
+        return bool(self.vm_query or self.host_query)
+
+
 class Policy(pydantic.BaseModel):
     """One measure of load, and what imbalance of it is worth a migration.
 
@@ -88,6 +133,10 @@ class Policy(pydantic.BaseModel):
     capacity_threshold: float | None = _key(None, gt=0.0, le=1.0, about="""
         How full a host may get: after no move may a destination be fuller, neither by
         ``capacity_query`` nor by its score.""")
+    forecast: Forecast | None = _key(None, about="""
+        Plan for the hours to come too, as far as their load can be told; ``{}`` has the defaults.
+        Where it could be told worse than by the load of the present, the present alone is planned
+        for.""")
     max_migrations_per_cycle: int = _key(10, ge=1, le=100_000, strict=True, about="""
         The budget of an aggregate in a cycle is the largest of the enabled policies.""")
     enabled: bool = _key(True, strict=True, about="""
@@ -99,6 +148,18 @@ class Policy(pydantic.BaseModel):
             raise ValueError('without vm_profile_query and with vm_profile_fallback "skip" no '
                              'instance could ever move: give one of the two')
         return self
+
+    @pydantic.model_validator(mode='after')
+    def _check_forecast(self):
+        if self.forecast and self.forecast.vm_query and self.vm_profile_query is None:
+            raise ValueError('forecast.vm_query needs vm_profile_query: what it says is held '
+                             'against that')
+        return self
+
+    @property
+    def is_forecast_by_vm(self) -> bool:
+        """Whether the forecast is of instances, and not of hosts."""
+        return self.vm_profile_query is not None and not self.forecast.host_query
 
     @pydantic.model_validator(mode='after')
     def _check_marks(self):

@@ -35,8 +35,17 @@ def document() -> dict:
                     'required': ['vm_profile_fallback']}]},
         {'anyOf': [{'allOf': [_given('capacity_query'), _given('capacity_threshold')]},
                    {'not': {'anyOf': [_given('capacity_query'), _given('capacity_threshold')]}}]}]
+    forecast = made['$defs']['Forecast']
+    forecast['allOf'] = [
+        {'not': {'allOf': [_given('vm_query'), _given('host_query')]}},
+        {'if': {'anyOf': [_given('vm_query'), _given('host_query')]},
+         'then': {'properties': {'quantile': {'const': 0.5}}}}]
+    policy['allOf'].append(
+        {'if': {'properties': {'forecast': {'type': 'object', **_given('vm_query')}},
+                'required': ['forecast']},
+         'then': _given('vm_profile_query')})
     made['properties']['policies']['maxItems'] = loader.MOST_POLICIES
-    for each in (made, policy):
+    for each in (made, policy, forecast):
         del each['description']     # docstrings, for programmers
         for key in each['properties'].values():
             key['description'] = key['description'].replace('``', '"')

@@ -30,6 +30,12 @@ class RecordedMetrics:
         """
         return self._read(query.policy, query.kind)
 
+    def query_range(self, query: MetricQuery, times: metrics.Times) -> metrics.Matrix:
+        """:raises MetricsNotFound: always"""
+        raise exception.MetricsNotFound(
+            source='the snapshot', problem='it has no load of earlier days, by which hours to come '
+                                           'are told')
+
     def _read_file(self, policy, kind):
         path = self._path(policy, kind)
         if kind == metrics.VM_PROFILE and not path.exists():

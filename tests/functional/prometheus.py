@@ -13,13 +13,15 @@ from tests.e2e.box import settings
 
 
 class Prometheus(fixtures.Fixture):
-    """A real server with an empty database.
+    """A real server.
 
     :param jobs: Prometheus' ``scrape_configs``
+    :param data: folder of its database; without one it begins with an empty one
     """
 
-    def __init__(self, jobs, interval='500ms'):
+    def __init__(self, jobs, interval='500ms', data=None):
         self.jobs = jobs
+        self.data = data
         self.interval = interval
 
     def _setUp(self):
@@ -28,6 +30,7 @@ class Prometheus(fixtures.Fixture):
             raise RuntimeError('prometheus is not installed; see bindep.txt')
         folder = self.useFixture(fixtures.TempDir()).path
         config = os.path.join(folder, 'prometheus.yml')
+        data = self.data or os.path.join(folder, 'data')
         with open(config, 'w') as file:
             yaml.safe_dump({'global': {'scrape_interval': self.interval,
                                        'scrape_timeout': self.interval},
@@ -36,7 +39,7 @@ class Prometheus(fixtures.Fixture):
         self.url = f'http://127.0.0.1:{port}'
         with open(os.path.join(folder, 'log'), 'wb') as log:
             process = subprocess.Popen(
-                [program, f'--config.file={config}', f'--storage.tsdb.path={folder}/data',
+                [program, f'--config.file={config}', f'--storage.tsdb.path={data}',
                  f'--web.listen-address=127.0.0.1:{port}'], stdout=log, stderr=log)
         self.addCleanup(process.wait, 20)
         self.addCleanup(process.terminate)

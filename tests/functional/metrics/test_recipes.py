@@ -179,6 +179,8 @@ class RecipesTestCase(testtools.TestCase):
 EVERYWHERE = (
     ('cpu-memory', 'cpu', (0.5, 0.25, 0.0), (0.375, 0.125, 0.25)),
     ('cpu-memory', 'memory', (0.75, 0.5, 0.1), (0.5, 0.25, 0.5)),
+    ('cpu-memory-forecast', 'cpu', (0.5, 0.25, 0.0), (0.375, 0.125, 0.25)),
+    ('cpu-memory-forecast', 'memory', (0.75, 0.5, 0.1), (0.5, 0.25, 0.5)),
     ('pack-cpu-memory', 'cpu', (0.5, 0.25, 0.0), (0.375, 0.125, 0.25)),
     ('pack-cpu-memory', 'memory', (0.75, 0.5, 0.1), (0.5, 0.25, 0.5)),
     ('pressure', 'cpu-pressure', (0.3, 0.1, 0.0), (0.225, 0.075, 0.1)),

@@ -8,12 +8,15 @@ import subprocess
 
 import yaml
 
+from kronos_nova import policies
 from tests import hasten
 from tests.unit.cmd import test_exporter
 from tools import dashboards
 
 ROOT = pathlib.Path(__file__).parents[3]
 RULES = ROOT / 'etc/kronos/prometheus/kronos.rules.yaml'
+FORECAST_RULES = ROOT / 'etc/kronos/prometheus/kronos-forecast.rules.yaml'
+FORECAST_RECIPE = ROOT / 'etc/kronos/policies/cpu-memory-forecast.yaml'
 METRICS = re.compile(r'\bkronos_[a-z_]+')
 RECORDS = re.compile(r'\b[a-z_]+:kronos_[a-z_]+:[a-z_]+')
 E2E = ROOT / 'tests/e2e/executor/test_alerts.py'
@@ -87,9 +90,22 @@ class MonitoringTest(test_exporter.ExporterTestCase):
         self.assertEqual(set(), {*waits} - {'2s', '5s', '10s'})
 
     def test_each_alert_fires_when_it_should_and_not_before(self):
+        self.check('alerts.test.yaml')
+
+    def test_what_is_recorded_for_forecasts_is_the_share_of_the_host(self):
+        self.check('forecast.test.yaml')
+
+    def check(self, file):
         if shutil.which('promtool') is None:
             self.skipTest('promtool is not installed')
         checked = subprocess.run(
-            ['promtool', 'test', 'rules', str(pathlib.Path(__file__).parent / 'alerts.test.yaml')],
+            ['promtool', 'test', 'rules', str(pathlib.Path(__file__).parent / file)],
             capture_output=True, text=True, timeout=600)
         self.assertEqual(0, checked.returncode, checked.stdout + checked.stderr)
+
+    def test_what_is_recorded_for_forecasts_is_the_profile_of_their_recipe(self):
+        [group] = yaml.safe_load(FORECAST_RULES.read_text())['groups']
+        [rule] = group['rules']
+        policy = policies.load(FORECAST_RECIPE).active[0]
+        self.assertEqual(policy.vm_profile_query.split(), rule['expr'].split())
+        self.assertIn(rule['record'], policy.forecast.history_query)

@@ -25,6 +25,9 @@ KEYS = {
     'vm_profile_label_type': ('uuid', 'name', 'display_name', 'id', None, ABSENT),
     'vm_profile_fallback': ('skip', 'host_average', 'flavor_vcpu_ratio', 'guess', None, ABSENT),
     'capacity_query': QUERY, 'capacity_threshold': FRACTION,
+    'forecast': ({}, {'horizon_hours': 12, 'quantile': .9, 'history_query': 'h'}, None,
+                 {'vm_query': 'v'}, {'host_query': 'h'}, {'vm_query': 'v', 'host_query': 'h'},
+                 {'horizon_hours': 13}, {'host_query': 'h', 'quantile': .9}),
     'max_migrations_per_cycle': (1, 10, 0, 2.5, 10**6, True, None, ABSENT),
     'colour': ('red', ABSENT)}
 """Values of each key of one policy, which has all the weight and is enabled: what policies say

@@ -1,0 +1,277 @@
+"""Planning for the hours to come: for each of them a policy has one more column in the model."""
+
+import dataclasses
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import numpy as np
+
+from kronos_nova import exception
+from kronos_nova.engine.build import Scope
+from kronos_nova.engine.history import HOUR
+from kronos_nova.engine.history import HourlyHistory
+from kronos_nova.engine.measure import Feed
+from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.objects import metrics
+from kronos_nova.objects.metrics import MetricQuery
+from kronos_nova.objects.plan import FORECAST_NOT_USED
+from kronos_nova.objects.plan import FORECAST_USED
+from kronos_nova.objects.plan import ForecastReport
+from kronos_nova.policies import Policy
+from kronos_nova.profiling import forecast
+from kronos_nova.simulation import Problem
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What is expected of one policy in an aggregate, in K columns; none if the present alone
+    counts, and ``detail`` says why. ``is_unread`` tells that this is for want of an answer.
+
+    names : of the columns
+    weights, variances : float64 (V, K)
+    scores : float64 (H, K)
+    """
+
+    judgement: forecast.Judgement
+    detail: str = ''
+    names: tuple[str, ...] = ()
+    weights: np.ndarray | None = None
+    scores: np.ndarray | None = None
+    variances: np.ndarray | None = None
+    is_unread: bool = False
+
+    @property
+    def state(self) -> str:
+        return FORECAST_USED if self.names else FORECAST_NOT_USED
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Loads:
+    """What a policy's forecast is of: the instances of a scope, or its hosts.
+
+    names : as the label of the history has them
+    now : float64 (N,), NaN = not known
+    """
+
+    names: Sequence[str]
+    now: np.ndarray
+    placed: forecast.Placed
+    label: str
+
+
+def questions(policy: Policy) -> Iterator[MetricQuery]:
+    """What the forecast of a policy asks, each with a series for every instance, or for every host
+    where :attr:`~kronos_nova.policies.Policy.is_forecast_by_vm` is not so."""
+    if policy.forecast is None:
+        return
+    present = policy.vm_profile_query if policy.is_forecast_by_vm else policy.imbalance_query
+    yield MetricQuery(policy.name, metrics.HISTORY, policy.forecast.history_query
+                      or f'avg_over_time((\n{present}\n)[1h:5m])')
+    if policy.forecast.has_own_query:
+        yield MetricQuery(policy.name, metrics.FORECAST,
+                          policy.forecast.vm_query or policy.forecast.host_query)
+
+
+class Foresight:
+    """Makes outlooks, and keeps what it has read for the cycles to come."""
+
+    def __init__(self):
+        self._kept = {}
+
+    def outlooks(self, source: MetricsSource, feed: Feed, policies: Sequence[Policy], scope: Scope,
+                 problem: Problem, now: float) -> dict[str, Outlook]:
+        """Of the policies with a forecast, by name."""
+        found = {}
+        for number, policy in enumerate(policies):
+            if policy.forecast is not None:
+                asked = _Asked(self._of(policy), source, feed, policy, now)
+                found[policy.name] = asked.outlook(scope, problem, number)
+        return found
+
+    def _of(self, policy):
+        """What is kept for a policy, as long as it asks the same."""
+        queries = (policy.forecast, policy.vm_profile_query, policy.vm_profile_label,
+                   policy.imbalance_query, policy.host_label)
+        kept = self._kept.get(policy.name)
+        if kept is None or kept.queries != queries:
+            kept = self._kept[policy.name] = _Kept(queries)
+        return kept
+
+
+class _Kept:
+    def __init__(self, queries):
+        self.queries = queries
+        self.history, self.said = HourlyHistory(), HourlyHistory()
+        self.seasonal = None
+        self.made_of = None
+
+
+class _Asked:
+    """One policy in one cycle."""
+
+    def __init__(self, kept, source, feed, policy, now):
+        self.kept, self.source, self.feed, self.policy, self.now = kept, source, feed, policy, now
+        self.hour = int(now // HOUR)
+        self.horizon = policy.forecast.horizon_hours
+        self.questions = tuple(questions(policy))
+
+    def outlook(self, scope, problem, number) -> Outlook:
+        loads = self.loads(scope, problem, number)
+        try:
+            find = self.own if self.policy.forecast.has_own_query else self.seasonal
+            ahead, variances, judgement = find(loads)
+        except exception.MetricsError as error:
+            return Outlook(judgement=forecast.UNKNOWN, detail=str(error), is_unread=True)
+        if not judgement.is_known:
+            return Outlook(judgement=judgement, detail='too little of the last days is known')
+        if not judgement.is_worth_it:
+            return Outlook(judgement=judgement, detail=(
+                f'during the last day it was off by {judgement.error:.3g}, the present by '
+                f'{judgement.present_error:.3g}'))
+        return self.columns(problem, number, loads, (ahead, variances, judgement))
+
+    def loads(self, scope, problem, number):
+        policy = self.policy
+        if policy.is_forecast_by_vm:
+            names = [getattr(each, policy.vm_profile_label_type) for each in scope.instances]
+            now = problem.weights[:, number]
+            if problem.unweighed is not None:
+                now = np.where(problem.unweighed, np.nan, now)
+            return _Loads(names, now, forecast.Placed(
+                problem.vm_host, problem.host_scale[problem.vm_host, number], len(problem.hosts)),
+                policy.vm_profile_label)
+        hosts = np.arange(len(problem.hosts))
+        return _Loads(problem.hosts, np.where(problem.available, problem.scores[:, number], np.nan),
+                      forecast.Placed(hosts, np.ones(len(hosts)), len(hosts)), policy.host_label)
+
+    def seasonal(self, loads):
+        kept, hour = self.kept, self.hour
+        days = list(range(hour - forecast.DAYS, hour))
+        week = list(range(hour - forecast.WEEK_AGO,
+                          hour - forecast.WEEK_AGO + forecast.weeks(self.horizon)))
+        history, = self.questions
+        kept.history.read(self.source, history, loads.label, week + days, self.now)
+        if kept.made_of != kept.history.changes:
+            kept.seasonal = forecast.seasonal(kept.history.matrix(days), kept.history.matrix(week))
+            kept.made_of = kept.history.changes
+        found = kept.seasonal.of(kept.history.rows(loads.names))
+        judgement = found.judged(loads.placed)
+        margins = 0.0
+        if self.policy.forecast.quantile > 0.5 and judgement.is_worth_it:
+            margins = found.margins(loads.placed, self.policy.forecast.quantile)
+        return found.ahead + margins, found.variances(), judgement
+
+    def own(self, loads):
+        hour, (history, said) = self.hour, self.questions
+        samples = self.feed.answer(said).by(loads.label)
+        ahead = np.array([samples[name][0].value if len(samples.get(name, ())) == 1 else np.nan
+                          for name in loads.names]).reshape(-1, 1)
+        ahead[~((ahead >= 0.0) & np.isfinite(ahead))] = np.nan
+        days = list(range(hour - forecast.DAYS, hour))
+        past = self.kept.history
+        past.read(self.source, history, loads.label, days, self.now)
+        # What was said at the beginning of an hour is kept as of the hour before.
+        origins = list(range(hour - forecast.ORIGINS - 1, hour - 1))
+        self.kept.said.read(self.source, said, loads.label, origins, self.now)
+        judgement = forecast.judged_highest(
+            _rows(self.kept.said, loads.names, origins), _rows(past, loads.names, days),
+            self.horizon, loads.placed)
+        return ahead, np.zeros(ahead.shape), judgement
+
+    def columns(self, problem, number, loads, found):
+        ahead, variances, judgement = found
+        now = problem.weights[:, number]
+        scores, scale = problem.scores[:, number], problem.host_scale[problem.vm_host, number]
+        if self.policy.is_forecast_by_vm:
+            known = ~(np.isnan(ahead) | np.isnan(loads.now)[:, None])
+            weights = np.where(known, ahead, now[:, None])
+            shift = loads.placed.sums(weights - now[:, None])
+            columns = np.maximum(scores[:, None] + shift, 0.0)
+            spread = np.where(known, variances, 0.0)
+        else:
+            columns = np.where(np.isnan(ahead), scores[:, None], ahead)
+            part = np.divide(columns, scores[:, None], out=np.ones(columns.shape),
+                             where=scores[:, None] > 0)[problem.vm_host]
+            weights = now[:, None] * part
+            spread = variances[problem.vm_host] / np.bincount(
+                problem.vm_host, minlength=len(problem.hosts))[problem.vm_host, None] / (
+                scale ** 2)[:, None]
+        return Outlook(judgement=judgement, names=tuple(self.names(ahead.shape[1])),
+                       weights=weights, scores=columns, variances=spread)
+
+    def names(self, count):
+        if self.policy.forecast.has_own_query:
+            yield f'{self.policy.name} within {self.horizon} h'
+            return
+        for lead in range(count):
+            yield f'{self.policy.name} in {lead} h' if lead else f'{self.policy.name} this hour'
+
+
+def warnings(outlooks: Mapping[str, Outlook]) -> Iterator[str]:
+    """What an operator must know of forecasts that could not be made."""
+    for name, outlook in sorted(outlooks.items()):
+        if outlook.is_unread:
+            yield f'{name}: planned without its forecast: {outlook.detail}'
+
+
+def policy_of_columns(policies: Sequence[Policy], outlooks: Mapping[str, Outlook]
+                      ) -> list[Policy]:
+    """The policy of each column of :func:`expanded`."""
+    return [*policies, *(policy for policy in policies if policy.name in outlooks
+                         for _column in outlooks[policy.name].names)]
+
+
+def told(policy: str, outlooks: Mapping[str, Outlook], problem: Problem, imbalances: np.ndarray
+         ) -> ForecastReport | None:
+    """What a report says of a policy's forecast; None where there is none.
+
+    :param imbalances: float64 (P,), of the expanded problem
+    """
+    if policy not in outlooks:
+        return None
+    outlook = outlooks[policy]
+    highest = max((float(imbalances[problem.policies.index(name)]) for name in outlook.names),
+                  default=None)
+    errors = [None if np.isnan(each) else each for each in (
+        outlook.judgement.error, outlook.judgement.present_error)]
+    return ForecastReport(state=outlook.state, detail=outlook.detail, error=errors[0],
+                          present_error=errors[1], imbalance=highest)
+
+
+def _rows(history, names, hours):
+    """float64 (n, len(hours)): of these names."""
+    found, rows = history.matrix(hours), history.rows(names)
+    picked = found[rows] if len(found) else np.full((len(rows), len(hours)), np.nan)
+    picked[rows < 0] = np.nan
+    return picked
+
+
+def expanded(problem: Problem, outlooks: Mapping[str, Outlook], with_variances: bool) -> Problem:
+    """The problem with a column for every policy and hour to come that is told of.
+
+    Each is a policy to whatever plans: with the threshold of its own, so that the worst hour
+    counts, and with an equal part of its weight, so that what lasts counts more than what does
+    not. The present columns come first.
+
+    :param with_variances: whether planning heeds these
+    """
+    found = [(number, outlooks[name]) for number, name in enumerate(problem.policies)
+             if name in outlooks and outlooks[name].names]
+    if not found:
+        return problem
+    of = np.concatenate([np.arange(len(problem.policies)),
+                         *[np.full(len(each.names), number) for number, each in found]])
+    scores = np.column_stack([problem.scores, *[each.scores for _, each in found]])
+    spread = np.column_stack([np.zeros(problem.weights.shape),
+                              *[each.variances for _, each in found]])
+    return dataclasses.replace(
+        problem, policies=problem.policies + tuple(
+            name for _, each in found for name in each.names),
+        policy_weights=(problem.policy_weights / np.bincount(of))[of],
+        thresholds=problem.thresholds[of], scores=scores,
+        weights=np.column_stack([problem.weights, *[each.weights for _, each in found]]),
+        host_scale=problem.host_scale[:, of],
+        capacity_scores=problem.capacity_scores[:, of] + scores - problem.scores[:, of],
+        capacity_thresholds=problem.capacity_thresholds[of],
+        variances=spread if with_variances else None)

@@ -1,0 +1,225 @@
+"""What the hours to come will bring, by the same hours of yesterday and of last week.
+
+A load that has a daily or a weekly pattern is well told by what it was a season ago: the *seasonal
+naive* forecast, against which all others are measured (Hyndman & Athanasopoulos, Forecasting:
+Principles and Practice, 3rd ed., 5.2). It is not known beforehand which season a load follows, nor
+whether it has one at all. So five simple forecasts are made of each: that it stays as it is; that
+it does what it did yesterday, or a week ago; and both of these moved to where it is now, which
+follows what grows or was changed. They are combined with weights inverse to the mean square of
+their errors during the last day (Bates & Granger, The Combination of Forecasts, Operational
+Research Quarterly 20, 1969), for each lead by itself: far ahead the season counts, for the next
+hour the present. That combining simple forecasts is hard to beat is what the M-competitions found
+(Makridakis et al., International Journal of Forecasting 36, 2020).
+
+How good the forecast is, is found by making it as if it was each hour of the last day, by weights
+of other hours than that, and holding it against what came. All figures are means of whole hours.
+"""
+
+import dataclasses
+
+import numpy as np
+
+ORIGINS = 24
+"""Hours from each of which it is told again what came after: those of the last day."""
+DAYS = 2 * ORIGINS + 1
+"""Hours until now of which means are needed: from each origin a day back, and one before that."""
+WEEK_AGO = 7 * 24 + ORIGINS + 1
+"""Hours ago at which the part of last week begins that is needed."""
+LEAST_KNOWN = 3
+"""Errors of a forecast that must be known before it has a weight."""
+LEAST_ORIGINS = 12
+"""Hours of the last day of which must be known how good the forecast was."""
+LEAST_ERROR = 1e-6
+"""A hundred-thousandth of a host is nothing, squared or not: what was told exactly for some hours
+does not outweigh all others."""
+WORTH = 0.9
+"""Of the error of staying with the present, what that of a forecast must be below to be of use: a
+bit less by chance is no reason to move servers."""
+_ROWS = 4096
+"""Series that are looked at together, so that this takes some tens of MiB whatever there are."""
+
+
+def weeks(horizon: int) -> int:
+    """Hours of last week that are needed, from :data:`WEEK_AGO` on."""
+    return ORIGINS + 1 + horizon
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Placed:
+    """Where what is forecast is, N of it on some hosts.
+
+    host : intp (N,)
+    scale : float64 (N,), what a unit of it is of its host's score
+    hosts : how many there are
+    """
+
+    host: np.ndarray
+    scale: np.ndarray
+    hosts: int
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """float64 (hosts, ...): of values (N, ...), NaN = 0, in scores."""
+        values = np.nan_to_num(values) * self.scale.reshape(-1, *[1] * (values.ndim - 1))
+        found = np.zeros((self.hosts, *values.shape[1:]))
+        np.add.at(found, self.host, values)
+        return found
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Judgement:
+    """How good a forecast was during the last day, as the mean distance of hosts' scores from what
+    came, NaN where too little of the day is known.
+
+    error : of the forecast
+    present_error : of what the present would have told
+    """
+
+    error: float
+    present_error: float
+
+    @property
+    def is_known(self) -> bool:
+        return not np.isnan(self.error)
+
+    @property
+    def is_worth_it(self) -> bool:
+        return self.error < WORTH * self.present_error
+
+
+UNKNOWN = Judgement(np.nan, np.nan)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Seasonal:
+    """The forecast of N loads for H hours, the current one first.
+
+    ahead : float64 (N, H), NaN = nothing but the present is known of it
+    errors : float32 (N, H, 24), forecast less what came, told each hour of the last day; NaN = not
+        known
+    present_errors : the same of staying with the hour before
+    """
+
+    ahead: np.ndarray
+    errors: np.ndarray
+    present_errors: np.ndarray
+
+    def of(self, rows: np.ndarray) -> 'Seasonal':
+        """That of some of the loads.
+
+        :param rows: intp (n,), -1 = one of which nothing is known
+        """
+        picked = [np.take(each, rows, axis=0) for each in (
+            self.ahead, self.errors, self.present_errors)] if len(self.ahead) else [
+            np.full((len(rows), *each.shape[1:]), np.nan) for each in (
+                self.ahead, self.errors, self.present_errors)]
+        for each in picked:
+            each[rows < 0] = np.nan
+        return Seasonal(*picked)
+
+    def judged(self, placed: Placed) -> Judgement:
+        """By the hosts, as if their loads had been where they are now."""
+        return _judged(placed.sums(self.errors), placed.sums(self.present_errors),
+                       ~np.isnan(self.errors).all(axis=(0, 1)))
+
+    def margins(self, placed: Placed, quantile: float) -> np.ndarray:
+        """float64 (N, H): what each load is to be taken for beyond its forecast, so that hosts
+        are not beyond theirs in more than the rest of the hours.
+
+        A host's margin is that quantile of what it had beyond during the last day. Of that each
+        load has the part that it had in the hosts' errors, so that the parts add up and go with
+        the loads when these are moved (Euler's allocation; Tasche, arXiv:0708.2542).
+        """
+        beyond, known = np.nan_to_num(-self.errors), ~np.isnan(self.errors).all(axis=0)
+        of_host = placed.sums(beyond)
+        wanted = np.stack([
+            np.quantile(of_host[:, lead, hours], quantile, axis=1) if hours.any() else
+            np.zeros(placed.hosts) for lead, hours in enumerate(known)], axis=1).clip(min=0.0)
+        square = (of_host ** 2).sum(axis=2)
+        each = np.divide(wanted, square, out=np.zeros_like(square), where=square > LEAST_ERROR)
+        return (beyond * of_host[placed.host]).sum(axis=2) * each[placed.host]
+
+    def variances(self) -> np.ndarray:
+        """float64 (N, H): of the errors; 0 where they are not known."""
+        known = ~np.isnan(self.errors)
+        return np.divide((np.nan_to_num(self.errors) ** 2).sum(axis=2), known.sum(axis=2),
+                         out=np.zeros(self.ahead.shape), where=known.any(axis=2))
+
+
+def seasonal(days: np.ndarray, week: np.ndarray) -> Seasonal:
+    """Forecast loads.
+
+    :param days: float (N, 49), of the hours until now, the last complete one last; NaN = not known
+    :param week: float (N, 25 + H), of the hours from 193 hours ago on
+    """
+    horizon = week.shape[1] - ORIGINS - 1
+    made = Seasonal(np.empty((len(days), horizon)),
+                    np.empty((len(days), horizon, ORIGINS), dtype=np.float32),
+                    np.empty((len(days), horizon, ORIGINS), dtype=np.float32))
+    for begin in range(0, len(days), _ROWS):
+        rows = slice(begin, begin + _ROWS)
+        for lead in range(horizon):
+            made.ahead[rows, lead], made.errors[rows, lead], made.present_errors[rows, lead] = (
+                _lead(days[rows], week[rows], lead))
+    return made
+
+
+def _lead(days, week, lead):
+    """The forecast (n,) of the hour that is ``lead`` after the current one, and both errors
+    (n, 24) of what would have been told as far ahead from each hour of the last day."""
+    last = days[:, ORIGINS:]
+    yesterday = days[:, 1 + lead:ORIGINS + 2 + lead]
+    then = week[:, 1 + lead:ORIGINS + 2 + lead]
+    told = np.stack([last, yesterday, yesterday + last - days[:, :ORIGINS + 1],
+                     then, then + last - week[:, :ORIGINS + 1]])
+    came = np.full((len(days), ORIGINS), np.nan)
+    came[:, :ORIGINS - lead] = days[:, ORIGINS + 1 + lead:]
+    off = told[..., :ORIGINS] - came
+    ahead = _combined(told[..., -1:], _weights(off))[:, 0]
+    errors = np.empty(came.shape)
+    for half in (0, 1):    # each by what the other one tells
+        errors[:, half::2] = _combined(told[..., half:ORIGINS:2],
+                                       _weights(off[..., 1 - half::2])) - came[:, half::2]
+    present = np.where(np.isnan(errors), np.nan, off[0])
+    return np.maximum(ahead, 0.0), np.where(np.isnan(present), np.nan, errors), present
+
+
+def _weights(off):
+    """float64 (5, n): inverse to the mean square of errors (5, n, t)."""
+    known = ~np.isnan(off)
+    count = known.sum(axis=-1)
+    square = (np.where(known, off, 0.0) ** 2).sum(axis=-1) / np.maximum(count, 1)
+    return np.where(count >= LEAST_KNOWN, 1.0 / (square + LEAST_ERROR), 0.0)
+
+
+def _combined(told, weights):
+    """float64 (n, t): the weighed mean of those of (5, n, t) that are known; NaN where none but the
+    present is."""
+    weights = np.where(np.isnan(told), 0.0, weights[..., None])
+    total, has_season = weights.sum(axis=0), weights[1:].any(axis=0)
+    return np.divide((np.nan_to_num(told) * weights).sum(axis=0), total,
+                     out=np.full(total.shape, np.nan), where=has_season)
+
+
+def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int, placed: Placed) -> Judgement:
+    """How good a forecast of the highest load of the next hours was that others make.
+
+    :param said: float (N, 24), as it was each hour of the last day
+    :param days: as of :func:`seasonal`
+    """
+    known = ~np.isnan(said) & ~np.isnan(days[:, ORIGINS:-1])
+    past = placed.sums(np.where(known.any(axis=1, keepdims=True), days, np.nan))
+    came = np.stack([past[:, ORIGINS + 1 + lead:DAYS - horizon + 1 + lead]
+                     for lead in range(horizon)]).max(axis=0)
+    count = came.shape[1]
+    present = past[:, ORIGINS:ORIGINS + count]
+    told = placed.sums(np.where(known, said, days[:, ORIGINS:-1]))[:, :count]
+    return _judged((told - came)[:, None], (present - came)[:, None],
+                   known[:, :count].any(axis=0), min(LEAST_ORIGINS, count))
+
+
+def _judged(errors, present_errors, known, least=LEAST_ORIGINS):
+    """Of errors (hosts, H, t), where t is known."""
+    if not len(errors) or known.sum() < least:
+        return UNKNOWN
+    return Judgement(float(np.abs(errors[..., known]).mean()),
+                     float(np.abs(present_errors[..., known]).mean()))
