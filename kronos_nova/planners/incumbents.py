@@ -45,7 +45,3 @@ class Incumbents:
             bisect.insort(self.kept, end, key=lambda end: (round(end.cost / TOLERANCE),
                                                            len(end.plan)))
             del self.kept[KEPT:]
-
-    def prefer(self, end: End) -> None:
-        """Put an end that serves as well as the best one before it."""
-        self.kept.insert(0, end)

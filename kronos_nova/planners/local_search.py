@@ -8,7 +8,6 @@ machine reassignment (ROADEF 2012).
 
 import numpy as np
 
-from kronos_nova.planners import trim
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.incumbents import End
 from kronos_nova.planners.incumbents import Incumbents
@@ -16,36 +15,25 @@ from kronos_nova.planners.incumbents import Plan
 from kronos_nova.planners.placements import PARTNERS
 from kronos_nova.planners.placements import Placements
 from kronos_nova.planners.softened_max import SoftenedMax
-from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation.space import SearchSpace
 
-EFFORT = 1.9e8
-"""For a cluster of some thousand pairs of instance and host, in about nanoseconds."""
-FEW_PAIRS, GROWTH = 20_000, 0.4
-"""With more pairs than that, by which power of them the effort grows: so that a thousand hosts take
-some seconds and not minutes."""
+EFFORT, PER_MOVE, PER_THING = 8e7, 2e6, 6e4
+"""What the search costs, and beside for each move of the budget and each instance and host, in
+about nanoseconds. A tenth of it finds most, in clusters of any size; longer plans take more
+exchanges, and more things take longer to look at."""
 TINY, LITTLE = 200, 0.2
-"""With no more pairs than that, so much of the effort is enough; and :mod:`spread` searches for one
-budget after the other."""
-SMALL, MOST_TIMES = 3000, 8
-"""Of a cluster with so many pairs the best plans can be found: so many times the effort at most,
-and the fewer times, the more pairs there are."""
-LONGER, WORTHWHILE = 5, 0.01
-"""It is gone on with for so many times as long as it took to find an end that is better than the
-one before by this part. With few moves the best end is found within a fifth of the effort, with
-eight or ten often after twice as much."""
-MOVES_PER_HOST, MOST_FOR_MOVES = 2, 4
-"""With a budget of more moves for each host there is more to arrange: so many times more effort at
-most, for eight moves a host; beyond that hardly any instance is left where it was."""
-LONG, LONG_TIMES = 0.6, 3
-"""How many times more where a plan may have about a move for every host of many: only such plans
-are made of hundreds of exchanges."""
-STEP, RESTART, THING, PAIR = 6e5, 6e4, 100, 8
+"""With no more pairs of instance and host than that, so much of the effort is enough; and
+:mod:`spread` searches for one budget after the other."""
+MOST_TIMES, LONGER, WORTHWHILE = {True: 2, False: 3}, 5, 0.01
+"""It is gone on with, up to so many times the effort (with many hosts, True, and with few, where
+the best plan there is may be found), for so many times as long as it took to find an end that is
+better than the one before by this part."""
+STEP, RESTART, THING, PAIR = 9e5, 1e4, 60, 15
 """What a round of exchanges costs, beginning a placement anew, finding where one thing is, and
-rating a pair (again as much for every kind of room that is scarce), in about nanoseconds."""
-MOST_SIDE_BY_SIDE = 64
-"""Placements. Where hosts are few numpy costs little more for one than for some dozens; in a tiny
-cluster nearly every first move is seen so."""
+rating a pair, in about nanoseconds."""
+MOST_SIDE_BY_SIDE = 48
+"""Placements. Where hosts are few numpy costs little more for one than for some dozens; with more
+the arrays grow out of a processor's cache."""
 ROUNDS, TIMES = 50, 3
 """How many rounds, and how many times the length of a plan, the effort is to last for; with more
 placements side by side than that allows none would get far."""
@@ -67,9 +55,10 @@ KICKS = 4
 small clusters then end worse; without any, full hosts block each other for good."""
 DRAWN = 1000
 """Pairs that are drawn at a time, none of them twice: in a small cluster all that there are."""
-MANY_HOSTS = 60
-"""With more hosts than that and fewer moves, exchanges of two instances that are at home are left
-out: there is not the time to rate all pairs, and on fewer hosts some clusters end worse without."""
+MANY_HOSTS = 20
+"""With more hosts than that and fewer moves than hosts, exchanges of two instances that are at home
+are left out: there is not the time to rate all pairs, and on fewer hosts some clusters end worse
+without."""
 
 
 class LocalSearch:
@@ -84,28 +73,18 @@ class LocalSearch:
         hosts, things = len(space.hosts), len(space.vms) + len(space.hosts)
         # No plan has more moves than there are instances, however many it may have.
         self.budget = min(limits.budget, len(space.vms))
-        pairs, per_host = len(space.vms) * hosts, self.budget / hosts
-        effort = self._effort(pairs, per_host)
-        times = 1 if pairs <= TINY else MOST_TIMES * min(1, SMALL / pairs) * EFFORT / effort
-        self.effort = effort * max(1, times)
-        self.worthwhile = found.best.cost
-        self.spent, self.enough, self.turns = 0.0, effort, 0
+        is_tiny = len(space.vms) * hosts <= TINY
+        self.effort = EFFORT + PER_MOVE * self.budget + PER_THING * things
+        self.effort *= LITTLE if is_tiny else 1
+        self.most = self.effort * (1 if is_tiny else MOST_TIMES[hosts > MANY_HOSTS])
+        self.worthwhile, self.spent, self.turns = found.best.cost, 0.0, 0
         self.are_few = self.budget < hosts and hosts > MANY_HOSTS
         self.parts = FEW_MOVES if self.budget < hosts else MANY_MOVES
-        self.pair = PAIR * (2 + space.free.shape[1])
         on_each = things / hosts + 1
         rated = on_each * (1.5 if self.are_few else on_each) * min(hosts, PARTNERS)
-        rounds = effort / (STEP / 8 + THING * things + self.pair * rated)
-        self.count = MOST_SIDE_BY_SIDE // 2 if pairs <= TINY else int(np.clip(
-            min(rounds / ROUNDS, rounds / TIMES / self.budget), 1, MOST_SIDE_BY_SIDE))
-
-    @staticmethod
-    def _effort(pairs: int, per_host: float) -> float:
-        if pairs <= TINY:
-            return EFFORT * LITTLE
-        times = min(max(1.0, per_host / MOVES_PER_HOST), MOST_FOR_MOVES)
-        times *= LONG_TIMES if per_host >= LONG and pairs > FEW_PAIRS else 1
-        return EFFORT * times * max(1, pairs / FEW_PAIRS) ** GROWTH
+        round_ = self.effort / max(ROUNDS, TIMES * self.budget) - STEP
+        self.count = MOST_SIDE_BY_SIDE if is_tiny else int(np.clip(
+            round_ / (THING * things + PAIR * rated), 1, MOST_SIDE_BY_SIDE))
 
     def run(self) -> None:
         plans: list[Plan] = [[]] * self.count
@@ -114,31 +93,27 @@ class LocalSearch:
         while not self._is_over:
             part = self.parts[self.turns // self.count % len(self.parts)]
             temperature = part * float(
-                (np.ptp(placements.scores, axis=1) @ self.space.policy_weights).mean())
+                (np.ptp(placements.scores, axis=2) @ self.space.policy_weights).mean())
             if smooth is None or not COOLED < temperature / smooth.temperature < 1 / COOLED:
                 smooth = SoftenedMax(self.space, temperature)
             optimal, rated = placements.improve(smooth, self.chance, self.are_few)
-            self.spent += STEP + THING * self.count * placements.home.size + self.pair * rated
+            self.spent += STEP + THING * self.count * placements.home.size + PAIR * rated
             if len(optimal):
                 self.spent += RESTART * len(optimal)
                 self._keep(placements.ends(optimal, self.found.worst))
                 placements.restart(optimal, [self._another() for _ in optimal])
         self._keep(placements.ends(np.arange(self.count), self.found.worst))
-        trim.cheapen(self.space, self.found, self.limits)
 
     @property
     def _is_over(self) -> bool:
-        return self.spent >= min(self.effort, self.enough) or self.limits.is_over
+        return self.spent >= self.effort or self.limits.is_over
 
     def _keep(self, ends: list[End]) -> None:
-        best = self.found.best.cost
         for end in ends:
             self.found.keep(end)
-        if self.found.best.cost < best - TOLERANCE:
-            trim.drop(self.space, self.found, self.limits)
         if self.found.best.cost < (1 - WORTHWHILE) * self.worthwhile:
             self.worthwhile = self.found.best.cost
-            self.enough = max(self.enough, LONGER * self.spent)
+            self.effort = max(self.effort, min(self.most, LONGER * self.spent))
 
     def _another(self) -> Plan:
         """A plan to go on from: one of the best, a little spoilt."""

@@ -32,7 +32,8 @@ class Packing:
 
     def __init__(self, space: SearchSpace):
         self.space = space
-        self.free, self.size = _distinct(space.free / space.unit, space.sizes / space.unit)
+        self.free, self.size = _distinct(
+            space.free / space.unit, space.sizes[:len(space.vms)] / space.unit)
         self.place = space.home.copy()
         everything = space.state.guests
         self.is_open = everything[space.hosts] > 0

@@ -1,9 +1,9 @@
 """Many placements side by side, each of which makes one exchange after the other.
 
-An exchange sends an instance from one host to another, and another one back. Beside the instances
-there is one *nothing* on every host: to exchange an instance with it is a move. These are the
-neighbourhoods *shift* and *swap* of machine reassignment (ROADEF 2012). Where a plan has all the
-moves that it may have, an exchange also undoes the move that is missed least.
+An exchange sends an instance from one host to another, and another one back. To exchange an
+instance with the *nothing* of a host is a move. These are the neighbourhoods *shift* and *swap* of
+machine reassignment (ROADEF 2012). Where a plan has all the moves that it may have, an exchange
+also undoes the move that is missed least.
 """
 
 import numpy as np
@@ -17,9 +17,8 @@ from kronos_nova.simulation.space import SearchSpace
 
 PARTNERS = 40
 """Hosts that a host may exchange with: those that contribute most to the softened value, which are
-the hottest and the coldest. What the others could do shows after some exchanges."""
-
-
+the hottest and the coldest. What the others could do shows after some exchanges. A host that only
+sends may do so to all: a destination costs little to rate, and one in the middle is often best."""
 UNTRIED = 0.4
 """A placement is taken for a local optimum once the hosts that were drawn in vain contribute all
 but so much of the softened value: with less, few placements get to where they could be changed
@@ -31,10 +30,10 @@ host that needs one, but only another host for the instance."""
 
 
 class Placements:
-    """n placements of the v instances of a search space.
+    """n placements of the v + h things of a search space.
 
-    place : intp (n, v + h), the host of every instance and every nothing
-    scores : float64 (n, h, P); free : float64 (n, h, c); left : intp (n,), moves that a plan may
+    place : intp (n, v + h), the host of every thing
+    scores : float64 (n, P, h); free : float64 (n, c, h); left : intp (n,), moves that a plan may
         still have
     tried : bool (n, 2, h), hosts drawn in vain since the last change, to receive or to send
     """
@@ -44,13 +43,10 @@ class Placements:
         self.home = np.concatenate([space.home, np.arange(hosts)])
         self.budget, count = budget, len(plans)
         self.place = np.tile(self.home, (count, 1))
-        self.scores = np.tile(space.scores, (count, 1, 1))
-        self.free = np.tile(space.free, (count, 1, 1))
+        self.scores, self.free = space.after(plans)
         self.left = np.full(count, budget)
         self.tried = np.zeros((count, 2, hosts), dtype=bool)
         self.restart(np.arange(count), plans)
-        self.weights, self.sizes = (np.pad(rows, ((0, hosts), (0, 0)))
-                                    for rows in (space.weights, space.sizes))
 
     def restart(self, rows: np.ndarray, plans: list[Plan]) -> None:
         """Begin some placements anew."""
@@ -58,8 +54,7 @@ class Placements:
         for row, plan in zip(rows, plans, strict=True):
             vms, there = np.array(plan, dtype=np.intp).reshape(-1, 2).T
             self.place[row, vms] = there
-        self.scores[rows], self.free[rows] = (
-            end.transpose(2, 0, 1) for end in self.space.after(plans))
+        self.scores[rows], self.free[rows] = self.space.after(plans)
         self.left[rows] = self.budget - np.array([len(plan) for plan in plans])
         self.tried[rows] = False
 
@@ -68,12 +63,11 @@ class Placements:
         lowers the softened value. Returns which are local optima now, and how many pairs were
         rated."""
         exchanges = Exchanges(self, smooth, chance, are_few)
-        trial = exchanges.best()
-        trial.make()
+        improved = Trial(exchanges).make()
         failed = np.ones(len(self.place), dtype=bool)
-        failed[trial.number[trial.is_better]] = False
-        self.tried[~failed] = False
-        self.tried[failed, exchanges.side, exchanges.here[failed]] = True
+        failed[improved] = False
+        self.tried[improved] = False
+        self.tried[failed, exchanges.side, exchanges.here[failed, 0]] = True
         untried = np.where(self.tried, 0, exchanges.drawn).sum(axis=(1, 2))
         optimal = failed & (untried <= UNTRIED * exchanges.drawn.sum(axis=(1, 2)))
         return np.flatnonzero(optimal), exchanges.changes.size
@@ -81,11 +75,9 @@ class Placements:
     def ends(self, rows: np.ndarray, below: float) -> list[End]:
         """Where those of some placements are that are legal and cost less than ``below``, prices
         aside."""
-        space, scores = self.space, self.scores[rows]
-        top, bottom = scores.max(axis=1), scores.min(axis=1)
-        combined = (top - bottom) @ space.policy_weights
-        good = (combined < below) & space.is_legal(
-            top.T, bottom.T, self.free[rows].transpose(1, 2, 0))
+        space, imbalances = self.space, np.ptp(self.scores[rows], axis=2)
+        combined = imbalances @ space.policy_weights
+        good = (combined < below) & space.is_legal(imbalances, self.free[rows])
         ends = []
         for row, cost in zip(rows[good], combined[good], strict=True):
             moved = np.flatnonzero(self.place[row] != self.home)
@@ -97,30 +89,32 @@ class Placements:
 class Exchanges:
     """The exchanges of one host with others, in each of n placements, and how good they are.
 
-    here : intp (n,); first, second : intp (n, a), (n, b), things on it and on its partners, filled
-        up with its nothing; there : intp (n, b), where the second are
+    here : intp (n, 1); first, second : intp (n, a), (n, b), things on it and on its partners,
+        filled up with its nothing; there : intp (n, b), where the second are
     changes : float32 (n, a, b), to first order, per move that it takes
-    goes_home : bool (n, a) and (n, b), what goes home and not to where the other comes from
+    goes_home : bool (n, a) and (n, b), what goes home and not to where the other comes from; None
+        where nothing does
     drawn : float32 (n, 2, h), by what hosts are drawn, of either side; with many moves of one
-    back : intp (n,), the instance whose move is undone if the budget is used, -1 if there is room
+    back : intp (n,), the instance whose move is undone if the budget is used, a nothing else
     """
 
     def __init__(self, owner: Placements, smooth: SoftenedMax, chance, are_few: bool):
-        self.owner, self.smooth = owner, smooth
-        self.place, self.every = owner.place, np.arange(len(owner.place))
-        self.value, self.shares = smooth.of(owner.scores)
-        self.shares[:, len(owner.space.hosts):] = 0
+        self.owner, self.space, self.smooth = owner, owner.space, smooth
+        self.place, self.every = owner.place, np.arange(len(owner.place))[:, None]
+        self.value, self.imbalances, self.shares = smooth.of(owner.scores)
+        self.shares[:, len(self.space.hosts):] = 0
         self.share = self.shares.sum(axis=2)
+        self.nothing = len(self.space.vms)
         self.sends, homing = chance.random(2) < (0.5, HOMING[are_few])
         first, second = self._draw(chance, are_few)
-        nothing = len(owner.space.vms) + self.here
-        self.first, self.second = _filled(first, nothing), _filled(second, nothing)
-        self.there = np.take_along_axis(self.place, self.second, axis=1)
-        self.goes_home = [flags & homing for flags in self._counterparts(are_few)]
+        self.first, self.second = (_filled(things, self.nothing + self.here)
+                                   for things in (first, second))
+        self.there = _pick(self.place, self.every, self.second)
+        self.goes_home = self._counterparts(are_few) if homing else (None, None)
         self.back, self.regret = self._least_missed()
         self.leaves, self.arrives = self._moves()
         self.changes = self._rate()
-        self._weigh()
+        self._weigh(are_few)
 
     def _draw(self, chance, are_few: bool) -> tuple[np.ndarray, np.ndarray]:
         """The things that may be exchanged, bool (n, v + h), twice.
@@ -128,199 +122,217 @@ class Exchanges:
         :param are_few: leave out exchanges of two instances that are at home, which take two of few
             moves: the host, drawn by its part in the tops or in the bottoms, only sends or receives
         """
-        sends, policies = self.sends, self.shares.shape[2] // 2
-        tops, bottoms = (self.shares[:, :, part].sum(axis=2)
-                         for part in (slice(policies), slice(policies, None)))
+        tops, bottoms = (part.sum(axis=2) for part in np.split(self.shares, 2, axis=2))
         self.drawn = (np.stack([bottoms, tops], axis=1) if are_few
                       else np.stack([self.share, np.zeros_like(tops)], axis=1))
-        self.side = int(sends and are_few)
+        self.side = int(self.sends and are_few)
         share = np.where(self.owner.tried[:, self.side], 0, self.drawn[:, self.side])
         drawn = chance.random(len(share)) * share.sum(axis=1)
         passed = np.cumsum(share, axis=1) < drawn[:, None]
-        self.here = np.minimum(passed.sum(axis=1), len(self.owner.space.hosts) - 1)
-        first = self.place == self.here[:, None]
+        self.here = np.minimum(passed.sum(axis=1), len(self.space.hosts) - 1)[:, None]
+        first = self.place == self.here
         loose = self.place != self.owner.home
         # What was moved may always be sent elsewhere, also where nothing is amiss any more.
-        second = np.take_along_axis(self._partners(), self.place, axis=1) | (loose & ~first)
+        partners = self._partners(len(self.shares[0]) if are_few and self.sends else PARTNERS)
+        second = _pick(partners, self.every, self.place) | (loose & ~first)
         if are_few:
-            loose[:, len(self.owner.space.vms):] = True
-            first, second = (first, second & loose) if sends else (first & loose, second)
+            loose[:, self.nothing:] = True
+            first, second = (first, second & loose) if self.sends else (first & loose, second)
         return first, second
 
-    def _partners(self) -> np.ndarray:
+    def _partners(self, most: int) -> np.ndarray:
         """bool (n, h)"""
         chosen = np.ones(self.share.shape, dtype=bool)
-        if chosen.shape[1] > PARTNERS:
-            few = np.argpartition(self.share, -PARTNERS, axis=1)[:, :-PARTNERS]
-            chosen[self.every[:, None], few] = False
+        if chosen.shape[1] > most:
+            few = np.argpartition(self.share, -most, axis=1)[:, :-most]
+            chosen[self.every, few] = False
         chosen[self.every, self.here] = False
-        chosen[:, len(self.owner.space.hosts):] = False
+        chosen[:, len(self.space.hosts):] = False
         return chosen
 
+    def _counterparts(self, are_few: bool) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """What changes places with an instance and goes home instead: of the first, which is only
+        done with few moves, or of the second."""
+        home, is_first = self.owner.home, are_few and not self.sends
+        things, at = (self.first, self.here) if is_first else (self.second, self.there)
+        homes = home.take(things)
+        wanted = (things < self.nothing) & (homes != at) & (homes != self.here)
+        return (wanted, None) if is_first else (None, wanted)
+
     def _least_missed(self) -> tuple[np.ndarray, np.ndarray]:
-        """The move to undo, and float32 (n,), to first order, what that costs."""
-        owner, smooth = self.owner, self.smooth
-        regret = np.zeros(len(self.every), dtype=np.float32)
-        back = np.full(len(self.every), -1)
-        full = np.flatnonzero(owner.left == 0)
-        number, vms = np.nonzero(self.place[full] != owner.home)
+        """The move to undo, and float32 (n, 1), to first order, what that costs."""
+        home = self.owner.home
+        regret = np.zeros((len(self.every), 1), dtype=np.float32)
+        back = np.full(len(self.every), self.nothing)
+        full = np.flatnonzero(self.owner.left == 0)
+        number, vms = np.divmod(np.flatnonzero(self.place[full] != home), len(home))
         if not len(number):
             return back, regret
-        away, home = self.place[full[number], vms], owner.home[vms]
-        change = (self.shares[full[number], away] * (smooth.leaving[smooth.kind[away], vms] - 1)
-                  + self.shares[full[number], home] * (smooth.arriving[smooth.kind[home], vms] - 1))
-        each = np.full(self.place[full].shape, np.inf, dtype=np.float32)
-        each[number, vms] = change.sum(axis=1)
-        if owner.space.prices_at is not None:
-            each[number, vms] -= owner.space.prices_at[vms, away]
-        back[full], regret[full] = each.argmin(axis=1), each.min(axis=1)
+        away = self.place[full[number], vms]
+        change = self._going(self.smooth.leaving, full[number], away, vms) + self._going(
+            self.smooth.arriving, full[number], home[vms], vms)
+        each = np.full((len(full), len(home)), np.inf, dtype=np.float32)
+        each[number, vms] = change - self.space.price_change(vms, home[vms], away)
+        back[full], regret[full, 0] = each.argmin(axis=1), each.min(axis=1)
         return back, regret
+
+    def _going(self, way, number, hosts, things) -> np.ndarray:
+        """float32 (...): to first order, what it changes that things leave hosts or arrive."""
+        change = _pick(way, self.smooth.kind.take(hosts), things) - 1
+        change *= _pick(self.shares, number, hosts)
+        return change.sum(axis=-1)
 
     def _rate(self) -> np.ndarray:
         """What an exchange changes: of either host a product of what each of the two does there."""
-        smooth, first, second, there = self.smooth, self.first, self.second, self.there
-        kind, of = smooth.kind[self.here][:, None], smooth.kind[there][:, :, None]
-        own = self.shares[self.every, self.here][:, None]
-        gone = self.shares[self.every[:, None], there] * smooth.leaving[of[:, :, 0], second]
-        row_home, column_home = (flags[:, :, None] for flags in self.goes_home)
-        lefts = [own * smooth.leaving[kind, first]]
-        rights = [np.where(column_home, np.float32(1), smooth.arriving[kind, second])]
+        smooth, first, second = self.smooth, self.first, self.second
+        kind, of = smooth.kind.take(self.here), smooth.kind.take(self.there)
+        own = _pick(self.shares, self.every, self.here)
+        gone = _pick(self.shares, self.every, self.there) * _pick(smooth.leaving, of, second)
+        lefts = [own * _pick(smooth.leaving, kind, first)]
+        rights = [self._or_one(_pick(smooth.arriving, kind, second), 1)]
         for number, arriving in enumerate(smooth.arriving):
-            lefts.append(np.where(row_home, np.float32(1), arriving[first]))
-            rights.append(np.where(of == number, gone, np.float32(0)))
+            lefts.append(self._or_one(arriving.take(first, axis=0), 0))
+            rights.append(gone if len(smooth.arriving) == 1 else
+                          np.where((of == number)[:, :, None], gone, np.float32(0)))
         # Behind the terms what is added: regret per move, and NEVER to two moves where one is left.
-        regret, is_short = self.regret[:, None], self.owner.left[:, None] < 2
-        one = np.ones_like(self.leaves), np.ones_like(self.arrives)
-        lefts.append(np.stack([one[0], regret * self.leaves - own.sum(axis=2)
-                               + self._at_home(first, self.goes_home[0]),
+        first_alone = self.regret * self.leaves - own.sum(axis=2) + self._at_home(first, 0)
+        second_alone = self.regret * self.arrives + self._at_home(second, 1) - _pick(
+            self.share, self.every, self.there)
+        second_alone[self.there == self.here] = NEVER
+        is_short = self.owner.left[:, None] < 2
+        lefts.append(np.stack([np.ones_like(first_alone), first_alone,
                                NEVER * self.leaves.clip(0)], axis=2))
-        rights.append(np.stack([
-            regret * self.arrives - self.share[self.every[:, None], there]
-            + self._at_home(second, self.goes_home[1]), one[1],
-            is_short * self.arrives.clip(0)], axis=2))
+        rights.append(np.stack([second_alone, np.ones_like(second_alone),
+                                is_short * self.arrives.clip(0)], axis=2))
         return np.matmul(np.concatenate(lefts, axis=2),
                          np.concatenate(rights, axis=2).transpose(0, 2, 1))
 
-    def _counterparts(self, are_few: bool) -> list[np.ndarray]:
-        """What changes places with an instance and may go home instead: bool (n, a) and (n, b)."""
-        home, here, nothing = self.owner.home, self.here[:, None], len(self.owner.space.vms)
-        return [wanted & (things < nothing) & (home[things] != at) & (home[things] != here)
-                for things, at, wanted in (
-                    (self.first, here, are_few and not self.sends),
-                    (self.second, self.there, self.sends or not are_few))]
+    def _or_one(self, factors, side):
+        """Of what goes home nothing is felt where the other comes from."""
+        flags = self.goes_home[side]
+        return factors if flags is None else np.where(flags[:, :, None], np.float32(1), factors)
 
-    def _at_home(self, things, goes_home):
+    def _at_home(self, things, side):
         """What it changes at the homes of things that go there, to first order."""
-        smooth, home = self.smooth, self.owner.home[things]
-        change = smooth.arriving[smooth.kind[home], things] - 1
-        change *= self.shares[self.every[:, None], home]
-        return np.where(goes_home, change.sum(axis=2), 0)
+        flags = self.goes_home[side]
+        return 0 if flags is None else np.where(flags, self._going(
+            self.smooth.arriving, self.every, self.owner.home.take(things), things), 0)
 
     def _moves(self) -> tuple[np.ndarray, np.ndarray]:
         """How many more moves a plan has if the first leave, and if the second arrive: float32
         (n, a) and (n, b), 1, 0, or -1 for what comes home."""
-        home, nothing = self.owner.home, len(self.owner.space.vms)
-        here = self.here[:, None]
-        leaves = (home[self.first] == here) & (self.first < nothing)
-        arrives = (home[self.second] == self.there).astype(np.float32) - (
-            (home[self.second] == here) | self.goes_home[1])
-        return (leaves.astype(np.float32) - self.goes_home[0]), arrives * (self.second < nothing)
+        first, second = (self.owner.home.take(things) for things in (self.first, self.second))
+        leaves = ((first == self.here) & (self.first < self.nothing)).astype(np.float32)
+        comes_home = second == self.here
+        if self.goes_home[0] is not None:
+            leaves -= self.goes_home[0]
+        if self.goes_home[1] is not None:
+            comes_home |= self.goes_home[1]
+        arrives = ((second == self.there).astype(np.float32) - comes_home) * (
+            self.second < self.nothing)
+        return leaves, arrives
 
-    def _weigh(self) -> None:
+    def goals(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where the first go, and the second: intp (n, a, b)."""
+        goal, back = self.there[:, None], self.here[:, :, None]
+        home, (row_home, column_home) = self.owner.home, self.goes_home
+        if row_home is not None:
+            goal = np.where(row_home[:, :, None], home[self.first][:, :, None], goal)
+        if column_home is not None:
+            back = np.where(column_home, home[self.second], self.here)[:, None]
+        return goal, back
+
+    def _weigh(self, are_few) -> None:
         """What else counts: prices, room, and that two moves are to be worth two."""
-        owner, changes, here = self.owner, self.changes, self.here
-        changes *= 1 - self.leaves.clip(0)[:, :, None] * (self.arrives.clip(0) / 2)[:, None]
-        prices = owner.space.prices_at
-        if prices is not None:
-            first, second, there = self.first[:, :, None], self.second, self.there
-            to, back = (np.where(flags, owner.home[things], other) for flags, things, other in (
-                (self.goes_home[0][:, :, None], first, there[:, None]),
-                (self.goes_home[1], second, here[:, None])))
-            changes += prices[first, to] - prices[first, here[:, None, None]]
-            changes += owner.space.price_change(second, there, back)[:, None]
-        room = (owner.free - owner.space.floor).astype(np.float32)
-        for c in range(room.shape[2]):
-            sizes = owner.sizes[:, c].astype(np.float32)
-            extra = sizes[self.first][:, :, None] - sizes[self.second][:, None]
-            changes[(extra > np.take_along_axis(room[:, :, c], self.there, axis=1)[:, None])
-                    | (extra < -room[self.every, here, c][:, None, None])] = NEVER
-        changes[np.broadcast_to((self.there == here[:, None])[:, None], changes.shape)] = NEVER
-
-    def best(self) -> 'Trial':
-        """The best exchange of each placement that has a promising one."""
-        flat = self.changes.reshape(len(self.every), -1)
-        best = flat.argmin(axis=1)
-        number = np.flatnonzero(flat[self.every, best] < 0)
-        return Trial(self, number, *np.divmod(best[number], self.changes.shape[2]))
+        space, changes = self.space, self.changes
+        if not are_few:
+            changes *= 1 - self.leaves.clip(0)[:, :, None] * (self.arrives.clip(0) / 2)[:, None]
+        if space.prices_at is not None:
+            goal, back = self.goals()
+            changes += space.price_change(self.first[:, :, None], self.here[:, :, None], goal)
+            changes += space.price_change(self.second[:, None], self.there[:, None], back)
+        for c, sizes in enumerate(space.sizes.T):
+            room = self.owner.free[:, c] - space.floor[:, c]
+            first, second = sizes.take(self.first)[:, :, None], sizes.take(self.second)
+            most = (second + _pick(room, self.every, self.there))[:, None]
+            least = (second - _pick(room, self.every, self.here))[:, None]
+            np.copyto(changes, NEVER, where=(first > most) | (first < least))
 
 
 class Trial:
-    """One exchange in each of some placements, looked at closely.
+    """The most promising exchange of each placement that has one, looked at closely.
 
-    number : intp (m,), which placements; moves : (things, from, to) for those that go, come back,
-        and are undone
-    is_better : bool (m,)
+    number : intp (m,), which placements
+    things, sources, goals : intp (3, m), of what goes, of what comes back, and of what is undone
     """
 
-    def __init__(self, exchanges: Exchanges, number, row, column):
-        self.exchanges, self.owner, self.number = exchanges, exchanges.owner, number
-        owner, space = self.owner, self.owner.space
-        here = exchanges.here[number]
-        row_home, column_home = exchanges.goes_home
+    def __init__(self, exchanges: Exchanges):
+        self.exchanges, self.owner, self.space = exchanges, exchanges.owner, exchanges.space
+        flat = exchanges.changes.reshape(len(exchanges.every), -1)
+        best = flat.argmin(axis=1)
+        number = self.number = np.flatnonzero(_pick(flat, exchanges.every[:, 0], best) < 0)
+        row, column = np.divmod(best[number], exchanges.changes.shape[2])
+        here, home = exchanges.here[number, 0], self.owner.home
         first, second = exchanges.first[number, row], exchanges.second[number, column]
-        there, home = exchanges.there[number, column], owner.home
-        nothing = len(space.vms)
-        goal = np.where(row_home[number, row], home[first], there)
-        back = np.where(column_home[number, column], home[second], here)
-        self.more = sum(((home[vms] != to).astype(int) - (home[vms] != at)) * (vms < nothing)
-                        for vms, at, to in ((first, here, goal), (second, there, back)))
-        undoes = self.more > owner.left[self.number]
-        undo = np.where(undoes, exchanges.back[number], nothing)  # some nothing, which stays
-        self.moves = ((first, here, goal), (second, there, back),
-                      (undo, exchanges.place[number, undo], home[undo]))
-        self.scores, self.free = owner.scores[self.number], owner.free[self.number]
-        every = np.arange(len(number))
-        for vms, at, to in self.moves:
-            for hosts, way in ((at, -1), (to, 1)):
-                self.scores[every, hosts] += way * owner.weights[vms] * space.scale[hosts]
-                self.free[every, hosts] -= way * owner.sizes[vms]
-        self.undoes = undoes
-        self.is_better = self._judge(first, second, undo)
+        there = exchanges.there[number, column]
+        row_home, column_home = exchanges.goes_home
+        goal = there if row_home is None else np.where(row_home[number, row], home[first], there)
+        back = here if column_home is None else np.where(
+            column_home[number, column], home[second], here)
+        self.more = (self._moved(first, goal) - self._moved(first, here)
+                     + self._moved(second, back) - self._moved(second, there))
+        self.undoes = self.more > self.owner.left[number]
+        undo = np.where(self.undoes, exchanges.back[number], exchanges.nothing)
+        self.things = np.stack([first, second, undo])
+        self.sources = np.stack([here, there, exchanges.place[number, undo]])
+        self.goals = np.stack([goal, back, home[undo]])
+        self.scores, self.free = self.owner.scores[number], self.owner.free[number]
+        self.space.shift(self.scores, self.free, np.arange(len(number)), self.things, self.sources,
+                         self.goals)
 
-    def _judge(self, first, second, undo) -> np.ndarray:
-        owner, space, exchanges = self.owner, self.owner.space, self.exchanges
-        value = exchanges.smooth.of(self.scores)[0] + sum(
-            space.price_change(vms, at, to) for vms, at, to in self.moves)
-        spread, before = np.ptp(self.scores, axis=1), np.ptp(owner.scores[self.number], axis=1)
-        better = value < exchanges.value[self.number] - TOLERANCE
-        better &= ~((spread > space.worst) & (spread > before)).any(axis=1)
-        better &= ~self.undoes | ((undo != first) & (undo != second))
-        room = np.minimum(space.floor, owner.free[self.number])
-        better &= (self.free >= room).all(axis=(1, 2))
+    def _moved(self, things, hosts):
+        """intp (m,): how many moves it is that they are there; a nothing is never moved."""
+        return ((self.owner.home[things] != hosts) & (things < self.exchanges.nothing)).astype(int)
+
+    def _is_better(self) -> np.ndarray:
+        """bool (m,)"""
+        owner, space, number, exchanges = self.owner, self.space, self.number, self.exchanges
+        value, imbalances, _ = exchanges.smooth.of(self.scores)
+        value += np.sum(space.price_change(self.things, self.sources, self.goals), axis=0)
+        better = value < exchanges.value[number] - TOLERANCE
+        better &= ((imbalances <= space.worst) | (imbalances <= exchanges.imbalances[number])
+                   ).all(axis=1)
+        better &= ~self.undoes | (self.things[:2] != self.things[2]).all(axis=0)
+        better &= (self.free >= np.minimum(space.floor.T, owner.free[number])).all(axis=(1, 2))
         for n in np.flatnonzero(better) if space.spacing else ():
-            place = self.owner.place[self.number[n]].copy()
-            for vms, _at, to in self.moves:
-                place[vms[n]] = to[n]
-            better[n] = all(space.keeps_apart(int(vms[n]), int(to[n]), place)
-                            for vms, _at, to in self.moves)
+            things, place = self.things[:, n], owner.place[number[n]].copy()
+            place[things] = self.goals[:, n]
+            better[n] = all(space.keeps_apart(int(vm), int(host), place)
+                            for vm, host in zip(things, self.goals[:, n], strict=True))
         return better
 
-    def make(self) -> None:
-        """Make those that are better."""
-        rows, owner = self.number[self.is_better], self.owner
-        owner.scores[rows], owner.free[rows] = (end[self.is_better]
-                                                for end in (self.scores, self.free))
-        owner.left[rows] -= (self.more - self.undoes)[self.is_better]
-        nothing = len(owner.space.vms)
-        for vms, _at, to in self.moves:
-            real = self.is_better & (vms < nothing)
-            owner.place[self.number[real], vms[real]] = to[real]
+    def make(self) -> np.ndarray:
+        """Make those that are better. Returns in which placements, intp."""
+        better, owner = self._is_better(), self.owner
+        rows = self.number[better]
+        owner.scores[rows], owner.free[rows] = self.scores[better], self.free[better]
+        owner.left[rows] -= (self.more - self.undoes)[better]
+        things, goals = self.things[:, better], self.goals[:, better]
+        is_real = things < self.exchanges.nothing
+        owner.place[np.broadcast_to(rows, things.shape)[is_real], things[is_real]] = goals[is_real]
+        return rows
+
+
+def _pick(table: np.ndarray, first, second) -> np.ndarray:
+    """``table[first, second]`` by one index, which is many times as fast."""
+    rows = table.reshape(-1, *table.shape[2:])
+    return rows.take(first * table.shape[1] + second, axis=0)
 
 
 def _filled(mask: np.ndarray, filler: np.ndarray) -> np.ndarray:
     """intp (n, most): the columns that are set in each row, filled up."""
-    number, column = np.nonzero(mask)
-    count = mask.sum(axis=1)
-    filled = np.tile(filler[:, None], (1, max(1, int(count.max(initial=0)))))
+    number, column = np.divmod(np.flatnonzero(mask), mask.shape[1])
+    count = np.count_nonzero(mask, axis=1)
+    filled = np.tile(filler, (1, max(1, int(count.max(initial=0)))))
     filled[number, np.arange(len(number)) - np.repeat(np.cumsum(count) - count, count)] = column
     return filled

@@ -24,8 +24,7 @@ FAINTEST = 1e-35
 class SoftenedMax:
     """Rates placements and moves in a search space at one temperature.
 
-    The T terms are the top of each policy and the bottom of each policy. Behind the instances come
-    things of no weight, one for each host.
+    The T terms are the top of each policy and the bottom of each policy.
 
     kind : intp (h,), which scale each host has
     arriving, leaving : float32 (k, v + h, T), for each kind of host the factor by which a thing
@@ -36,18 +35,17 @@ class SoftenedMax:
         self.space, self.temperature = space, max(temperature, COLDEST)
         self._price = np.tile(space.policy_weights, 2) * self.temperature
         scales, self.kind = space.kinds
-        weights = np.pad(space.weights, ((0, len(space.scores)), (0, 0)))
-        steps = weights * scales[:, None] / self.temperature
+        steps = space.weights * scales[:, None] / self.temperature
         steps = np.clip(np.concatenate([steps, -steps], axis=2), -STEEPEST, STEEPEST)
         self.arriving, self.leaving = (np.exp(way * steps, dtype=np.float32) for way in (1, -1))
 
-    def of(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The softened values of scores (n, h, P), float64 (n,); and what each host contributes,
-        float32 (n, h, T)."""
-        top, bottom = scores.max(axis=1), scores.min(axis=1)
-        terms = np.concatenate([scores - top[:, None], bottom[:, None] - scores], axis=2)
+    def of(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The softened values of scores (n, P, h), float64 (n,); the imbalances, (n, P); and what
+        each host contributes, float32 (n, h, T)."""
+        top, bottom = scores.max(axis=2), scores.min(axis=2)
+        terms = np.concatenate([scores - top[:, :, None], bottom[:, :, None] - scores], axis=1)
         terms = np.exp(terms / self.temperature)
-        sums = terms.sum(axis=1)
+        sums = terms.sum(axis=2)
         values = np.log(sums) @ self._price + (top - bottom) @ self.space.policy_weights
-        shares = np.maximum(terms * (self._price / sums)[:, None], FAINTEST)
-        return values, shares.astype(np.float32)
+        shares = np.maximum(terms * (self._price / sums)[:, :, None], FAINTEST)
+        return values, top - bottom, shares.astype(np.float32).transpose(0, 2, 1).copy()

@@ -15,6 +15,7 @@ from kronos_nova.planners.incumbents import Incumbents
 from kronos_nova.planners.local_search import TINY
 from kronos_nova.planners.local_search import LocalSearch
 from kronos_nova.planners.order import OrderedMove
+from kronos_nova.planners.trim import trim
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
 from kronos_nova.simulation.space import SearchSpace
@@ -48,7 +49,7 @@ class Spread:
             return []
         greedy = [OrderedMove(step.vm, step.source, step.destination)
                   for step in Greedy().plan(capped.copy(), limits)]
-        found, best = Incumbents(End(space.start, [])), []
+        found, best = Incumbents(End(capped.combined(), [])), []
         for budget in (*range(1, min(limits.budget, stairs, len(space.vms))), limits.budget):
             some = dataclasses.replace(limits, budget=budget)
             keep(space, found, greedy[:budget])
@@ -85,14 +86,17 @@ def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
     """Of the plans found, the best for which there is an order, or the part of one that ends best;
     the best of those ``known`` to be possible if none is better."""
     state = space.state
+    ends = [(end.cost, [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in end.plan])
+            for end in found.kept]
+    ends.insert(0, (found.best.cost, trim(state, ends[0][1], space.worst, limits)))
     best = min(known, key=lambda moves: _worth(state, moves))
     worth, is_improved = _worth(state, best), False
-    for number, end in enumerate(found.kept):
-        if end.cost > (worth[0] + 1) * TOLERANCE or (
+    for number, (cost, plan) in enumerate(ends):
+        if cost > (worth[0] + 1) * TOLERANCE or (
                 (is_improved or number >= TRIED_WHEN_LATE) and limits.is_over):
             break
         ordering = order.Ordering(state, limits)
-        ordering.do_all([(int(space.vms[vm]), int(space.hosts[host])) for vm, host in end.plan])
+        ordering.do_all(plan)
         moves, is_legal = list(ordering.done), (state.imbalances() <= space.worst).all()
         ordering.undo()
         reached = _worth(state, moves)

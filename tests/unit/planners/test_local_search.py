@@ -43,7 +43,7 @@ class LocalSearchTest(testtools.TestCase):
         space = SearchSpace(state, limits.budget)
         if len(space.hosts) < 2 or not len(space.vms):
             return
-        found = Incumbents(End(space.start, []))
+        found = Incumbents(End(space.state.combined(), []))
         search = LocalSearch(space, found, limits)
         search.effort = EFFORT
         search.run()
@@ -61,7 +61,7 @@ class LocalSearchTest(testtools.TestCase):
         problem, ticks = uneven(), iter(range(1000))
         limits = Limits(budget=100, clock=lambda: next(ticks), deadline=20)
         space = SearchSpace(clouds.start(problem), limits.budget)
-        search = LocalSearch(space, Incumbents(End(space.start, [])), limits)
+        search = LocalSearch(space, Incumbents(End(space.state.combined(), [])), limits)
         search.effort = 1e12
         search.run()
         self.assertLess(next(ticks), 30)
