@@ -105,8 +105,8 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         kept = self._kept.load(context, instance.uuid)
         if kept is None:
             return None
-        migration = _last(context, instance)
-        if kept.pop('migration') != migration.uuid or migration.status in migration_status.ENDED:
+        migration = objects.Migration.get_by_uuid(context, kept.pop('migration'))
+        if migration.status in migration_status.ENDED:
             return None
         attempt = broken_migrations.Attempt(
             context=nova_context.get_admin_context(), instance=instance, migration=migration,
@@ -116,8 +116,15 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
 
     def post_start_hook(self):
         super().post_start_hook()
+        self._forget_all_but([attempt.instance.uuid for attempt in self._interrupted])
         if self._interrupted:
             threading.Thread(target=self._end_interrupted, daemon=True).start()
+
+    def _forget_all_but(self, instance_uuids):
+        try:
+            self._kept.forget_all_but(instance_uuids)
+        except OSError as error:
+            LOG.warning('What was kept of earlier live migrations is not removed: %s', error)
 
     def _end_interrupted(self):
         while self._interrupted:
@@ -144,12 +151,6 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             self.driver.live_migration_abort(attempt.instance)
         except Exception as error:  # each driver has its own
             LOG.debug('There is no copy to be aborted: %s', error, instance=attempt.instance)
-
-
-def _last(context, instance):
-    return objects.MigrationList.get_by_filters(
-        context, {'instance_uuid': instance.uuid, 'migration_type': migration_status.LIVE},
-        sort_keys=['created_at', 'id'], sort_dirs=['desc', 'desc'], limit=1)[0]
 
 
 def _is_being_prepared(context, instance):

@@ -13,6 +13,7 @@ from nova.objects import base as objects_base
 from oslo_serialization import jsonutils
 
 FOLDER = 'live-migrations'
+UUID_LENGTH = 36
 
 
 class KeptMigrations:
@@ -55,6 +56,13 @@ class KeptMigrations:
     def forget(self, instance_uuid):
         with contextlib.suppress(FileNotFoundError):
             self._path(instance_uuid).unlink()
+
+    def forget_all_but(self, instance_uuids):
+        """Of others nobody would ask any more: those that were deleted or set free meanwhile."""
+        kept = {self._path(uuid) for uuid in instance_uuids}
+        for path in self._folder.glob(f'{self._host}-{"?" * UUID_LENGTH}.*'):
+            if path not in kept:
+                path.unlink(missing_ok=True)
 
     def _path(self, instance_uuid):
         return self._folder / f'{self._host}-{instance_uuid}.json'
