@@ -56,7 +56,7 @@ class Kronos:
         engine = db_engine.create_engine(f'sqlite:///{path}', sqlite_synchronous=False)
         migrate.sync(engine, migrate.CONTROL)
         self._engine, database, conf = engine, db_engine.Database(engine), self._conf()
-        self.world, self._cloud = world, Cloud(world)
+        self.world, self._cloud = world, self._seen(world)
         self._rules = cycle.CycleRules.from_conf(conf)
         self._options = engine_options.from_conf(conf)
         self._interval = conf.kronos.evaluation_interval
@@ -64,6 +64,9 @@ class Kronos:
         self._ports = _ports(database, self._cloud)
         self._worker = Worker(self._ports.journal, self._cloud, self._ports.cooldowns,
                               Options.from_conf(conf), self._cloud.utcnow)
+
+    def _seen(self, world):
+        return Cloud(world)
 
     def _conf(self):
         conf = cfg.ConfigOpts()

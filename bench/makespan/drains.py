@@ -62,8 +62,30 @@ def cloud(case: Case, network, seed: int) -> worlds.SharedLinks:
     return worlds.SharedLinks(found, threshold=1.0, network=network, guests=guests, seed=seed)
 
 
+class TellingCloud(pipeline.Cloud):
+    """A Nova whose hypervisors say how much memory they copied."""
+
+    def migration(self, move):
+        vm = self._number[move.instance_uuid]
+        copy = self.world.migrations.get(vm)
+        told = self.world.told.get(vm, (0.0, 0.0)) if copy is None else copy.told
+        copied, left = (int(mib * 2 ** 20) or None for mib in told)
+        return dataclasses.replace(super().migration(move), memory_processed=copied,
+                                   memory_remaining=left)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Round:
+    """Some hosts that were emptied at once: when they were, in seconds from its beginning, the
+    MoveRecords, and [(memory in MiB, seconds)] of the moves before."""
+
+    seconds: float
+    moves: list
+    observed: list
+
+
 class Emptier(pipeline.Kronos):
-    """Empties the first hosts of a world by cycle, journal, dispatcher and executor.
+    """Empties hosts of a world by cycle, journal, dispatcher and executor.
 
     :param caps: of ``[kronos_executor]``
     :param in_order: whether moves begin in the order in which they were planned, first come first
@@ -80,28 +102,40 @@ class Emptier(pipeline.Kronos):
             conf.set_override(option, value, 'kronos_executor')
         return conf
 
-    def run(self, world) -> tuple[float, list]:
-        """(Seconds until the last server has left, the MoveRecords)"""
+    def _seen(self, world):
+        return TellingCloud(world)
+
+    def run(self, world, rounds: int = 1) -> list[Round]:
+        """Empty as many hosts as the case has, then, when these are open again, as many others."""
         self.begin(world)
-        self._disable()
-        while self._drains.in_states(drains.ACTIVE):
-            if not self._ports.journal.aggregates_with_open_plans():
+        count = len(self._case.counts)
+        found = [self._empty(range(n * count, (n + 1) * count)) for n in range(rounds)]
+        self.end()
+        return found
+
+    def _empty(self, hosts):
+        journal, begun = self._ports.journal, self.world.now
+        known, observed = {move.uuid for move in journal.moves()}, journal.durations()
+        wishes = self._disable(hosts)
+        while wishes.in_states(drains.ACTIVE):
+            if not journal.aggregates_with_open_plans():
                 self._plan()
             self.tick()
             self._pass_time()
-        made = self._ports.journal.moves()
-        self.end()
-        return max(ended for ended, *_ in world.ended), made
+        for host in hosts:
+            self.world.states[host] = scenarios.UP
+        return Round(self.world.ended[-1][0] - begun, [
+            move for move in journal.moves() if move.uuid not in known], observed)
 
-    def _disable(self):
-        self._drains = Drains(self._ports.journal.database)
-        hosts = range(len(self._case.counts))
+    def _disable(self, hosts):
+        wishes = Drains(self._ports.journal.database)
         for host in hosts:
             self.world.states[host] = scenarios.DISABLED
-        self._drains.request([drains.Drain(
+        wishes.request([drains.Drain(
             uuid=uuidutils.generate_uuid(), host=self._cloud.hosts[host],
             aggregate=snapshot.UNASSIGNED, state=drains.DRAINING, requested_by='bench',
             requested_at=self._cloud.utcnow()) for host in hosts])
+        return wishes
 
     def _plan(self):
         self._interval = 0
@@ -127,7 +161,7 @@ def least(world, case: Case, caps: Caps) -> float:
     fixed = worlds.PREPARE[0] + worlds.FINISH[0]
     link, alone = world.network.link, min(world.network.link, world.network.stream)
     by_slots, by_links = np.zeros(len(case.counts)), np.zeros(len(case.counts))
-    for _ended, vm, source, _destination in world.ended:
+    for _ended, vm, source, _destination in world.ended[:sum(case.counts)]:
         copied = float(world.guests.touched[vm])
         by_slots[source] += fixed + copied / alone
         by_links[source] += copied / link

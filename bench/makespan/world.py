@@ -12,6 +12,7 @@ from bench.days import world
 
 PREPARE, FINISH = (4.0, 8.0), (2.0, 5.0)
 """Seconds, drawn evenly, that Nova takes before the copying and after it."""
+TELLING = 5.0
 DOWNTIME = 0.5
 """Seconds for which a guest may be stopped (``live_migration_downtime``)."""
 CHANGE = 0.25
@@ -46,7 +47,7 @@ class _Copy:
     def __init__(self, source, destination, prepare):
         self.source, self.destination = source, destination
         self.stage, self.left, self.rate = 'prepare', prepare, 1.0
-        self.round, self.copied, self.begun_at = 0.0, 0.0, None
+        self.round, self.copied, self.told, self.begun_at = 0.0, 0.0, (0.0, 0.0), None
 
     @property
     def is_copying(self):
@@ -61,6 +62,7 @@ class SharedLinks(world.World):
         self.network, self.guests, self._seed = network, guests, seed
         self.took = {}      # {server: seconds of its last migration}
         self.copied = {}    # {server: MiB of its last migration}
+        self.told = {}      # {server: what Nova was told of that, and of what was left}
         self._rng = {}
 
     def start(self, vm, destination):
@@ -91,9 +93,16 @@ class SharedLinks(world.World):
                 if copy.is_copying:
                     copy.round += step
                     copy.copied += amount
+                    self._tell(copy, step)
                 if copy.left <= 1e-6:
                     self._next_stage(vm, copy)
             self._share()
+
+    def _tell(self, copy, step):
+        """Nova writes every five seconds how much is copied."""
+        taken = self.now - copy.begun_at
+        if taken // TELLING > (taken - step) // TELLING:
+            copy.told = copy.copied, max(copy.left, 0.0)
 
     def _next_stage(self, vm, copy):
         if copy.stage == 'prepare':
@@ -116,6 +125,7 @@ class SharedLinks(world.World):
     def _end(self, vm, copy):
         del self.migrations[vm]
         self.took[vm], self.copied[vm] = self.now - copy.begun_at, copy.copied
+        self.told[vm] = copy.told
         self.place[vm] = copy.destination
         self.ended.append((self.now, vm, copy.source, copy.destination))
         self.tally.moved(self, vm, copy)

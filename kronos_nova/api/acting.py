@@ -92,8 +92,8 @@ class CheckedHost(v.View):
 
 
 class DrainsBegun(v.View):
-    """``drains`` is empty where it was only checked; ``expected_seconds`` is null where no move of
-    the past tells."""
+    """``drains`` is empty where it was only checked; ``expected_seconds`` is null where
+    nothing can leave."""
 
     checked: list[CheckedHost]
     expected_seconds: float | None

@@ -105,7 +105,7 @@ def _planned(move, names):
     other = move.next_best
     return v.view(
         v.PlannedMove, move, instance_name=names.get(move.instance_uuid),
-        depends_on=list(move.depends_on), next_best=other and v.view(
+        depends_on=list(move.depends_on), benefits=list(move.benefits), next_best=other and v.view(
             v.NextBest, other, instance_name=names.get(other.instance_uuid)))
 
 

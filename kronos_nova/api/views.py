@@ -130,6 +130,7 @@ class Status(View):
     workers: list[Worker]
     maintenance: MaintenanceState | None
     quarantined: int
+    duration_error: float | None
     database_revision: str
 
 
@@ -207,7 +208,10 @@ class NextBest(View):
 class PlannedMove(View):
     """A move as it was planned. ``depends_on`` are the orders of the moves that go before. When it
     begins, in seconds from the start of the plan, how long it takes and for how much of that the
-    server is stopped are predictions, null where none was made."""
+    server is stopped are predictions, null where none was made. ``project_id`` is whose server
+    is moved, ``benefits`` are projects with servers that stay on the host that it relieves, and
+    ``caused_by`` is the server there with the largest load, empty where it is the one that
+    moves."""
 
     order: int
     phase: str
@@ -219,6 +223,9 @@ class PlannedMove(View):
     combined_after: float
     reason: str
     depends_on: list[int]
+    project_id: str
+    caused_by: str
+    benefits: list[str]
     next_best: NextBest | None
     begins_after: float | None
     expected_seconds: float | None

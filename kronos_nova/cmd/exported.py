@@ -209,6 +209,9 @@ def _plans(seen, reports):
     yield _gauge('kronos_open_plan_remaining_seconds', 'How long the plan will still take.',
                  ('aggregate',), {(name,): plan.remaining_seconds for name, plan in plans
                                   if plan.remaining_seconds is not None})
+    yield _gauge('kronos_move_duration_error_ratio', 'Median of |expected - taken| / taken of the '
+                 'last hundred live migrations that completed, where there are any.', (),
+                 {} if seen.duration_error is None else {(): seen.duration_error})
     yield _gauge('kronos_last_cycle_moves', 'Moves that the last evaluation planned.',
                  ('aggregate',), {(name,): len(each.moves) for name, each in reports.items()})
     yield _gauge('kronos_last_cycle_moves_memory_bytes', 'Memory of the servers that these move.',

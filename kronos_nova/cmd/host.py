@@ -64,8 +64,7 @@ def lines(snapshot, checked, seconds):
     yield (f'Not everything can leave{together}.' if blocked
            else f'Everything can leave{together}.')
     if any(plan.report.moves for _name, _found, plan in checked):
-        yield (f'Expected: about {columns.duration(seconds)}.' if seconds
-               else 'How long it takes cannot be told: no move has completed yet.')
+        yield f'Expected: about {columns.duration(seconds)}.'
 
 
 def _cold(leaving, cold):

@@ -95,6 +95,8 @@ def lines(found: overview.Overview):
     yield f'Workers: {_workers(found.workers)}'
     if found.quarantined:
         yield f'In quarantine: {found.quarantined} servers ("kronos-manage quarantine list")'
+    if found.duration_error is not None:
+        yield f'Durations of moves were predicted within {found.duration_error:.0%} (median)'
     yield f'Control database: revision {found.database_revision}'
     if found.problems:
         yield ''

@@ -67,16 +67,29 @@ def _move_line(move):
     waits = ', '.join(map(str, move['depends_on']))
     after = f'; waits for {waits}' if waits else ''
     return (f'{move["order"]}. {_server(move)} {move["source"]} -> {move["destination"]}: '
-            f'{move["reason"]}{after}{_expected(move)}\n     next best: {_next_best(move)}')
+            f'{move["reason"]}{after}{_expected(move)}{_whose(move)}\n'
+            f'     next best: {_next_best(move)}')
 
 
 def _expected(move):
     """A line of what was predicted; nothing of a plan of which nothing was."""
     if move['expected_seconds'] is None:
         return ''
-    return (f'\n     expected: begins after {columns.duration(move["begins_after"])}, takes '
-            f'{columns.duration(move["expected_seconds"])}, '
+    begins = ('' if move['begins_after'] is None
+              else f'begins after {columns.duration(move["begins_after"])}, ')
+    return (f'\n     expected: {begins}takes {columns.duration(move["expected_seconds"])}, '
             f'stopped for {1000 * move["expected_downtime"]:.0f} ms of it')
+
+
+def _whose(move):
+    """A line of who is moved for whom; nothing where no host is relieved."""
+    if not move['benefits'] and not move['caused_by']:
+        return ''
+    largest = (f'server {move["caused_by"]} has the largest load there' if move['caused_by']
+               else 'it has the largest load there itself')
+    others = ', '.join(move['benefits']) or 'nobody else'
+    return (f'\n     a server of project {move["project_id"]} moves, and {move["source"]} is '
+            f'relieved for {others}; {largest}')
 
 
 def _next_best(move):

@@ -251,6 +251,9 @@ may still leave. 10 is a start value.
 How many times one instance may be moved within seven times 24 hours at most; 0 is no limit. What
 ``instance_cooldown`` and its factor make rare this makes certain. 4 is a start value.
 """),
+    cfg.IntOpt('max_moves_per_instance_and_day', mutable=True, default=0, min=0, help="""
+How many times one instance may be moved within 24 hours at most; 0 is no limit. 1 is a start value.
+"""),
     cfg.IntOpt('reserve_hosts', mutable=True, default=0, min=0, help="""
 How many hosts' worth of room stays free in an aggregate, on the hosts that have instances: what the
 largest of them can take, in every resource class. Packing stops there, and a disabled host is not

@@ -22,7 +22,9 @@ class PastTry:
     """A move of Kronos' own that ended, well or not.
 
     seconds : from the request to the end, or None if it failed or that is not known
-    processed_mb : MiB of memory that were copied, again and again, None where that is not known
+    lasted : the same, however it ended
+    processed_mb : MiB of memory that were copied, again and again, and that were left to copy; None
+        where that is not known
     sharing : how many moves of Kronos were on the busier of its two links meanwhile, on average
     expected : seconds that its plan expected, None where it did not
     """
@@ -33,6 +35,7 @@ class PastTry:
     memory_mb: int
     seconds: float | None
     failed: bool
+    lasted: float | None = None
     processed_mb: float | None = None
     sharing: float = 1.0
     expected: float | None = None
@@ -56,6 +59,8 @@ class Memory:
         those that emptied hosts
     habits : aggregate to policy to Habits, what is known of the loads of its
         instances
+    instances_moved_today : the same in the last day
+    endless : uuids of instances whose live migration would not end
     caused : instance uuid to how many moves of others in the last day its load is the cause of
     """
 
@@ -71,6 +76,8 @@ class Memory:
     projects_moved: Mapping[str, int] = field(default_factory=dict)
     caused: Mapping[str, int] = field(default_factory=dict)
     instances_moved: Mapping[str, int] = field(default_factory=dict)
+    instances_moved_today: Mapping[str, int] = field(default_factory=dict)
+    endless: frozenset[str] = frozenset()
     habits: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     def clamped(self, aggregate: float, instance: float, quarantine: float) -> 'Memory':
@@ -89,10 +96,13 @@ class Memory:
         return self.aggregates.get(aggregate, 0) > 0
 
     def hold_on(self, instance_uuid: str) -> str | None:
-        """``quarantine``, ``cooldown`` or ``refused`` if one of them is upon the instance."""
+        """``quarantine``, ``cooldown``, ``refused`` or ``endless`` if one of them is upon the
+        instance."""
         left = self.quarantines.get(instance_uuid, 0)
         if left > 0 or left == INDEFINITE:
             return 'quarantine'
         if self.instances.get(instance_uuid, 0) > 0:
             return 'cooldown'
-        return 'refused' if self.refused.get(instance_uuid, 0) > 0 else None
+        if self.refused.get(instance_uuid, 0) > 0:
+            return 'refused'
+        return 'endless' if instance_uuid in self.endless else None

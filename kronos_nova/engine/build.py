@@ -22,7 +22,7 @@ from kronos_nova.simulation import Problem
 
 UNEVEN = 'pack', 'relieve'
 
-DOUBTFUL = ('quarantine', 'refused')
+DOUBTFUL = ('quarantine', 'refused', 'endless')
 """What is known of instances of which another try is likely to fail."""
 
 

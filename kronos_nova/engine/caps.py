@@ -16,6 +16,9 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.simulation import Problem
 from kronos_nova.simulation.rules import Sets
 
+MOST_NAMED = 3
+"""Projects that are named of those that a move is good for: a person reads them."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CapOptions:
@@ -24,6 +27,7 @@ class CapOptions:
     per_project : of a project's instances, in a plan
     per_project_and_day : the same, in a day
     per_instance_and_week : of one instance, in a week
+    per_instance_and_day : the same, in a day
     per_cause_and_day : in a day, of others than the instance whose load they relieve hosts of
     """
 
@@ -31,6 +35,7 @@ class CapOptions:
     per_project_and_day: int = 0
     per_cause_and_day: int = 0
     per_instance_and_week: int = 0
+    per_instance_and_day: int = 0
 
     @property
     def look_back(self) -> bool:
@@ -52,21 +57,37 @@ class Caps:
         self._options, self._problem = options, problem
         projects = {instance.uuid: instance.project_id or '' for instance in instances}
         self._project = {uuid: projects[uuid] for uuid in problem.vms}
-        self._heaviest = _heaviest(problem)
+        self._load = _loads(problem)
+        self._heaviest = _heaviest(problem, self._load)
         self._moved, self._caused = memory.projects_moved, memory.caused
-        self._moves_of = memory.instances_moved
-        self._closed_instances = {uuid for uuid, moved in self._moves_of.items()
-                                  if 0 < options.per_instance_and_week <= moved}
+        self._of_instances = (
+            (options.per_instance_and_week, memory.instances_moved, 'a week'),
+            (options.per_instance_and_day, memory.instances_moved_today, 'a day'))
+        self._closed_instances = {uuid: span for cap, before, span in self._of_instances
+                                  for uuid, moved in before.items() if 0 < cap <= moved}
         self._closed_projects = {name for name, moved in self._moved.items()
                                  if 0 < options.per_project_and_day <= moved}
         self._closed_causes = {uuid for uuid, moved in self._caused.items()
                                if 0 < options.per_cause_and_day <= moved}
 
     def told(self, moves: Iterable[Move]) -> tuple[Move, ...]:
-        """The moves with whose instances they are of, and whose load they are put down to."""
+        """The moves with whose instances they are of, whose load they are put down to, and who has
+        more of a host by them."""
         return tuple(dataclasses.replace(
-            move, project_id=self._project[move.instance_uuid], caused_by=self._cause(move))
-            for move in moves)
+            move, project_id=self._project[move.instance_uuid], caused_by=self._cause(move),
+            benefits=self._benefits(move)) for move in moves)
+
+    def _benefits(self, move):
+        """Projects of what stays on the host that a move relieves, by their load there."""
+        if move.phase not in (SPREAD, RELIEVE):
+            return ()
+        there = np.flatnonzero(self._problem.vm_host == self._problem.hosts.index(move.source))
+        loads = collections.Counter()
+        for vm in there:
+            if self._problem.vms[vm] != move.instance_uuid:
+                loads[self._project[self._problem.vms[vm]]] += self._load[vm]
+        return tuple(name for name, _load in sorted(
+            loads.items(), key=lambda each: (-each[1], each[0]))[:MOST_NAMED])
 
     def passed(self, moves: Iterable[Move]) -> frozenset[int]:
         """Orders of the moves that are more than a cap permits."""
@@ -82,9 +103,8 @@ class Caps:
             if self._is_too_much(project, in_plan):
                 self._closed_projects.add(project)
                 passed.add(move.order)
-            elif _is_over(self._options.per_instance_and_week, self._moves_of, moved,
-                          move.instance_uuid):
-                self._closed_instances.add(move.instance_uuid)
+            elif span := self._span_over(moved, move.instance_uuid):
+                self._closed_instances[move.instance_uuid] = span
                 passed.add(move.order)
             elif cause and _is_over(self._options.per_cause_and_day, self._caused, caused, cause):
                 self._closed_causes.add(cause)
@@ -108,7 +128,8 @@ class Caps:
 
         def why(state, vm, host):
             if kind[vm] == 3:
-                return 'it is moved as often as it may be in a week'
+                return ('it is moved as often as it may be in '
+                        f'{self._closed_instances[problem.vms[vm]]}')
             if kind[vm] == 1:
                 return (f'as many instances of project {self._project[problem.vms[vm]]} are moved '
                         'as may be')
@@ -124,6 +145,11 @@ class Caps:
         return (_is_over(options.per_project, {}, in_plan, project)
                 or _is_over(options.per_project_and_day, self._moved, in_plan, project))
 
+    def _span_over(self, moved, uuid):
+        """The span of time in which an instance would be moved too often; None if in none."""
+        return next((span for cap, before, span in self._of_instances
+                     if _is_over(cap, before, moved, uuid)), None)
+
     def _cause(self, move):
         if move.phase not in (SPREAD, RELIEVE):
             return ''
@@ -135,10 +161,13 @@ def _is_over(cap: int, before: Mapping[str, int], now: Mapping[str, int], name: 
     return 0 < cap < before.get(name, 0) + now[name]
 
 
-def _heaviest(problem: Problem) -> tuple[str, ...]:
-    """For each host the instance with the largest load on it, by the policies' weights; '' where
-    there is none."""
-    load = (problem.weights * problem.host_scale[problem.vm_host]) @ problem.policy_weights
+def _loads(problem: Problem) -> np.ndarray:
+    """float64 (V,): the load of each instance, by the policies' weights."""
+    return (problem.weights * problem.host_scale[problem.vm_host]) @ problem.policy_weights
+
+
+def _heaviest(problem: Problem, load: np.ndarray) -> tuple[str, ...]:
+    """For each host the instance with the largest load on it; '' where there is none."""
     found = [''] * len(problem.hosts)
     for vm in np.argsort(load, kind='stable'):
         found[problem.vm_host[vm]] = problem.vms[vm]

@@ -332,6 +332,8 @@ class Cycle:
                       projects_moved=projects_moved, caused=caused,
                       instances_moved=(ports.journal.instances_moved_since(now - 7 * DAY)
                                        if self.options.caps.per_instance_and_week else {}),
+                      instances_moved_today=(ports.journal.instances_moved_since(now - DAY)
+                                             if self.options.caps.per_instance_and_day else {}),
                       habits=ports.habits.of(self._scopes()) if self.options.restraint else {},
                       instances=cooldowns.cooling(db_memory.INSTANCE, now),
                       spread=self._shared(cooldowns.cooling(db_memory.SPREAD, now), units),

@@ -25,6 +25,7 @@ from kronos_nova.objects.drain import Drain
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.snapshot import Service
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies import MigrationQueries
 from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
 
@@ -245,7 +246,9 @@ def _policies(policies):
         else policy.vm_profile_fallback}) for policy in own]
     room = room.model_copy(update={'weight': ROOM_WEIGHT if own else 1.0,
                                    'threshold': ANY_IMBALANCE})
-    return PolicySet.model_construct(policies=(*measured, room))
+    return PolicySet.model_construct(
+        policies=(*measured, room),
+        migration=MigrationQueries() if policies is None else policies.migration)
 
 
 def in_scope(snapshot: Snapshot, scopes: Sequence[str], host: str) -> str:

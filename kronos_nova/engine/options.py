@@ -90,7 +90,8 @@ def from_conf(conf) -> EngineOptions:
         'caps': CapOptions(per_project=group.max_moves_per_project,
                            per_project_and_day=group.max_moves_per_project_and_day,
                            per_cause_and_day=group.max_moves_per_cause_and_day,
-                           per_instance_and_week=group.max_moves_per_instance_and_week),
+                           per_instance_and_week=group.max_moves_per_instance_and_week,
+                           per_instance_and_day=group.max_moves_per_instance_and_day),
         'restraint': Restraint(group.restraint), 'pace': PaceOptions.from_conf(conf),
         'return_window': return_window(conf),
         'windows': windows.parse(group.maintenance_window)})

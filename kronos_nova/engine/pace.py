@@ -1,11 +1,15 @@
 """When each move of a plan is to begin, and what it is expected to be like."""
 
 import dataclasses
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 import numpy as np
 
+from kronos_nova.cooldown.memory import PastTry
+from kronos_nova.engine.pace_measured import NOTHING
+from kronos_nova.engine.pace_measured import Measured
 from kronos_nova.engine.pace_options import PaceOptions
 from kronos_nova.engine.phases import Chosen
 from kronos_nova.engine.phases import without
@@ -25,37 +29,59 @@ BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
 """What is added to the score of the host that a move relieves: the phases go one after the other,
 and a score is at most 1."""
 MIGRATING = 'migrating'
+MOST_SCHEDULED = 2000
+"""Moves of a plan; what it takes to play them through grows with the square. More, which no night
+has room for, begin in the order in which they were planned."""
 
 
 class Pace:
     """Schedules the moves of plans.
 
+    :param tries: PastTries of Kronos' moves
     :param snapshot: with the moves that are under way
+    :param measured: what was asked for
     """
 
-    def __init__(self, options: PaceOptions, experience: Experience, snapshot: Snapshot):
-        self._options, self._experience = options, experience
-        stream = experience.bandwidth
-        self._links = Links(stream=stream, default=options.link or stream)
+    def __init__(self, options: PaceOptions, tries: Iterable[PastTry], snapshot: Snapshot,
+                 measured: Measured = NOTHING):
+        self._options, self._measured = options, measured
+        self._experience = Experience(tries, options.assumed)
+        stream = self._experience.bandwidth
+        self._links = Links(stream=stream, default=options.link or stream, hosts=measured.links)
         self._instances = {instance.uuid: instance for instance in snapshot.instances}
         self._under_way = [
             self._job(move, is_running=True) for move in snapshot.moves_under_way
             if move.instance_uuid in self._instances
             and self._instances[move.instance_uuid].task_state == MIGRATING]
 
+    def endless(self) -> frozenset[str]:
+        """Uuids of the instances whose live migration would not end; none where it is forced to.
+        """
+        if self._options.forces:
+            return frozenset()
+        return self._experience.endless(map(self._guest, self._instances))
+
+    def seconds(self, uuid: str) -> float:
+        """That moving an instance takes, between hosts of which nothing is known."""
+        return self._experience.seconds(self._guest(uuid))
+
+    def slowness(self, source: str, destination: str) -> float:
+        """By which factor moves between two hosts take longer than others do."""
+        return self._experience.slowness(source, destination)
+
     def paced(self, moves: Sequence[Move], scores: Mapping[str, float]) -> tuple[Move, ...]:
         """The moves of a plan, each with when it begins and what is expected of it.
 
         :param scores: host to its highest score, of those whose load is known
         """
-        if not moves:
-            return ()
+        if len(moves) > MOST_SCHEDULED:
+            return tuple(map(self._unscheduled, moves))
         first = len(self._under_way)
         jobs = self._under_way + self._jobs(moves, scores, first)
         found = best(jobs, self._options.caps, self._links)
         return tuple(
             dataclasses.replace(
-                move, begins_after=round(float(begin), 1),
+                move, reason=self._with_doubt(move, job), begins_after=round(float(begin), 1),
                 expected_seconds=round(float(end - begin), 1),
                 expected_downtime=round(self._forecast(job).downtime, 3))
             for move, job, begin, end in zip(
@@ -65,7 +91,14 @@ class Pace:
         """Orders of the moves whose turn comes when the plan is too old, but for those that empty
         hosts: these do not rest on a load that changes."""
         return frozenset(move.order for move in moves if move.phase != plan.EVACUATE
-                         and move.begins_after > self._options.stale_after)
+                         and (move.begins_after or 0.0) > self._options.stale_after)
+
+    def _unscheduled(self, move):
+        job = self._job(move)
+        found = self._forecast(job)
+        return dataclasses.replace(
+            move, reason=self._with_doubt(move, job), expected_seconds=round(found.seconds, 1),
+            expected_downtime=round(found.downtime, 3))
 
     def _jobs(self, moves, scores, first):
         position = {move.order: first + n for n, move in enumerate(moves)}
@@ -84,11 +117,24 @@ class Pace:
     def _guest(self, uuid):
         instance = self._instances[uuid]
         disk = instance.resources.get('DISK_GB', 0) if self._options.local_disks else 0
-        return Guest(uuid=uuid, memory_mb=instance.memory_mb, disk_mb=disk * MIB_PER_GIB)
+        return Guest(uuid=uuid, memory_mb=instance.memory_mb, disk_mb=disk * MIB_PER_GIB,
+                     used_mb=self._measured.used.get(uuid),
+                     dirty_mb_s=self._measured.dirty.get(uuid))
+
+    def _with_doubt(self, move, job):
+        """The reason of a move, and whether it is likely to end."""
+        if self._forecast(job).converges:
+            return move.reason
+        return (f'{move.reason}; its migration is not expected to end by itself: it writes '
+                f'{job.copy.dirty_mb_s:.0f} MiB a second, and {self._bandwidth(job):.0f} can be '
+                'copied')
 
     def _forecast(self, job):
-        return job.copy.forecast(min(self._links.stream, self._links.of(job.source),
-                                     self._links.of(job.destination)))
+        return job.copy.forecast(self._bandwidth(job))
+
+    def _bandwidth(self, job):
+        """MiB a second that a move gets when it is alone."""
+        return min(self._links.stream, self._links.of(job.source), self._links.of(job.destination))
 
 
 def timely(pace: Pace, chosen: Chosen, scores: Mapping[str, float],

@@ -18,6 +18,7 @@ class PaceOptions:
     stream : MiB a second of one migration at most; None is learnt
     downtime : seconds for which a guest may be stopped
     local_disks : whether instances have disks that are copied
+    forces : whether a migration that takes too long is forced to complete
     stale_after : seconds after which a move that has not begun is given up
     due : host to the seconds in which it is to be empty
     """
@@ -27,6 +28,7 @@ class PaceOptions:
     stream: float | None = None
     downtime: float = Assumed().downtime
     local_disks: bool = False
+    forces: bool = False
     stale_after: float = np.inf
     due: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
@@ -43,7 +45,7 @@ class PaceOptions:
                       per_destination=group.max_concurrent_per_destination),
             link=_mib_per_second(group.link_mbps), stream=_mib_per_second(group.stream_mbps),
             downtime=group.downtime_ms / 1000, local_disks=group.copies_local_disks,
-            stale_after=group.stale_plan_age)
+            forces=group.timeout_action == 'force_complete', stale_after=group.stale_plan_age)
 
 
 def _mib_per_second(mbps: int) -> float | None:

@@ -38,6 +38,7 @@ from kronos_nova.engine.measure import measure
 from kronos_nova.engine.measure import nowhere_else
 from kronos_nova.engine.measure import without_misfits
 from kronos_nova.engine.options import EngineOptions
+from kronos_nova.engine.pace_measured import measure as measure_moves
 from kronos_nova.engine.scopes import Scopes
 from kronos_nova.engine.under_way import MovesUnderWay
 from kronos_nova.engine.vetting import Vetting
@@ -52,7 +53,6 @@ from kronos_nova.objects.plan import HostScore
 from kronos_nova.objects.plan import PolicyReport
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
-from kronos_nova.pacing.experience import Experience
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.evacuate import preflight
 from kronos_nova.policies import PolicySet
@@ -150,13 +150,15 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 class _Cycle:
     def __init__(self, snapshot, policies, options, surroundings, memory):
         self.snapshot, self.policies, self.options = snapshot, policies, options
-        self.surroundings, self.memory = surroundings, memory
+        self.surroundings = surroundings
         self.feed = Feed(surroundings.source, snapshot.instances, options.accept_partial_metrics,
                          surroundings.names_elsewhere)
         self.carried = MovesUnderWay()
         self.habits = {}
-        self.pace = pace.Pace(options.pace, Experience(memory.tries, options.pace.assumed),
-                              snapshot)
+        measured = measure_moves(policies.migration, surroundings.source)
+        self.pace = pace.Pace(options.pace, memory.tries, snapshot, measured)
+        self.moves_unmeasured = measured.warnings
+        self.memory = dataclasses.replace(memory, endless=self.pace.endless())
         self.scopes = Scopes(snapshot)
         self.rules = ConstraintRules(
             restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
@@ -196,7 +198,7 @@ class _Cycle:
         needed = self.needed(scope, load, model, outlooks)
         before = State(model)
         notes = (*case.warnings, *lookahead.warnings(outlooks), *stranded(scope),
-                 *self.blocked(case, model))
+                 *self.blocked(case, model), *self.moves_unmeasured)
         if needed.is_idle:  # what is not known is not balanced
             outcome = plan.NO_DATA if load.no_data else plan.BALANCED
             return self.report(scope, load, outcome, before, before, notes, outlooks)
@@ -240,7 +242,7 @@ class _Cycle:
 
     def compiled(self, problem, around, price):
         return registry.compile_model(problem, around, self.rules,
-                                      prices(problem, price, self.memory.tries))
+                                      prices(problem, price, self.memory.tries, self.pace))
 
     def outlooks(self, scope, load, case):
         """What is expected of the policies with a forecast, {policy: Outlook}."""

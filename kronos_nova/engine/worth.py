@@ -2,7 +2,8 @@
 
 import collections
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import Protocol
 
 import numpy as np
 
@@ -35,59 +36,41 @@ class Price:
         return self.per_move + self.per_gib * memory_mb / MIB_PER_GIB
 
 
-def prices(problem: Problem, price: Price, tries: Sequence[PastTry]) -> Prices:
-    """What each move costs, by what is known of those before it.
+class Pace(Protocol):
+    """What moves are expected to take; see :class:`kronos_nova.engine.pace.Pace`."""
 
-    An instance is expected to take as long as it took on average; one that was never moved, as long
-    as others did for a GiB. Between two hosts it takes longer by what it took longer there than
-    elsewhere.
-    """
-    past = Experience(tries)
-    seconds = np.array([past.seconds(uuid, memory_mb) for uuid, memory_mb in
-                        zip(problem.vms, problem.memory_mb.tolist(), strict=True)])
-    failures = np.array([past.failures[uuid] for uuid in problem.vms])
+    def seconds(self, uuid: str) -> float:
+        ...
+
+    def slowness(self, source: str, destination: str) -> float:
+        ...
+
+
+def prices(problem: Problem, price: Price, tries: Iterable[PastTry], pace: Pace) -> Prices:
+    """What each move costs, by what is known of those before it: what an instance is expected to
+    take, and what it takes longer between two hosts than elsewhere."""
+    failures = _failures(tries)
+    seconds = np.array([pace.seconds(uuid) if price.per_minute else 0.0 for uuid in problem.vms])
     vms = price.of(problem.memory_mb) + (
-        price.per_minute * seconds / 60 + price.per_failure * failures)
+        price.per_minute * seconds / 60
+        + price.per_failure * np.array([failures[uuid] for uuid in problem.vms], dtype=float))
+    usual = float(seconds.mean()) if len(seconds) else 0.0
     host = {name: n for n, name in enumerate(problem.hosts)}
     pairs = {(host[source], host[destination]):
-             price.per_minute * past.delay(source, destination) / 60
-             + price.per_failure * past.failures[source, destination]
-             for source, destination in past.pairs if source in host and destination in host}
+             price.per_minute * usual * max(0.0, pace.slowness(source, destination) - 1) / 60
+             + price.per_failure * failures[source, destination]
+             for source, destination in {(past.source, past.destination) for past in tries}
+             if source in host and destination in host}
     pairs = {pair: amount for pair, amount in pairs.items() if amount}
     return Prices(vms=vms if vms.any() else None, pairs=pairs, misplaced=price.per_violation)
 
 
-class Experience:
-    """What tries tell: how long a move will take, what failed, and of which ``pairs`` of hosts."""
-
-    def __init__(self, tries: Sequence[PastTry]):
-        timed = [past for past in tries if past.seconds is not None]
-        gib = sum(past.memory_mb for past in timed) / MIB_PER_GIB
-        self._seconds_per_gib = sum(past.seconds for past in timed) / gib if gib else 0.0
-        self._of_vm = _means((past.instance_uuid, past.seconds) for past in timed)
-        self._delays = _means(
-            ((past.source, past.destination),
-             past.seconds - past.memory_mb / MIB_PER_GIB * self._seconds_per_gib)
-            for past in timed)
-        failed = [past for past in tries if past.failed]
-        self.failures = collections.Counter(past.instance_uuid for past in failed)
-        self.failures.update((past.source, past.destination) for past in failed)
-        self.pairs = {(past.source, past.destination) for past in tries}
-
-    def seconds(self, uuid: str, memory_mb: float) -> float:
-        """That an instance is expected to take between hosts of which nothing is known."""
-        return self._of_vm.get(uuid, memory_mb / MIB_PER_GIB * self._seconds_per_gib)
-
-    def delay(self, source: str, destination: str) -> float:
-        """Seconds that it takes longer between two hosts than elsewhere."""
-        return max(0.0, self._delays.get((source, destination), 0.0))
-
-
-def _means(pairs):
-    found = collections.defaultdict(list)
-    for key, value in pairs:
-        found[key].append(value)
-    return {key: sum(values) / len(values) for key, values in found.items()}
+def _failures(tries):
+    """Of each instance, and of each pair of hosts."""
+    failed = [past for past in tries if past.failed]
+    found = collections.Counter(past.instance_uuid for past in failed)
+    found.update((past.source, past.destination) for past in failed)
+    return found
 
 
 def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:

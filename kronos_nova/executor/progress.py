@@ -36,6 +36,15 @@ def expected_seconds(move, observed):
         seconds * memory_mb / memory for memory, seconds in nearest) if nearest else None
 
 
+def error(predictions):
+    """Median of |expected - taken| / taken; None where nothing was predicted.
+
+    :param predictions: [(seconds that were expected, seconds that it took)]
+    """
+    found = [abs(expected - taken) / taken for expected, taken in predictions if taken > 0]
+    return statistics.median(found) if found else None
+
+
 def remaining_seconds(waiting, observed, caps, now, between=0.0):
     """How long some moves may take together, as many at a time as the caps let.
 

@@ -13,11 +13,18 @@ HOST_CAPACITY = 'host_capacity'
 HISTORY = 'history'
 FORECAST = 'forecast'
 
+# Of no policy, but of what is asked for moves.
+MIGRATION = '_migration'
+DIRTY_RATE = 'dirty_rate'
+USED_MEMORY = 'used_memory'
+LINK = 'link'
+OF_MIGRATION = DIRTY_RATE, USED_MEMORY, LINK
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MetricQuery:
     """One question of a policy. ``kind`` is one of the words above; a recorded source answers by
-    policy and kind."""
+    policy and kind. ``policy`` is :data:`MIGRATION` where it is of none."""
 
     policy: str
     kind: str

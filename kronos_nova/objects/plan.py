@@ -34,7 +34,7 @@ HOT = 0.9
 # Why an instance stayed.
 SKIP_REASONS = ('cooldown', 'quarantine', 'locked', 'excluded', 'busy', 'not_active', 'no_profile',
                 'group', 'capacity', 'zone', 'isolation', 'reserve', 'returning', 'rule', 'refused',
-                'cap', 'threshold', 'no_gain', 'budget', 'late')
+                'endless', 'cap', 'threshold', 'no_gain', 'budget', 'late')
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,9 @@ class Move:
     ``order`` counts from 1: taken one after the other in this order, every hard constraint holds
     after every move. ``depends_on`` are the orders of the moves that must have ended well before
     this one may start. ``combined_after`` is the combined imbalance once it is done.
-    ``caused_by`` is the uuid of another instance whose load the move is put down to, or ''.
+    ``project_id`` is whose instance is moved, ``caused_by`` the uuid of another instance whose load
+    the move is put down to, or ''. ``benefits`` are the projects of what stays on the host that the
+    move relieves, those with most load first; none where it does not relieve one.
     ``next_best`` is None where nothing else was permitted.
 
     ``begins_after`` is when it is its turn, in seconds from the start of the plan,
@@ -74,6 +76,7 @@ class Move:
     depends_on: tuple[int, ...] = ()
     project_id: str = ''
     caused_by: str = ''
+    benefits: tuple[str, ...] = ()
     next_best: NextBest | None = None
     begins_after: float | None = None
     expected_seconds: float | None = None

@@ -85,14 +85,13 @@ class Checker:
             return None     # What is allocated tells enough to empty a host.
 
     def seconds(self, moves, parallel: int | None) -> float | None:
-        """How long some moves may take, None where no move of the past tells."""
+        """How long some moves of plans may take; None where there are none."""
         conf = self.conf
         caps = dataclasses.replace(Options.from_conf(conf).caps, sources={
             move.source: parallel for move in moves} if parallel else {})
         found = progress.remaining_seconds(
-            moves, journal.Journal(self.database, 'observer').durations(), caps,
-            clock.utcnow(), between=conf.kronos_executor.poll_interval)
-        return found and found + cycle_scheduler.SOON
+            moves, (), caps, clock.utcnow(), between=conf.kronos_executor.poll_interval)
+        return found + cycle_scheduler.SOON if moves else None
 
 
 def down(snapshot: Snapshot, hosts: Iterable[str]) -> list[str]:

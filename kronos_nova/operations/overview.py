@@ -139,6 +139,7 @@ class Overview:
     drains: tuple[DrainState, ...]
     maintenance: MaintenanceState | None
     quarantined: int
+    duration_error: float | None
     problems: tuple[Problem, ...]
 
     @property
@@ -177,6 +178,7 @@ class Observer:
             aggregates=aggregates, workers=workers, drains=drained,
             maintenance=self._maintenance(),
             quarantined=len(memory.Cooldowns(self.database).quarantines(now)),
+            duration_error=progress.error(self.journal.predictions()),
             problems=tuple(self._problems(aggregates, workers, drained, now)))
 
     def _aggregates(self, last, now):

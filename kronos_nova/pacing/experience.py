@@ -77,9 +77,11 @@ class Experience:
 
     def __init__(self, tries: Iterable[PastTry] = (), assumed: Assumed = Assumed()):
         self._assumed = assumed
-        timed = [past for past in tries if past.seconds and past.memory_mb]
+        tries = [past for past in tries if past.memory_mb]
+        timed = [past for past in tries if past.seconds]
         self.fixed, self.bandwidth = _fitted(timed, assumed)
-        self._written = self._learn_writing(timed)
+        # One that did not end tells most of all what its guest writes.
+        self._written = self._learn_writing(tries)
         self._usual = tuple(statistics.median(each[n] for each in self._written.values())
                             if self._written else default for n, default in ((0, 1.0), (1, 0.0)))
         self._factors = self._learn_factors(timed)
@@ -102,14 +104,23 @@ class Experience:
         """By which factor moves between two hosts take longer than others do; 1 is none."""
         return math.exp(self._factors.get((source, destination), 0.0))
 
-    def _learn_writing(self, timed):
+    def endless(self, guests: Iterable[Guest]) -> frozenset[str]:
+        """Uuids of the instances whose live migration would not end, as far as anything is known
+        of what they write."""
+        return frozenset(
+            guest.uuid for guest in guests
+            if (guest.dirty_mb_s is not None or guest.uuid in self._written)
+            and not self.copy(guest, '', '').forecast(self.bandwidth).converges)
+
+    def _learn_writing(self, tries):
         """{instance: (part of its memory that was copied first, MiB a second it wrote)}, of those
         whose hypervisor tells what was copied."""
         found = collections.defaultdict(list)
-        for past in timed:
-            if past.processed_mb:
+        for past in tries:
+            lasted = past.seconds or past.lasted
+            if past.processed_mb and lasted:
                 again = max(0.0, past.processed_mb - past.memory_mb)
-                copying = max(past.seconds - self.fixed, past.processed_mb / self.bandwidth)
+                copying = max(lasted - self.fixed, 1.0)
                 found[past.instance_uuid].append(
                     (min(1.0, past.processed_mb / past.memory_mb), again / copying))
         return {uuid: tuple(map(statistics.mean, zip(*rows, strict=True)))

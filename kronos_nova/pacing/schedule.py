@@ -111,6 +111,10 @@ class _Floor:
         self.due = np.array([job.due for job in jobs])
         self.alone = np.array([job.copy.seconds(self._most(n)) for n, job in enumerate(jobs)])
         self.tails = _tails(jobs, self.alone)
+        self._dependents = [[] for _ in jobs]
+        for n, job in enumerate(jobs):
+            for earlier in job.after:
+                self._dependents[earlier].append(n)
 
     def _most(self, n):
         return min(self.links.stream, *(self.link[ends[n]] for ends in self.ends_at))
@@ -128,11 +132,12 @@ class _Floor:
         begins, ends = np.full(count, np.nan), np.full(count, np.nan)
         left = np.zeros(count)   # of those under way, as a fraction
         under_way = np.zeros(count, dtype=bool)
+        self._held = np.array([len(job.after) for job in self.jobs])
         now = 0.0
         for n in np.flatnonzero(self.running):
             under_way[n], left[n], begins[n] = True, 1.0, 0.0
         while np.isnan(ends).any():
-            self._start(rule, begins, ends, under_way, left, now)
+            self._start(rule, begins, under_way, left, now)
             going = np.flatnonzero(under_way)
             speed = 1.0 / self._seconds(going, under_way)
             step = (left[going] / speed).min()
@@ -140,23 +145,25 @@ class _Floor:
             left[going] -= speed * step
             done = going[left[going] <= TOLERANCE]
             under_way[done], ends[done] = False, now
+            for n in done:
+                self._held[self._dependents[n]] -= 1
         return Timeline(begins, ends)
 
-    def _start(self, rule, begins, ends, under_way, left, now):
+    def _start(self, rule, begins, under_way, left, now):
         while under_way.sum() < self.total:
-            may = self._may_begin(begins, ends, under_way)
+            may = self._may_begin(begins, under_way)
             if not len(may):
                 return
             n = may[rule(self, may, under_way, np.isnan(begins))]
             under_way[n], left[n], begins[n] = True, 1.0, now
 
-    def _may_begin(self, begins, ends, under_way):
-        may = np.isnan(begins)
+    def _may_begin(self, begins, under_way):
+        may = np.isnan(begins) & (self._held == 0)
         for side in (0, 1):
             may &= (self._busy(side, under_way) < self.slots[side])[self.ends_at[side]]
-        may &= ~np.isin(self.instance, self.instance[under_way])
-        return np.array([n for n in np.flatnonzero(may)
-                         if not np.isnan(ends[list(self.jobs[n].after)]).any()], dtype=np.intp)
+        busy = np.zeros(len(self.jobs), dtype=bool)
+        busy[self.instance[under_way]] = True
+        return np.flatnonzero(may & ~busy[self.instance])
 
     def _busy(self, side, under_way):
         return np.bincount(self.ends_at[side][under_way], minlength=len(self.link))

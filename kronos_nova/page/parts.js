@@ -19,6 +19,7 @@ export const WHY_NOT = {
   returning: 'it left the hosts that would help not long ago',
   rule: 'a rule that was installed here forbids it',
   refused: 'Nova refuses the hosts that would help, or did so not long ago',
+  endless: 'it writes memory faster than can be copied, and its live migration would not end',
   cap: 'as many of its project, or because of one load, were moved as may be',
   threshold: 'every move that would help makes a policy worse and leaves it above its threshold',
   late: 'its turn would come when the plan is too old',

@@ -2,7 +2,8 @@
 
 from kronos_nova.policies.loader import load
 from kronos_nova.policies.loader import parse
+from kronos_nova.policies.models import MigrationQueries
 from kronos_nova.policies.models import Policy
 from kronos_nova.policies.models import PolicySet
 
-__all__ = ('Policy', 'PolicySet', 'load', 'parse')
+__all__ = ('MigrationQueries', 'Policy', 'PolicySet', 'load', 'parse')

@@ -190,6 +190,26 @@ class Policy(pydantic.BaseModel):
         return self
 
 
+class MigrationQueries(pydantic.BaseModel):
+    """What is asked to predict how long live migrations take; nothing of it is needed."""
+
+    model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
+
+    dirty_rate_query: str | None = _query(None, about="""
+        PromQL with one series an instance: bytes of memory that it writes in a second. What
+        measures that on hosts costs guests some speed; nothing is measured by default.""")
+    used_memory_query: str | None = _query(None, about="""
+        PromQL with one series an instance: bytes of memory that a migration has to copy, which
+        is what the hypervisor has given it (resident), and not what the guest calls used.""")
+    link_query: str | None = _query(None, about="""
+        PromQL with one series a host: bytes a second that its link for live migration carries. It
+        goes before ``link_mbps``.""")
+    label: str = _key('uuid', pattern=LABEL, about="""
+        The label that tells the instance, by its uuid.""")
+    host_label: str = _key('host', pattern=LABEL, about="""
+        The label with the name that Nova knows the host by.""")
+
+
 class PolicySet(pydantic.BaseModel):
     """All policies of a file, in the file's order."""
 
@@ -197,6 +217,8 @@ class PolicySet(pydantic.BaseModel):
 
     policies: tuple[Policy, ...] = _key(min_length=1, about="""
         Every policy, in any order.""")
+    migration: MigrationQueries = _key(MigrationQueries(), about="""
+        Queries that tell how long live migrations take, where there are any.""")
 
     @pydantic.model_validator(mode='after')
     def _check_together(self):

@@ -45,7 +45,7 @@ def document() -> dict:
                 'required': ['forecast']},
          'then': _given('vm_profile_query')})
     made['properties']['policies']['maxItems'] = loader.MOST_POLICIES
-    for each in (made, policy, forecast):
+    for each in (made, policy, forecast, made['$defs']['MigrationQueries']):
         del each['description']     # docstrings, for programmers
         for key in each['properties'].values():
             key['description'] = key['description'].replace('``', '"')

@@ -38,7 +38,7 @@ class RecordedMetrics:
 
     def _read_file(self, policy, kind):
         path = self._path(policy, kind)
-        if kind == metrics.VM_PROFILE and not path.exists():
+        if kind in (metrics.VM_PROFILE, *metrics.OF_MIGRATION) and not path.exists():
             return Vector(samples=())
         return answer.read_vector(path.read_bytes(), str(path.relative_to(self._folder)))
 

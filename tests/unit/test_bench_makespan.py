@@ -52,10 +52,14 @@ class DrainTest(testtools.TestCase):
         taken = {}
         for in_order in (True, False):
             found = drains.cloud(case, world.Network(link=1100.0, stream=1100.0), seed=1)
-            taken[in_order], moves = drains.Emptier(
-                case, {'max_concurrent_migrations': 2}, in_order).run(found)
-            self.assertEqual({'completed'}, {move.state for move in moves})
-            self.assertFalse(np.isin(found.place, (0, 1)).any())
+            rounds = drains.Emptier(
+                case, {'max_concurrent_migrations': 2}, in_order).run(found, rounds=2)
+            taken[in_order], moves = rounds[0].seconds, rounds[0].moves
+            self.assertEqual({'completed'}, {move.state for each in rounds
+                                             for move in each.moves})
+            self.assertFalse(np.isin(found.place, (2, 3)).any())
+            self.assertEqual((0, len(moves)), tuple(len(each.observed) for each in rounds))
+            self.assertTrue(any(move.memory_processed for move in moves))
             self.assertEqual(in_order, not any(move.position for move in moves))
             self.assertTrue(drains.least(found, case, Caps(
                 total=2, per_source=1, per_destination=2)) <= taken[in_order])

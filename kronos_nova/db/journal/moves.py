@@ -141,6 +141,19 @@ class Moves:
                     for memory_mb, begin, end in session.execute(query)]
 
     @retried
+    def predictions(self, limit=100):
+        """[(seconds that a move was expected to take, seconds it took)] of the newest live ones
+        that completed."""
+        move = models.Move
+        query = sa.select(move.expected_seconds, move.requested_at, move.finished_at).where(
+            move.state == moves.COMPLETED, move.requested_at.is_not(None),
+            move.expected_seconds.is_not(None), move.kind == drains.LIVE,
+        ).order_by(move.finished_at.desc()).limit(limit)
+        with self.database.reader() as session:
+            return [(expected, (end - begin).total_seconds())
+                    for expected, begin, end in session.execute(query)]
+
+    @retried
     def failures_of_drains(self, since):
         """{instance uuid: [errors]} of the moves of drains that failed for good since then."""
         query = sa.select(models.Move.instance_uuid, models.Move.error).join(
@@ -159,7 +172,8 @@ class Moves:
         ended = models.Move
         query = sa.select(
             ended.instance_uuid, ended.source, ended.destination, ended.memory_mb, ended.state,
-            ended.requested_at, ended.finished_at, ended.memory_processed, ended.expected_seconds,
+            ended.requested_at, ended.finished_at, ended.memory_processed,
+            ended.memory_remaining, ended.expected_seconds,
         ).where(ended.state.in_((moves.COMPLETED, moves.FAILED)), ended.finished_at >= since,
                 ).order_by(ended.finished_at, ended.uuid)
         with self.database.reader() as session:
@@ -200,13 +214,13 @@ class Moves:
 
 
 def _past_try(row, sharing):
-    is_timed = row.state == moves.COMPLETED and row.requested_at is not None
+    lasted = row.requested_at and (row.finished_at - row.requested_at).total_seconds()
+    copied = row.memory_processed and row.memory_processed + (row.memory_remaining or 0)
     return PastTry(
         instance_uuid=row.instance_uuid, source=row.source, destination=row.destination,
         memory_mb=row.memory_mb, failed=row.state == moves.FAILED, sharing=sharing,
-        processed_mb=row.memory_processed and row.memory_processed / 2**20,
-        expected=row.expected_seconds,
-        seconds=(row.finished_at - row.requested_at).total_seconds() if is_timed else None)
+        processed_mb=copied and copied / 2**20, expected=row.expected_seconds, lasted=lasted,
+        seconds=lasted if row.state == moves.COMPLETED else None)
 
 
 def _sharing(rows):

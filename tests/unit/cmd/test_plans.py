@@ -96,12 +96,15 @@ class PlansTest(testtools.TestCase):
     def test_a_plan_says_what_was_predicted(self):
         [move] = db_fixtures.report([('vm1', 'a', 'b')]).moves
         report = dataclasses.replace(db_fixtures.report([]), moves=(dataclasses.replace(
-            move, begins_after=75.0, expected_seconds=20.2, expected_downtime=0.12),))
+            move, begins_after=75.0, expected_seconds=20.2, expected_downtime=0.12,
+            project_id='p1', caused_by='vm7', benefits=('p2', 'p3')),))
         now = clock.utcnow()
         uuid = self.journal.record_plan(report, plans.PROPOSED, now,
                                         now + datetime.timedelta(hours=1))
         self.assertIn('expected: begins after 1 min 15 s, takes 20 s, stopped for 120 ms of it',
                       self.manage('plan', 'show', uuid))
+        self.assertIn('a server of project p1 moves, and a is relieved for p2, p3; server vm7 has '
+                      'the largest load there', self.manage('plan', 'show', uuid))
         self.assertEqual(20.2, self.table('plan', 'show', uuid)['moves'][0]['expected_seconds'])
 
     def test_a_plan_whose_report_is_not_kept_any_more_is_told_to_be_over(self):

@@ -5,6 +5,9 @@ import datetime
 
 import testtools
 
+from kronos_nova import exception
+from kronos_nova.cooldown import Memory
+from kronos_nova.cooldown.memory import PastTry
 from kronos_nova.engine import drain
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.pace_options import PaceOptions
@@ -13,10 +16,12 @@ from kronos_nova.engine.planner import plan_cycle
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.drain import Drain
 from kronos_nova.objects.move import Caps
+from kronos_nova.policies import MigrationQueries
 from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
 from tests.unit.engine import test_planner as clouds
 
+MIB = 2**20
 HOSTS = 'h0', 'h1', 'h2'
 ONE = Caps(total=1, per_source=1, per_destination=1)
 DISK = objects.ResourceInventory(total=100)
@@ -49,14 +54,14 @@ class PaceTest(testtools.TestCase):
             aggregates=('agg',), include_unassigned_hosts=False, spread_planner='greedy',
             pace=PaceOptions(**{'caps': ONE, 'stream': 1024.0, **pace}))
 
-    def plan(self, **pace):
-        report, = plan_cycle(self.snapshot(), self.policies, self.options(**pace),
-                             self.ports).aggregates
+    def plan(self, memory=None, **pace):
+        report, = plan_cycle(self.snapshot(), self.policies, self.options(**pace), self.ports,
+                             memory).aggregates
         return report
 
-    def drained(self, *drains):
+    def drained(self, *drains, tries=()):
         return drain.plan(self.snapshot(), self.policies, self.options(), self.ports, 'agg',
-                          drains).report.moves
+                          drains, tries=tries).report.moves
 
     def test_moves_have_their_turn_and_what_they_take(self):
         first, second = self.plan().moves
@@ -84,6 +89,61 @@ class PaceTest(testtools.TestCase):
                           for each in self.instances]
         for copied, seconds in ((False, 11.0), (True, 16.0)):
             self.assertEqual(seconds, self.plan(local_disks=copied).moves[0].expected_seconds)
+
+    def test_what_would_never_end_stays_unless_it_is_forced_or_its_host_is_emptied(self):
+        # It wrote as fast as was copied: 20 GiB in 20 s, and all of its memory was left.
+        hung = PastTry(instance_uuid='a', source='h0', destination='h1', memory_mb=1024,
+                       seconds=None, failed=True, lasted=30.0, processed_mb=21 * 1024.0)
+        memory = Memory(tries=(hung,))
+        report = self.plan(memory=memory)
+        self.assertEqual(('a',), {skip.reason: skip.instances
+                                  for skip in report.not_moved}['endless'])
+        self.assertEqual({'b', 'c'}, {move.instance_uuid for move in report.moves})
+        self.assertIn('a', {move.instance_uuid
+                            for move in self.plan(memory=memory, forces=True).moves})
+        wish = Drain(uuid='h0', host='h0', aggregate='agg', state='draining',
+                     requested_by='jane', requested_at=NOON)
+        moves = self.drained(wish, tries=(hung,))
+        self.assertEqual('a', moves[-1].instance_uuid)
+        self.assertIn('not expected to end by itself: it writes 1024 MiB a second, and 1024',
+                      moves[-1].reason)
+        self.assertEqual(4, len(moves))
+
+    def test_what_is_asked_for_goes_before_what_is_learnt(self):
+        self.policies = self.policies.model_copy(update={'migration': MigrationQueries(
+            dirty_rate_query='d', used_memory_query='m', link_query='l')})
+        self.ports.source.answers.update(
+            dirty_rate={'a': 2048 * MIB, 'b': float('nan')}, used_memory={'b': 4096 * MIB},
+            link={'h0': 512 * MIB})
+        report = self.plan()
+        self.assertEqual(('a',), {skip.reason: skip.instances
+                                  for skip in report.not_moved}['endless'])
+        seconds = {move.instance_uuid: move.expected_seconds for move in report.moves}
+        self.assertEqual({'b': 18.0, 'c': 12.0}, seconds)
+
+    def test_no_answer_is_told_and_nothing_else(self):
+        self.policies = self.policies.model_copy(update={'migration': MigrationQueries(
+            dirty_rate_query='d')})
+        before = self.ports.source.query
+
+        def query(asked):
+            if asked.kind == 'dirty_rate':
+                raise exception.MetricsUnreachable(source='prometheus', problem='no connection')
+            return before(asked)
+
+        self.ports.source.query = query
+        report = self.plan()
+        self.assertEqual(2, len(report.moves))
+        self.assertIn('migration.dirty_rate_query has no answer', ' '.join(report.warnings))
+
+    def test_it_is_told_whose_instances_move_and_who_is_the_better_for_it(self):
+        self.instances = [dataclasses.replace(each, project_id=project)
+                          for each, project in zip(self.instances, 'pqrr', strict=True)]
+        first, _second = self.plan().moves
+        self.assertEqual(('p', ('r', 'q')), (first.project_id, first.benefits))
+        wish = Drain(uuid='h0', host='h0', aggregate='agg', state='draining',
+                     requested_by='jane', requested_at=NOON)
+        self.assertEqual({()}, {move.benefits for move in self.drained(wish)})
 
     def test_the_host_with_the_earlier_deadline_is_emptied_first(self):
         self.instances += [clouds.instance(f'on-h1-{n}', 'h1') for n in range(4)]

@@ -35,7 +35,8 @@ class Recorded:
 
     def query(self, query):
         self.asked += 1
-        label = 'uuid' if query.kind == 'vm_profile' else 'host'
+        label = ('uuid' if query.kind in ('vm_profile', 'dirty_rate', 'used_memory')
+                 else 'host')
         return Vector(tuple(Sample({label: name}, value, NOW)
                             for name, value in self.answers[query.kind].items()))
 
@@ -115,6 +116,9 @@ class PipelineTest(testtools.TestCase):
             report = self.plan(Memory(instances_moved={'a': 3, 'b': 2}),
                                caps=CapOptions(per_instance_and_week=cap))
             self.assertEqual(expected, [move.instance_uuid for move in report.moves])
+        report = self.plan(Memory(instances_moved_today={'a': 1}),
+                           caps=CapOptions(per_instance_and_day=1))
+        self.assertEqual(['b', 'c'], [move.instance_uuid for move in report.moves])
         report = self.plan(Memory(instances_moved=dict.fromkeys('abcd', 3)),
                            caps=CapOptions(per_instance_and_week=3))
         self.assertEqual({'cap': ('a', 'b', 'c', 'd')}, self.stayed(report))

@@ -26,7 +26,7 @@ class WorthTest(testtools.TestCase):
             problem, scores=scores, weights=sizes[:, None], thresholds=np.zeros(1))
 
     def plan(self, **price):
-        cost = prices(self.problem, Price(**price), ())
+        cost = prices(self.problem, Price(**price), (), Even())
         before, after = (clouds.start(self.problem, prices=cost) for _ in range(2))
         steps = Greedy().plan(after, Limits(budget=10))
         kept = worthwhile(before, after, steps)
@@ -60,12 +60,25 @@ class WorthTest(testtools.TestCase):
             thresholds=np.zeros(2), weights=np.array([[0.4, 0.2], [0.1, 0.0], [0.0, 0.3]]),
             scores=np.array([[0.6, 0.3], [0.1, 0.3]]), host_scale=np.ones((2, 2)),
             capacity_scores=np.full((2, 2), np.nan), capacity_thresholds=np.full(2, np.inf))
-        cost = prices(problem, Price(per_move=0.12), ())
+        cost = prices(problem, Price(per_move=0.12), (), Even())
         before, after = (clouds.start(problem, prices=cost) for _ in range(2))
         steps = [clouds.step(after, vm, host) for vm, host in ((0, 1), (2, 0))]
         kept = worthwhile(before, after, steps)
         self.assertEqual([], kept)  # one move alone gains its price, but spoils policy b
         self.assertTrue(np.allclose(before.scores, after.scores))
+
+
+class Even:
+    """A pace at which every move takes as long as any other, but between a and b of ``slow``."""
+
+    def __init__(self, seconds=0.0, slow=()):
+        self._seconds, self._slow = seconds, slow
+
+    def seconds(self, uuid):
+        return self._seconds
+
+    def slowness(self, source, destination):
+        return 1.5 if (source, destination) in self._slow else 0.5
 
 
 class ExperienceTest(testtools.TestCase):
@@ -75,21 +88,17 @@ class ExperienceTest(testtools.TestCase):
         super().setUp()
         self.problem = clouds.idle([0, 0, 1], hosts=3)
 
-    def prices(self, *tries, **price):
-        found = prices(self.problem, Price(**price), tries)
+    def prices(self, *tries, pace=None, **price):
+        found = prices(self.problem, Price(**price), tries, pace or Even())
         return lambda vm, source, destination: round(float(found.of(vm, source, destination)), 6)
 
-    def test_nothing_is_known_and_nothing_is_added(self):
-        of = self.prices(per_move=0.1, per_minute=1.0, per_failure=1.0)
-        self.assertEqual(0.1, of(0, 0, 1))
-
-    def test_a_minute_is_what_this_instance_took_or_others_for_a_gib(self):
-        of = self.prices(past('v0', 'h0', 'h1', 120), past('v0', 'h1', 'h0', 240), per_minute=0.01)
-        self.assertEqual(0.03, of(0, 0, 2))
-        self.assertEqual(0.03, of(1, 0, 2))  # as many GiB, so three minutes too
+    def test_a_minute_is_what_the_instance_is_expected_to_take(self):
+        of = self.prices(per_move=0.1, per_minute=0.01, pace=Even(180.0))
+        self.assertEqual(0.13, of(0, 0, 2))
 
     def test_between_two_hosts_it_may_take_longer(self):
-        of = self.prices(past('v0', 'h0', 'h1', 180), past('v1', 'h0', 'h2', 60), per_minute=0.01)
+        of = self.prices(past('v0', 'h0', 'h1', 180), past('v1', 'h0', 'h2', 60), per_minute=0.01,
+                         pace=Even(120.0, slow={('h0', 'h1')}))
         self.assertEqual(0.02, of(2, 1, 2))
         self.assertEqual(0.03, of(2, 0, 1))
         self.assertEqual(0.02, of(2, 0, 2))  # faster than elsewhere is no bonus

@@ -33,6 +33,10 @@ class ProgressTest(testtools.TestCase):
         self.assertEqual(NOW + datetime.timedelta(seconds=20),
                          progress.estimated_end(move(), small))
 
+    def test_how_wrong_predictions_were_is_their_median(self):
+        self.assertEqual(0.25, progress.error([(10.0, 10.0), (75.0, 100.0), (100.0, 10.0)]))
+        self.assertIsNone(progress.error([]))
+
     def test_what_the_plan_expected_goes_before(self):
         self.assertEqual(30.0, progress.expected_seconds(move(expected_seconds=30.0),
                                                          [(2048, 10.0)]))
