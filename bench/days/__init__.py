@@ -5,6 +5,8 @@ import time
 
 from bench import report
 
+KNOWN = 'pattern', 'none', 'planetlab'
+
 
 def register(subparsers):
     parser = subparsers.add_parser(
@@ -16,6 +18,11 @@ def register(subparsers):
                         help='of that file (default: all); none leaves them out')
     parser.add_argument('--week', type=int, default=7, metavar='N',
                         help='days that the made-up week has (7); 0 leaves it out')
+    parser.add_argument('--known', nargs='*', default=[], choices=sorted(KNOWN), metavar='KIND',
+                        help='also days before which monitoring knows nine others: with a daily '
+                             '"pattern", with "none", or the last of those of "planetlab" (none)')
+    parser.add_argument('--known-days', type=int, default=1, metavar='N',
+                        help='how many of them, but of PlanetLab (1)')
     parser.add_argument('--sizes', nargs='*', default=['20x200'], metavar='HxV',
                         help='hosts and servers (20x200)')
     parser.add_argument('--strategies', nargs='*', metavar='NAME',
@@ -69,6 +76,13 @@ def _scenarios(args):
             names = scenario.planetlab_days(args.planetlab) if args.days is None else args.days
             for day in names:
                 yield scenario.planetlab(args.planetlab, day, hosts, vms, args.load, args.seed)
+        for kind in args.known:
+            if kind == 'planetlab':
+                yield scenario.planetlab_row(args.planetlab, scenario.planetlab_days(
+                    args.planetlab), hosts, vms, args.load, args.seed)
+            else:
+                yield scenario.ordinary(hosts, vms, args.load, args.seed, args.known_days,
+                                        kind == 'pattern')
         if args.week:
             yield scenario.week(hosts, vms, args.load, args.seed, args.week)
 
@@ -79,8 +93,11 @@ def _strategies(args):
 
     known = [rivals.NoMoves(), pipeline.Kronos('greedy', args.threshold, spread_planner='greedy'),
              pipeline.Kronos('Kronos', args.threshold),
+             pipeline.Kronos('Kronos, forecast', args.threshold, pipeline.AHEAD),
              pipeline.Kronos('Kronos, restraint 1', args.threshold, restraint=1.0,
                              max_moves_per_instance_and_week=4),
+             pipeline.Kronos('Kronos, restraint 1, forecast', args.threshold, pipeline.AHEAD,
+                             restraint=1.0, max_moves_per_instance_and_week=4),
              pipeline.Kronos('relieve', args.threshold, pipeline.RELIEVE), rivals.Oracle()]
     if args.watcher_python:
         known.append(rivals.Watcher(args.watcher_python, args.watcher_interval, args.threshold))

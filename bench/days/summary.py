@@ -3,12 +3,16 @@
 import math
 
 COLUMNS = ('strategy', 'moves / greedy', 'GiB / greedy', 'time above threshold',
-           'hot host minutes / no moves', 'hot host minutes / oracle', 'contention / no moves',
+           'hot host minutes / no moves', 'hot host minutes / oracle',
+           'hot host minutes / without forecast', 'contention / no moves',
            'mean imbalance', 'p95 imbalance', 'most moves of a VM', 'VMs with 5 or more',
            'returns in 24 h', 'VM minutes in migration', 'CPU s')
+FORECAST, WITHOUT_FORECAST = ', forecast', 'without forecast'
+"""What the name of a strategy that looks ahead ends with, and the word for the same without."""
 RATIOS = {'moves / greedy': ('moves', 'greedy'), 'GiB / greedy': ('GiB', 'greedy'),
           'hot host minutes / no moves': ('hot host minutes', 'no moves'),
           'hot host minutes / oracle': ('hot host minutes', 'oracle'),
+          'hot host minutes / without forecast': ('hot host minutes', WITHOUT_FORECAST),
           'contention / no moves': ('contention minutes', 'no moves')}
 MEANS = ('time above threshold', 'mean imbalance', 'p95 imbalance')
 WORST = ('most moves of a VM', 'VMs with 5 or more')
@@ -30,6 +34,8 @@ def rows(columns, found) -> list[tuple]:
 def _row(strategy, own, cases):
     values = {'strategy': strategy}
     for name, (column, other) in RATIOS.items():
+        if other == WITHOUT_FORECAST:
+            other = strategy.removesuffix(FORECAST) if strategy.endswith(FORECAST) else ''
         pairs = [(mine[column], cases[*case, other][column]) for case, mine in own.items()
                  if (*case, other) in cases and (mine[column] or cases[*case, other][column])]
         values[name] = _geometric([(a + SOFTENED) / (b + SOFTENED) for a, b in pairs])

@@ -5,6 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kronos_nova import boundary
+from kronos_nova.objects.plan import FORECAST_USED
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import CycleReport
 
@@ -31,7 +32,7 @@ def _aggregate(report: AggregateReport):
         'name': report.name, 'outcome': report.outcome, 'mode': report.mode,
         'planner': report.planner,
         'policies': [{
-            'name': row.name, 'state': row.state, 'detail': row.detail, 'weight': row.weight,
+            'name': row.name, 'state': row.state, 'detail': _detail(row), 'weight': row.weight,
             'threshold': row.threshold, 'imbalance_before': row.imbalance_before,
             'imbalance_after': row.imbalance_after} for row in report.policies],
         'combined_before': report.combined_before, 'combined_after': report.combined_after,
@@ -77,11 +78,18 @@ def _policies(report):
     table = _table('Policy', 'State', 'Weight', 'Threshold', 'Before', 'After', 'Detail')
     for row in report.policies:
         _add(table, row.name, row.state, f'{row.weight:.2f}', f'{row.threshold:.3f}',
-                      _figure(row.imbalance_before), _figure(row.imbalance_after), row.detail)
+                      _figure(row.imbalance_before), _figure(row.imbalance_after), _detail(row))
     if report.combined_before is not None:
         _add(table, 'combined', '', '', '', _figure(report.combined_before),
                       _figure(report.combined_after), '')
     return table
+
+
+def _detail(row):
+    """Why there is no data, or no forecast where there should be one."""
+    if row.forecast and row.forecast.state != FORECAST_USED:
+        return f'planned without its forecast: {row.forecast.detail}'
+    return row.detail
 
 
 def _moves(report):

@@ -99,6 +99,21 @@ class StrategiesTest(testtools.TestCase):
         self.assertLess(rows[0]['time above threshold'], 0.2)
         self.assertEqual(*rows)
 
+    def test_a_forecast_moves_before_it_hurts(self):
+        days, hour = scenario.DAYS_KNOWN * scenario.DAY, 3600 // scenario.STEP
+        load = np.tile(np.array([2, 2, 2, 2, 1, 1], dtype=np.float32), (4 * hour, 1))
+        load[2 * hour:, :4] = 3.0
+        day = np.concatenate([load, np.tile(load[:1], (scenario.DAY - len(load), 1))])
+        found = dataclasses.replace(
+            self.scene, demand=load, before=np.tile(day, (days // scenario.DAY, 1)),
+            dies=np.full(6, len(load)))
+        late, early = (world.live(found, pipeline.Kronos(
+            name, .9, policies, spread_planner='greedy'), .9).row()
+            for name, policies in (('late', pipeline.POLICIES), ('early', pipeline.AHEAD)))
+        hot = tally.COLUMNS.index('hot host minutes')
+        self.assertGreater(late[hot], 0)
+        self.assertEqual(0, early[hot])
+
     def test_the_oracle_moves_before_it_hurts(self):
         self.scene.demand[3:, :4] = 3.0
         still, warned = (lived(self.scene, each) for each in (rivals.NoMoves(), rivals.Oracle()))

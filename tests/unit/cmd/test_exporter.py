@@ -108,6 +108,22 @@ class ExporterTest(ExporterTestCase):
         self.assertAlmostEqual(4, found['kronos_last_cycle_duration_seconds', (gpu,)], delta=0.1)
         self.assertEqual(1, found['kronos_control_database_up', ()])
 
+    def test_how_good_forecasts_were_is_told(self):
+        found = {}
+        for name, forecast in (('gpu', plans.ForecastReport(
+                state='used', error=.03, present_error=.09, imbalance=.4)),
+                ('db', plans.ForecastReport(state='not_used', detail='too little is known'))):
+            self.evaluate(name=name, policies=(
+                dataclasses.replace(self.policy(.05), forecast=forecast),))
+        found = {(name, labels): value for (name, labels), value in self.series().items()
+                 if 'forecast' in name or 'ahead' in name}
+        gpu, db = ((('aggregate', name), ('policy', 'cpu')) for name in ('gpu', 'db'))
+        self.assertEqual({
+            ('kronos_forecast_used', gpu): 1, ('kronos_forecast_used', db): 0,
+            ('kronos_forecast_error_ratio', gpu): .03,
+            ('kronos_forecast_present_error_ratio', gpu): .09,
+            ('kronos_imbalance_ahead_ratio', gpu): .4}, found)
+
     def test_an_aggregate_without_data_keeps_the_time_of_its_last_good_evaluation(self):
         self.evaluate(policies=(self.policy(0.05),))
         good = self.series()['kronos_last_good_cycle_timestamp_seconds', (('aggregate', 'gpu'),)]

@@ -1,5 +1,6 @@
 """What ``kronos-manage status`` says, and by which exit code."""
 
+import dataclasses
 import datetime
 import json
 import types
@@ -53,6 +54,17 @@ class StatusTest(test_automation.OperatorTestCase):
         self.assertIn('balanced: every policy is at or below its threshold', said)
         self.assertIn('cpu: imbalance 0.050, threshold 0.100\n', said)
         self.assertIn('1 of 1 alive on one (executor)', said)
+
+    def test_what_became_of_a_forecast_is_said(self):
+        self.beat()
+        for forecast, said in (
+                (plans.ForecastReport(state='used', error=.03, present_error=.09, imbalance=.4),
+                 'threshold 0.100; forecast: imbalance up to 0.400; off by 0.030 during the last '
+                 'day, the present by 0.090\n'),
+                (plans.ForecastReport(state='not_used', detail='too little is known'),
+                 'threshold 0.100; forecast: not used: too little is known\n')):
+            self.evaluate(policies=(dataclasses.replace(self.policy(.05), forecast=forecast),))
+            self.assertIn(said, self.manage('status'))
 
     def test_a_pause_and_who_set_the_level_are_shown(self):
         self.evaluate()

@@ -44,6 +44,17 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual(('ok', 2, 2), tuple(
             queries['vm_profile'][key] for key in ('state', 'matched', 'expected')))
 
+    def test_what_a_forecast_asks_is_asked_too(self):
+        file = self.folder / 'policies.yaml'
+        file.write_text(configured.POLICIES.replace(
+            'weight}', 'weight, forecast: {history_query: hours, vm_query: expected}}'))
+        self.series['hours'] = self.series['weight'][:1]
+        _status, _checks, queries = self.report()
+        self.assertEqual(('warning', 'partial', 1, 2), tuple(
+            queries['history'][key] for key in ('state', 'health', 'matched', 'expected')))
+        self.assertEqual(('failed', 'unreachable'), tuple(
+            queries['forecast'][key] for key in ('state', 'health')))
+
     def test_tables_for_people(self):
         _, out, _ = self.run_command()
         self.assertIn('vm_profile', out)

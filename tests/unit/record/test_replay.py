@@ -9,6 +9,7 @@ import re
 
 import fixtures
 import testtools
+import yaml
 
 from kronos_nova.cmd import replay
 from tests.unit.record.clouds import Cloud
@@ -81,6 +82,26 @@ class ReplayTest(testtools.TestCase):
             outcomes |= {policy['state'] for row in report['aggregates']
                          for policy in row['policies']}
         self.assertEqual({'ok', 'no_data'}, outcomes)
+
+    def test_policies_with_a_forecast_are_planned_by_the_present_which_is_said(self):
+        cloud = Cloud(1)
+        folder = cloud.write(self.folder.join('cloud'))
+        chosen = cloud.policies()
+        for policy in chosen['policies']:
+            policy['forecast'] = {}
+        path = self.folder.join('ahead.yaml')
+        with open(path, 'w') as stream:
+            yaml.safe_dump(chosen, stream)
+        plain, ahead = (self.report(folder, '--spread-planner', 'greedy', *more)
+                        for more in ((), ('--policies', path)))
+        said = {policy['detail'] for row in ahead['aggregates'] for policy in row['policies']
+                if policy['state'] == 'ok'}
+        self.assertEqual({'planned without its forecast: the snapshot: it has no load of earlier '
+                          'days, by which hours to come are told'}, said)
+        self.assertEqual(*([row['moves'] for row in report['aggregates']]
+                           for report in (plain, ahead)))
+        _code, out, _err = run(folder, '--policies', path)
+        self.assertIn('planned without its forecast', out)
 
     def test_the_order_of_rows_means_nothing(self):
         for seed in range(3):
