@@ -6,7 +6,7 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import Ties
 from kronos_nova.planners.best_move import least_harmful
-from kronos_nova.planners.steps import StepRecorder
+from kronos_nova.planners.steps import one_by_one
 from kronos_nova.simulation import State
 
 
@@ -24,20 +24,12 @@ class AffinityEnforcer:
         self._hard, self._soft = hard, soft
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
-        steps, ties = [], Ties(state.problem)
-        while len(steps) < limits.budget and not limits.is_over:
-            step = self._mend(state, ties)
-            if step is None:
-                break
-            steps.append(step)
-        return steps
+        ties = Ties(state.problem)
+        return one_by_one(state, limits, lambda: self._choose(state, ties))
 
-    def _mend(self, state, ties):
+    def _choose(self, state, ties):
         model = state.model
         broken = model.broken(state, self._hard, self._soft)
         pair = least_harmful(state, model.movable_members(broken), ties,
                              wanted=lambda delta: delta.mends(broken))
-        if pair is None:
-            return None
-        names = model.names_of(broken, pair[0])
-        return StepRecorder(state).take(*pair, f'repairs server group {names}')
+        return pair and (*pair, f'repairs server group {model.names_of(broken, pair[0])}')

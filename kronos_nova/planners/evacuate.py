@@ -14,7 +14,7 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import Ties
 from kronos_nova.planners.best_move import least_harmful
-from kronos_nova.planners.steps import StepRecorder
+from kronos_nova.planners.steps import one_by_one
 from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
 
@@ -30,16 +30,17 @@ class Evacuator:
     phase = EVACUATE
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
-        steps, recorder, ties = [], StepRecorder(state), Ties(state.problem)
-        while len(steps) < limits.budget and not limits.is_over:
+        ties = Ties(state.problem)
+
+        def choose():
             found = _next(state, ties)
             if found is None:
-                break
+                return None
             vm, host, addition = found
             source = state.problem.hosts[state.vm_host[vm]]
-            steps.append(recorder.take(vm, host,
-                                       f'empties {source}, which is disabled{addition}'))
-        return steps
+            return vm, host, f'empties {source}, which is disabled{addition}'
+
+        return one_by_one(state, limits, choose)
 
 
 def _next(state, ties):

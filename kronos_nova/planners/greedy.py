@@ -15,7 +15,7 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import ROUNDING
 from kronos_nova.planners.best_move import BestMove
 from kronos_nova.planners.best_move import Ties
-from kronos_nova.planners.steps import StepRecorder
+from kronos_nova.planners.steps import one_by_one
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
 
@@ -28,15 +28,13 @@ class Greedy:
     phase = SPREAD
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
-        steps, recorder, ties = [], StepRecorder(state), Ties(state.problem)
-        while len(steps) < limits.budget and not limits.is_over:
-            if state.extremes().is_balanced:
-                break
-            pair = _Round(state, ties).best_move()
-            if pair is None:
-                break
-            steps.append(recorder.take(*pair, 'evens the load'))
-        return steps
+        ties = Ties(state.problem)
+
+        def choose():
+            pair = None if state.extremes().is_balanced else _Round(state, ties).best_move()
+            return pair and (*pair, 'evens the load')
+
+        return one_by_one(state, limits, choose)
 
 
 class _Round:

@@ -5,7 +5,6 @@ room, an instance is put aside for a while, which is how Sirdey et al. (RAIRO 20
 impact process move problem.
 """
 
-import dataclasses
 from collections.abc import Callable
 from collections.abc import Sequence
 
@@ -24,31 +23,20 @@ AT_ONCE = 32
 """Moves that are asked about at a time: of the first ones one is nearly always possible."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class OrderedMove:
-    """One live migration; ``is_parking`` if the instance moves on later."""
-
-    vm: int
-    source: int
-    destination: int
-    is_parking: bool = False
-
-
 class Ordering:
-    """Makes moves on a state, each only when every rule permits it then."""
+    """Makes moves on a copy of a state, each only when every rule permits it then.
+
+    state : after what is done
+    done : (instance, destination) of each move
+    """
 
     def __init__(self, state: State, limits: Limits):
-        self.state, self.limits = state, limits
-        self.done: list[OrderedMove] = []
+        self.state, self.limits = state.copy(), limits
+        self.done: list[tuple[int, int]] = []
 
-    def do(self, vm: int, host: int, is_parking: bool = False) -> None:
-        source = self.state.move(vm, host)
-        self.done.append(OrderedMove(vm, source, host, is_parking))
-
-    def undo(self) -> None:
-        while self.done:
-            move = self.done.pop()
-            self.state.move(move.vm, move.source)
+    def do(self, vm: int, host: int) -> None:
+        self.state.move(vm, host)
+        self.done.append((vm, host))
 
     def do_all(self, moves: list[tuple[int, int]]) -> bool:
         """Make ``moves`` (instance, destination), in the order given as far as that is possible.
@@ -101,21 +89,23 @@ class Ordering:
         order = np.lexsort((possible, state.fill[possible], np.isin(possible, wanted)))
         for host in possible[order][:PLACES]:
             if state.delta((vm, host), (waiting, source)).feasible.any():
-                self.do(vm, int(host), is_parking=True)
+                self.do(vm, int(host))
                 return True
         return False
 
 
-def carry_out(moves: list[OrderedMove], state: State,
-              why: Callable[[OrderedMove], str]) -> list[Step]:
-    """Make ``moves`` on a state, and tell of each what it does."""
-    recorder = StepRecorder(state)
-    return [recorder.take(move.vm, move.destination,
-                          'waits here until there is room' if move.is_parking else why(move))
-            for move in moves]
+def carry_out(moves: list[tuple[int, int]], state: State, why: Callable[[int], str]) -> list[Step]:
+    """Make ``moves`` on a state, and tell of each what it does.
+
+    :param why: from the host that is left to what the move is for
+    """
+    recorder, last = StepRecorder(state), {vm: n for n, (vm, _host) in enumerate(moves)}
+    return [recorder.take(vm, host, why(int(state.vm_host[vm])) if n == last[vm]
+                          else 'waits here until there is room')
+            for n, (vm, host) in enumerate(moves)]
 
 
-def dependencies(moves: Sequence[OrderedMove | Step], before: State) -> list[tuple[int, ...]]:
+def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
     """For every move of a plan that begins at ``before``: the earlier ones that must have ended
     before it may start.
 

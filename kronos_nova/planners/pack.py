@@ -12,7 +12,6 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.exchange import Exchanges
 from kronos_nova.planners.ffd import FirstFitDecreasing
-from kronos_nova.planners.order import OrderedMove
 from kronos_nova.planners.packing import Packing
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
@@ -55,26 +54,20 @@ class Pack:
             return []
         space = SearchSpace(state, limits.budget)
         simple = FirstFitDecreasing().plan(state.copy(), limits)
-        best = [OrderedMove(step.vm, step.source, step.destination) for step in simple]
-        freed = _freed(state, _pairs(best))
-        needed = [pair for move, pair in zip(best, _pairs(best), strict=True)
-                  if move.source in freed]
+        best = [(step.vm, step.destination) for step in simple]
+        freed = _freed(state, best)
+        needed = [(step.vm, step.destination) for step in simple if step.source in freed]
         best = best if freed else []
         for moves in sorted([needed, *search(space, limits)], key=lambda m: _worth(state, m)):
-            least = _worth(state, _pairs(best))
+            least = _worth(state, best)
             if _worth(state, moves) >= least or (limits.is_over and best):
                 break
             ordering = order.Ordering(state, limits)
-            is_whole, done = ordering.do_all(moves), list(ordering.done)
-            ordering.undo()
-            if is_whole and _worth(state, _pairs(done)) < least:
-                best = done
-        freed = _freed(state, _pairs(best))
-        return order.carry_out(best, state, lambda move: _why(state, move, freed))
-
-
-def _pairs(moves: list[OrderedMove]) -> list[tuple[int, int]]:
-    return [(move.vm, move.destination) for move in moves]
+            if ordering.do_all(moves) and _worth(state, ordering.done) < least:
+                best = ordering.done
+        freed, names = _freed(state, best), state.problem.hosts
+        return order.carry_out(best, state, lambda source: (
+            f'{"empties" if source in freed else "makes room on"} {names[source]}'))
 
 
 def _worth(state: State, moves: list[tuple[int, int]]) -> tuple[int, int]:
@@ -84,17 +77,7 @@ def _worth(state: State, moves: list[tuple[int, int]]) -> tuple[int, int]:
 
 
 def _freed(state: State, moves: list[tuple[int, int]]) -> set[int]:
-    guests = state.guests.copy()
-    after = {vm: host for vm, host in moves}
-    vms = np.array(list(after), dtype=np.intp)
-    np.add.at(guests, state.vm_host[vms], -1)
-    np.add.at(guests, np.array(list(after.values()), dtype=np.intp), 1)
-    return set(np.flatnonzero((state.guests > 0) & (guests == 0)).tolist())
-
-
-def _why(state: State, move: OrderedMove, freed: set[int]) -> str:
-    source = state.problem.hosts[move.source]
-    return f'empties {source}' if move.source in freed else f'makes room on {source}'
+    return set(np.flatnonzero((state.guests > 0) & (state.after(moves).guests == 0)).tolist())
 
 
 def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
@@ -174,8 +157,7 @@ class Emptying:
         return int(hosts[np.argmin(cost[hosts])]) if len(hosts) else None
 
     def _empty(self, host: int, price: np.ndarray) -> bool:
-        packing = self.packing
-        before = packing.mark()
+        packing, before = self.packing, self.packing.copy()
         waiting = packing.on(host)
         waiting = waiting[np.lexsort((waiting, -packing.size[waiting].max(axis=1, initial=0)))]
         for vm in waiting:
@@ -187,7 +169,7 @@ class Emptying:
         if self.keeps_balance:
             self._put_back(waiting, host)
         else:
-            packing.back_to(before)
+            self.packing = before
         return False
 
     def _put_back(self, vms: np.ndarray, host: int) -> None:

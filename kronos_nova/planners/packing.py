@@ -1,6 +1,6 @@
 """A half-done packing: where instances are to be, and what room that leaves."""
 
-import dataclasses
+import copy
 
 import numpy as np
 
@@ -8,15 +8,6 @@ from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation.sizes import equal_rows
 from kronos_nova.simulation.space import NOWHERE
 from kronos_nova.simulation.space import SearchSpace
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Mark:
-    """A packing to come back to."""
-
-    place: np.ndarray
-    free: np.ndarray
-    is_open: np.ndarray
 
 
 class Packing:
@@ -41,11 +32,12 @@ class Packing:
         self.may_empty = self.is_open & (everything[space.hosts] == movable)
         self.alike = equal_rows(np.round(self.size, 9))
 
-    def mark(self) -> Mark:
-        return Mark(self.place.copy(), self.free.copy(), self.is_open.copy())
-
-    def back_to(self, mark: Mark) -> None:
-        self.place[:], self.free[:], self.is_open[:] = mark.place, mark.free, mark.is_open
+    def copy(self) -> 'Packing':
+        """Another packing of the same space, which is changed on its own."""
+        other = copy.copy(self)
+        other.place, other.free, other.is_open = (
+            self.place.copy(), self.free.copy(), self.is_open.copy())
+        return other
 
     @property
     def moved(self) -> np.ndarray:

@@ -331,8 +331,10 @@ def _pick(table: np.ndarray, first, second) -> np.ndarray:
 
 def _filled(mask: np.ndarray, filler: np.ndarray) -> np.ndarray:
     """intp (n, most): the columns that are set in each row, filled up."""
-    number, column = np.divmod(np.flatnonzero(mask), mask.shape[1])
-    count = np.count_nonzero(mask, axis=1)
-    filled = np.tile(filler, (1, max(1, int(count.max(initial=0)))))
-    filled[number, np.arange(len(number)) - np.repeat(np.cumsum(count) - count, count)] = column
+    count, rows = np.count_nonzero(mask, axis=1), np.arange(len(mask))
+    most = max(1, int(count.max(initial=0)))
+    filled = np.repeat(filler, most, axis=1)
+    begin, ends = np.repeat(rows * mask.shape[1], count), np.cumsum(count)
+    place = np.arange(len(begin)) + np.repeat(rows * most - (ends - count), count)
+    filled.reshape(-1)[place] = np.flatnonzero(mask) - begin
     return filled

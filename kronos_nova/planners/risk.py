@@ -14,7 +14,7 @@ from kronos_nova.objects.plan import HOT
 from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.steps import StepRecorder
+from kronos_nova.planners.steps import one_by_one
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
 
@@ -58,15 +58,14 @@ class LowerRisk:
     phase = RELIEVE
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
-        steps, recorder = [], StepRecorder(state)
         model = state.model.with_ceiling(state, limits.overload_ceiling)
-        while len(steps) < limits.budget and not limits.is_over:
+
+        def choose():
             pair = _Round(state, model).best()
-            if pair is None:
-                break
-            source = state.problem.hosts[state.vm_host[pair[0]]]
-            steps.append(recorder.take(*pair, f'makes {source} less likely to become full'))
-        return steps
+            source = pair and state.problem.hosts[state.vm_host[pair[0]]]
+            return pair and (*pair, f'makes {source} less likely to become full')
+
+        return one_by_one(state, limits, choose)
 
 
 class _Round:

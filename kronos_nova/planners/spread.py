@@ -14,7 +14,6 @@ from kronos_nova.planners.incumbents import End
 from kronos_nova.planners.incumbents import Incumbents
 from kronos_nova.planners.local_search import TINY
 from kronos_nova.planners.local_search import LocalSearch
-from kronos_nova.planners.order import OrderedMove
 from kronos_nova.planners.trim import trim
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
@@ -47,23 +46,21 @@ class Spread:
         space = SearchSpace(capped, max(limits.budget, stairs), hosts)
         if len(space.hosts) < 2 or not len(space.vms):
             return []
-        greedy = [OrderedMove(step.vm, step.source, step.destination)
-                  for step in Greedy().plan(capped.copy(), limits)]
+        greedy = [(step.vm, step.destination) for step in Greedy().plan(capped.copy(), limits)]
         found, best = Incumbents(End(capped.combined(), [])), []
         for budget in (*range(1, min(limits.budget, stairs, len(space.vms))), limits.budget):
             some = dataclasses.replace(limits, budget=budget)
             keep(space, found, greedy[:budget])
             LocalSearch(space, found, some).run()
             best = best_possible(space, found, some, [[], best, greedy[:budget]])
-        return order.carry_out(best, state, lambda move: 'evens the load')
+        return order.carry_out(best, state, lambda source: 'evens the load')
 
 
-def keep(space: SearchSpace, found: Incumbents, moves: list[OrderedMove]) -> None:
+def keep(space: SearchSpace, found: Incumbents, moves: list[tuple[int, int]]) -> None:
     """Begin with a plan that is known, if nothing it touches is left out of the search."""
-    if np.isin([(move.source, move.destination) for move in moves], space.hosts).all():
-        trial = space.state.copy()
-        for move in moves:
-            trial.move(move.vm, move.destination)
+    touched = [host for vm, there in moves for host in (space.state.vm_host[vm], there)]
+    if np.isin(touched, space.hosts).all():
+        trial = space.state.after(moves)
         found.keep(End(trial.objective(), space.plan_of(trial)))
 
 
@@ -82,7 +79,7 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
 
 
 def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
-                  known: list[list[OrderedMove]]) -> list[OrderedMove]:
+                  known: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
     """Of the plans found, the best for which there is an order, or the part of one that ends best;
     the best of those ``known`` to be possible if none is better."""
     state = space.state
@@ -97,19 +94,14 @@ def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
             break
         ordering = order.Ordering(state, limits)
         ordering.do_all(plan)
-        moves, is_legal = list(ordering.done), (state.imbalances() <= space.worst).all()
-        ordering.undo()
-        reached = _worth(state, moves)
-        if is_legal and reached < worth:
-            best, worth, is_improved = moves, reached, True
+        reached = _worth(state, ordering.done)
+        if (ordering.state.imbalances() <= space.worst).all() and reached < worth:
+            best, worth, is_improved = ordering.done, reached, True
     return best
 
 
-def _worth(state: State, moves: list[OrderedMove]) -> tuple[int, int, int]:
+def _worth(state: State, moves: list[tuple[int, int]]) -> tuple[int, int, int]:
     """The objective after the moves, in units of the tolerance; then how many moves; then their
     memory. The smaller, the better."""
-    trial = state.copy()
-    for move in moves:
-        trial.move(move.vm, move.destination)
-    memory = sum(int(state.problem.memory_mb[move.vm]) for move in moves)
-    return round(trial.objective() / TOLERANCE), len(moves), memory
+    memory = sum(int(state.problem.memory_mb[vm]) for vm, _host in moves)
+    return round(state.after(moves).objective() / TOLERANCE), len(moves), memory

@@ -1,5 +1,8 @@
 """From moves to steps: each is made, and tells what it does to every policy."""
 
+from collections.abc import Callable
+
+from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.simulation import State
 
@@ -29,6 +32,19 @@ class StepRecorder:
         return Step(vm=vm, source=source, destination=destination,
                     combined_after=float(self.imbalances @ problem.policy_weights),
                     why=why, reason=': '.join(filter(None, (why, '; '.join(filter(None, said))))))
+
+
+def one_by_one(state: State, limits: Limits,
+               choose: Callable[[], tuple[int, int, str] | None]) -> list[Step]:
+    """Make the move (instance, destination, what it is for) that is chosen, again and again, until
+    none is or the limits are reached."""
+    steps, recorder = [], StepRecorder(state)
+    while len(steps) < limits.budget and not limits.is_over:
+        chosen = choose()
+        if chosen is None:
+            break
+        steps.append(recorder.take(*chosen))
+    return steps
 
 
 def _on_host(problem, host, old, new):

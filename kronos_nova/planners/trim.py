@@ -16,9 +16,7 @@ def trim(state: State, plan: list[tuple[int, int]], worst: np.ndarray,
     :param plan: (instance, destination), each instance once
     :param worst: float64 (P,), the imbalance above which no policy may end
     """
-    home, memory, after = state.vm_host, state.problem.memory_mb, state.copy()
-    for vm, host in plan:
-        after.move(vm, host)
+    home, memory, after = state.vm_host, state.problem.memory_mb, state.after(plan)
     most = after.objective() + TOLERANCE
 
     def serves(*moves):

@@ -139,10 +139,7 @@ class Delta:
     def _tried_out(self, rule, index) -> bool:
         chain = [(int(vms[index]), int(hosts[index])) for vms, hosts in self.moves]
         for vm, host in chain:
-            trial = self.state.copy()
-            for other, there in chain:
-                if other != vm:
-                    trial.move(other, there)
+            trial = self.state.after(move for move in chain if move[0] != vm)
             if not rule.permits(trial, np.array([vm]), np.array([host]))[0]:
                 return False
         return True
@@ -153,9 +150,8 @@ class Delta:
         if len(self.moves) > 1:
             for index in zip(*np.nonzero(
                     self.model.share_group(self.moves, self.model.costs)), strict=True):
-                trial = self.state.copy()
-                for vms, hosts in self.moves:
-                    trial.move(int(vms[index]), int(hosts[index]))
+                trial = self.state.after((int(vms[index]), int(hosts[index]))
+                                         for vms, hosts in self.moves)
                 change[index] = self._misplaced(trial) - self._misplaced(self.state)
         return change
 

@@ -1,5 +1,7 @@
 """The one thing that changes while planning: where instances are, and what follows from it."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from kronos_nova.simulation.delta import Delta
@@ -41,6 +43,13 @@ class State:
         other.guests, other.groups = self.guests.copy(), self.groups.copy()
         other.origin, other.allowed = self.origin, self.allowed
         other._extremes = {}
+        return other
+
+    def after(self, moves: Iterable[tuple[int, int]]) -> 'State':
+        """A copy in which moves (instance, destination) are made."""
+        other = self.copy()
+        for vm, host in moves:
+            other.move(vm, host)
         return other
 
     def under(self, model: Model) -> 'State':

@@ -52,10 +52,9 @@ class LocalSearchTest(testtools.TestCase):
             is_whole = ordering.do_all([(int(space.vms[vm]), int(space.hosts[host]))
                                    for vm, host in end.plan])
             if is_whole:
-                self.assertAlmostEqual(end.cost, state.combined(), 9)
-                self.assertTrue((state.imbalances() <= space.worst).all())
+                self.assertAlmostEqual(end.cost, ordering.state.combined(), 9)
+                self.assertTrue((ordering.state.imbalances() <= space.worst).all())
             self.assertLessEqual(len(ordering.done), limits.budget)
-            ordering.undo()
 
     def test_it_stops_at_the_deadline(self):
         problem, ticks = uneven(), iter(range(1000))
