@@ -9,7 +9,7 @@ TARGET = 0.75
 ERROR = 0.15
 HOSTS = (5, 10, 20)
 MOVES = 100
-CAPS = ((4, 1, 2), (8, 2, 2))
+CAPS = '4/1/2', '8/2/2'
 """In all, per source and per destination: the defaults, and what a network of 10 Gbit/s bears."""
 COLUMNS = ('drain', 'caps', 'seed', 'seconds, first come', 'seconds, scheduled', 'ratio',
            'lower bound / first come')
@@ -21,6 +21,9 @@ def register(subparsers):
     parser.add_argument('--seeds', type=int, default=3, help='clouds of each kind (3)')
     parser.add_argument('--hosts', type=int, nargs='*', default=HOSTS,
                         help='hosts that are emptied at once (5 10 20)')
+    parser.add_argument('--caps', nargs='*', default=CAPS, metavar='N/N/N',
+                        help='moves at once in all, per source and per destination '
+                             f'({" ".join(CAPS)})')
     parser.add_argument('--link', type=float, default=1100.0,
                         help="MiB a second of a host's link, each way (1100)")
     parser.add_argument('--rounds', type=int, default=3,
@@ -31,7 +34,7 @@ def register(subparsers):
 
 def run(args) -> report.Report:
     drained, foretold = [], []
-    for caps in CAPS:
+    for caps in args.caps:
         for hosts in args.hosts:
             for seed in range(args.seeds):
                 case, rounds = _lived(args, hosts, caps, seed)
@@ -71,19 +74,21 @@ def _lived(args, hosts, caps, seed):
     from bench.makespan import world as worlds
     from kronos_nova.objects.move import Caps
 
+    total, per_source, per_destination = map(int, caps.split('/'))
+    options = {'max_concurrent_migrations': total, 'max_concurrent_per_source': per_source,
+               'max_concurrent_per_destination': per_destination}
     case = drains.Case((MOVES // hosts,) * hosts)
     network = worlds.Network(link=args.link, stream=args.link)
-    names = ('max_concurrent_migrations', 'max_concurrent_per_source',
-             'max_concurrent_per_destination')
     taken = []
     for in_order in (True, False):
         world = drains.cloud(case, network, seed)
-        rounds = drains.Emptier(case, dict(zip(names, caps, strict=True)), in_order).run(
+        rounds = drains.Emptier(case, options, in_order).run(
             world, 1 if in_order else args.rounds)
         taken.append(rounds[0].seconds)
-    least = drains.least(world, case, Caps(total=caps[0], per_source=caps[1],
-                                           per_destination=caps[2]))
-    row = (case.name, '/'.join(map(str, caps)), seed, *taken, taken[1] / taken[0],
+        if in_order:
+            least = drains.least(world, case, Caps(
+                total=total, per_source=per_source, per_destination=per_destination))
+    row = (case.name, caps, seed, *taken, taken[1] / taken[0],
            least / taken[0])
     return row, [(number, *_errors(move, each.observed)) for number, each in enumerate(rounds, 1)
                  for move in each.moves if move.state == 'completed']

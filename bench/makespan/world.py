@@ -61,6 +61,7 @@ class SharedLinks(world.World):
         super().__init__(scenario, threshold)
         self.network, self.guests, self._seed = network, guests, seed
         self.took = {}      # {server: seconds of its last migration}
+        self.nova = {}      # {server: those before and after the copying}
         self.copied = {}    # {server: MiB of its last migration}
         self.told = {}      # {server: what Nova was told of that, and of what was left}
         self._rng = {}
@@ -68,7 +69,7 @@ class SharedLinks(world.World):
     def start(self, vm, destination):
         rng = self._rng[vm] = np.random.default_rng([self._seed, vm])
         copy = _Copy(int(self.place[vm]), destination, rng.uniform(*PREPARE))
-        copy.begun_at = self.now
+        copy.begun_at, self.nova[vm] = self.now, copy.left
         self.migrations[vm] = copy
         self._share()
 
@@ -113,6 +114,7 @@ class SharedLinks(world.World):
             copy.left, copy.round = max(dirtied, 0.01), 0.0
         elif copy.stage == 'stopped':
             copy.stage, copy.left = 'finish', self._rng[vm].uniform(*FINISH)
+            self.nova[vm] += copy.left
         else:
             self._end(vm, copy)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from kronos_nova import exception
 from kronos_nova.engine import lookahead
+from kronos_nova.engine import pace_measured
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.metrics import health
 from kronos_nova.metrics.base import MetricsSource
@@ -22,7 +23,9 @@ OF_FORECASTS = metrics.HISTORY, metrics.FORECAST
 class QueryFinding:
     """What came of one query.
 
-    :ivar kind: imbalance, vm_profile, capacity, host_capacity, history or forecast
+    :ivar policy: its name, or ``_migration`` of what is asked for moves
+    :ivar kind: imbalance, vm_profile, capacity, host_capacity, history or forecast; or dirty_rate,
+        used_memory or link
     :ivar state: ok, not checked, warning or failed
     :ivar health: healthy, partial, stale or unreachable
     :ivar matched: how many of the expected hosts (of instances for a vm_profile) have a series
@@ -63,6 +66,26 @@ def examine(source: MetricsSource, policy_set: PolicySet, snapshot: Snapshot | N
             continue
         yield _finding(policy, query.kind, expected, health.examine(source, query, expected),
                        options.min_coverage)
+    for query in pace_measured.questions(policy_set.migration):
+        yield _of_migration(source, query, cloud, policy_set.migration)
+
+
+def _of_migration(source, query, cloud, queries):
+    """Of a query that no policy has. Whoever it leaves out is predicted by what was learnt."""
+    expected = (cloud.expected_hosts(queries.host_label) if query.kind == metrics.LINK
+                else cloud.expected_instances(queries.label, 'uuid'))
+    if not expected.names:
+        return _uncompared(source, query, expected, not cloud.hosts)
+    found = health.examine(source, query, expected)
+    if found.diagnosis is None:
+        return QueryFinding(policy=query.policy, kind=query.kind, state='failed',
+                            health=found.state.value, detail=found.detail)
+    return QueryFinding(
+        policy=query.policy, kind=query.kind, health=found.state.value, detail=found.detail,
+        state='ok' if found.state is health.AnswerHealth.HEALTHY else 'warning',
+        matched=len(found.diagnosis.matched), expected=len(expected.names),
+        missing=found.diagnosis.missing, unknown=found.diagnosis.unknown,
+        repeated=found.diagnosis.repeated)
 
 
 class _Cloud:
@@ -83,14 +106,19 @@ class _Cloud:
 
     def expected(self, policy: Policy, kind: str) -> health.Expected:
         if not _is_of_instances(policy, kind):
-            return health.Expected(label=policy.host_label, names=self.needed,
-                                   others=self.hosts, oldest=self.oldest)
+            return self.expected_hosts(policy.host_label)
+        return self.expected_instances(policy.vm_profile_label, policy.vm_profile_label_type)
+
+    def expected_hosts(self, label: str) -> health.Expected:
+        return health.Expected(label=label, names=self.needed, others=self.hosts,
+                               oldest=self.oldest)
+
+    def expected_instances(self, label: str, attribute: str) -> health.Expected:
         names = {True: set(), False: set()}
         for instance in self.instances:
-            name = getattr(instance, policy.vm_profile_label_type)
-            names[instance.host in self.in_scope].add(name)
+            names[instance.host in self.in_scope].add(getattr(instance, attribute))
         return health.Expected(
-            label=policy.vm_profile_label, names=frozenset(names[True]),
+            label=label, names=frozenset(names[True]),
             others=frozenset(names[False]), noun='instances', oldest=self.oldest)
 
 

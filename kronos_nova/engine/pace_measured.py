@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import field
 
@@ -27,26 +28,36 @@ class Measured:
 NOTHING = Measured()
 
 
+def questions(queries: MigrationQueries) -> Iterator[metrics.MetricQuery]:
+    """What is asked."""
+    for kind in metrics.OF_MIGRATION:
+        promql = getattr(queries, f'{kind}_query')
+        if promql is not None:
+            yield metrics.MetricQuery(metrics.MIGRATION, kind, promql)
+
+
 def measure(queries: MigrationQueries, source: MetricsSource) -> Measured:
     """Ask what there is a query for. Where there is no answer, what is learnt holds; a figure that
     cannot be true (negative, not finite, of a link that carries nothing, given twice) is none."""
-    warnings = []
-
-    def ask(kind, promql, label, least):
-        if promql is None:
-            return {}
+    found, warnings = {kind: {} for kind in metrics.OF_MIGRATION}, []
+    for query in questions(queries):
+        is_link = query.kind == metrics.LINK
         try:
-            vector = source.query(metrics.MetricQuery(metrics.MIGRATION, kind, promql))
+            vector = source.query(query)
         except exception.MetricsError as error:
-            warnings.append(f'migration.{kind}_query has no answer, and what was learnt of moves '
-                            f'holds: {error}')
-            return {}
-        return {name: samples[0].value / MIB for name, samples in vector.by(label).items()
-                if len(samples) == 1 and math.isfinite(samples[0].value)
-                and samples[0].value >= least}
+            warnings.append(f'migration.{query.kind}_query has no answer, and what was learnt of '
+                            f'moves holds: {error}')
+            continue
+        found[query.kind] = _mib(vector.by(queries.host_label if is_link else queries.label),
+                                 MIB if is_link else 0.0)
+    return Measured(dirty=found[metrics.DIRTY_RATE], used=found[metrics.USED_MEMORY],
+                    links=found[metrics.LINK], warnings=tuple(warnings))
 
-    return Measured(
-        dirty=ask(metrics.DIRTY_RATE, queries.dirty_rate_query, queries.label, 0.0),
-        used=ask(metrics.USED_MEMORY, queries.used_memory_query, queries.label, 0.0),
-        links=ask(metrics.LINK, queries.link_query, queries.host_label, MIB),
-        warnings=tuple(warnings))
+
+def _mib(samples, least):
+    """{name: MiB} of bytes.
+
+    :param least: bytes below which a figure cannot be true
+    """
+    return {name: some[0].value / MIB for name, some in samples.items()
+            if len(some) == 1 and math.isfinite(some[0].value) and some[0].value >= least}

@@ -189,9 +189,25 @@ def sharing(tries: Iterable[Mapping]) -> list[float]:
         for n, each in enumerate(tries):
             groups[each[name]].append(n)
         for members in groups.values():
-            begun = np.array([tries[n]['begun'] for n in members], dtype=float)
-            ended = np.array([tries[n]['ended'] for n in members], dtype=float)
-            both = (np.minimum(ended[:, None], ended) - np.maximum(begun[:, None], begun))
-            found[side, members] = np.maximum(both, 0.0).sum(axis=1) / np.maximum(
-                ended - begun, 1e-9)
+            found[side, members] = _company(
+                *(np.array([tries[n][word] for n in members], dtype=float)
+                  for word in ('begun', 'ended')))
     return found.max(axis=0).clip(min=1.0).tolist()
+
+
+def _company(begun, ended):
+    """float64 (n,): how many spans of time there are during each, itself included, on average."""
+    order = np.argsort(begun, kind='stable')
+    begun, ended = begun[order], ended[order]
+    longest = (ended - begun).max()
+    first = np.searchsorted(begun, begun - longest)     # none before reaches so far
+    last = np.searchsorted(begun, ended)
+    found = np.ones(len(begun))
+    for n in range(len(begun)):
+        some = slice(first[n], last[n])
+        both = np.minimum(ended[n], ended[some]) - np.maximum(begun[n], begun[some])
+        if ended[n] > begun[n]:
+            found[n] = np.maximum(both, 0.0).sum() / (ended[n] - begun[n])
+    back = np.empty(len(begun))
+    back[order] = found
+    return back

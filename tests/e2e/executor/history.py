@@ -95,4 +95,4 @@ def overtakings(done, events, caps):
 
 
 def _due(move):
-    return move.not_before, move.ordinal
+    return move.not_before, move.position, move.ordinal

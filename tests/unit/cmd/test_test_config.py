@@ -86,6 +86,17 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual('label_replace(QUERY, "host", "$1", "instance", "(.*):\\\\d+")',
                          row['proposal'])
 
+    def test_what_is_asked_for_moves_is_looked_at_too(self):
+        path = self.folder / 'policies.yaml'
+        path.write_text(f'{path.read_text()}\nmigration: {{dirty_rate_query: weight, '
+                        'link_query: links, used_memory_query: nothing}\n')
+        self.series['links'] = self.series['load'][:2]
+        _status, _checks, queries = self.report()
+        self.assertEqual([('ok', 2, 2), ('warning', 2, 3), ('failed', None, None)], [
+            tuple(queries[kind][key] for key in ('state', 'matched', 'expected'))
+            for kind in ('dirty_rate', 'link', 'used_memory')])
+        self.assertEqual(['cmp3'], queries['link']['missing'])
+
     def test_instances_by_another_name(self):
         self.series['weight'] = [({'uuid': 'instance-00000001'}, 0.1)]
         row = self.report()[2]['vm_profile']

@@ -85,3 +85,15 @@ class ExperienceTest(testtools.TestCase):
         self.assertEqual([1.5, 2.0, 1.0], experience.sharing([
             move('a', 'b', 0, 10), move('a', 'c', 5, 10), move('x', 'y', 0, 10)]))
         self.assertEqual([], experience.sharing([]))
+
+    def test_it_is_what_comparing_each_with_each_gives(self):
+        chance = random.Random(3)
+        spans = [(begun, begun + chance.choice((0.5, 3, 20))) for begun in (
+            chance.uniform(0, 60) for _ in range(40))]
+        wanted = [sum(max(0.0, min(end, other_end) - max(begin, other_begin))
+                      for other_begin, other_end in spans) / (end - begin)
+                  for begin, end in spans]
+        found = experience.sharing({'source': 'a', 'destination': n, 'begun': begin, 'ended': end}
+                                   for n, (begin, end) in enumerate(spans))
+        for one, other in zip(wanted, found, strict=True):
+            self.assertAlmostEqual(one, other)
