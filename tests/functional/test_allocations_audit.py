@@ -353,6 +353,9 @@ class BrokenByHandTest(AuditTestCase):
         self._wait_for_state_change(server, 'SOFT_DELETED')
 
         self.assertEqual([], self.findings())
+        healer = heal.Healer(self.placement_client, self.records,
+                             holdings.read(self.placement_client), AT_ONCE, self.journal)
+        self.assertEqual((None, True), healer.look(server['id']))
         self.api.post_server_action(server['id'], {'restore': {}})
         self.server_on(server, 'host1')
         self.assert_holds(server['id'], SMALL_ON_HOST1)

@@ -92,6 +92,10 @@ class WithVgpu(Steered):
         provider_tree.update_inventory(child, {'VGPU': inventory(4)})
 
 
+class WithVgpuWithoutDisk(WithVgpu, WithoutDisk):
+    """Virtual GPUs, and disks on shared storage."""
+
+
 class WithPci(Steered):
     """PCI devices, each of which Nova reports as a provider."""
 

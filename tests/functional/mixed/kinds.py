@@ -142,5 +142,19 @@ class QosPort(LocalDisk):
         return {**super().held(host, disk), f'{host}:bridge': dict(request['resources'])}
 
 
+class Everything(QosPort, TwoPools):
+    """A virtual GPU, a port with guaranteed bandwidth, and a pool for each host."""
+
+    driver = 'WithVgpuWithoutDisk'
+    extra_specs = Vgpu.extra_specs
+
+    def furnish(self, test):
+        TwoPools.furnish(self, test)
+        super().furnish(test)
+
+    def held(self, host, disk):
+        return {**super().held(host, disk), f'{host}_gpu': {'VGPU': 1}}
+
+
 KINDS = {'local disk': LocalDisk, 'shared pool': SharedPool, 'two pools': TwoPools,
          'VGPU': Vgpu, 'PCI': Pci, 'QoS port': QosPort}

@@ -29,4 +29,13 @@ def _tests(kind):
             for operation in operations}
 
 
+class EverythingTest(base.MixedCloud):
+    """With Kronos in all services, a server that holds all of it at once."""
+
+    kind = kinds.Everything()
+
+    def test_every_move(self):
+        self.go_through(base.OPERATIONS)
+
+
 globals().update(_matrix())
