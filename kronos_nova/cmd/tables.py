@@ -1,6 +1,8 @@
 """The tables of ``kronos-manage`` and of ``openstack kronos``: the same columns, whether what they
 show comes from the control database or over the API."""
 
+import collections
+
 from kronos_nova.cmd import columns
 from kronos_nova.db import switches
 from kronos_nova.objects import automation
@@ -48,10 +50,26 @@ def plan_details(found, report, waits_for, reason, is_for_people):
         'times_made': found.times_seen,
         'policies': text(report['policies'], _policy_line),
         'moves': text(report['moves'], _move_line),
+        'projects': text(_projects(report['moves']), _project_line),
         'not_moved': text(report['not_moved'], _skip_line),
         'refusals': text(report['refusals'], _refusal_line),
         'warnings': text(report['warnings'], str),
     }.items(), strict=True)
+
+
+def _projects(moves):
+    """Of each project that has a part in a plan: its servers that move, and the moves of servers of
+    others that relieve a host it has servers on."""
+    moved = collections.Counter(move['project_id'] for move in moves if move['project_id'])
+    relieved = collections.Counter(name for move in moves for name in move['benefits']
+                                   if name != move['project_id'])
+    return [{'project_id': name, 'moved': moved[name], 'relieved': relieved[name]}
+            for name in sorted({*moved, *relieved}, key=lambda name: (-moved[name], name))]
+
+
+def _project_line(project):
+    return (f'{project["project_id"]}: {columns.count(project["moved"], "server")} moved, relieved '
+            f'by {columns.count(project["relieved"], "move")} of others')
 
 
 def _policy_line(policy):

@@ -105,6 +105,10 @@ class PlansTest(testtools.TestCase):
                       self.manage('plan', 'show', uuid))
         self.assertIn('a server of project p1 moves, and a is relieved for p2, p3; server vm7 has '
                       'the largest load there', self.manage('plan', 'show', uuid))
+        self.assertIn('p1: 1 server moved, relieved by 0 moves of others',
+                      self.manage('plan', 'show', uuid))
+        self.assertEqual([('p1', 1, 0), ('p2', 0, 1), ('p3', 0, 1)], [
+            tuple(each.values()) for each in self.table('plan', 'show', uuid)['projects']])
         self.assertEqual(20.2, self.table('plan', 'show', uuid)['moves'][0]['expected_seconds'])
 
     def test_a_plan_whose_report_is_not_kept_any_more_is_told_to_be_over(self):
