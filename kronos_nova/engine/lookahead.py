@@ -208,6 +208,12 @@ class _Asked:
             yield f'{self.policy.name} in {lead} h' if lead else f'{self.policy.name} this hour'
 
 
+def unused(policies: Sequence[Policy], why: str) -> dict[str, Outlook]:
+    """For policies whose forecasts nobody asks for."""
+    return {policy.name: Outlook(judgement=forecast.UNKNOWN, detail=why)
+            for policy in policies if policy.forecast is not None}
+
+
 def warnings(outlooks: Mapping[str, Outlook]) -> Iterator[str]:
     """What an operator must know of forecasts that could not be made."""
     for name, outlook in sorted(outlooks.items()):

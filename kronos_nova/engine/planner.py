@@ -63,6 +63,8 @@ LOG = logging.getLogger(__name__)
 PLANNING_SHARE = 0.6
 """Of planning_time_limit: the rest is for asking about the moves, each some 50 ms, and for planning
 on without those that are refused."""
+NEEDS_RESTRAINT = ('[kronos] restraint is 0, and without it every cycle would move servers for '
+                   'hours that cannot be made even')
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +249,8 @@ class _Cycle:
     def outlooks(self, scope, load, case):
         """What is expected of the policies with a forecast, {policy: Outlook}."""
         ports = self.surroundings
+        if self.policies.mode == 'spread' and not self.is_restrained:
+            return lookahead.unused(load.policies, NEEDS_RESTRAINT)
         return ports.foresight.outlooks(ports.source, self.feed, load.policies, scope,
                                         case.problem, ports.now)
 

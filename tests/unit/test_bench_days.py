@@ -108,7 +108,7 @@ class StrategiesTest(testtools.TestCase):
             self.scene, demand=load, before=np.tile(day, (days // scenario.DAY, 1)),
             dies=np.full(6, len(load)))
         late, early = (world.live(found, pipeline.Kronos(
-            name, .9, policies, spread_planner='greedy'), .9).row()
+            name, .9, policies, restraint=1.0), .9).row()
             for name, policies in (('late', pipeline.POLICIES), ('early', pipeline.AHEAD)))
         hot = tally.COLUMNS.index('hot host minutes')
         self.assertGreater(late[hot], 0)

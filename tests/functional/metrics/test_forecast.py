@@ -18,6 +18,7 @@ from kronos_nova.engine.lookahead import Foresight
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.planner import plan_cycle
+from kronos_nova.engine.restraint import Restraint
 from kronos_nova.metrics import prometheus
 from kronos_nova.metrics.transport import Endpoint
 from kronos_nova.objects import snapshot as objects
@@ -101,7 +102,8 @@ class ForecastTest(testtools.TestCase):
                 for name, host in PLACE.items()))
         report, = plan_cycle(
             snapshot, policies.parse(POLICIES % RECORDED),
-            EngineOptions(aggregates=('agg',), include_unassigned_hosts=False),
+            EngineOptions(aggregates=('agg',), include_unassigned_hosts=False,
+                          restraint=Restraint(1.0)),
             PlannerPorts(source=self.client, clock=lambda: 0.0, now=self.now,
                          foresight=foresight or Foresight())).aggregates
         return report

@@ -94,7 +94,7 @@ class LookaheadTest(testtools.TestCase):
         self.place = {name: 'h0' if name.startswith('vm') else 'h1' for name in self.loads}
         self.policy = {**clouds.POLICY, 'threshold': .3, 'forecast': {}}
         self.options = EngineOptions(aggregates=('agg',), include_unassigned_hosts=False,
-                                     spread_planner='greedy')
+                                     spread_planner='greedy', restraint=Restraint(1.0))
         self.source = Cloud(self.loads, self.place)
         self.foresight = Foresight()
 
@@ -250,10 +250,10 @@ class LookaheadTest(testtools.TestCase):
         self.assertIn(found.state, ('used', 'not_used'))
         self.assertIsNotNone(found.error)
 
-    def test_with_restraint_the_hours_to_come_are_planned_for_too(self):
-        report = self.plan(restraint=Restraint(1.0))
-        self.assertEqual('planned', report.outcome)
-        self.assertEqual('used', report.policies[0].forecast.state)
+    def test_without_restraint_load_is_spread_as_it_is(self):
+        found = self.forecast(restraint=Restraint())
+        self.assertEqual('not_used', found.state)
+        self.assertIn('restraint is 0', found.detail)
 
     def test_relief_comes_before_it_hurts(self):
         self.policy |= {'mode': 'relieve', 'high': .7, 'target': .6}
