@@ -109,8 +109,6 @@ def run(model: Model, passes: Passes, planner: str, options: EngineOptions, limi
         before = state.copy()
         if runner.phase == SPREAD:
             chosen = worthwhile(before, state, options.restraint.plan(runner, state, left))
-            if state.problem.variances is not None:
-                chosen = options.restraint.heeding_risk(before, state, chosen)
         else:
             chosen = runner.plan(state, left)
         steps += [(runner.phase, step) for step in chosen]

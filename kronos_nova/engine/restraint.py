@@ -1,5 +1,5 @@
-"""Plans that last: for the load that the next hour is likely to bring, so that no host is likely to
-become full, down to a target and no further, and only with moves that are worth their copying."""
+"""Plans that last: for the load that the next half hour is likely to bring, so that no host is
+likely to become full, down to a target and no further, and only with moves that are worth it."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from kronos_nova.engine.worth import Price
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Planner
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.greedy import Greedy
-from kronos_nova.planners.risk import risk
+from kronos_nova.planners.risk import EvenOut
 from kronos_nova.profiling import Habits
+from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
 
@@ -23,12 +23,6 @@ are still to be tried."""
 PER_MOVE, PER_GIB = 0.01, 0.001
 """What each move, and each GiB of it, has to lower the combined imbalance by: a move of 10 GiB a
 fiftieth of a host. Chosen as the target was."""
-
-
-RISK = 10.0
-"""What a host that is to be expected full counts against the combined imbalance. With less, evening
-out undoes on clouds that flicker what was gained before; with much more, hosts stay uneven. Chosen
-among 1, 3, 10 and 30 on three days of PlanetLab and three days of the made-up week."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,29 +39,16 @@ class Restraint:
         return dataclasses.replace(price, per_move=max(price.per_move, self.amount * PER_MOVE),
                                    per_gib=max(price.per_gib, self.amount * PER_GIB))
 
-    def heeding_risk(self, before: State, after: State, steps: list[Step]) -> list[Step]:
-        """The longest beginning of a plan that spreads the load and does not make it likelier that
-        hosts become full by more than it is worth. Later steps are taken back in ``after``.
-
-        :param before: settled, so that the price counts from there
-        """
-        keep, accepted = len(steps), risk(before)
-        while keep and RISK * (risk(after) - accepted) > before.combined() - after.objective():
-            keep -= 1
-            after.move(steps[keep].vm, steps[keep].source)
-        return steps[:keep]
-
     def plan(self, planner: Planner, state: State, limits: Limits) -> list[Step]:
-        """Let ``greedy`` spread the load where it comes down to the target: it stops there, and
-        takes one move after the other. Where it does not, the planner that was chosen, which goes
-        on for as long as moves pay."""
-        if self:
-            trial = state.copy()
-            steps = Greedy().plan(trial, limits)
-            if trial.is_balanced:
-                for step in steps:
-                    state.move(step.vm, step.destination)
-                return steps
+        """Even the load out, one move after the other, each of which pays by the imbalance and the
+        risk together. Where none does, and a policy is likely to stay above its threshold, the
+        planner that was chosen looks for several that do together."""
+        if not self:
+            return planner.plan(state, limits)
+        steps = EvenOut().plan(state, limits)
+        thresholds = state.problem.thresholds / TARGET
+        if steps or (state.imbalances() <= thresholds + TOLERANCE).all():
+            return steps
         return planner.plan(state, limits)
 
 
@@ -81,8 +62,8 @@ def learnt(known: Mapping[str, Habits], problem: Problem, now: float) -> dict[st
 
 
 def lasting(problem: Problem, habits: Mapping[str, Habits]) -> Problem:
-    """The problem with the load that instances and hosts are likely to have in the next hour, and
-    the target for a threshold.
+    """The problem with the load that instances and hosts are likely to have in the next half hour,
+    and the target for a threshold.
 
     What a host has beside its instances stays as it is, and so does what is forecast.
     """

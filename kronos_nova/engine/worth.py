@@ -9,6 +9,7 @@ import numpy as np
 
 from kronos_nova.cooldown.memory import PastTry
 from kronos_nova.planners.base import Step
+from kronos_nova.planners.risk import risk
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import Prices
 from kronos_nova.simulation import Problem
@@ -74,15 +75,16 @@ def _failures(tries):
 
 
 def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
-    """The longest beginning of a plan that gains its price, and spoils no policy.
+    """The longest beginning of a plan that gains its price, by the combined imbalance and the risk
+    of full hosts together, and spoils no policy.
 
     Later steps are taken back in ``after``. A planner orders its moves by what they gain, so what
     is cut off is what gains least.
 
     :param before: settled, so that the price counts from there
     """
-    start, keep = before.combined(), len(steps)
-    while keep and not (after.objective() <= start + TOLERANCE
+    start, keep = _burden(before), len(steps)
+    while keep and not (_burden(after) + after.price() <= start + TOLERANCE
                         and (keep == len(steps) or spoils_nothing(before, after))):
         keep -= 1
         after.move(steps[keep].vm, steps[keep].source)
@@ -100,7 +102,13 @@ def still_gains(before: State, steps: list[Step]) -> list[Step]:
     for step in steps:
         after.move(step.vm, step.destination)
     kept = worthwhile(before, after, steps)
-    return kept if before.combined() - after.combined() > TOLERANCE else []
+    return kept if _burden(before) - _burden(after) > TOLERANCE else []
+
+
+def _burden(state):
+    """What is wrong with a state: the combined imbalance, and the hosts that are to be expected
+    full."""
+    return state.combined() + risk(state)
 
 
 def spoils_nothing(before: State, after: State) -> bool:

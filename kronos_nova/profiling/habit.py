@@ -1,8 +1,8 @@
-"""What an instance's load is likely to be for the next hour, by what it was like until now.
+"""What an instance's load is likely to be for the next half hour, by what it was like until now.
 
 Of each instance are kept, all with weights that fall with age: its mean ``μ`` and its variance
-``σ²`` over about a day, its mean ``h`` over about half an hour, and ``c``, the covariance of its
-load with what ``h`` was just before. Were its load a stationary series with the autocovariances
+``σ²`` over about a day, its mean ``h`` over about a quarter of an hour, and ``c``, the covariance
+of its load with what ``h`` was just before. Were its load a stationary series with autocovariances
 ``γ(k)``, and ``w(k)`` the weights of ``h``, then ``c = Σ w(k) γ(k)``. The same sum is the
 covariance of its load now with its mean over the time to come, by the same weights; so
 ``β = c / σ²`` is the slope of the regression of what is to come on what is, and
@@ -19,9 +19,10 @@ import dataclasses
 import numpy as np
 
 DAY = 86400.0
-SOON = 1800.0
+SOON = 900.0
 """Seconds in which the weight of what comes, and of what was, falls to a third: most of it is
-within an hour."""
+within half an hour. Of 5, 10, 15 and 30 minutes, what a made-up week and days of PlanetLab together
+were best with."""
 AT_FIRST, AS_GOOD_AS = 0.5, 3 * 3600.0
 """The slope that is assumed of an instance, as if it had been seen for so many seconds."""
 FORGOTTEN = 6 * 3600.0
@@ -41,7 +42,7 @@ class Habits:
     at : Unix seconds of the last look
     vms : their uuids, in any order
     figures : float64 (V, 5), columns: seconds for which it is known, mean, variance, mean of about
-        half an hour, covariance
+        a quarter of an hour, covariance
     """
 
     at: float = -np.inf
@@ -70,8 +71,8 @@ class Habits:
         return np.array([known.get(vm, 0.0) for vm in vms], dtype=float)
 
     def expected(self, vms: tuple[str, ...], loads: np.ndarray) -> np.ndarray:
-        """float64 (V,): the mean load of the next hour; of an instance that is not known, what it
-        is now.
+        """float64 (V,): the mean load of the next half hour; of an instance that is not known, what
+        it is now.
 
         :param loads: float64 (V,), now; NaN = not measured, and stays so
         """

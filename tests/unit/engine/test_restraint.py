@@ -129,8 +129,8 @@ class RestraintTest(testtools.TestCase):
 
     def test_the_load_is_not_spread_where_that_makes_hosts_likelier_to_become_full(self):
         self.hosts, self.place = ('h0', 'h1'), {'wild': 'h1'}
-        self.loads = {'a': .2, 'b': .2, 'c': .2, 'wild': .1}
-        figures = [[86400, load, .06 if name == 'wild' else 1e-5, load, 0.0]
+        self.loads, self.policy['threshold'] = {'a': .05, 'b': .05, 'c': .7, 'wild': .7}, .05
+        figures = [[86400, load, .05 if name == 'wild' else 1e-5, load, 0.0]
                    for name, load in self.loads.items()]
         habits = Habits(clouds.NOW - 300, tuple(self.loads), np.array(figures))
         self.assertEqual((), self.plan(habits, restraint=Restraint(.1)).moves)
