@@ -10,6 +10,7 @@ from kronos_nova import exception
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import program
 from kronos_nova.engine import options as engine_options
+from kronos_nova.engine.restraint import Restraint
 from kronos_nova.planners import registry
 from kronos_nova.record import html
 from kronos_nova.record import render
@@ -92,9 +93,16 @@ def _configured(arguments):
         options = dataclasses.replace(options, aggregates=None, include_unassigned_hosts=True)
     chosen = {name: value for name in ('spread_planner', 'pack_planner', 'budget')
               if (value := getattr(arguments, name)) is not None}
+    if not _is_set(conf, 'restraint'):  # by what it goes is not recorded
+        chosen['restraint'] = Restraint()
     options = dataclasses.replace(options, **chosen)
     for planner in (options.spread_planner, options.pack_planner):
         registry.check(planner)
     return options, replay.Durations(
         aggregate=conf.kronos.cooldown, instance=conf.kronos.instance_cooldown,
         quarantine=conf.kronos.instance_quarantine_seconds)
+
+
+def _is_set(conf, option):
+    """Whether a file sets an option of ``[kronos]``."""
+    return conf.get_location(option, 'kronos').location.is_user_controlled

@@ -168,16 +168,19 @@ Seconds for which the load of an aggregate is not spread again after a plan did 
 once and evenness can wait: 21600 spreads at most four times a day. Of use only where policies have
 ``high``; otherwise ``cooldown`` does the same.
 """),
-    cfg.FloatOpt('restraint', mutable=True, default=0.0, min=0.0, max=100.0, help="""
+    cfg.FloatOpt('restraint', mutable=True, default=1.0, min=0.0, max=100.0, help="""
 How reluctantly load is spread. With 0 a plan goes by the load of this moment, and as far as the
-planner can. With more, plans are for the load that the next hour is likely to bring, by what
+planner can. With more, plans are for the load that the next half hour is likely to bring, by what
 each instance was like in the last day; once a policy is above its threshold they first make it less
 likely that hosts become full (above 0.9), then go down to half of the threshold and no further, in
-as few moves as that takes; and every move must lower the combined imbalance, or the number of hosts
-that are to be expected full, by 0.01 and by 0.001 for each GiB it copies, both times this number,
-or by what ``min_gain`` and ``min_gain_per_gib`` say where that is more. No instance goes back
-within a day to a host that it left. 1 is a start value. It is fully of use some hours after it was
-set, when Kronos has seen what instances are like; a replay knows nothing of that.
+as few moves as that takes; and every move must lower the combined imbalance, and the number of
+hosts that are to be expected full, by 0.01 and by 0.001 for each GiB it copies, both times this
+number, or by what ``min_gain`` and ``min_gain_per_gib`` say where that is more. No instance goes
+back within a day to a host that it left. 1, the default, has a fraction of the moves of 0 and fewer
+hosts that are full. Raise it where migrations are dear; set 0 where evenness is all that counts,
+such as in tests. It is fully of use some hours after Kronos was started for the first time, when
+it has seen what instances are like. A replay knows nothing of that, and goes by it only if a file
+of its options sets it.
 """),
     cfg.FloatOpt('min_gain', mutable=True, default=0.0, min=0.0, max=1.0, help="""
 By how much every move of a spread plan must lower the combined imbalance (0 to 1). The planner
@@ -247,9 +250,10 @@ leaves, unless it moves that very instance. So one that is busy now and idle the
 neighbours about all day: once its number is used, its host is left as loaded as it is, and only it
 may still leave. 10 is a start value.
 """),
-    cfg.IntOpt('max_moves_per_instance_and_week', mutable=True, default=0, min=0, help="""
+    cfg.IntOpt('max_moves_per_instance_and_week', mutable=True, default=4, min=0, help="""
 How many times one instance may be moved within seven times 24 hours at most; 0 is no limit. What
-``instance_cooldown`` and its factor make rare this makes certain. 4 is a start value.
+``instance_cooldown`` and its factor make rare this makes certain. What empties a disabled host is
+not held by it. Lower it where users notice migrations.
 """),
     cfg.IntOpt('max_moves_per_instance_and_day', mutable=True, default=0, min=0, help="""
 How many times one instance may be moved within 24 hours at most; 0 is no limit. 1 is a start value.

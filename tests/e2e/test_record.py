@@ -36,7 +36,7 @@ class RecordTest(testtools.TestCase):
         policies.write_text(POLICIES)
         self.cloud = box.Cloud(box.Settings(computes=3, kronos=True, nova_conf={'kronos': {
             'policies_file': policies, 'aggregates': 'rack', 'evaluation_interval': 5,
-            'automation': 'observe', 'cooldown': 0}}))
+            'automation': 'observe', 'cooldown': 0, 'restraint': 0}}))
         self.addCleanup(self.cloud.stop)
         self.cloud.start()
         self.conf = self.folder / 'api.conf'

@@ -52,7 +52,9 @@ class Scenario:
             'kronos': {
                 'automation': 'auto', 'aggregates': ','.join(self.racks),
                 'policies_file': policies_file, 'evaluation_interval': 10, 'cooldown': 15,
-                'instance_cooldown': 60},
+                'instance_cooldown': 60,
+                # All is over before it is known what instances are like.
+                'restraint': 0},
             'kronos_executor': {
                 'max_concurrent_migrations': 4, 'max_concurrent_per_source': 2,
                 'poll_interval': 0.5, 'migration_timeout': 120}}

@@ -68,7 +68,8 @@ class ExecutorTestCase(testtools.TestCase):
         super().setUpClass()
         conf = {'DEFAULT': {'max_concurrent_live_migrations': CAPS.per_source},
                 'kronos': {'automation': 'auto', 'include_unassigned_hosts': True,
-                           'policies_file': '/nonexistent', 'instance_quarantine_seconds': 3600},
+                           'policies_file': '/nonexistent', 'instance_quarantine_seconds': 3600,
+                           'restraint': 0},
                 'kronos_executor': {**EXECUTOR, **cls.executor}}
         for section, options in cls.nova_conf.items():
             conf.setdefault(section, {}).update(options)

@@ -119,6 +119,19 @@ class ReplayTest(testtools.TestCase):
             report = self.report(folder, '--budget', budget)
             self.assertTrue(all(len(row['moves']) <= budget for row in report['aggregates']))
 
+    def test_it_goes_by_restraint_only_where_a_file_says_so(self):
+        def moves(number, **options):
+            arguments = ('--config-file', self.options(**options)) if options else ()
+            report = self.report(self.folder.join(f'cloud{number}'), *arguments)
+            return [row['moves'] for row in report['aggregates']]
+
+        found = []
+        for number in range(SEEDS):
+            Cloud(number).write(self.folder.join(f'cloud{number}'))
+            self.assertEqual(moves(number, restraint=0), moves(number))
+            found.append(moves(number) != moves(number, restraint=5))
+        self.assertTrue(any(found))
+
     def test_tables_are_for_people(self):
         code, out, _err = run(Cloud(1).write(self.folder.join('cloud')))
         self.assertEqual(0, code)
