@@ -42,12 +42,14 @@ def register(subparsers):
 
 
 def run(args) -> report.Report:
+    from bench.days import bounds
     from bench.days import summary
     from bench.days import tally
     from bench.days import world
 
-    rows, tallies = [], {}
+    rows, tallies, alone = [], {}, 0.0
     for scenario in _scenarios(args):
+        alone += bounds.unavoidable(scenario)
         for strategy in _strategies(args):
             begun = time.process_time()
             found = world.live(scenario, strategy, args.threshold)
@@ -64,7 +66,9 @@ def run(args) -> report.Report:
         report.Table('day by day', columns, rows)),
         notes=(f'Threshold {args.threshold}, mean load {args.load}; time above the threshold is a '
                'part of the time, contention minutes are of servers whose host wants more than '
-               'there is. The oracle knows what comes.',))
+               'there is. The oracle knows what comes.',
+               f'{alone:,.0f} hot host minutes are of a server that alone asks for more than 0.9 '
+               'of a host.'))
 
 
 def _scenarios(args):
@@ -88,17 +92,19 @@ def _scenarios(args):
 
 
 def _strategies(args):
+    from bench.days import bounds
     from bench.days import pipeline
     from bench.days import rivals
 
-    known = [rivals.NoMoves(), pipeline.Kronos('greedy', args.threshold, spread_planner='greedy'),
+    free = {'restraint': 0.0, 'max_moves_per_instance_and_week': 0}
+    known = [rivals.NoMoves(),
+             pipeline.Kronos('greedy', args.threshold, spread_planner='greedy', **free),
              pipeline.Kronos('Kronos', args.threshold),
              pipeline.Kronos('Kronos, forecast', args.threshold, pipeline.AHEAD),
-             pipeline.Kronos('Kronos, restraint 1', args.threshold, restraint=1.0,
-                             max_moves_per_instance_and_week=4),
-             pipeline.Kronos('Kronos, restraint 1, forecast', args.threshold, pipeline.AHEAD,
-                             restraint=1.0, max_moves_per_instance_and_week=4),
-             pipeline.Kronos('relieve', args.threshold, pipeline.RELIEVE), rivals.Oracle()]
+             pipeline.Kronos('without restraint', args.threshold, **free),
+             pipeline.Kronos('without restraint, forecast', args.threshold, pipeline.AHEAD, **free),
+             pipeline.Kronos('relieve', args.threshold, pipeline.RELIEVE, **free),
+             bounds.HabitsKnown(), rivals.Oracle()]
     if args.watcher_python:
         known.append(rivals.Watcher(args.watcher_python, args.watcher_interval, args.threshold))
     return [each for each in known if args.strategies is None or each.name in args.strategies]

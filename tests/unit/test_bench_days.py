@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import testtools
 
+from bench.days import bounds
 from bench.days import pipeline
 from bench.days import rivals
 from bench.days import scenario
@@ -93,8 +94,8 @@ class StrategiesTest(testtools.TestCase):
         self.scene = scene([2, 2, 2, 2, 1, 1], [0, 0, 0, 0, 1, 2], hosts=3, samples=6)
 
     def test_kronos_evens_the_hosts_by_its_own_pipeline_and_again_the_same(self):
-        rows = [lived(self.scene, pipeline.Kronos('greedy', THRESHOLD, spread_planner='greedy'))
-                for _time in range(2)]
+        rows = [lived(self.scene, pipeline.Kronos(
+            'greedy', THRESHOLD, spread_planner='greedy', restraint=0.0)) for _time in range(2)]
         self.assertEqual(2, rows[0]['moves'])
         self.assertLess(rows[0]['time above threshold'], 0.2)
         self.assertEqual(*rows)
@@ -119,6 +120,16 @@ class StrategiesTest(testtools.TestCase):
         still, warned = (lived(self.scene, each) for each in (rivals.NoMoves(), rivals.Oracle()))
         self.assertEqual(15, still['hot host minutes'])
         self.assertEqual(0, warned['hot host minutes'])
+
+    def test_who_knows_what_servers_are_like_parts_those_that_are_busy(self):
+        scene_ = scene([1, 1, .1, .1], [0, 0, 1, 1], hosts=2, samples=40)
+        cores = scene_.cores
+        scene_.demand[::2, :2] = .6 * cores
+        still, parted = (lived(scene_, each) for each in (rivals.NoMoves(), bounds.HabitsKnown()))
+        self.assertEqual((100, 0), (still['hot host minutes'], parted['hot host minutes']))
+        self.assertEqual(0.0, bounds.unavoidable(scene_))
+        scene_.demand[3, 0] = .95 * cores
+        self.assertEqual(5.0, bounds.unavoidable(scene_))
 
 
 class ScenarioTest(testtools.TestCase):
