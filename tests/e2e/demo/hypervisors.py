@@ -12,6 +12,7 @@ from tests.e2e.box.hypervisors import guests
 from tests.e2e.box.hypervisors import heartbeats
 from tests.e2e.box.processes import wait_for
 from tests.e2e.box.settings import SOURCE
+from tests.e2e.box.settings import BoxError
 from tests.e2e.demo import evidence
 from tests.e2e.demo import scenario
 
@@ -136,7 +137,7 @@ class Pulse:
         Adds to these moves ``stock_nova_gap_seconds``.
 
         :returns: medians in seconds, and their ratio; None: nobody was moved
-        :raises BoxError: a guest did not arrive
+        :raises BoxError: a guest did not arrive, or is not heard there
         """
         last = {move['server']: move for move in moves if move['state'] == 'completed'}
         if not last:
@@ -147,7 +148,9 @@ class Pulse:
             begun = time.monotonic()
             self._move_by_nova(move['server'], move['destination'])
             time.sleep(AFTER_SECONDS)
-            move['stock_nova_gap_seconds'] = self._gap(move['server'], begun)
+            move['stock_nova_gap_seconds'] = gap = self._gap(move['server'], begun)
+            if gap is None:
+                raise BoxError(f'{move["server"]} is not heard')
         self._cloud.load_kronos(True)
         ours, stock = (statistics.median(move[name] for move in last.values()) for name in (
             'longest_gap_seconds', 'stock_nova_gap_seconds'))
