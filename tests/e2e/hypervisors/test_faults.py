@@ -73,7 +73,7 @@ class HostFaultsTest(faulty.FaultyTestCase):
 class RestlessGuestTest(faulty.FaultyTestCase):
     """A guest that writes to its memory faster than that is copied."""
 
-    executor = {'max_retries': 0, 'migration_timeout': 30}
+    executor = {'max_retries': 0, 'migration_timeout': 60}
 
     def test_an_operator_aborts_it(self):
         [uuid] = self.boot(1, 'compute1', **RESTLESS)
