@@ -132,19 +132,21 @@ class Exchanges:
         self.here = np.minimum(passed.sum(axis=1), len(self.space.hosts) - 1)[:, None]
         first = self.place == self.here
         loose = self.place != self.owner.home
+        if are_few and self.sends:
+            loose[:, self.nothing:self.nothing + len(self.space.hosts)] = True
+            return first, loose & ~first
         # What was moved may always be sent elsewhere, also where nothing is amiss any more.
-        partners = self._partners(len(self.shares[0]) if are_few and self.sends else PARTNERS)
-        second = _pick(partners, self.every, self.place) | (loose & ~first)
+        second = _pick(self._partners(), self.every, self.place) | (loose & ~first)
         if are_few:
             loose[:, self.nothing:] = True
-            first, second = (first, second & loose) if self.sends else (first & loose, second)
+            first &= loose
         return first, second
 
-    def _partners(self, most: int) -> np.ndarray:
+    def _partners(self) -> np.ndarray:
         """bool (n, h)"""
         chosen = np.ones(self.share.shape, dtype=bool)
-        if chosen.shape[1] > most:
-            few = np.argpartition(self.share, -most, axis=1)[:, :-most]
+        if chosen.shape[1] > PARTNERS:
+            few = np.argpartition(self.share, -PARTNERS, axis=1)[:, :-PARTNERS]
             chosen[self.every, few] = False
         chosen[self.every, self.here] = False
         chosen[:, len(self.space.hosts):] = False
