@@ -17,7 +17,7 @@ from kronos_nova.planners.placements import Placements
 from kronos_nova.planners.softened_max import SoftenedMax
 from kronos_nova.simulation.space import SearchSpace
 
-EFFORT, PER_MOVE, PER_THING = 5e7, 1.8e6, 8e4
+EFFORT, PER_MOVE, PER_THING = 5e7, 3e6, 8e4
 """What the search costs, and beside for each move of the budget and each instance and host, in
 about nanoseconds. A tenth of it finds most, in clusters of any size; longer plans take more
 exchanges, and more things take longer to look at."""

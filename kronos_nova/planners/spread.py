@@ -23,6 +23,10 @@ STAIRS = 16
 """Budgets that are searched one after the other in a tiny cluster, each from what those before it
 found: so a plan of more moves has met all that one of fewer has, and is not worse. So many searches
 take some times as long as that of a cluster of the usual size."""
+STUCK, SLACK, SEARCHES = 1e-3, 0.9, 3
+"""Where hosts are so full that there is no order for the best plans, and what can be ordered ends
+worse by so much, plans are looked for that leave some moves to put instances aside; and then it is
+searched on from there with the moves that are left, so many times in all."""
 ENDS = 50
 """Hosts at each end of a policy that matter even to a plan of few moves: once the furthest are
 mended, those behind them are the ends."""
@@ -41,19 +45,42 @@ class Spread:
             return []
         capped = state.under(state.model.with_ceiling(state, limits.overload_ceiling))
         capped.settle()
-        hosts = hosts_that_matter(state, limits.budget)
-        stairs = STAIRS if len(hosts) * state.problem.movable.sum() <= TINY else 0
-        space = SearchSpace(capped, max(limits.budget, stairs), hosts)
-        if len(space.hosts) < 2 or not len(space.vms):
-            return []
-        greedy = [(step.vm, step.destination) for step in Greedy().plan(capped.copy(), limits)]
-        found, best = Incumbents(End(capped.combined(), [])), []
-        for budget in (*range(1, min(limits.budget, stairs, len(space.vms))), limits.budget):
-            some = dataclasses.replace(limits, budget=budget)
-            keep(space, found, greedy[:budget])
-            LocalSearch(space, found, some).run()
-            best = best_possible(space, found, some, [[], best, greedy[:budget]])
-        return order.carry_out(best, state, lambda source: 'evens the load')
+        moves: list[tuple[int, int]] = []
+        for _ in range(SEARCHES):
+            left = dataclasses.replace(limits, budget=limits.budget - len(moves))
+            more, goes_on = search(capped.after(moves), left)
+            moves += more
+            if not more or not goes_on or len(moves) >= limits.budget or limits.is_over:
+                break
+        return order.carry_out(moves, state, lambda source: 'evens the load')
+
+
+def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
+    """The moves (instance, destination) that end best, in a possible order, and whether something
+    better was found to which there is none."""
+    hosts = hosts_that_matter(state, limits.budget)
+    stairs = STAIRS if len(hosts) * state.problem.movable.sum() <= TINY else 0
+    space = SearchSpace(state, max(limits.budget, stairs), hosts)
+    if len(space.hosts) < 2 or not len(space.vms):
+        return [], False
+    greedy = [(step.vm, step.destination) for step in Greedy().plan(state.copy(), limits)]
+    found, best = Incumbents(End(state.objective(), [])), []
+    for budget in (*range(1, min(limits.budget, stairs, len(space.vms))), limits.budget):
+        some = dataclasses.replace(limits, budget=budget)
+        keep(space, found, greedy[:budget])
+        LocalSearch(space, found, some).run()
+        best = best_possible(space, found, some, [[], best, greedy[:budget]])
+    if is_stuck(state, best, found) and int(SLACK * limits.budget) and not limits.is_over:
+        some = dataclasses.replace(limits, budget=int(SLACK * limits.budget))
+        found = Incumbents(End(state.objective(), []))
+        LocalSearch(space, found, some).run()
+        best = best_possible(space, found, limits, [[], best])
+    return best, is_stuck(state, best, found)
+
+
+def is_stuck(state: State, moves: list[tuple[int, int]], found: Incumbents) -> bool:
+    """Whether far better ends were found than the moves lead to."""
+    return state.after(moves).objective() > found.best.cost + STUCK
 
 
 def keep(space: SearchSpace, found: Incumbents, moves: list[tuple[int, int]]) -> None:
