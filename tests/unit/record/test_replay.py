@@ -12,6 +12,7 @@ import testtools
 import yaml
 
 from kronos_nova.cmd import replay
+from kronos_nova.engine.planner import NEEDS_RESTRAINT
 from tests.unit.record.clouds import Cloud
 from tests.unit.record.referee import Referee
 
@@ -92,14 +93,16 @@ class ReplayTest(testtools.TestCase):
         path = self.folder.join('ahead.yaml')
         with open(path, 'w') as stream:
             yaml.safe_dump(chosen, stream)
-        plain, ahead = (self.report(folder, '--spread-planner', 'greedy', *more)
-                        for more in ((), ('--policies', path)))
-        said = {policy['detail'] for row in ahead['aggregates'] for policy in row['policies']
-                if policy['state'] == 'ok'}
-        self.assertEqual({'planned without its forecast: the snapshot: it has no load of earlier '
-                          'days, by which hours to come are told'}, said)
-        self.assertEqual(*([row['moves'] for row in report['aggregates']]
-                           for report in (plain, ahead)))
+        no_past = 'the snapshot: it has no load of earlier days, by which hours to come are told'
+        for restraint, why in ((0, NEEDS_RESTRAINT), (1, no_past)):
+            arguments = (folder, '--config-file', self.options(restraint=restraint),
+                         '--spread-planner', 'greedy')
+            plain, ahead = (self.report(*arguments, *more) for more in ((), ('--policies', path)))
+            said = {policy['detail'] for row in ahead['aggregates'] for policy in row['policies']
+                    if policy['state'] == 'ok'}
+            self.assertEqual({f'planned without its forecast: {why}'}, said)
+            self.assertEqual(*([row['moves'] for row in report['aggregates']]
+                               for report in (plain, ahead)))
         _code, out, _err = run(folder, '--policies', path)
         self.assertIn('planned without its forecast', out)
 
