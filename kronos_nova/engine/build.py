@@ -64,7 +64,7 @@ class PlanningCase:
     warnings: tuple[str, ...] = ()
 
 
-def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, carried: MovesUnderWay,
+def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, under_way: MovesUnderWay,
           memory: Memory, options: EngineOptions) -> PlanningCase:
     """The arrays of an aggregate."""
     policies, vm_host = load.policies, scope.vm_host
@@ -76,12 +76,12 @@ def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, carried: Mov
                        dtype=bool)
     weights, warnings = _weights(scope, load, feed, scale, resting)
     unknown = _unknown(weights)
-    held = _held(scope, unknown, leaving, carried, memory, options)
+    held = _held(scope, unknown, leaving, under_way, memory, options)
     free = np.ones(len(scope.instances), dtype=bool)
     free[list(held)] = False
     available = scope.available & load.measured
     weights = np.nan_to_num(weights)
-    shift = carried.shift(scope.host_names, policies)
+    shift = under_way.shift(scope.host_names, policies)
     for vm, host in leaving.items():
         shift[vm_host[vm]] -= weights[vm] * scale[vm_host[vm]]
         if host is not None:
@@ -102,11 +102,11 @@ def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, carried: Mov
         groups=simulation.groups(snapshot, vms, scope.host_names),
         arriving=_arriving(scope, snapshot), evacuable=free,
         draining=np.array([host.service.is_evacuable for host in scope.hosts], dtype=bool),
-        **_room(scope, snapshot, vm_host, carried))
+        **_room(scope, snapshot, vm_host, under_way))
     return PlanningCase(problem=problem, held=held, warnings=warnings)
 
 
-def _room(scope, snapshot, vm_host, carried):
+def _room(scope, snapshot, vm_host, under_way):
     """The fields of a problem that placement decides. What moves planned earlier in this cycle will
     need is added, and what they will leave is not free yet."""
     placement = simulation.resources(scope.hosts, scope.instances, vm_host, snapshot)
@@ -115,9 +115,9 @@ def _room(scope, snapshot, vm_host, carried):
     known, hosts = placement.known, len(scope.hosts)
     arrived = np.zeros((hosts, len(placement.resource_classes)))
     for vm, instance in enumerate(scope.instances):
-        if instance.uuid in carried.moved:
+        if instance.uuid in under_way.moved:
             arrived[vm_host[vm]] += placement.demands[vm]
-    held_back = carried.held_back(scope.host_names, placement.resource_classes)
+    held_back = under_way.held_back(scope.host_names, placement.resource_classes)
     fields['used'][:hosts] += np.where(known[:, None], arrived, held_back)
     return fields
 
@@ -191,7 +191,7 @@ def _unknown(weights):
     return np.isnan(weights).any(axis=1) | (weights.shape[1] == 0)
 
 
-def _held(scope, unknown, leaving, carried, memory, options):
+def _held(scope, unknown, leaving, under_way, memory, options):
     """On a host that is to be emptied neither what its owner wants, nor what happened to an
     instance, nor what is not known of its load keeps it there."""
     hosts = {host.name: host.service for host in scope.hosts}
@@ -207,7 +207,7 @@ def _held(scope, unknown, leaving, carried, memory, options):
             reason = memory.hold_on(instance.uuid)
         if reason is None and position in leaving:
             reason = 'busy'
-        if reason is None and instance.uuid in carried.moved:
+        if reason is None and instance.uuid in under_way.moved:
             reason = 'cooldown'
         if reason is None and unknown[position] and verb == eligibility.BALANCE:
             reason = 'no_profile'

@@ -34,7 +34,7 @@ from kronos_nova.db import worker
 from kronos_nova.engine import cycle
 from kronos_nova.engine import garbage
 from kronos_nova.engine import options
-from kronos_nova.engine.lookahead import Foresight
+from kronos_nova.engine.lookahead import ForecastCache
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics import prometheus
 from kronos_nova.objects import snapshot
@@ -97,7 +97,7 @@ def serve(conf, make_sources, answers, may_write):
     """
     @functools.cache
     def keep():
-        kept = db_engine.control_database(conf), make_sources(), Foresight()
+        kept = db_engine.control_database(conf), make_sources(), ForecastCache()
         garbage.keep_what_is_loaded()
         return kept
 
@@ -129,7 +129,7 @@ def _memory():
 def run(conf, keep, scopes, may_write):
     """Evaluate some of the aggregates in scope.
 
-    :param keep: gives the Database, the Sources and the Foresight
+    :param keep: gives the Database, the Sources and the ForecastCache
     :returns: the answer
     """
     try:
@@ -145,14 +145,14 @@ def run(conf, keep, scopes, may_write):
     return PLANNED
 
 
-def make_cycle(conf, database, sources, foresight, scopes, may_write):
+def make_cycle(conf, database, sources, forecast_cache, scopes, may_write):
     """
     :raises ConfigurationError: options or policies are wrong
     """
     ports = cycle.CyclePorts.over(
         database, journal.Journal(database, worker.name(socket.gethostname())),
         inventory=sources.inventory, history=sources.history, dry_run=sources.dry_run,
-        metrics=prometheus.for_cycle(conf), foresight=foresight)
+        metrics=prometheus.for_cycle(conf), forecast_cache=forecast_cache)
     chosen = dataclasses.replace(
         options.from_conf(conf), include_unassigned_hosts=snapshot.UNASSIGNED in scopes,
         aggregates=tuple(scope for scope in scopes if scope != snapshot.UNASSIGNED))

@@ -31,7 +31,7 @@ from kronos_nova.engine import options as engine_options
 from kronos_nova.engine import planner
 from kronos_nova.engine import shared_hosts
 from kronos_nova.engine.emptying import HostEmptier
-from kronos_nova.engine.lookahead import Foresight
+from kronos_nova.engine.lookahead import ForecastCache
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import automation
@@ -68,7 +68,7 @@ class CyclePorts:
 
     history : what the cloud knows of live migrations that ended well since a time
     dry_run : asks beforehand whether moves would be let happen
-    foresight : what was read for the forecasts of earlier cycles
+    forecast_cache : what was read for the forecasts of earlier cycles
     """
 
     inventory: InventorySource
@@ -85,7 +85,7 @@ class CyclePorts:
     refusals: Refusals
     history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
     dry_run: DryRun = not_asked
-    foresight: Foresight = dataclasses.field(default_factory=Foresight)
+    forecast_cache: ForecastCache = dataclasses.field(default_factory=ForecastCache)
 
     @classmethod
     def over(cls, database: Database, journal: Journal, **others) -> 'CyclePorts':
@@ -169,14 +169,14 @@ class Cycle:
         self._learnt = {}
         units = self._units(snapshot)
         options = self._whole_units(self._existing(snapshot), units)
-        surroundings = planner.PlannerPorts(
+        ports = planner.PlannerPorts(
             source=self.ports.metrics, clock=time.monotonic, dry_run=self.ports.dry_run,
             now=now.timestamp(), names_elsewhere=self.ports.inventory.names_elsewhere,
-            learn=self._learnt.__setitem__, foresight=self.ports.foresight)
-        options = self._drain(snapshot, options, surroundings)
+            learn=self._learnt.__setitem__, forecast_cache=self.ports.forecast_cache)
+        options = self._drain(snapshot, options, ports)
         snapshot = snapshot.with_moves_under_way(self.ports.journal.moves_under_way())
-        snapshot = self._start_approved(snapshot, options, surroundings, units)
-        report = planner.plan_cycle(snapshot, self.policies, options, surroundings,
+        snapshot = self._start_approved(snapshot, options, ports, units)
+        report = planner.plan_cycle(snapshot, self.policies, options, ports,
                                     self._memory(now, units))
         self._make_sure_of_our_turn()
         loads = host_load.HostLoads(snapshot)
@@ -215,7 +215,7 @@ class Cycle:
         return dataclasses.replace(options, aggregates=names and tuple(
             name for name in names if units[name] <= set(names)))
 
-    def _drain(self, snapshot, options, surroundings):
+    def _drain(self, snapshot, options, ports):
         """Plan for the aggregates with hosts to be emptied; the options without these."""
         found = collections.defaultdict(list)
         for each in self.ports.drains.in_states(drains.ACTIVE):
@@ -224,7 +224,7 @@ class Cycle:
         emptier = HostEmptier(self.ports, self.policies, options, self.utcnow,
                               self.rules.experience_window)
         for aggregate, wanted in sorted(found.items()):
-            outcome = emptier.plan(snapshot, surroundings, aggregate, wanted)
+            outcome = emptier.plan(snapshot, ports, aggregate, wanted)
             self._make_sure_of_our_turn()
             emptier.write_down(snapshot, aggregate, wanted, outcome)
         names = options.aggregates and tuple(n for n in options.aggregates if n not in found)
@@ -263,7 +263,7 @@ class Cycle:
             raise exception.JournalError('The conductor that began this cycle is gone; what it '
                                          'planned is thrown away.')
 
-    def _start_approved(self, snapshot, options, surroundings, units):
+    def _start_approved(self, snapshot, options, ports, units):
         """Start what was approved, without what does not hold any more.
 
         :returns: the snapshot, with the moves that were started
@@ -273,7 +273,7 @@ class Cycle:
             if record.aggregate not in scopes or not self._may_run(record):
                 continue
             # Anew for each: what the one before started cools.
-            start = functools.partial(self._start, record, snapshot, options, surroundings,
+            start = functools.partial(self._start, record, snapshot, options, ports,
                                       self._memory(self.utcnow(), units))
             self._alone(f'Plan {record.uuid} for aggregate {record.aggregate}', start)
             snapshot = snapshot.with_moves_under_way(self.ports.journal.moves_under_way())
@@ -289,9 +289,9 @@ class Cycle:
         except Exception:
             LOG.exception('%s is left out of this cycle', what)
 
-    def _start(self, record, snapshot, options, surroundings, memory):
+    def _start(self, record, snapshot, options, ports, memory):
         report = plans.AggregateReport.from_json(record.report)
-        found = planner.still_valid(snapshot, self.policies, options, surroundings, memory, report)
+        found = planner.still_valid(snapshot, self.policies, options, ports, memory, report)
         self._make_sure_of_our_turn()
         if found.waits_for:
             self._postpone(record, found.waits_for)

@@ -30,10 +30,10 @@ class HostEmptier:
         self.options = options
         self.utcnow = utcnow
 
-    def plan(self, snapshot, surroundings, aggregate, wanted):
+    def plan(self, snapshot, ports, aggregate, wanted):
         """A DrainPlan for the drains of an aggregate, all taken together."""
         journal, since = self.ports.journal, min(each.requested_at for each in wanted)
-        return drain.plan(snapshot, self.policies, self.options, surroundings, aggregate, wanted,
+        return drain.plan(snapshot, self.policies, self.options, ports, aggregate, wanted,
                           journal.failures_of_drains(since), journal.tries(
                               self.utcnow() - datetime.timedelta(seconds=self.experience_window)))
 

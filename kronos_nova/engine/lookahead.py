@@ -24,7 +24,7 @@ from kronos_nova.simulation import Problem
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class ForecastColumns:
     """What is expected of one policy in an aggregate, in K columns; none if the present alone
     counts, and ``detail`` says why. ``is_unread`` tells that this is for want of an answer.
 
@@ -73,20 +73,20 @@ def questions(policy: Policy) -> Iterator[MetricQuery]:
                           policy.forecast.vm_query or policy.forecast.host_query)
 
 
-class Foresight:
-    """Makes outlooks, and keeps what it has read for the cycles to come."""
+class ForecastCache:
+    """Makes forecasts, and keeps what it has read for the cycles to come."""
 
     def __init__(self):
         self._kept = {}
 
-    def outlooks(self, source: MetricsSource, feed: Feed, policies: Sequence[Policy], scope: Scope,
-                 problem: Problem, now: float) -> dict[str, Outlook]:
+    def forecasts(self, source: MetricsSource, feed: Feed, policies: Sequence[Policy], scope: Scope,
+                  problem: Problem, now: float) -> dict[str, ForecastColumns]:
         """Of the policies with a forecast, by name."""
         found = {}
         for number, policy in enumerate(policies):
             if policy.forecast is not None:
                 asked = _Asked(self._of(policy), source, feed, policy, now)
-                found[policy.name] = asked.outlook(scope, problem, number)
+                found[policy.name] = asked.columns_of(scope, problem, number)
         return found
 
     def _of(self, policy):
@@ -116,17 +116,18 @@ class _Asked:
         self.horizon = policy.forecast.horizon_hours
         self.questions = tuple(questions(policy))
 
-    def outlook(self, scope, problem, number) -> Outlook:
+    def columns_of(self, scope, problem, number) -> ForecastColumns:
         loads = self.loads(scope, problem, number)
         try:
             find = self.own if self.policy.forecast.has_own_query else self.seasonal
             ahead, variances, judgement = find(loads)
         except exception.MetricsError as error:
-            return Outlook(judgement=forecast.UNKNOWN, detail=str(error), is_unread=True)
+            return ForecastColumns(judgement=forecast.UNKNOWN, detail=str(error), is_unread=True)
         if not judgement.is_known:
-            return Outlook(judgement=judgement, detail='too little of the last days is known')
+            return ForecastColumns(judgement=judgement,
+                                   detail='too little of the last days is known')
         if not judgement.is_worth_it:
-            return Outlook(judgement=judgement, detail=(
+            return ForecastColumns(judgement=judgement, detail=(
                 f'during the last day it was off by {judgement.error:.3g}, the present by '
                 f'{judgement.present_error:.3g}'))
         return self.columns(problem, number, loads, (ahead, variances, judgement))
@@ -197,7 +198,7 @@ class _Asked:
             spread = variances[problem.vm_host] / np.bincount(
                 problem.vm_host, minlength=len(problem.hosts))[problem.vm_host, None] / (
                 scale ** 2)[:, None]
-        return Outlook(judgement=judgement, names=tuple(self.names(ahead.shape[1])),
+        return ForecastColumns(judgement=judgement, names=tuple(self.names(ahead.shape[1])),
                        weights=weights, scores=columns, variances=spread)
 
     def names(self, count):
@@ -208,40 +209,40 @@ class _Asked:
             yield f'{self.policy.name} in {lead} h' if lead else f'{self.policy.name} this hour'
 
 
-def unused(policies: Sequence[Policy], why: str) -> dict[str, Outlook]:
+def unused(policies: Sequence[Policy], why: str) -> dict[str, ForecastColumns]:
     """For policies whose forecasts nobody asks for."""
-    return {policy.name: Outlook(judgement=forecast.UNKNOWN, detail=why)
+    return {policy.name: ForecastColumns(judgement=forecast.UNKNOWN, detail=why)
             for policy in policies if policy.forecast is not None}
 
 
-def warnings(outlooks: Mapping[str, Outlook]) -> Iterator[str]:
+def warnings(forecasts: Mapping[str, ForecastColumns]) -> Iterator[str]:
     """What an operator must know of forecasts that could not be made."""
-    for name, outlook in sorted(outlooks.items()):
-        if outlook.is_unread:
-            yield f'{name}: planned without its forecast: {outlook.detail}'
+    for name, told_of in sorted(forecasts.items()):
+        if told_of.is_unread:
+            yield f'{name}: planned without its forecast: {told_of.detail}'
 
 
-def policy_of_columns(policies: Sequence[Policy], outlooks: Mapping[str, Outlook]
+def policy_of_columns(policies: Sequence[Policy], forecasts: Mapping[str, ForecastColumns]
                       ) -> list[Policy]:
     """The policy of each column of :func:`expanded`."""
-    return [*policies, *(policy for policy in policies if policy.name in outlooks
-                         for _column in outlooks[policy.name].names)]
+    return [*policies, *(policy for policy in policies if policy.name in forecasts
+                         for _column in forecasts[policy.name].names)]
 
 
-def told(policy: str, outlooks: Mapping[str, Outlook], problem: Problem, imbalances: np.ndarray
-         ) -> ForecastReport | None:
+def told(policy: str, forecasts: Mapping[str, ForecastColumns], problem: Problem,
+         imbalances: np.ndarray) -> ForecastReport | None:
     """What a report says of a policy's forecast; None where there is none.
 
     :param imbalances: float64 (P,), of the expanded problem
     """
-    if policy not in outlooks:
+    if policy not in forecasts:
         return None
-    outlook = outlooks[policy]
-    highest = max((float(imbalances[problem.policies.index(name)]) for name in outlook.names),
+    told_of = forecasts[policy]
+    highest = max((float(imbalances[problem.policies.index(name)]) for name in told_of.names),
                   default=None)
     errors = [None if np.isnan(each) else each for each in (
-        outlook.judgement.error, outlook.judgement.present_error)]
-    return ForecastReport(state=outlook.state, detail=outlook.detail, error=errors[0],
+        told_of.judgement.error, told_of.judgement.present_error)]
+    return ForecastReport(state=told_of.state, detail=told_of.detail, error=errors[0],
                           present_error=errors[1], imbalance=highest)
 
 
@@ -253,7 +254,8 @@ def _rows(history, names, hours):
     return picked
 
 
-def expanded(problem: Problem, outlooks: Mapping[str, Outlook], with_variances: bool) -> Problem:
+def expanded(problem: Problem, forecasts: Mapping[str, ForecastColumns],
+             with_variances: bool) -> Problem:
     """The problem with a column for every policy and hour to come that is told of.
 
     Each is a policy to whatever plans: with the threshold of its own, so that the worst hour
@@ -262,8 +264,8 @@ def expanded(problem: Problem, outlooks: Mapping[str, Outlook], with_variances: 
 
     :param with_variances: whether planning heeds these
     """
-    found = [(number, outlooks[name]) for number, name in enumerate(problem.policies)
-             if name in outlooks and outlooks[name].names]
+    found = [(number, forecasts[name]) for number, name in enumerate(problem.policies)
+             if name in forecasts and forecasts[name].names]
     if not found:
         return problem
     of = np.concatenate([np.arange(len(problem.policies)),

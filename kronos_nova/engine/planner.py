@@ -29,7 +29,7 @@ from kronos_nova.engine.build import Scope
 from kronos_nova.engine.build import build
 from kronos_nova.engine.build import marks
 from kronos_nova.engine.caps import Caps
-from kronos_nova.engine.lookahead import Foresight
+from kronos_nova.engine.lookahead import ForecastCache
 from kronos_nova.engine.measure import Answered
 from kronos_nova.engine.measure import Feed
 from kronos_nova.engine.measure import Load
@@ -78,7 +78,7 @@ class PlannerPorts:
         chosen, never for others
     names_elsewhere : of names of instances of the snapshot, those that others of the cloud have too
     learn : told of an aggregate what is known of its instances now, {policy: Habits}
-    foresight : what was read for the forecasts of earlier cycles
+    forecast_cache : what was read for the forecasts of earlier cycles
     """
 
     source: MetricsSource
@@ -87,7 +87,7 @@ class PlannerPorts:
     dry_run: DryRun = not_asked
     names_elsewhere: NamesElsewhere = nowhere_else
     learn: Callable[[str, dict], None] = lambda aggregate, habits: None
-    foresight: Foresight = dataclasses.field(default_factory=Foresight)
+    forecast_cache: ForecastCache = dataclasses.field(default_factory=ForecastCache)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Checks:
 
 
 def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
-               surroundings: PlannerPorts, memory: Memory | None = None) -> CycleReport:
+               ports: PlannerPorts, memory: Memory | None = None) -> CycleReport:
     """Plan every aggregate in scope. Nothing is changed anywhere.
 
     How the rest of Kronos gets in:
@@ -109,7 +109,7 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     * Which aggregates are planned is ``options.aggregates``: whoever calls leaves out those whose
       automation is ``off``, or that another worker holds, with ``dataclasses.replace``. What may be
       done with a plan is not decided here.
-    * ``surroundings.dry_run`` is Nova's scheduler, or placement. It is asked about every move of a
+    * ``ports.dry_run`` is Nova's scheduler, or placement. It is asked about every move of a
       finished plan, in order; a refusal masks that pair of instance and host and planning goes on,
       until nothing is refused.
 
@@ -122,26 +122,26 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
     :raises ConfigurationError: an aggregate or a planner of that name does not exist
     """
-    started = surroundings.clock()
-    cycle = _Cycle(snapshot, policies, options, surroundings, memory or Memory())
+    started = ports.clock()
+    cycle = _Cycle(snapshot, policies, options, ports, memory or Memory())
     names = options.scopes(tuple(aggregate.name for aggregate in snapshot.aggregates))
     reports = tuple(cycle.plan_alone(scope) for scope in map(cycle.scope, names)
                     if scope.hosts or scope.name != UNASSIGNED)
-    return CycleReport(planning_seconds=surroundings.clock() - started, aggregates=reports)
+    return CycleReport(planning_seconds=ports.clock() - started, aggregates=reports)
 
 
 def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
-                surroundings: PlannerPorts, memory: Memory, report: AggregateReport) -> Checked:
+                ports: PlannerPorts, memory: Memory, report: AggregateReport) -> Checked:
     """Look at an older plan with the cloud as it is now, by all that planning goes by."""
-    cycle = _Cycle(snapshot, policies, options, surroundings, memory)
+    cycle = _Cycle(snapshot, policies, options, ports, memory)
     scope = cycle.scope(report.name)
     load = cycle.measure(scope)
     if load.no_data and any(move.phase in plan.BY_LOAD for move in report.moves):
         return Checked(waits_for='; '.join(
             f'policy {policy} has no data: {why}' for policy, why in sorted(load.no_data.items())))
     around = cycle.scopes.around(scope)
-    case = build(scope, load, cycle.feed, around, cycle.carried, memory, options)
-    ahead = cycle.ahead(case, cycle.outlooks(scope, load, case))
+    case = build(scope, load, cycle.feed, around, cycle.under_way, memory, options)
+    ahead = cycle.ahead(case, cycle.forecasts(scope, load, case))
     model = cycle.lasting(scope, case, ahead, around) if cycle.is_restrained else cycle.compiled(
         ahead, around, options.price)
     start = State(model)
@@ -150,14 +150,14 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 
 class _Cycle:
-    def __init__(self, snapshot, policies, options, surroundings, memory):
+    def __init__(self, snapshot, policies, options, ports, memory):
         self.snapshot, self.policies, self.options = snapshot, policies, options
-        self.surroundings = surroundings
-        self.feed = Feed(surroundings.source, snapshot.instances, options.accept_partial_metrics,
-                         surroundings.names_elsewhere)
-        self.carried = MovesUnderWay()
+        self.ports = ports
+        self.feed = Feed(ports.source, snapshot.instances, options.accept_partial_metrics,
+                         ports.names_elsewhere)
+        self.under_way = MovesUnderWay()
         self.habits = {}
-        measured = measure_moves(policies.migration, surroundings.source)
+        measured = measure_moves(policies.migration, ports.source)
         self.pace = pace.Pace(options.pace, memory.tries, snapshot, measured)
         self.moves_unmeasured = measured.warnings
         self.memory = dataclasses.replace(memory, endless=self.pace.endless())
@@ -166,11 +166,11 @@ class _Cycle:
             restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
             soft_groups_veto=options.soft_group_cost is None,
             soft_groups_yield=options.soft_groups_yield,
-            returns=left(self.memory.moves, surroundings.now - options.return_window))
+            returns=left(self.memory.moves, ports.now - options.return_window))
 
     def scope(self, name) -> Scope:
         """:raises ConfigurationError: there is no aggregate of that name"""
-        return self.scopes.scope(name, self.carried)
+        return self.scopes.scope(name, self.under_way)
 
     def plan_alone(self, scope: Scope) -> AggregateReport:
         """Whatever is wrong with one aggregate is its own."""
@@ -191,25 +191,25 @@ class _Cycle:
         if not load.policies and not self.options.evacuate_disabled_hosts:
             return self.report(scope, load, plan.NO_DATA, notes=tuple(stranded(scope)))
         around = self.scopes.around(scope)
-        case = build(scope, load, self.feed, around, self.carried, self.memory, self.options)
+        case = build(scope, load, self.feed, around, self.under_way, self.memory, self.options)
         if self.is_restrained:
             self.learn(scope, case)
-        outlooks = self.outlooks(scope, load, case)
-        ahead = self.ahead(case, outlooks)
+        forecasts = self.forecasts(scope, load, case)
+        ahead = self.ahead(case, forecasts)
         model = self.compiled(ahead, around, self.options.price)
-        needed = self.needed(scope, load, model, outlooks)
+        needed = self.needed(scope, load, model, forecasts)
         before = State(model)
-        notes = (*case.warnings, *lookahead.warnings(outlooks), *stranded(scope),
+        notes = (*case.warnings, *lookahead.warnings(forecasts), *stranded(scope),
                  *self.blocked(case, model), *self.moves_unmeasured)
         if needed.is_idle:  # what is not known is not balanced
             outcome = plan.NO_DATA if load.no_data else plan.BALANCED
-            return self.report(scope, load, outcome, before, before, notes, outlooks)
+            return self.report(scope, load, outcome, before, before, notes, forecasts)
         waiting = self.waiting(scope, needed)
         if waiting:
             return self.report(scope, load, plan.COOLING, before, before, (waiting, *notes),
-                               outlooks)
+                               forecasts)
         limits = self.limits()
-        vetting = Vetting(self.surroundings.dry_run, around, case.problem.hosts,
+        vetting = Vetting(self.ports.dry_run, around, case.problem.hosts,
                           lambda: limits.is_over)
         caps = Caps(self.options.caps, case.problem, around.instances, self.memory)
         by_load = needed.balance or needed.relieve
@@ -220,7 +220,7 @@ class _Cycle:
         chosen, late = pace.timely(
             self.pace, self.choose(planned, needed, limits, Checks(vetting, caps)), scores, limits)
         after = chosen.state if planned is model else _after(model, chosen.steps)
-        self.carried.add(after, [step for _phase, step in chosen.steps])
+        self.under_way.add(after, [step for _phase, step in chosen.steps])
         reasons = case.held | self.stayed(chosen, needed)
         refused = {refusal.instance_uuid for refusal in vetting.refusals()}
         reasons |= {vm: 'refused' for vm, uuid in enumerate(case.problem.vms)
@@ -230,7 +230,7 @@ class _Cycle:
             notes = (*notes, pace.said_late(len(late), self.options.pace))
         outcome = plan.NO_DATA if needed.why_no_more else plan.NO_MOVE
         report = self.report(scope, load, plan.PLANNED if chosen.steps else outcome, before,
-                             after, (*notes, *self.broken(chosen.state)), outlooks)
+                             after, (*notes, *self.broken(chosen.state)), forecasts)
         moves = explain.with_next_best(State(planned), chosen.steps, chosen.moves())
         return dataclasses.replace(
             report, moves=self.pace.paced(caps.told(vetting.told(moves)), scores),
@@ -246,17 +246,17 @@ class _Cycle:
         return registry.compile_model(problem, around, self.rules,
                                       prices(problem, price, self.memory.tries, self.pace))
 
-    def outlooks(self, scope, load, case):
-        """What is expected of the policies with a forecast, {policy: Outlook}."""
-        ports = self.surroundings
+    def forecasts(self, scope, load, case):
+        """What is expected of the policies with a forecast, {policy: ForecastColumns}."""
+        ports = self.ports
         if self.policies.mode == 'spread' and not self.is_restrained:
             return lookahead.unused(load.policies, NEEDS_RESTRAINT)
-        return ports.foresight.outlooks(ports.source, self.feed, load.policies, scope,
-                                        case.problem, ports.now)
+        return ports.forecast_cache.forecasts(ports.source, self.feed, load.policies, scope,
+                                              case.problem, ports.now)
 
-    def ahead(self, case, outlooks):
+    def ahead(self, case, forecasts):
         """The problem of the present and the hours to come."""
-        return lookahead.expanded(case.problem, outlooks, self.is_restrained)
+        return lookahead.expanded(case.problem, forecasts, self.is_restrained)
 
     def lasting(self, scope, case, ahead, around):
         """The model by which moves are chosen with restraint: of the load that is likely to last.
@@ -268,15 +268,15 @@ class _Cycle:
         """{policy: Habits} of the instances, after this look at them."""
         if scope.name not in self.habits:
             self.habits[scope.name] = restraint.learnt(
-                self.memory.habits.get(scope.name, {}), case.problem, self.surroundings.now)
-            self.surroundings.learn(scope.name, self.habits[scope.name])
+                self.memory.habits.get(scope.name, {}), case.problem, self.ports.now)
+            self.ports.learn(scope.name, self.habits[scope.name])
         return self.habits[scope.name]
 
-    def needed(self, scope, load, model, outlooks):
+    def needed(self, scope, load, model, forecasts):
         """What is wrong, of what may be put right: where load is not known, only that disabled
         hosts are not empty."""
         found = phases.needed(model, self.policies.mode, self.options,
-                              marks(lookahead.policy_of_columns(load.policies, outlooks)),
+                              marks(lookahead.policy_of_columns(load.policies, forecasts)),
                               not self.too_early(scope.name))
         is_known = load.policies and not (self.policies.mode == 'pack' and load.no_data)
         return found if is_known else found.only_evacuating('no_profile')
@@ -295,7 +295,7 @@ class _Cycle:
 
     def waiting(self, scope, needed):
         """Why nothing is done about what is wrong; '' if something may be."""
-        name, windows, now = scope.name, self.options.windows, self.surroundings.now
+        name, windows, now = scope.name, self.options.windows, self.ports.now
         if name in self.memory.under_way:
             return self.memory.under_way[name]
         if self.memory.is_cooling(name):
@@ -318,7 +318,7 @@ class _Cycle:
         age = self.options.max_sample_age
         rules = scoring.ScoringRules(
             min_coverage=self.options.min_coverage,
-            oldest=float('-inf') if age is None else self.surroundings.now - age)
+            oldest=float('-inf') if age is None else self.ports.now - age)
         load = measure(self.feed, self.policies.active, scope.host_names, scope.available, rules)
         return without_misfits(load, self.feed, scope.instances, scope.vm_host)
 
@@ -349,7 +349,7 @@ class _Cycle:
 
     def to_plan(self, limits):
         """The limits of one round: of the time that is left, a part is for questions."""
-        if self.surroundings.dry_run is not_asked:
+        if self.ports.dry_run is not_asked:
             return limits
         now = limits.clock()
         return dataclasses.replace(
@@ -360,7 +360,7 @@ class _Cycle:
         return self.options.planner(self.policies.mode)
 
     def limits(self) -> Limits:
-        clock = self.surroundings.clock
+        clock = self.ports.clock
         return Limits(
             budget=self.policies.budget if self.options.budget is None else self.options.budget,
             clock=clock, deadline=clock() + self.options.planning_time_limit,
@@ -393,11 +393,11 @@ class _Cycle:
     def answered(self, load, name):
         """How good the answer for a policy was, as a PolicyReport has it."""
         found = load.answered.get(name, Answered())
-        age = self.surroundings.now - found.oldest
+        age = self.ports.now - found.oldest
         return {'coverage': found.coverage, 'sample_age': None if math.isnan(age) else age}
 
     def report(self, scope, load, outcome, before=None, after=None, notes=(),
-               outlooks=MappingProxyType({})) -> AggregateReport:
+               forecasts=MappingProxyType({})) -> AggregateReport:
         rows = {name: PolicyReport(name=name, state='no_data', detail=detail, weight=policy.weight,
                                    threshold=policy.threshold, **self.answered(load, name))
                 for policy in self.policies.active for name, detail in load.no_data.items()
@@ -409,7 +409,7 @@ class _Cycle:
                     name=policy.name, state='ok', weight=policy.weight, threshold=policy.threshold,
                     imbalance_before=float(imbalances[number]),
                     imbalance_after=float(after.imbalances()[number]),
-                    forecast=lookahead.told(policy.name, outlooks, before.problem, imbalances),
+                    forecast=lookahead.told(policy.name, forecasts, before.problem, imbalances),
                     **self.answered(load, policy.name))
         return AggregateReport(
             name=scope.name, outcome=outcome, mode=self.policies.mode, planner=self.planner,

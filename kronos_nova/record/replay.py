@@ -63,10 +63,10 @@ def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
     """
     memory = recording.memory.clamped(durations.aggregate, durations.instance,
                                       durations.quarantine)
-    surroundings = PlannerPorts(source=recording.metrics, clock=time.monotonic,
+    ports = PlannerPorts(source=recording.metrics, clock=time.monotonic,
                                 now=recording.taken_at)
     return plan_cycle(recording.snapshot, chosen,
-                      dataclasses.replace(options, max_sample_age=None), surroundings, memory)
+                      dataclasses.replace(options, max_sample_age=None), ports, memory)
 
 
 def _collect(wrong, function, *arguments):

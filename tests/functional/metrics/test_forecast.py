@@ -14,7 +14,7 @@ from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.engine import history
 from kronos_nova.engine.history import HOUR
-from kronos_nova.engine.lookahead import Foresight
+from kronos_nova.engine.lookahead import ForecastCache
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.planner import plan_cycle
@@ -88,7 +88,7 @@ class ForecastTest(testtools.TestCase):
         self.assertEqual(0, made.returncode, made.stdout + made.stderr)
         return data
 
-    def plan(self, foresight=None):
+    def plan(self, forecast_cache=None):
         snapshot = objects.Snapshot(
             taken_at='', aggregates=(objects.Aggregate(name='agg', uuid='agg',
                                                        hosts=('cmp1', 'cmp2')),),
@@ -105,7 +105,7 @@ class ForecastTest(testtools.TestCase):
             EngineOptions(aggregates=('agg',), include_unassigned_hosts=False,
                           restraint=Restraint(1.0)),
             PlannerPorts(source=self.client, clock=lambda: 0.0, now=self.now,
-                         foresight=foresight or Foresight())).aggregates
+                         forecast_cache=forecast_cache or ForecastCache())).aggregates
         return report
 
     def test_what_comes_every_day_is_planned_for_before_it_comes(self):
@@ -132,18 +132,18 @@ class ForecastTest(testtools.TestCase):
         np.testing.assert_allclose(expected, table.matrix([hour, hour + 4])[rows], rtol=.01)
 
     def test_an_hour_later_only_what_is_new_is_asked_for(self):
-        foresight = Foresight()
-        self.plan(foresight)
+        forecast_cache = ForecastCache()
+        self.plan(forecast_cache)
         asked, ask = [], self.client.query_range
 
         def query_range(query, times):
             asked.append(times)
             return ask(query, times)
         self.client.query_range = query_range
-        self.plan(foresight)
+        self.plan(forecast_cache)
         self.assertEqual([], asked)
         self.now += HOUR
-        self.plan(foresight)
+        self.plan(forecast_cache)
         self.assertEqual([0, 0], [times.last - times.first for times in asked])
 
     def test_a_query_that_prometheus_refuses_is_an_error_and_more_than_it_answers_too(self):

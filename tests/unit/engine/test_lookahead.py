@@ -8,7 +8,7 @@ import testtools
 from kronos_nova import exception
 from kronos_nova.cooldown import Memory
 from kronos_nova.engine.history import HOUR
-from kronos_nova.engine.lookahead import Foresight
+from kronos_nova.engine.lookahead import ForecastCache
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.planner import plan_cycle
@@ -96,11 +96,11 @@ class LookaheadTest(testtools.TestCase):
         self.options = EngineOptions(aggregates=('agg',), include_unassigned_hosts=False,
                                      spread_planner='greedy', restraint=Restraint(1.0))
         self.source = Cloud(self.loads, self.place)
-        self.foresight = Foresight()
+        self.forecast_cache = ForecastCache()
 
     def ports(self):
         return PlannerPorts(source=self.source, clock=lambda: 0.0, now=self.source.now,
-                            foresight=self.foresight)
+                            forecast_cache=self.forecast_cache)
 
     def snapshot(self):
         return objects.Snapshot(

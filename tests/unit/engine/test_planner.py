@@ -80,11 +80,11 @@ class PipelineTest(testtools.TestCase):
             aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=tuple(self.hosts)),))
 
     def plan(self, memory=None, **options):
-        surroundings = PlannerPorts(source=self.source, clock=lambda: 0.0, now=NOW,
+        ports = PlannerPorts(source=self.source, clock=lambda: 0.0, now=NOW,
                                     dry_run=self.dry_run)
         report, = plan_cycle(
             self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
-            dataclasses.replace(self.options, **options), surroundings, memory).aggregates
+            dataclasses.replace(self.options, **options), ports, memory).aggregates
         return report
 
     def change(self, uuid, **values):
@@ -443,16 +443,16 @@ class PipelineTest(testtools.TestCase):
 
     def test_samples_that_are_too_old_are_none(self):
         self.assertEqual('planned', self.plan(max_sample_age=10).outcome)
-        surroundings = PlannerPorts(source=self.source, clock=lambda: 0.0, now=NOW + 11)
+        ports = PlannerPorts(source=self.source, clock=lambda: 0.0, now=NOW + 11)
         report, = plan_cycle(self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
                              dataclasses.replace(self.options, max_sample_age=10),
-                             surroundings).aggregates
+                             ports).aggregates
         self.assertEqual('no_data', report.outcome)
         self.assertIn('3 of them only an old one', report.policies[0].detail)
         self.assertEqual((0.0, None), (report.policies[0].coverage, report.policies[0].sample_age))
         report, = plan_cycle(self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
                              dataclasses.replace(self.options, max_sample_age=20),
-                             surroundings).aggregates
+                             ports).aggregates
         self.assertEqual((1.0, 11.0), (report.policies[0].coverage, report.policies[0].sample_age))
 
     def test_with_less_coverage_asked_for_hosts_without_a_sample_are_left_out(self):
