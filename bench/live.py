@@ -62,9 +62,8 @@ def run(args) -> report.Report:
     if errors:
         tables.append(report.Table(
             'seconds that were expected of moves by Kronos',
-            ('for', 'moves', 'error, median', 'error, largest'),
-            [(model, len(each), statistics.median(each), max(each))
-             for model, each in errors.items()]))
+            ('moves', 'error, median', 'error, largest'),
+            [(len(errors), statistics.median(errors), max(errors))]))
     return report.Report(
         tables=tuple(tables), failures=tuple(failures),
         notes=('QEMU without KVM, disks of 1 MiB that are copied too. Seconds are those from the '
@@ -189,19 +188,15 @@ class Field:
             self._has_kronos = wanted
 
     def errors(self):
-        """{model: of what it expected of the moves after the first round}"""
-        return {model: [abs(expected[model] - taken) / taken for expected, taken in self._taken]
-                for model in (self._taken[0][0] if self._taken else ())}
+        """Of what was expected of the moves after the first round."""
+        return [abs(expected - taken) / taken for expected, taken in self._taken]
 
     def _expected(self, uuid, source, destination):
-        """{model: seconds, as a cycle would expect them now}"""
-        from kronos_nova.engine import worth
+        """Seconds, as a cycle would expect them now."""
         from kronos_nova.pacing import experience
-        tries = [*self._journal.tries(clock.utcnow() - datetime.timedelta(days=1))]
-        past = worth.Experience(tries)
-        return {'prices of moves': past.seconds(uuid, MEMORY_MB) + past.delay(source, destination),
-                'pace of a plan': experience.Experience(tries).seconds(
-                    experience.Guest(uuid=uuid, memory_mb=MEMORY_MB), source, destination)}
+        tries = self._journal.tries(clock.utcnow() - datetime.timedelta(days=1))
+        return experience.Experience(tries).seconds(
+            experience.Guest(uuid=uuid, memory_mb=MEMORY_MB), source, destination)
 
     # -- Nova
 

@@ -16,11 +16,11 @@ from kronos_nova.engine.phases import without
 from kronos_nova.objects import plan
 from kronos_nova.objects.plan import Move
 from kronos_nova.objects.snapshot import Snapshot
-from kronos_nova.pacing import Job
-from kronos_nova.pacing import Links
-from kronos_nova.pacing import best
 from kronos_nova.pacing.experience import Experience
 from kronos_nova.pacing.experience import Guest
+from kronos_nova.pacing.schedule import Job
+from kronos_nova.pacing.schedule import Links
+from kronos_nova.pacing.schedule import best
 from kronos_nova.planners.base import Limits
 from kronos_nova.simulation import Problem
 

@@ -13,7 +13,6 @@ import dataclasses
 import math
 import statistics
 from collections.abc import Iterable
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -174,40 +173,3 @@ def _fitted(timed, assumed):
         weights = np.minimum(1.0, HUBER / np.maximum(away, HUBER))
     return (max(float(found[0]), LEAST_FIXED),
             1.0 / float(np.clip(found[1], start[1] / 1e3, 1.0 / LEAST_BANDWIDTH)))
-
-
-def sharing(tries: Iterable[Mapping]) -> list[float]:
-    """Of each move, how many there were on the busier of its two links while it was under way, on
-    average.
-
-    :param tries: each with ``source``, ``destination``, ``begun`` and ``ended`` in seconds
-    """
-    tries = list(tries)
-    found = np.ones((2, len(tries)))
-    for side, name in enumerate(('source', 'destination')):
-        groups = collections.defaultdict(list)
-        for n, each in enumerate(tries):
-            groups[each[name]].append(n)
-        for members in groups.values():
-            found[side, members] = _company(
-                *(np.array([tries[n][word] for n in members], dtype=float)
-                  for word in ('begun', 'ended')))
-    return found.max(axis=0).clip(min=1.0).tolist()
-
-
-def _company(begun, ended):
-    """float64 (n,): how many spans of time there are during each, itself included, on average."""
-    order = np.argsort(begun, kind='stable')
-    begun, ended = begun[order], ended[order]
-    longest = (ended - begun).max()
-    first = np.searchsorted(begun, begun - longest)     # none before reaches so far
-    last = np.searchsorted(begun, ended)
-    found = np.ones(len(begun))
-    for n in range(len(begun)):
-        some = slice(first[n], last[n])
-        both = np.minimum(ended[n], ended[some]) - np.maximum(begun[n], begun[some])
-        if ended[n] > begun[n]:
-            found[n] = np.maximum(both, 0.0).sum() / (ended[n] - begun[n])
-    back = np.empty(len(begun))
-    back[order] = found
-    return back

@@ -4,9 +4,9 @@ import datetime
 import itertools
 
 from kronos_nova import exception
-from kronos_nova import pacing
 from kronos_nova.executor.outcome import HARMLESS
 from kronos_nova.objects import move as moves
+from kronos_nova.pacing.slots import ConcurrencySlots
 
 COMMIT = datetime.timedelta(seconds=1)
 """How long after its time an end may have been written: only then a dispatcher sees it."""
@@ -62,7 +62,7 @@ def cap_violations(done, events, caps):
     under_way, wrong = {}, []
     for at, counts, move in changes(done, events):
         if counts:
-            if not pacing.ConcurrencySlots(caps, under_way.values()).enter(move):
+            if not ConcurrencySlots(caps, under_way.values()).enter(move):
                 wrong.append((at, move.uuid, len(under_way)))
             under_way[move.uuid] = move
         else:
@@ -84,7 +84,7 @@ def overtakings(done, events, caps):
                 under_way.pop(move.uuid)
             continue
         going = {move.uuid for _counts, move in batch}
-        slots = pacing.ConcurrencySlots(caps, under_way.values())
+        slots = ConcurrencySlots(caps, under_way.values())
         last = max((waiting.index(move) for _counts, move in batch if move in waiting), default=-1)
         for move in waiting[:last + 1]:
             if slots.enter(move) and move.uuid not in going:

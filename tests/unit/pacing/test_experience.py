@@ -5,6 +5,7 @@ import random
 import testtools
 
 from kronos_nova.cooldown.memory import PastTry
+from kronos_nova.pacing import company
 from kronos_nova.pacing import experience
 from kronos_nova.pacing.experience import Assumed
 from kronos_nova.pacing.experience import Experience
@@ -82,9 +83,9 @@ class ExperienceTest(testtools.TestCase):
     def test_who_shares_a_link_is_told_by_the_times(self):
         def move(source, destination, begun, ended):
             return {'source': source, 'destination': destination, 'begun': begun, 'ended': ended}
-        self.assertEqual([1.5, 2.0, 1.0], experience.sharing([
+        self.assertEqual([1.5, 2.0, 1.0], company.sharing([
             move('a', 'b', 0, 10), move('a', 'c', 5, 10), move('x', 'y', 0, 10)]))
-        self.assertEqual([], experience.sharing([]))
+        self.assertEqual([], company.sharing([]))
 
     def test_it_is_what_comparing_each_with_each_gives(self):
         chance = random.Random(3)
@@ -93,7 +94,7 @@ class ExperienceTest(testtools.TestCase):
         wanted = [sum(max(0.0, min(end, other_end) - max(begin, other_begin))
                       for other_begin, other_end in spans) / (end - begin)
                   for begin, end in spans]
-        found = experience.sharing({'source': 'a', 'destination': n, 'begun': begin, 'ended': end}
+        found = company.sharing({'source': 'a', 'destination': n, 'begun': begin, 'ended': end}
                                    for n, (begin, end) in enumerate(spans))
         for one, other in zip(wanted, found, strict=True):
             self.assertAlmostEqual(one, other)

@@ -4,7 +4,7 @@ import hypothesis
 import testtools
 from hypothesis import strategies as st
 
-from kronos_nova.pacing import Copy
+from kronos_nova.pacing.precopy import Copy
 
 BANDWIDTH = 1000.0
 COPIES = st.builds(

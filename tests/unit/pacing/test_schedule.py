@@ -6,12 +6,12 @@ import testtools
 from hypothesis import strategies as st
 
 from kronos_nova.objects.move import Caps
-from kronos_nova.pacing import Copy
-from kronos_nova.pacing import Job
-from kronos_nova.pacing import Links
-from kronos_nova.pacing import best
-from kronos_nova.pacing import lower_bound
 from kronos_nova.pacing import schedule
+from kronos_nova.pacing.precopy import Copy
+from kronos_nova.pacing.schedule import Job
+from kronos_nova.pacing.schedule import Links
+from kronos_nova.pacing.schedule import best
+from kronos_nova.pacing.schedule import lower_bound
 
 LINKS = Links(stream=1000.0, default=1000.0)
 WIDE = Links(stream=1000.0, default=1e9)
