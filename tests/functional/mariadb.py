@@ -1,8 +1,10 @@
 """Debian's MariaDB on a loopback port."""
 
+import contextlib
 import os
 import pathlib
 import signal
+import time
 
 import fixtures
 
@@ -30,6 +32,15 @@ class MariaDB(fixtures.Fixture):
         """Answer nothing any more, and refuse nothing."""
         os.kill(self._server.process.pid, signal.SIGSTOP)
         self.addCleanup(self.speak)
+        # Until one of its threads has seen the signal, all go on.
+        while set(self._states()) != {'T'}:
+            time.sleep(0.01)
+
+    def _states(self):
+        """Of its threads, as proc(5) has them."""
+        for task in pathlib.Path(f'/proc/{self._server.process.pid}/task').iterdir():
+            with contextlib.suppress(FileNotFoundError):    # it has ended meanwhile
+                yield (task / 'stat').read_text().rpartition(')')[2].split()[0]
 
     def speak(self):
         """Answer again; harmless when repeated."""
