@@ -81,11 +81,15 @@ class Pace:
         found = best(jobs, self._options.caps, self._links)
         return tuple(
             dataclasses.replace(
-                move, reason=self._with_doubt(move, job), begins_after=round(float(begin), 1),
+                move, begins_after=round(float(begin), 1),
                 expected_seconds=round(float(end - begin), 1),
                 expected_downtime=round(self._forecast(job).downtime, 3))
             for move, job, begin, end in zip(
                 moves, jobs[first:], found.begins[first:], found.ends[first:], strict=True))
+
+    def told(self, moves: Iterable[Move]) -> tuple[Move, ...]:
+        """The moves of a plan, those that are not likely to end marked as such."""
+        return tuple(map(self._doubted, moves))
 
     def late(self, moves: Sequence[Move]) -> frozenset[int]:
         """Orders of the moves whose turn comes when the plan is too old, but for those that empty
@@ -94,11 +98,9 @@ class Pace:
                          and (move.begins_after or 0.0) > self._options.stale_after)
 
     def _unscheduled(self, move):
-        job = self._job(move)
-        found = self._forecast(job)
-        return dataclasses.replace(
-            move, reason=self._with_doubt(move, job), expected_seconds=round(found.seconds, 1),
-            expected_downtime=round(found.downtime, 3))
+        found = self._forecast(self._job(move))
+        return dataclasses.replace(move, expected_seconds=round(found.seconds, 1),
+                                   expected_downtime=round(found.downtime, 3))
 
     def _jobs(self, moves, scores, first):
         position = {move.order: first + n for n, move in enumerate(moves)}
@@ -121,13 +123,14 @@ class Pace:
                      used_mb=self._measured.used.get(uuid),
                      dirty_mb_s=self._measured.dirty.get(uuid))
 
-    def _with_doubt(self, move, job):
-        """The reason of a move, and whether it is likely to end."""
+    def _doubted(self, move):
+        job = self._job(move)
         if self._forecast(job).converges:
-            return move.reason
-        return (f'{move.reason}; its migration is not expected to end by itself: it writes '
-                f'{job.copy.dirty_mb_s:.0f} MiB a second, and {self._bandwidth(job):.0f} can be '
-                'copied')
+            return move
+        return dataclasses.replace(move, reason=(
+            f'{move.reason}; its migration is not expected to end by itself: it writes '
+            f'{job.copy.dirty_mb_s:.0f} MiB a second, and {self._bandwidth(job):.0f} can be '
+            'copied'))
 
     def _forecast(self, job):
         return job.copy.forecast(self._bandwidth(job))
@@ -138,15 +141,17 @@ class Pace:
 
 
 def timely(pace: Pace, chosen: Chosen, scores: Mapping[str, float],
-           limits: Limits) -> tuple[Chosen, frozenset[int]]:
-    """What of a plan can begin while the load is still that for which it was made, and the indexes
-    of the instances that stay because of that."""
-    late = pace.late(pace.paced(chosen.moves(), scores))
+           limits: Limits) -> tuple[Chosen, tuple[Move, ...], frozenset[int]]:
+    """What of a plan can begin while the load is still that for which it was made; its moves, as of
+    :meth:`Pace.paced`; and the indexes of the instances that stay because of that."""
+    moves = pace.paced(chosen.moves(), scores)
+    late = pace.late(moves)
     if not late:
-        return chosen, frozenset()
+        return chosen, moves, frozenset()
     kept = without(chosen, late, limits)
     moving = {step.vm for _phase, step in kept.steps}
-    return kept, frozenset({step.vm for _phase, step in chosen.steps} - moving)
+    return (kept, pace.paced(kept.moves(), scores),
+            frozenset({step.vm for _phase, step in chosen.steps} - moving))
 
 
 def highest(problem: Problem) -> dict[str, float]:

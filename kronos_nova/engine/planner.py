@@ -216,9 +216,9 @@ class _Cycle:
         planned = model
         if by_load and self.is_restrained:
             planned = self.lasting(scope, case, ahead, around)
-        scores = pace.highest(case.problem)
-        chosen, late = pace.timely(
-            self.pace, self.choose(planned, needed, limits, Checks(vetting, caps)), scores, limits)
+        chosen, moves, late = pace.timely(
+            self.pace, self.choose(planned, needed, limits, Checks(vetting, caps)),
+            pace.highest(case.problem), limits)
         after = chosen.state if planned is model else _after(model, chosen.steps)
         self.under_way.add(after, [step for _phase, step in chosen.steps])
         reasons = case.held | self.stayed(chosen, needed)
@@ -231,9 +231,9 @@ class _Cycle:
         outcome = plan.NO_DATA if needed.why_no_more else plan.NO_MOVE
         report = self.report(scope, load, plan.PLANNED if chosen.steps else outcome, before,
                              after, (*notes, *self.broken(chosen.state)), forecasts)
-        moves = explain.with_next_best(State(planned), chosen.steps, chosen.moves())
+        moves = explain.with_next_best(State(planned), chosen.steps, moves)
         return dataclasses.replace(
-            report, moves=self.pace.paced(caps.told(vetting.told(moves)), scores),
+            report, moves=self.pace.told(caps.told(vetting.told(moves))),
             refusals=vetting.refusals(),
             not_moved=explain.skips(reasons, case.problem.vms),
             hosts_emptied=_emptied(before, chosen.state))
