@@ -172,3 +172,21 @@ class FaultyTestCase(base.HypervisorTestCase):
         path = self.cloud.nova.computes[host].state_path / 'claim.sqlite'
         with sqlite3.connect(f'file:{path}?mode=ro', uri=True, timeout=5) as connection:
             return [uuid for uuid, in connection.execute('SELECT instance_uuid FROM claims')]
+
+
+class EndsOfQemu:
+    """What is tested wherever the files of instances are."""
+
+    def test_qemu_ends_at_the_source(self):
+        [uuid] = self.boot(1, 'compute1', memory_mb=64)
+        move = self.move(uuid)
+        self.kill_qemu(self.source, uuid)
+        self.assert_failed(self.ended(move), 'has ended at compute1')
+        self.assert_stopped(uuid)
+
+    def test_qemu_ends_at_the_destination(self):
+        [uuid] = self.boot(1, 'compute1', memory_mb=64)
+        move = self.move(uuid)
+        self.kill_qemu(self.destination, uuid)
+        self.assert_failed(self.ended(move), 'runs on at compute1')
+        self.assert_runs_on(uuid)

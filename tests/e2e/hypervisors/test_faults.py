@@ -8,22 +8,8 @@ RESTLESS = {'memory_mb': 64, 'dirty_mb_s': 4 * faulty.BANDWIDTH_MIB}
 """What a guest does that is never copied as fast as it writes."""
 
 
-class HypervisorFaultsTest(faulty.FaultyTestCase):
+class HypervisorFaultsTest(faulty.EndsOfQemu, faulty.FaultyTestCase):
     """QEMU and libvirt end, in the middle of a copy."""
-
-    def test_qemu_ends_at_the_source(self):
-        [uuid] = self.boot(1, 'compute1', memory_mb=64)
-        move = self.move(uuid)
-        self.kill_qemu(self.source, uuid)
-        self.assert_failed(self.ended(move), 'has ended at compute1')
-        self.assert_stopped(uuid)
-
-    def test_qemu_ends_at_the_destination(self):
-        [uuid] = self.boot(1, 'compute1', memory_mb=64)
-        move = self.move(uuid)
-        self.kill_qemu(self.destination, uuid)
-        self.assert_failed(self.ended(move), 'runs on at compute1')
-        self.assert_runs_on(uuid)
 
     def test_libvirt_is_restarted_at_the_source(self):
         [uuid] = self.boot(1, 'compute1', memory_mb=64)

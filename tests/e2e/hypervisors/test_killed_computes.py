@@ -37,6 +37,12 @@ class KilledComputesTest(faulty.FaultyTestCase):
         wait_for(lambda: self.migration_status(uuid) in statuses, timeout,
                  lambda: f'the migration is {self.migration_status(uuid)}', SOON)
 
+    def listen(self, name):
+        """Asks whether that nova-compute has written something into its log since now."""
+        log = self.cloud.nova.computes[name].process.log
+        begin = log.stat().st_size
+        return lambda text: text in log.read_bytes()[begin:]
+
     def stop(self, name):
         os.kill(self.cloud.nova.computes[name].process.pid, signal.SIGSTOP)
         self.addCleanup(self.go_on, name)
@@ -144,9 +150,8 @@ class KilledComputesTest(faulty.FaultyTestCase):
         """The source asks the destination, which does not answer, to do the rest."""
         uuid = self.begin_copy(memory_mb=32)
         self.stop('compute2')
-        log = self.cloud.nova.computes['compute1'].process.log
-        before = log.stat().st_size
-        wait_for(lambda: b'_post_live_migration() is started' in log.read_bytes()[before:], 120,
+        has_written = self.listen('compute1')
+        wait_for(lambda: has_written(b'_post_live_migration() is started'), 120,
                  'it does not arrive')
         return uuid
 
@@ -164,10 +169,9 @@ class KilledComputesTest(faulty.FaultyTestCase):
 
     def begin_last_steps(self):
         """The destination has been asked, and has begun to do the rest."""
-        log = self.cloud.nova.computes['compute2'].process.log
-        before = log.stat().st_size
+        has_written = self.listen('compute2')
         uuid = self.begin_copy(memory_mb=32)
-        wait_for(lambda: b'Post operation of migration started' in log.read_bytes()[before:], 120,
+        wait_for(lambda: has_written(b'Post operation of migration started'), 120,
                  'it does not arrive', SOON)
         return uuid
 

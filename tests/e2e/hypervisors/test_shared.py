@@ -6,7 +6,7 @@ from tests.e2e.executor import base as executor_base
 from tests.e2e.hypervisors import faulty
 
 
-class SharedFolderTest(faulty.FaultyTestCase):
+class SharedFolderTest(faulty.EndsOfQemu, faulty.FaultyTestCase):
     storage = 'shared'
 
     def test_a_guest_is_moved_there_and_back(self):
@@ -38,17 +38,3 @@ class SharedFolderTest(faulty.FaultyTestCase):
             self.assertEqual(moves.COMPLETED, self.ended(move).state)
             wait_for(lambda: self.cloud.client.host(uuid) == 'compute2', 60, 'it is not there')
         self.assert_runs_on(uuid, 'compute2')
-
-    def test_qemu_ends_at_the_source(self):
-        [uuid] = self.boot(1, 'compute1', memory_mb=64)
-        move = self.move(uuid)
-        self.kill_qemu(self.source, uuid)
-        self.assert_failed(self.ended(move), 'has ended at compute1')
-        self.assert_stopped(uuid)
-
-    def test_qemu_ends_at_the_destination(self):
-        [uuid] = self.boot(1, 'compute1', memory_mb=64)
-        move = self.move(uuid)
-        self.kill_qemu(self.destination, uuid)
-        self.assert_failed(self.ended(move), 'runs on at compute1')
-        self.assert_runs_on(uuid)
