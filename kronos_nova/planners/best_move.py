@@ -69,7 +69,7 @@ class BestMove:
     def to_anywhere(self, vms: np.ndarray) -> None:
         """Show the moves of these instances to every host."""
         bounds = self.extremes.decrease(self.extremes.at_best(vms))
-        gains = self._accepted_gains(vms[:, None], self.extremes.low_ends[None, :])
+        gains = self._gains(self.state.delta((vms[:, None], self.extremes.low_ends)))
         bounds = np.maximum(bounds, gains.max(axis=1, initial=-np.inf))
         bounds, vms = self._near(bounds, vms)
         for bound, vm in zip(bounds, vms, strict=True):
@@ -80,7 +80,7 @@ class BestMove:
 
     def to_host(self, vms: np.ndarray, host: int) -> None:
         """Show the moves of these instances to ``host``."""
-        gains, vms = self._near(self._accepted_gains(vms, np.full(len(vms), host)), vms)
+        gains, vms = self._near(self._gains(self.state.delta((vms, host))), vms)
         feasible = self.state.delta((vms, host), model=self.model).feasible
         gains, vms = gains[feasible], vms[feasible]
         self.best = max(self.best, float(gains.max(initial=-np.inf)))
@@ -103,12 +103,9 @@ class BestMove:
                 return vm, int(there[0])
         raise AssertionError('the best move is one of the candidates')
 
-    def _accepted_gains(self, vms, hosts):
-        after = self.extremes.after((vms, hosts))
-        return np.where(self._accepts(after), self.extremes.decrease(after), -np.inf)
-
-    def _accepts(self, after):
-        return self.is_forced | self.extremes.accepts(after)
+    def _gains(self, delta):
+        """float64 (...): what moves gain, -inf where a policy does not accept them."""
+        return np.where(self.is_forced | delta.accepted, delta.decrease, -np.inf)
 
     def _near(self, bounds, vms):
         """Those that may matter, the most promising first."""
@@ -119,12 +116,11 @@ class BestMove:
     def _row(self, vm):
         """float64 (H,): what the instance gains at each host, -inf where it may not go."""
         if vm not in self._rows:
-            after = self.extremes.row(vm)
-            delta = self.state.delta((vm, np.arange(len(after))), model=self.model)
-            permitted = delta.feasible & self._accepts(after) & self.state.problem.available
+            delta = self.state.delta((vm, np.arange(len(self.state.guests))), model=self.model)
+            permitted = delta.feasible & self.state.problem.available
             if self.wanted is not None:
                 permitted &= self.wanted(delta)
-            self._rows[vm] = np.where(permitted, self.extremes.decrease(after), -np.inf)
+            self._rows[vm] = np.where(permitted, self._gains(delta), -np.inf)
         return self._rows[vm]
 
 

@@ -42,27 +42,33 @@ class Extremes:
 
     def after(self, *moves: tuple) -> np.ndarray:
         """float64 (..., P): the imbalances after moves, as in :meth:`State.delta`."""
-        moves = [np.broadcast_arrays(*pair) for pair in moves]
-        shape = np.broadcast_shapes(*(vms.shape for vms, _ in moves))
+        return self._after([change for vms, hosts in moves
+                            for change in ((self.vm_host[vms], vms, -1), (hosts, vms, 1))])
+
+    def at_best(self, vms: np.ndarray) -> np.ndarray:
+        """float64 (n, P): no move of these instances leaves less imbalance, unless to one of
+        :attr:`low_ends`."""
+        return self._after([(self.vm_host[vms], vms, -1)])
+
+    def _after(self, changes):
+        """:param changes: (hosts, instances, whether these arrive, 1, or leave, -1)"""
+        # Nothing is broadcast before it must be: one instance and all hosts are quickly asked.
+        shape = np.broadcast_shapes(*(np.broadcast(*change).shape for change in changes))
         result = np.empty((*shape, len(self.problem.policies)))
         for policy in range(result.shape[-1]):
-            result[..., policy] = self._after(policy, moves)
+            result[..., policy] = self._in_policy(policy, changes)
         return result
 
-    def _after(self, policy, moves):
+    def _in_policy(self, policy, changes):
         problem, scores = self.problem, self.scores[:, policy]
-        shifts = []
-        for vms, hosts in moves:
-            weight = problem.weights[vms, policy]
-            sources = self.vm_host[vms]
-            shifts += [(sources, -weight * problem.host_scale[sources, policy]),
-                       (hosts, weight * problem.host_scale[hosts, policy])]
+        shifts = [(hosts, sign * problem.weights[vms, policy] * problem.host_scale[hosts, policy])
+                  for hosts, vms, sign in changes]
         touched = [hosts for hosts, _ in shifts]
         high = self._beyond(self.tops[policy], scores, -np.inf, touched)
         low = self._beyond(self.bottoms[policy], scores, np.inf, touched)
         for number, (hosts, shift) in enumerate(shifts):
             value = scores[hosts] + shift
-            if len(moves) > 1:
+            if len(shifts) > 2:
                 value = value + sum(np.where(there == hosts, change, 0.0)
                                     for other, (there, change) in enumerate(shifts)
                                     if other != number)
@@ -81,37 +87,6 @@ class Extremes:
                 untouched = untouched & (hosts != host)
             result = np.where(untouched, scores[host], result)
         return result
-
-    def row(self, vm: int) -> np.ndarray:
-        """float64 (H, P): the imbalances after the instance's move to each host. What it says of
-        its own host, and of hosts that are not available, means nothing."""
-        problem, vms = self.problem, np.array([vm])
-        entered = self.scores + problem.weights[vm] * problem.host_scale
-        high, low = self._without(vms)
-        after = np.maximum(high, entered)
-        after -= np.minimum(low, entered)
-        ends = self.low_ends
-        after[ends] = self.after((vm, ends))
-        return after
-
-    def at_best(self, vms: np.ndarray) -> np.ndarray:
-        """float64 (n, P): no move of these instances leaves less imbalance, unless to one of
-        :attr:`low_ends`."""
-        high, low = self._without(vms)
-        return high - low
-
-    def _without(self, vms):
-        """float64 (n, P), twice: how far up and down the scores reach once an instance left its
-        host, but for the host it enters."""
-        problem, sources = self.problem, self.vm_host[vms]
-        left = self.scores[sources] - problem.weights[vms] * problem.host_scale[sources]
-        counts = problem.available[sources][:, None]
-        high, low = (np.column_stack([self._beyond(hosts[:2], self.scores[:, p], nothing,
-                                                   [sources]) * np.ones(len(vms))
-                                      for p, hosts in enumerate(ends)])
-                     for ends, nothing in ((self.tops, -np.inf), (self.bottoms, np.inf)))
-        return (np.where(counts, np.maximum(high, left), high),
-                np.where(counts, np.minimum(low, left), low))
 
     def accepts(self, after) -> np.ndarray:
         """bool (...): no policy gets worse and ends above its threshold."""
