@@ -222,6 +222,21 @@ class FullHostsTest(testtools.TestCase):
         best = best_of_all(problem, 2)
         self.assertAlmostEqual(best, state.combined(), places=9)
 
+    def test_where_the_best_plans_have_no_order_it_finds_one_that_has(self):
+        """Twenty hosts with a single place left between them: a plan that has all moves it may have
+        leaves none to put an instance aside with, and of the best ends not one can be reached."""
+        vm_host, weights = np.repeat(np.arange(20), 5), np.round(
+            np.random.default_rng(0).uniform(0.02, 0.2, (100, 1)), 3)
+        scores, limits = np.zeros((20, 1)), np.full((20, 1), 5.0)
+        np.add.at(scores, vm_host, weights)
+        limits[0] += 1
+        problem = dataclasses.replace(
+            clouds.idle(vm_host, hosts=20), weights=weights, scores=scores, thresholds=np.zeros(1),
+            used=np.full((20, 1), 5.0), limits=limits)
+        steps, state = plan(Spread(), problem, Limits(budget=16))
+        self.assertEqual(len(steps), len([*clouds.replayed(self, problem, steps)]))
+        self.assertLess(state.combined(), 0.5 * clouds.start(problem).combined())
+
 
 class Clock:
     """Passes a second each time it is asked."""
