@@ -15,6 +15,7 @@ from kronos_nova.planners.incumbents import Plan
 from kronos_nova.planners.placements import PARTNERS
 from kronos_nova.planners.placements import Placements
 from kronos_nova.planners.softened_max import SoftenedMax
+from kronos_nova.simulation.space import NEVER
 from kronos_nova.simulation.space import SearchSpace
 
 EFFORT, PER_MOVE, PER_THING = 5e7, 3e6, 8e4
@@ -143,7 +144,8 @@ class LocalSearch:
             pairs = len(self.space.vms) * len(self.space.hosts)
             self.kicks = self.chance.choice(pairs, min(pairs, DRAWN), replace=False).tolist()
         vm, host = divmod(self.kicks.pop(), len(self.space.hosts))
-        if (len(plan) >= self.budget or vm in dict(plan)
-                or not self.space.may_go(np.array([vm]), host)[0]):
+        home = self.space.home[vm]
+        if (len(plan) >= self.budget or vm in dict(plan) or host == home
+                or self.space.price_change(vm, home, host) >= NEVER):
             return plan
         return [*plan, (vm, host)]

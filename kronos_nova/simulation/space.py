@@ -128,12 +128,6 @@ class SearchSpace:
             table[vms] = np.minimum(self._table(vms), NEVER)
         return table
 
-    def may_go(self, vms: np.ndarray, host: int) -> np.ndarray:
-        """bool (n,): whether instances may go to a host, room aside."""
-        if self.prices_at is None:
-            return self.home[vms] != host
-        return (self.prices_at[vms, host] < NEVER) & (self.home[vms] != host)
-
     def price_change(self, things: np.ndarray, sources: np.ndarray, hosts: np.ndarray):
         """float32 (...): what it costs more to have things on one host than on the other."""
         if self.prices_at is None:
@@ -143,28 +137,20 @@ class SearchSpace:
         return prices.take(first + hosts) - prices.take(first + sources)
 
     def _table(self, vms):
-        prices = self._prices(self.vms[vms][:, None], self.hosts)
-        prices[np.arange(len(vms)), self.home[vms]] = 0.0
-        return np.pad(prices, ((0, 0), (0, self.untouched)), constant_values=np.inf)
-
-    def _prices(self, vms, hosts) -> np.ndarray:
-        delta = self.state.delta((vms, hosts))
+        delta = self.state.delta((self.vms[vms][:, None], self.hosts))
         permitted = np.ones(delta.shape, dtype=bool)
         for rule in self._forbidding:
             permitted &= rule.permits(self.state, *delta.moves[0])
-        return np.where(permitted, delta.price, np.inf)
-
-    def prices(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """float64 (n,): what moving each instance from its home to each host costs."""
-        if self.model.prices.are_free:
-            return np.zeros(len(vms))
-        prices = self.state.delta((self.vms[vms], self.hosts[np.minimum(
-            hosts, len(self.hosts) - 1)])).price
-        return np.where(self.home[vms] == hosts, 0.0, prices)
+        prices = np.where(permitted, delta.price, np.inf)
+        prices[np.arange(len(vms)), self.home[vms]] = 0.0
+        return np.pad(prices, ((0, 0), (0, self.untouched)), constant_values=np.inf)
 
     def price_of(self, plan: list[tuple[int, int]]) -> float:
+        """What the moves of a plan cost by themselves."""
+        if self.model.prices.are_free:
+            return 0.0
         vms, hosts = np.array(plan, dtype=np.intp).reshape(-1, 2).T
-        return float(self.prices(vms, hosts).sum())
+        return float(self.state.delta((self.vms[vms], self.hosts[hosts])).price.sum())
 
     def is_legal(self, imbalances: np.ndarray, free: np.ndarray) -> np.ndarray:
         """bool (n,): whether an end state breaks no policy and no room.
@@ -203,11 +189,8 @@ class SearchSpace:
             members = self.model.memberships
             groups = [group for group in members.of(self.vms[vm]) if members.anti[group]
                       and any(rule.forbids[group] for rule in self.spacing)]
-            vms = np.unique(members.members[np.isin(members.member_of, groups)])
-            place = np.searchsorted(self.vms, vms)
-            inside = place < len(self.vms)
-            inside[inside] = self.vms[place[inside]] == vms[inside]
-            self._fellows[vm] = frozenset(int(n) for n in place[inside] if n != vm)
+            others = np.isin(self.vms, members.members[np.isin(members.member_of, groups)])
+            self._fellows[vm] = frozenset(np.flatnonzero(others).tolist()) - {vm}
         return self._fellows[vm]
 
     def plan_of(self, state: State) -> list[tuple[int, int]]:
