@@ -112,6 +112,14 @@ AGGREGATE = ('Kronos: aggregate', 'kronos-aggregate', [
            (f'kronos_policy_coverage_ratio{A}', '{{aggregate}}'), minimum=0, maximum=1),
      lines('Age of the oldest sample', 's',
            (f'kronos_policy_sample_age_seconds{A}', '{{aggregate}}'), minimum=0)],
+    [lines('Highest imbalance of the hours to come', 'percentunit',
+           (f'kronos_imbalance_ahead_ratio{A}', '{{policy}}'),
+           ('kronos_imbalance_threshold_ratio', '{{policy}}: threshold'), minimum=0),
+     lines('Error of the forecast, and of the present', 'percentunit',
+           (f'kronos_forecast_error_ratio{A}', '{{policy}}: forecast'),
+           (f'kronos_forecast_present_error_ratio{A}', '{{policy}}: present'), minimum=0),
+     lines('Whether the forecast is planned by', 'bool',
+           (f'kronos_forecast_used{A}', '{{policy}}'), minimum=0, maximum=1)],
 ])
 
 MOVES = ('Kronos: moves', 'kronos-moves', [
@@ -138,6 +146,10 @@ MOVES = ('Kronos: moves', 'kronos-moves', [
      lines('Moves of open plans', 'none',
            (f'kronos_open_plan_moves{A}', '{{aggregate}}: {{state}}'),
            (f'kronos_open_plan_ended_moves{A}', '{{aggregate}}: ended'), minimum=0)],
+    [lines('Memory of the servers that the last evaluation moves', 'bytes',
+           (f'kronos_last_cycle_moves_memory_bytes{A}', '{{aggregate}}'), minimum=0),
+     lines('Median error of predicted durations', 'percentunit',
+           ('kronos_move_duration_error_ratio', 'error'), minimum=0)],
 ])
 
 DEMO = ('Kronos: demo', 'kronos-demo', [

@@ -52,9 +52,8 @@ def anonymise(taken: Taken, policies: PolicySet) -> Taken:
     anonymised = dataclasses.replace(
         taken, cloud='anonymised', snapshot=_snapshot(taken.snapshot, names),
         policies=_policies(policies),
-        bodies={(policy.name, kind): _body(taken.bodies[policy.name, kind], policy, kind, names)
-                for policy in policies.active for kind in QUERIES
-                if (policy.name, kind) in taken.bodies})
+        bodies={key: _body(taken.bodies[key], *known) for key, known in
+                _labels(policies, names).items() if key in taken.bodies})
     _check(anonymised, names)
     return anonymised
 
@@ -241,21 +240,39 @@ def _wish(mapping):
 def _policies(policies):
     """The file anew, without comments and PromQL: a replay goes by the answers, and nobody can
     tell what a query betrays."""
-    rows = [policy.model_dump(exclude_none=True) for policy in policies.policies]
-    for row in rows:
-        row |= {field: 'anonymised' for field in QUERIES.values() if field in row}
-    return yaml.safe_dump({'policies': rows}, sort_keys=False, width=100).encode()
+    return yaml.safe_dump(_unasked(policies.model_dump(exclude_none=True)), sort_keys=False,
+                          width=100).encode()
 
 
-def _body(body, policy, kind, names):
-    """Only the label that the policy reads stays. A value that is no host's or instance's is
-    replaced too."""
-    if kind == metrics.VM_PROFILE:
-        label = policy.vm_profile_label
-        table = {'uuid': names.instance_uuid, 'name': names.domain,
-                 'display_name': names.display_name}[policy.vm_profile_label_type]
-    else:
-        label, table = policy.host_label, names.host
+def _unasked(tree):
+    """The same with another word for every query."""
+    if isinstance(tree, dict):
+        return {key: 'anonymised' if key.endswith('_query') else _unasked(value)
+                for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_unasked(each) for each in tree]
+    return tree
+
+
+def _labels(policies, names):
+    """By policy and kind of an answer, the label that is read of it, and the pseudonyms of what
+    that says."""
+    migration, found = policies.migration, {}
+    for policy in policies.active:
+        found |= {(policy.name, kind): (policy.host_label, names.host) for kind in QUERIES}
+        found[policy.name, metrics.VM_PROFILE] = (
+            policy.vm_profile_label,
+            {'uuid': names.instance_uuid, 'name': names.domain,
+             'display_name': names.display_name}[policy.vm_profile_label_type])
+    for kind in metrics.OF_MIGRATION:
+        found[metrics.MIGRATION, kind] = (migration.label, names.instance_uuid)
+    found[metrics.MIGRATION, metrics.LINK] = migration.host_label, names.host
+    return found
+
+
+def _body(body, label, table):
+    """Only the label that is read stays. A value that is no host's or instance's is replaced
+    too."""
     answer = json.loads(body)
     result = answer['data']['result']
     strangers = _numbered((series['metric'].get(label) for series in result

@@ -55,15 +55,17 @@ class RecordedMetrics:
                     problems.add(str(path.relative_to(self._folder)),
                                  f'is missing, and policy {policy.name} needs it')
             for kind in (*_NEEDED, metrics.VM_PROFILE):
-                self._try(policy, kind, problems)
+                self._try(policy.name, kind, problems)
+        for kind in metrics.OF_MIGRATION:
+            self._try(metrics.MIGRATION, kind, problems)
         problems.raise_if_any()
 
     def _try(self, policy, kind, problems):
-        path = self._path(policy.name, kind)
+        path = self._path(policy, kind)
         if not path.is_file():
             return
         try:
-            self._read(policy.name, kind)
+            self._read(policy, kind)
         except exception.MetricsNotUnderstood as error:
             problems.add(str(path.relative_to(self._folder)), error.kwargs['problem'])
         except exception.MetricsError:  # the API's own error: a policy without data, no bad file

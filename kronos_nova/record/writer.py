@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from kronos_nova import exception
+from kronos_nova.engine import pace_measured
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics import answer
 from kronos_nova.objects import metrics
@@ -64,12 +65,13 @@ def questions(policies: PolicySet) -> Iterator[MetricQuery]:
 
 
 def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], bytes]:
-    """The answers to all of them, looked at once so that no garbage is recorded.
+    """The answers to all of them and to what is asked of moves, looked at once so that no garbage
+    is recorded.
 
     :raises MetricsError: one was not answered
     """
     found = {}
-    for query in questions(policies):
+    for query in (*questions(policies), *pace_measured.questions(policies.migration)):
         body = source.body(query)
         answer.read_vector(body, f'policy {query.policy}, {query.kind}')
         found[query.policy, query.kind] = body

@@ -1,6 +1,7 @@
 """Every panel of the dashboards, asked of a real Prometheus that scrapes a real exporter."""
 
 import dataclasses
+import datetime
 import json
 import re
 import time
@@ -20,6 +21,7 @@ from kronos_nova.objects.drain import Drain
 from tests.functional.prometheus import Prometheus
 from tests.unit.cmd import test_automation
 from tests.unit.cmd import test_exporter
+from tests.unit.db import fixtures as db_fixtures
 from tools import dashboards
 
 OTHERS = re.compile(r'\b(libvirt|node)_')
@@ -38,7 +40,9 @@ class DashboardsTest(test_exporter.ExporterTestCase):
     def live(self):
         """A bit of all that the dashboards show."""
         now = clock.utcnow()
-        policy = dataclasses.replace(self.policy(0.05), coverage=1.0, sample_age=1.0)
+        policy = dataclasses.replace(
+            self.policy(0.05), coverage=1.0, sample_age=1.0, forecast=plans.ForecastReport(
+                state='used', error=0.03, present_error=0.09, imbalance=0.4))
         self.evaluate(policies=(policy,), not_moved=(
             plans.Skip(reason='locked', instances=('vm1',)),), host_scores=(
                 plans.HostScore('a', 'cpu', 0.5, 0.5),))
@@ -50,6 +54,13 @@ class DashboardsTest(test_exporter.ExporterTestCase):
         repairs_db.Repairs(self.database, clock.utcnow).plan(repairs.Repair(
             kind='leaked', instance_uuid='vm1', evidence='', before={}, after={}))
         counters.Counters(self.database).note_audit({'leaked': 1}, time.time())
+
+    def run_plan(self, *planned, name='gpu'):
+        """It was predicted how long its moves take."""
+        found, now = db_fixtures.report(planned, name), clock.utcnow()
+        return self.journal.record_plan(dataclasses.replace(found, moves=tuple(
+            dataclasses.replace(move, expected_seconds=30.0) for move in found.moves)),
+            plans.EXECUTING, now, now + datetime.timedelta(hours=1))
 
     def move(self):
         """A move that completes, and one that fails."""

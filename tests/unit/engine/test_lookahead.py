@@ -211,25 +211,26 @@ class LookaheadTest(testtools.TestCase):
         self.assertAlmostEqual(.8, report.policies[0].forecast.imbalance, delta=.02)
         self.assertIn('h0', {move.source for move in report.moves})
 
-    def test_a_query_of_ones_own_is_planned_by_and_held_against_what_came(self):
-        self.policy['forecast'] = {'vm_query': 'vm_expected', 'history_query': 'vm_hourly'}
-        self.source.said = {name: .2 if name.startswith('vm') else .02 for name in self.loads}
-        usual = self.source.value
+    def let_the_query_know_what_comes(self):
+        """What it said at each hour of the past is the highest load of the six after it."""
+        usual, ask = self.source.value, self.source.query_range
 
-        def value(name, hour):
+        def highest(name, hour):
             ahead = hour + 1    # what a query says is kept with the hour that has ended
             return max(usual(name, ahead + lead) for lead in range(6))
-        self.source.value = lambda name, hour: (
-            value if self.is_asking else usual)(name, hour)
-        self.is_asking, ask = False, self.source.query_range
 
         def query_range(query, times):
-            self.is_asking = query.kind == 'forecast'
+            self.source.value = highest if query.kind == 'forecast' else usual
             try:
                 return ask(query, times)
             finally:
-                self.is_asking = False
+                self.source.value = usual
         self.source.query_range = query_range
+
+    def test_a_query_of_ones_own_is_planned_by_and_held_against_what_came(self):
+        self.policy['forecast'] = {'vm_query': 'vm_expected', 'history_query': 'vm_hourly'}
+        self.source.said = {name: .2 if name.startswith('vm') else .02 for name in self.loads}
+        self.let_the_query_know_what_comes()
         report = self.plan()
         found = report.policies[0].forecast
         self.assertEqual('used', found.state)
@@ -245,10 +246,22 @@ class LookaheadTest(testtools.TestCase):
 
     def test_hosts_may_be_forecast_by_a_query_of_ones_own(self):
         self.policy['forecast'] = {'host_query': 'predict'}
-        self.source.said = {'h0': .8, 'h1': .1, 'h2': .1}
+        self.source.said = {'h0': .8, 'h1': .08, 'h2': 0.0}
+        self.let_the_query_know_what_comes()
+        report = self.plan()
+        found = report.policies[0].forecast
+        self.assertEqual('used', found.state)
+        self.assertAlmostEqual(0, found.error, delta=.01)
+        self.assertAlmostEqual(.8, found.imbalance, delta=.02)
+        self.assertIn('h0', {move.source for move in report.moves})
+        self.assertIn('cpu within 6 h 0.8', report.moves[0].reason)
+
+    def test_a_query_of_hosts_that_says_the_present_is_not_planned_by(self):
+        self.policy['forecast'] = {'host_query': 'predict'}
+        self.source.said = {'h0': .8, 'h1': .08, 'h2': 0.0}
         found = self.forecast()
-        self.assertIn(found.state, ('used', 'not_used'))
-        self.assertIsNotNone(found.error)
+        self.assertEqual('not_used', found.state)
+        self.assertAlmostEqual(found.present_error, found.error, delta=.01)
 
     def test_without_restraint_load_is_spread_as_it_is(self):
         found = self.forecast(restraint=Restraint())

@@ -11,8 +11,10 @@ import urllib.parse
 import fixtures
 import testtools
 
+from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.cmd import record
+from kronos_nova.engine import pace_measured
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.objects.metrics import IMBALANCE
 from kronos_nova.objects.metrics import VM_PROFILE
@@ -36,6 +38,15 @@ policies:
     vm_profile_label: domain
     vm_profile_label_type: name
 """
+OF_MOVES = """
+    forecast:
+      history_query: 'hourly{site="acme"}'
+migration:
+  dirty_rate_query: 'dirty{site="acme"}'
+  link_query: 'link{site="acme"}'
+  label: domain_uuid
+"""
+"""What a policies file may have besides."""
 
 NEVER = replay.Durations(aggregate=0, instance=0, quarantine=0)
 
@@ -66,6 +77,13 @@ class RecordTestCase(testtools.TestCase):
             '[kronos_nova]\nauth_type = admin_token\ntoken = t\n'
             f'endpoint = {api}\nendpoint_override = {api}/compute/v2.1\n'
             f'placement_endpoint_override = {api}/placement\n')
+
+    def ask_of_moves(self):
+        self.uuid = self.cloud.servers[0]['id']
+        (self.folder / 'policies.yaml').write_text(POLICIES + OF_MOVES)
+        self.answers |= {
+            'dirty': vector(({'domain_uuid': self.uuid, 'site': 'acme'}, 512 * 2**20)),
+            'link': vector(({'host': 'cmp1', 'site': 'acme'}, 1250 * 2**20))}
 
     def answer(self, handler):
         query = urllib.parse.parse_qs(urllib.parse.urlsplit(handler.path).query)['query'][0]
@@ -130,6 +148,23 @@ class RecordTest(RecordTestCase):
         self.assertIn('is not empty', err)
         self.assertEqual(['mine'], os.listdir(self.target))
 
+    def test_what_is_asked_of_moves_is_recorded_and_goes_into_a_replay(self):
+        self.ask_of_moves()
+        self.run_command()
+        recording, policy_set = replay.read(self.target)
+        self.assertEqual(self.answers['dirty'],
+                         (self.target / 'metrics/_migration/dirty_rate.json').read_bytes())
+        measured = pace_measured.measure(policy_set.migration, recording.metrics)
+        self.assertEqual(({self.uuid: 512.0}, {'cmp1': 1250.0}, {}),
+                         (measured.dirty, measured.links, measured.used))
+
+    def test_an_answer_of_moves_that_is_none_is_named_before_a_replay(self):
+        self.ask_of_moves()
+        self.run_command()
+        (self.target / 'metrics/_migration/link.json').write_text('<html>')
+        error = self.assertRaises(exception.SnapshotError, replay.read, self.target)
+        self.assertIn('metrics/_migration/link.json', str(error))
+
     def test_nothing_is_written_when_something_cannot_be_read(self):
         self.answers['weight'] = b'<html>'
         status, _, err = self.run_command()
@@ -173,6 +208,15 @@ class AnonymiseTest(RecordTestCase):
             text = path.read_text()
             for original in originals:
                 self.assertNotIn(original, text, path)
+
+    def test_nor_by_what_is_asked_of_moves_and_of_the_past(self):
+        self.ask_of_moves()
+        self.test_no_name_uuid_or_project_is_left_in_any_file()
+        recording, policy_set = replay.read(self.target)
+        instance, host = recording.snapshot.instances[0], recording.snapshot.hosts[0]
+        measured = pace_measured.measure(policy_set.migration, recording.metrics)
+        self.assertEqual(({instance.uuid: 512.0}, {host.name: 1250.0}),
+                         (measured.dirty, measured.links))
 
     def test_what_a_plan_depends_on_is_the_same(self):
         snapshot = self.anonymised()
