@@ -29,8 +29,8 @@ UNLIMITED = 1e9
 class Bundles:
     """n ways to take some instances of the same size off a host.
 
-    host : intp (n,); first : intp (n,), one of the instances, -1 for none; count : intp (n,);
-    size : float64 (n, c), of all together; price : float64 (n,), of the moves that adds
+    host : intp (n,); first : intp (n,), one of the instances; count : intp (n,), 0 for none; size :
+    float64 (n, c), of all together; price : float64 (n,), of the moves that adds
     """
 
     host: np.ndarray
@@ -68,7 +68,7 @@ class Exchanges:
         that host go to a second one, which may send others back."""
         packing = self.packing
         allowed = packing.lets_in(vm) & packing.is_open
-        out = self._bundles(MOST_OUT)
+        out = self._bundles(1, MOST_OUT)
         room = packing.free[out.host] + out.size - packing.size[vm]
         out = out[allowed[out.host] & (room + TOLERANCE >= 0).all(axis=1)]
         out = out[np.lexsort((out.size.sum(axis=1), out.price))[:ROWS]]
@@ -76,41 +76,36 @@ class Exchanges:
 
     def balance(self) -> bool:
         """Make the exchange after which the most room is usable, if any makes it more."""
-        out = self._bundles(MOST_OUT)
+        out = self._bundles(1, MOST_OUT)
         free = self.packing.free[out.host]
         gain = self.usable(free + out.size) - self.usable(free) - out.price
         out = out[np.argsort(-gain, kind='stable')[:ROWS]]
         return self._make(out, None, least=1e-6)
 
-    def _bundles(self, most: int) -> Bundles:
+    def _bundles(self, least: int, most: int) -> Bundles:
+        """Of every size on every host, ``least`` to ``most`` instances; none (0) once a host."""
         packing = self.packing
         vms = np.flatnonzero(packing.place >= 0)
         vms = vms[packing.is_open[packing.place[vms]]]
         moved = packing.moved[vms]
         key = (packing.place[vms] * (packing.alike.max() + 1) + packing.alike[vms]) * 2 + moved
         _, first, number = np.unique(key, return_index=True, return_counts=True)
-        first = vms[first]
         counts = np.arange(1, most + 1)
         which, count = np.nonzero(counts <= number[:, None])
-        first, count = first[which], counts[count]
+        first, count = vms[first][which], counts[count]
+        host = packing.place[first]
+        if not least:
+            bare = np.flatnonzero(packing.is_open)
+            host, first, count = (np.concatenate(pair) for pair in (
+                (bare, host), (np.zeros_like(bare), first), (np.zeros_like(bare), count)))
         price = np.where(packing.moved[first], 0.0, self.price[first]) * count
-        return Bundles(packing.place[first], first, count, packing.size[first] * count[:, None],
-                       price)
-
-    def _with_nothing(self, bundles: Bundles) -> Bundles:
-        hosts = np.flatnonzero(self.packing.is_open)
-        none = np.zeros(len(hosts), dtype=np.intp)
-        return Bundles(
-            np.concatenate([hosts, bundles.host]), np.concatenate([none - 1, bundles.first]),
-            np.concatenate([none, bundles.count]),
-            np.concatenate([np.zeros((len(hosts), bundles.size.shape[1])), bundles.size]),
-            np.concatenate([none.astype(float), bundles.price]))
+        return Bundles(host, first, count, packing.size[first] * count[:, None], price)
 
     def _make(self, out: Bundles, vm: int | None, least: float) -> bool:
         """Rate every pair of what leaves one host and what comes back from another, and make the
         best that is allowed."""
         packing = self.packing
-        back = self._with_nothing(self._bundles(MOST_BACK))
+        back = self._bundles(0, MOST_BACK)
         if not len(out):
             return False
         taken = packing.size[vm] if vm is not None else 0.0
@@ -162,18 +157,14 @@ class Exchanges:
 
     def _members(self, bundles: Bundles, n: int, destination: int) -> list[int] | None:
         """Instances of a bundle that may go to ``destination``, or None if there are too few."""
-        packing, first = self.packing, bundles.first[n]
-        if first < 0:
-            return []
+        packing, first, found = self.packing, bundles.first[n], []
         same = (packing.place == bundles.host[n]) & (packing.alike == packing.alike[first])
         same &= packing.moved == packing.moved[first]
-        found = []
         for vm in np.flatnonzero(same):
-            if packing.lets_in(vm)[destination] and packing.space.fellows(vm).isdisjoint(found):
+            if (len(found) < bundles.count[n] and packing.lets_in(vm)[destination]
+                    and packing.space.fellows(vm).isdisjoint(found)):
                 found.append(int(vm))
-            if len(found) == bundles.count[n]:
-                return found
-        return None
+        return found if len(found) == bundles.count[n] else None
 
 
 def _largest(values: np.ndarray, count: int) -> np.ndarray:

@@ -1,7 +1,6 @@
 """Pack: the most hosts freed that the budget can buy. Vector bin packing with a price on migration,
 as in BalCon (FGCS 2023)."""
 
-import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -28,18 +27,9 @@ EFFORT = 6e8
 """Pairs to rate in all."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Strategy:
-    """In which order hosts are emptied: by the moves that takes and by the memory to copy, each
-    relative to the average instance."""
-
-    moves: float
-    memory: float
-
-
-FEWEST_MOVES = Strategy(1.0, 0.0)
-BOTH = Strategy(0.5, 0.5)
-LEAST_MEMORY = Strategy(0.0, 1.0)
+BY_MOVES = (1.0, 0.5, 0.0)
+"""In which order hosts are emptied: so much goes by the moves that takes and the rest by the memory
+to copy, each relative to the average instance. With few moves allowed these count first."""
 
 
 class Pack:
@@ -86,9 +76,9 @@ def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
         return []
     found, rated = [], 0
     is_tight = limits.budget < len(space.vms) // 2
-    for strategy in (FEWEST_MOVES, BOTH, LEAST_MEMORY)[::1 if is_tight else -1]:
+    for by_moves in BY_MOVES[::1 if is_tight else -1]:
         if rated < EFFORT and not limits.is_over:
-            emptying = Emptying(space, limits, strategy, EFFORT - rated)
+            emptying = Emptying(space, limits, by_moves, EFFORT - rated)
             found += emptying.run()
             rated += emptying.rated
             if emptying.has_freed_all_it_can and not is_tight:
@@ -99,13 +89,12 @@ def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
 class Emptying:
     """One search: empties hosts until no more can be. ``rated`` counts the pairs looked at."""
 
-    def __init__(self, space: SearchSpace, limits: Limits, strategy: Strategy, effort: float):
+    def __init__(self, space: SearchSpace, limits: Limits, by_moves: float, effort: float):
         self.space, self.limits, self.effort = space, limits, effort
         self.packing = Packing(space)
         self.rated = 0
         self.keeps_balance = False
-        memory = space.memory / max(space.memory.mean(), 1)
-        self.cost = strategy.moves + strategy.memory * memory
+        self.cost = by_moves + (1 - by_moves) * space.memory / max(space.memory.mean(), 1)
 
     def run(self) -> list[list[tuple[int, int]]]:
         """The moves after each host that could be emptied."""
