@@ -5,11 +5,9 @@ together follows from sums (``adds_up``) are told the other moves; the others sa
 ``entangled``, so that these are tried out.
 """
 
-import dataclasses
 import itertools
 from collections.abc import Callable
 from collections.abc import Iterable
-from typing import Protocol
 
 import numpy as np
 
@@ -22,15 +20,15 @@ Why = Callable[[object, int, int], str]
 it is not."""
 
 
-class Rule(Protocol):
+class Rule:
     """``reason`` is the word under which instances that stayed because of it are reported;
     ``yields`` tells that it gives way where a host could not be emptied otherwise: it is about
     load, or what is known of it, or keeps things calm."""
 
-    reason: str
-    why: Why
-    adds_up: bool
-    yields: bool
+    adds_up = True
+
+    def __init__(self, reason: str, why: Why, yields: bool = False):
+        self.reason, self.why, self.yields = reason, why, yields
 
     def permits(self, state, vms: np.ndarray, hosts: np.ndarray, others: tuple = ()) -> np.ndarray:
         """bool (...): whether each instance may go to the host; both broadcast. What it says of an
@@ -38,39 +36,36 @@ class Rule(Protocol):
 
         :param others: moves made as well, only where the rule ``adds_up``
         """
+        raise NotImplementedError
 
     def entangles(self, state, moves: tuple) -> np.ndarray:
         """bool (...): the chains in which one move may change the answer to another; only where
         the rule does not add up."""
+        return np.ones(moves[0][0].shape, dtype=bool)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Sets:
+class Sets(Rule):
     """Instances of a kind may go to some hosts and to no others.
 
     kind : intp (V,), a row of ``allowed``; allowed : bool (K, H)
     """
 
-    reason: str
-    why: Why
-    kind: np.ndarray
-    allowed: np.ndarray
-    yields: bool = False
-    adds_up = True
+    def __init__(self, reason: str, why: Why, kind: np.ndarray, allowed: np.ndarray,
+                 yields: bool = False):
+        super().__init__(reason, why, yields)
+        self.kind, self.allowed = kind, allowed
 
     def permits(self, state, vms, hosts, others=()):
         return self.allowed[self.kind[vms], hosts]
 
 
-class ForbiddenPairs:
+class ForbiddenPairs(Rule):
     """Some instances may not go to some hosts."""
-
-    adds_up = True
 
     def __init__(self, problem: Problem, pairs: Iterable[tuple[str, str]], reason: str, why: Why,
                  yields: bool = False):
         """:param pairs: uuids of instances and names of hosts; others than here are ignored"""
-        self.reason, self.why, self.yields = reason, why, yields
+        super().__init__(reason, why, yields)
         self._hosts = len(problem.hosts)
         pairs = set(pairs)
         wanted = {uuid for uuid, _name in pairs}
@@ -86,14 +81,8 @@ class ForbiddenPairs:
         return ~contains(self._keys, vms * self._hosts + hosts)
 
 
-class Room:
+class Room(Rule):
     """What an instance is allocated must be free on the provider it comes from, in every class."""
-
-    adds_up = True
-    yields = False
-
-    def __init__(self, reason: str, why: Why):
-        self.reason, self.why = reason, why
 
     def permits(self, state, vms, hosts, others=()):
         permitted = np.True_
@@ -136,7 +125,7 @@ class Room:
         return free, limits, problem.demands[vms]
 
 
-class LoadLimit:
+class LoadLimit(Rule):
     """No host passes a level of load.
 
     most : float64 (H, P), inf where nothing is too much
@@ -145,12 +134,9 @@ class LoadLimit:
         NaN. Otherwise the score does
     """
 
-    adds_up = True
-    yields = True
-
     def __init__(self, reason: str, why: Why, most: np.ndarray, by_capacity: bool,
                  is_passing: bool = False):
-        self.reason, self.why = reason, why
+        super().__init__(reason, why, yields=True)
         self.by_capacity, self.is_passing = by_capacity, is_passing
         self.policies = np.flatnonzero(np.isfinite(most).any(axis=0))
         self.most = most + TOLERANCE
@@ -191,19 +177,19 @@ class LoadLimit:
                 most / problem.host_scale[at], problem.weights[vms][:, self.policies])
 
 
-class Spacing:
+class Spacing(Rule):
     """Server groups that may not be broken: at most so many members on a host, or only to where
     most of the others are."""
 
     adds_up = False
-    yields = False
 
     def __init__(self, reason: str, why: Why, forbids: np.ndarray, firm: np.ndarray):
         """
         :param forbids: bool (G,), the groups that the rule is about
         :param firm: bool (G,), those that do not give way where a host could not be emptied
         """
-        self.reason, self.why, self.forbids, self.firm = reason, why, forbids, firm
+        super().__init__(reason, why)
+        self.forbids, self.firm = forbids, firm
 
     def for_emptying(self) -> 'Spacing':
         return Spacing(self.reason, self.why, self.forbids & self.firm, self.firm)
@@ -238,7 +224,7 @@ class Spacing:
         return state.model.share_group(moves, self.forbids & ~state.model.memberships.anti)
 
 
-class FreeReserve:
+class FreeReserve(Rule):
     """In every resource class, what is free on the available hosts in use stays at least
     ``needed``; where less is free already, a move must not make it less still. Only two kinds of
     moves change the sum: those that empty a host, and those that come from a host which is not
@@ -248,10 +234,10 @@ class FreeReserve:
     """
 
     adds_up = False
-    yields = False
 
     def __init__(self, reason: str, why: Why, needed: np.ndarray):
-        self.reason, self.why, self.needed = reason, why, needed
+        super().__init__(reason, why)
+        self.needed = needed
 
     def permits(self, state, vms, hosts, others=()):
         problem, count = state.problem, len(state.guests)
@@ -275,24 +261,18 @@ class FreeReserve:
             return demands
         return demands * (problem.provider[hosts, c] == hosts)
 
-    def entangles(self, state, moves):
-        return np.ones(moves[0][0].shape, dtype=bool)
 
-
-class Opaque:
+class Opaque(Rule):
     """A rule that can only be asked, one move at a time, and so is asked last."""
 
     adds_up = False
-    yields = False
 
     def __init__(self, reason: str, why: Why, permits_one: Callable[[object, int, int], bool]):
-        self.reason, self.why, self._permits_one = reason, why, permits_one
+        super().__init__(reason, why)
+        self._permits_one = permits_one
 
     def permits(self, state, vms, hosts, others=()):
         vms, hosts = np.broadcast_arrays(vms, hosts)
         answers = [self._permits_one(state, int(vm), int(host))
                    for vm, host in zip(vms.flat, hosts.flat, strict=True)]
         return np.array(answers, dtype=bool).reshape(vms.shape)
-
-    def entangles(self, state, moves):
-        return np.ones(moves[0][0].shape, dtype=bool)
