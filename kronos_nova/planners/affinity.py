@@ -4,7 +4,6 @@ on the number of misplaced members."""
 from kronos_nova.objects.plan import AFFINITY
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.best_move import Ties
 from kronos_nova.planners.best_move import least_harmful
 from kronos_nova.planners.steps import one_by_one
 from kronos_nova.simulation import State
@@ -24,12 +23,11 @@ class AffinityEnforcer:
         self._hard, self._soft = hard, soft
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
-        ties = Ties(state.problem)
-        return one_by_one(state, limits, lambda: self._choose(state, ties))
+        return one_by_one(state, limits, lambda: self._choose(state))
 
-    def _choose(self, state, ties):
+    def _choose(self, state):
         model = state.model
         broken = model.broken(state, self._hard, self._soft)
-        pair = least_harmful(state, model.movable_members(broken), ties,
+        pair = least_harmful(state, model.movable_members(broken),
                              wanted=lambda delta: delta.mends(broken))
         return pair and (*pair, f'repairs server group {model.names_of(broken, pair[0])}')

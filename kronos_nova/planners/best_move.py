@@ -8,7 +8,6 @@ import numpy as np
 
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import Delta
-from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
 
 ROUNDING = 1e-13
@@ -18,38 +17,24 @@ figures around 1."""
 EVERYWHERE = -1
 
 
-class Ties:
-    """Of moves that gain the same, the smallest memory, then uuid, then destination name decides.
-
-    order : intp (V,), instances as they are preferred
-    rank : intp (V,), its inverse
-    """
-
-    def __init__(self, problem: Problem):
-        self.order = np.argsort(problem.memory_mb, kind='stable')
-        self.rank = np.empty_like(self.order)
-        self.rank[self.order] = np.arange(len(self.order))
-
-
 class BestMove:
-    """The feasible move that lowers the combined imbalance most, among those it is shown; those
-    within the tolerance of the best are tied.
+    """The feasible move that lowers the combined imbalance most, among those it is shown. Of those
+    within the tolerance of the best the smallest memory, then uuid, then destination name decides.
 
     Candidates are (bound, instance, host). With :data:`EVERYWHERE` for the host, the bound is what
     the instance could gain at best, and where is found out when it matters. Otherwise it is the
     gain, accepted by every policy, and the pair is feasible.
 
     state : what moves start from
-    ties : decides between moves that gain the same
     floor : a move must gain more than this; -inf takes the best move however bad
     wanted : Delta to bool (...), which moves are looked for at all; None for all
     is_forced : rules that yield forbid nothing, and every policy accepts everything
     best : the largest gain of a feasible move so far, or the floor
     """
 
-    def __init__(self, state: State, ties: Ties, floor: float,
+    def __init__(self, state: State, floor: float,
                  wanted: Callable[[Delta], np.ndarray] | None = None, is_forced: bool = False):
-        self.state, self.ties, self.wanted = state, ties, wanted
+        self.state, self.wanted = state, wanted
         self.is_forced = is_forced
         self.model = state.model.for_emptying if is_forced else state.model
         self.extremes = state.extremes()
@@ -94,7 +79,7 @@ class BestMove:
                               for column in zip(*self._candidates, strict=True))
         tied = self._matters(bounds)
         vms, hosts = vms[tied], hosts[tied]
-        for position in np.lexsort((hosts, self.ties.rank[vms])):
+        for position in np.lexsort((hosts, vms, self.state.problem.memory_mb[vms])):
             vm, host = int(vms[position]), int(hosts[position])
             if host != EVERYWHERE:
                 return vm, host
@@ -124,7 +109,7 @@ class BestMove:
         return self._rows[vm]
 
 
-def least_harmful(state: State, vms: Iterable[int], ties: Ties,
+def least_harmful(state: State, vms: Iterable[int],
                   wanted: Callable[[Delta], np.ndarray] | None = None,
                   is_forced: bool = False) -> tuple[int, int] | None:
     """Of the accepted moves of some instances the one after which the combined imbalance is lowest,
@@ -135,6 +120,6 @@ def least_harmful(state: State, vms: Iterable[int], ties: Ties,
     vms = np.array(vms, dtype=np.intp)
     if not (len(vms) and state.problem.available.any()):
         return None
-    search = BestMove(state, ties, floor=-np.inf, wanted=wanted, is_forced=is_forced)
+    search = BestMove(state, floor=-np.inf, wanted=wanted, is_forced=is_forced)
     search.to_anywhere(vms)
     return search.found()

@@ -12,7 +12,6 @@ import numpy as np
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.best_move import Ties
 from kronos_nova.planners.best_move import least_harmful
 from kronos_nova.planners.steps import one_by_one
 from kronos_nova.simulation import Problem
@@ -30,10 +29,8 @@ class Evacuator:
     phase = EVACUATE
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
-        ties = Ties(state.problem)
-
         def choose():
-            found = _next(state, ties)
+            found = _next(state)
             if found is None:
                 return None
             vm, host, addition = found
@@ -43,20 +40,19 @@ class Evacuator:
         return one_by_one(state, limits, choose)
 
 
-def _next(state, ties):
+def _next(state):
     """(instance, destination, what is to be said of the choice), or None."""
     problem, vms = state.problem, waiting(state)
     doubtful, unweighed = (_flags(flags, vms) for flags in (problem.doubtful, problem.unweighed))
     for some in (~doubtful, doubtful):
         weighed = vms[some & ~unweighed]
-        pair = (least_harmful(state, weighed, ties)
-                or least_harmful(state, weighed, ties, is_forced=True))
+        pair = least_harmful(state, weighed) or least_harmful(state, weighed, is_forced=True)
         if pair:
             return *pair, ''
-        pair = _roomiest(state, vms[some & unweighed], ties)
+        pair = _roomiest(state, vms[some & unweighed])
         if pair:
             return *pair, BY_ROOM
-        pair = _roomiest(state, weighed, ties)
+        pair = _roomiest(state, weighed)
         if pair:
             return *pair, BY_ROOM_THERE
     return None
@@ -66,9 +62,9 @@ def _flags(flags, vms):
     return np.zeros(len(vms), dtype=bool) if flags is None else flags[vms]
 
 
-def _roomiest(state, vms, ties):
+def _roomiest(state, vms):
     """The largest of some instances that may go anywhere, and the host that is least full."""
-    for vm in ties.order[::-1][np.isin(ties.order[::-1], vms)]:
+    for vm in vms[np.argsort(state.problem.memory_mb[vms], kind='stable')][::-1]:
         hosts = by_room(state, int(vm))
         if hosts:
             return int(vm), hosts[0]

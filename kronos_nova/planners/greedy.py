@@ -14,7 +14,6 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import ROUNDING
 from kronos_nova.planners.best_move import BestMove
-from kronos_nova.planners.best_move import Ties
 from kronos_nova.planners.steps import one_by_one
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
@@ -28,10 +27,10 @@ class Greedy:
     phase = SPREAD
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
-        ties = Ties(state.problem)
+        smallest_first = np.argsort(state.problem.memory_mb, kind='stable')
 
         def choose():
-            pair = None if state.extremes().is_balanced else _Round(state, ties).best_move()
+            pair = None if state.is_balanced else _Round(state, smallest_first).best_move()
             return pair and (*pair, 'evens the load')
 
         return one_by_one(state, limits, choose)
@@ -40,11 +39,11 @@ class Greedy:
 class _Round:
     """The search for one move, from one class of moves to the next."""
 
-    def __init__(self, state: State, ties: Ties):
-        self.state, self.problem, self.ties = state, state.problem, ties
+    def __init__(self, state: State, smallest_first: np.ndarray):
+        self.state, self.problem, self.vms = state, state.problem, smallest_first
         self.tops = self._gaps(state.extremes().tops)
         self.bottoms = self._gaps(state.extremes().bottoms)
-        self.search = BestMove(state, ties, floor=TOLERANCE)
+        self.search = BestMove(state, floor=TOLERANCE)
 
     def best_move(self) -> tuple[int, int] | None:
         """The (instance, destination) that lowers the combined imbalance most, or None."""
@@ -83,8 +82,8 @@ class _Round:
         one can be chosen.
         """
         start, size = 0, FIRST_LOOK
-        while start < len(self.ties.order):
-            vms = self.ties.order[start:start + size]
+        while start < len(self.vms):
+            vms = self.vms[start:start + size]
             on = self.state.vm_host[vms]
             inside = self.problem.movable[vms] & (on != host)
             for top in self.tops:

@@ -9,7 +9,6 @@ import numpy as np
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.best_move import Ties
 from kronos_nova.planners.best_move import least_harmful
 from kronos_nova.planners.evacuate import by_room
 from kronos_nova.planners.evacuate import is_weighed
@@ -37,13 +36,12 @@ def runners_up(state: State, steps: Iterable[tuple[str, Step]]) -> Iterator[Runn
     :param state: before the first of the steps; the steps are made in it
     :param steps: (phase, step)
     """
-    ties = Ties(state.problem)
     for phase, step in steps:
-        yield _runner_up(state, ties, phase, step)
+        yield _runner_up(state, phase, step)
         state.move(step.vm, step.destination)
 
 
-def _runner_up(state, ties, phase, step):
+def _runner_up(state, phase, step):
     def wanted(delta):
         (vms, hosts), = delta.moves
         return (vms != step.vm) | (hosts != step.destination)
@@ -53,7 +51,7 @@ def _runner_up(state, ties, phase, step):
     vms = np.array([step.vm])
     if phase == SPREAD:
         vms = np.flatnonzero((state.vm_host == step.source) & state.problem.movable)
-    pair = least_harmful(state, vms, ties, wanted, is_forced=phase == EVACUATE)
+    pair = least_harmful(state, vms, wanted, is_forced=phase == EVACUATE)
     if pair is None:
         return _roomiest_but(state, step) if phase == EVACUATE else None
     return RunnerUp(vm=pair[0], destination=pair[1],

@@ -91,15 +91,11 @@ class State:
     def imbalances(self) -> np.ndarray:
         """float64 (P,): max − min of every policy's scores over the available hosts; 0 where there
         is none."""
-        available = self.problem.available
-        if not available.any():
-            return np.zeros(len(self.problem.policies))
-        # A policy at a time: much faster than along so short an axis.
-        return np.array([np.ptp(scores[available]) for scores in self.scores.T])
+        return self.extremes().imbalances
 
     def combined(self) -> float:
         """The imbalances summed by the policies' weights."""
-        return float(self.imbalances() @ self.problem.policy_weights)
+        return self.extremes().combined
 
     def price(self) -> float:
         """What the moves since :meth:`settle` cost."""
@@ -115,8 +111,7 @@ class State:
 
     @property
     def is_balanced(self) -> bool:
-        """Whether every policy is at or below its threshold."""
-        return bool((self.imbalances() <= self.problem.thresholds + TOLERANCE).all())
+        return self.extremes().is_balanced
 
     @property
     def fill(self) -> np.ndarray:
