@@ -173,9 +173,10 @@ How reluctantly load is spread. With 0 a plan goes by the load of this moment, a
 planner can. With more, plans are for the load that the next half hour is likely to bring, by what
 each instance was like in the last day; once a policy is above its threshold they first make it less
 likely that hosts become full (above 0.9), then go down to half of the threshold and no further, in
-as few moves as that takes; and every move must lower the combined imbalance, and the number of
-hosts that are to be expected full, by 0.01 and by 0.001 for each GiB it copies, both times this
-number, or by what ``min_gain`` and ``min_gain_per_gib`` say where that is more. No instance goes
+as few moves as that takes; where a host is full, the first is done also within the thresholds; and
+every move must lower the combined imbalance, and the number of hosts that are to be expected full,
+by 0.01 and by 0.001 for each GiB it copies, both times this number, or by what ``min_gain`` and
+``min_gain_per_gib`` say where that is more. No instance goes
 back within a day to a host that it left. 1, the default, has a fraction of the moves of 0 and fewer
 hosts that are full. Raise it where migrations are dear; set 0 where evenness is all that counts,
 such as in tests. It is fully of use some hours after Kronos was started for the first time, when

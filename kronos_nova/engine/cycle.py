@@ -57,7 +57,7 @@ STATE_OF = {automation.OFF: plans.OBSERVED, automation.OBSERVE: plans.OBSERVED,
 UNDER_WAY = {plans.PROPOSED: 'waits for approval', plans.APPROVED: 'is approved and starts soon',
              plans.EXECUTING: 'is being carried out'}
 
-WORDS = {plans.NO_DATA: 'without data', plans.NO_MOVE: 'imbalanced, and no move is of use',
+WORDS = {plans.NO_DATA: 'without data', plans.NO_MOVE: 'imbalanced or hot, and no move is of use',
          plans.COOLING: 'left alone'}
 """Outcomes that do not read well by themselves."""
 

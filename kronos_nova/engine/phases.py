@@ -7,6 +7,7 @@ from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.worth import still_gains
 from kronos_nova.engine.worth import worthwhile
 from kronos_nova.objects.plan import EVACUATE
+from kronos_nova.objects.plan import HOT
 from kronos_nova.objects.plan import PACK
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import Move
@@ -27,15 +28,17 @@ from kronos_nova.simulation import State
 class Passes:
     """What is wrong in an aggregate, and so which planners have something to do.
 
-    ``relieve`` are the marks that a host is above, None if none is; ``may_balance`` is False while
-    an imbalance has not lasted long enough yet, or load was spread a short time ago;
-    ``why_no_more`` tells why hosts are emptied and nothing else is done, ``''`` if that is not so.
+    ``relieve`` are the marks that a host is above, None if none is; ``lower_risk`` tells that with
+    restraint a host is full, now or in an hour to come; ``may_balance`` is False while an imbalance
+    has not lasted long enough yet, or load was spread a short time ago; ``why_no_more`` tells why
+    hosts are emptied and nothing else is done, ``''`` if that is not so.
     """
 
     evacuate: bool
     repair: bool
     balance: bool
     relieve: Marks | None = None
+    lower_risk: bool = False
     may_balance: bool = True
     why_no_more: str = ''
 
@@ -43,18 +46,23 @@ class Passes:
         """The same without all that must not be done now, because of a word of
         :data:`~kronos_nova.objects.plan.SKIP_REASONS`."""
         return dataclasses.replace(self, repair=False, balance=False, relieve=None,
-                                   may_balance=False, why_no_more=why)
+                                   lower_risk=False, may_balance=False, why_no_more=why)
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is wrong."""
-        return not (self.evacuate or self.repair or self.balance or self.relieve)
+        return not (self.evacuate or self.repair or self.goes_by_load)
+
+    @property
+    def goes_by_load(self) -> bool:
+        """Whether load is what is wrong."""
+        return bool(self.balance or self.relieve or self.lower_risk)
 
     @property
     def must_wait(self) -> bool:
         """Whether something is wrong, but nothing may be done about it yet."""
         return self.balance and not (
-            self.may_balance or self.evacuate or self.repair or self.relieve)
+            self.may_balance or self.evacuate or self.repair or self.relieve or self.lower_risk)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +99,12 @@ def needed(model: Model, mode: str, options: EngineOptions, marks: Marks,
                                  options.enforce_soft_affinity).any()),
         relieve=marks if marks.hot(state).any() else None,
         balance=mode == 'pack' or not state.is_balanced,
+        lower_risk=mode == 'spread' and bool(options.restraint) and _is_full(state),
         may_balance=mode == 'pack' or mode == 'spread' and is_time)
+
+
+def _is_full(state):
+    return bool((state.scores[state.problem.available] > HOT).any())
 
 
 def run(model: Model, passes: Passes, planner: str, options: EngineOptions, limits: Limits,
@@ -188,7 +201,8 @@ def _runners(problem, passes, planner, options):
     if passes.relieve:
         yield Relieve(passes.relieve)
     is_restrained = problem.variances is not None    # and then ends below what begins it
-    if passes.may_balance and (passes.balance or not is_restrained):
-        if is_restrained:
-            yield LowerRisk()
+    may_spread = passes.may_balance and (passes.balance or not is_restrained)
+    if is_restrained and (may_spread or passes.lower_risk):
+        yield LowerRisk()
+    if may_spread:
         yield planners.load(planner)

@@ -212,9 +212,8 @@ class _Cycle:
         vetting = Vetting(self.ports.dry_run, around, case.problem.hosts,
                           lambda: limits.is_over)
         caps = Caps(self.options.caps, case.problem, around.instances, self.memory)
-        by_load = needed.balance or needed.relieve
         planned = model
-        if by_load and self.is_restrained:
+        if needed.goes_by_load and self.is_restrained:
             planned = self.lasting(scope, case, ahead, around)
         chosen, moves, late = pace.timely(
             self.pace, self.choose(planned, needed, limits, Checks(vetting, caps)),

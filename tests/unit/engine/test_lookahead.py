@@ -135,6 +135,16 @@ class LookaheadTest(testtools.TestCase):
         self.policy['forecast'] = None
         self.assertEqual('balanced', self.plan().outcome)
 
+    def test_a_host_that_will_be_full_is_relieved_before_also_within_the_threshold(self):
+        self.policy['threshold'] = .97
+        self.loads |= {name: office(.24) for name in self.loads if name.startswith('vm')}
+        report = self.plan()
+        self.assertFalse(report.policies[0].is_above_threshold)
+        self.assertEqual({'relieve'}, {move.phase for move in report.moves})
+        self.loads |= {name: office(.2) for name in self.loads if name.startswith('vm')}
+        self.forecast_cache = ForecastCache()
+        self.assertEqual('balanced', self.plan().outcome)
+
     def test_what_is_further_away_than_the_horizon_is_not_planned_for(self):
         self.policy['forecast'] = {'horizon_hours': 2}
         self.assertEqual('balanced', self.plan().outcome)

@@ -136,6 +136,16 @@ class RestraintTest(testtools.TestCase):
         self.assertEqual((), self.plan(habits, restraint=Restraint(.1)).moves)
         self.assertEqual(1, len(self.plan(self.seen(), restraint=Restraint(.1)).moves))
 
+    def test_a_full_host_is_relieved_also_where_every_policy_is_within_its_threshold(self):
+        self.hosts, self.place = ('h0', 'h1'), {'other': 'h1'}
+        self.loads = {'large': .8, 'small': .16, 'other': .62}
+        [move] = self.plan(hold_cycles=3).moves
+        self.assertEqual(('small', 'relieve'), (move.instance_uuid, move.phase))
+        self.assertEqual('balanced', self.plan(restraint=Restraint()).outcome)
+        self.assertEqual('no_move', self.plan(self.seen(large=.2)).outcome)
+        self.loads['large'] = .73
+        self.assertEqual('balanced', self.plan().outcome)
+
     def test_a_disabled_host_is_emptied_as_without_restraint_where_nothing_is_imbalanced(self):
         self.policy['threshold'] = .9
         cloud = self.snapshot()
