@@ -23,52 +23,37 @@ class Isolation:
 
     @staticmethod
     def compile(problem, snapshot, rules):
-        tenants, offers = _offers(problem, snapshot)
+        tenants, properties = _offers(problem, snapshot)
         position = {uuid: index for index, uuid in enumerate(problem.vms)}
         instances = [None] * len(problem.vms)
         for instance in snapshot.instances:
             if instance.uuid in position:
                 instances[position[instance.uuid]] = instance
-        return (*_by_project(tenants, instances), *_by_flavor(offers, instances))
+        named = frozenset().union(*tenants)
+
+        def why_project(state, vm, host):
+            return (f'the aggregates of {problem.hosts[host]} do not admit project '
+                    f'{instances[vm].project_id}')
+
+        def why_flavor(state, vm, host):
+            wanted = ', '.join(f'{key}={value}' for key, value in _asked(instances[vm]))
+            return f'the aggregates of {problem.hosts[host]} do not offer {wanted}'
+
+        return (*_rule([i.project_id if i.project_id in named else None for i in instances],
+                       tenants, lambda project, kept: not kept or project in kept, why_project),
+                *_rule([_asked(i) for i in instances], properties, _admits, why_flavor))
 
 
-def _by_project(tenants, instances):
-    """:param tenants: for each host the projects that it is kept for; none means all"""
-    if not any(tenants):
+def _rule(wanted, offers, admits, why):
+    """What each instance wants against what each host offers; both are hashable, and what is alike
+    is asked about once."""
+    kinds, sorts = ({each: n for n, each in enumerate(dict.fromkeys(all_))}
+                    for all_ in (wanted, offers))
+    allowed = np.array([[admits(one, offer) for offer in sorts] for one in kinds], dtype=bool)
+    if allowed.all():
         return ()
-    sorts = {kept: number for number, kept in enumerate(dict.fromkeys(tenants))}
-    number = {name: n for n, name in enumerate(sorted(frozenset().union(*sorts)))}
-    # The last row is of all projects that no host names.
-    allowed = np.tile([not kept for kept in sorts], (len(number) + 1, 1))
-    for kept, column in sorts.items():
-        allowed[[number[name] for name in kept], column] = True
-    allowed = allowed[:, [sorts[kept] for kept in tenants]]
-    kind = np.array([number.get(i.project_id, len(number)) for i in instances], dtype=np.intp)
-
-    def why(state, vm, host):
-        return (f'the aggregates of {state.problem.hosts[host]} do not admit project '
-                f'{instances[vm].project_id}')
-
-    return (Sets(reason='isolation', why=why, kind=kind, allowed=allowed),)
-
-
-def _by_flavor(offers, instances):
-    """:param offers: for each host the values that its aggregates have for each key"""
-    asked = [_asked(instance) for instance in instances]
-    kinds = {specs: number for number, specs in enumerate(dict.fromkeys(asked))}
-    sorts = {offer: number for number, offer in enumerate(dict.fromkeys(offers))}
-    admits = np.array([[_admits(dict(offer), specs) for offer in sorts] for specs in kinds],
-                      dtype=bool)
-    if admits.all():
-        return ()
-
-    def why(state, vm, host):
-        wanted = ', '.join(f'{key}={value}' for key, value in asked[vm])
-        return f'the aggregates of {state.problem.hosts[host]} do not offer {wanted}'
-
-    return (Sets(reason='isolation', why=why,
-                 kind=np.array([kinds[specs] for specs in asked], dtype=np.intp),
-                 allowed=admits[:, [sorts[offer] for offer in offers]]),)
+    return (Sets(reason='isolation', why=why, kind=np.array([kinds[each] for each in wanted]),
+                 allowed=allowed[:, [sorts[offer] for offer in offers]]),)
 
 
 def _offers(problem, snapshot):
@@ -104,13 +89,14 @@ def _asked(instance):
                         if key.startswith(SPEC_PREFIX)))
 
 
-def _admits(properties, specs):
+def _admits(specs, properties):
     """Whether a host's aggregates have every wanted value.
 
     Of Nova's operators only ``<or>`` is understood; with any other the answer is no: better no
     move than one that Nova refuses.
     """
-    return all(properties.get(key, frozenset()) & _values(value) for key, value in specs)
+    offered = dict(properties)
+    return all(offered.get(key, frozenset()) & _values(value) for key, value in specs)
 
 
 def _values(wanted):

@@ -152,12 +152,8 @@ class Delta:
                     self.model.share_group(self.moves, self.model.costs)), strict=True):
                 trial = self.state.after((int(vms[index]), int(hosts[index]))
                                          for vms, hosts in self.moves)
-                change[index] = self._misplaced(trial) - self._misplaced(self.state)
+                change[index] = trial.misplacing() - self.state.misplacing()
         return change
-
-    def _misplaced(self, state) -> float:
-        beyond = np.maximum(state.groups.misplaced - state.allowed, 0)
-        return float(self.model.prices.misplaced * (beyond @ self.model.costs))
 
     def _misplacing_of(self, vms, hosts):
         flat, counts = vms.reshape(-1), self.state.groups

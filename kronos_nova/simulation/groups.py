@@ -1,5 +1,7 @@
 """Server groups as counters: how many members of each are on each host."""
 
+import copy
+
 import numpy as np
 
 from kronos_nova.simulation.problem import Problem
@@ -75,10 +77,8 @@ class GroupCounts:
             self._summarise(np.arange(count), self._keys // memberships.hosts, self._counts)
 
     def copy(self) -> 'GroupCounts':
-        other = object.__new__(GroupCounts)
-        other.memberships = self.memberships
-        other._keys, other._counts = self._keys, self._counts.copy()
-        for name in ('_first', '_ties', '_second', 'misplaced'):
+        other = copy.copy(self)
+        for name in ('_counts', '_first', '_ties', '_second', 'misplaced'):
             setattr(other, name, getattr(self, name).copy())
         return other
 

@@ -1,5 +1,6 @@
 """One aggregate, compiled: its arrays and every rule about them."""
 
+import copy
 import functools
 import itertools
 
@@ -28,7 +29,7 @@ class Model:
 
     def __init__(self, problem: Problem, rules: tuple[Rule, ...] = (), prices: Prices = FREE):
         self.problem, self.prices = problem, prices
-        self.rules = tuple(sorted(rules, key=lambda rule: isinstance(rule, Opaque)))
+        self.rules = _opaque_last(rules)
         self.memberships = Memberships(problem)
         self.costs = ~self.memberships.hard
         for rule in self.rules:
@@ -40,11 +41,9 @@ class Model:
 
     def with_rules(self, *rules: Rule) -> 'Model':
         """The same with further rules."""
-        other = object.__new__(Model)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other.__dict__.pop('for_emptying', None)
-        other.rules = tuple(sorted((*self.rules, *rules),
-                                   key=lambda rule: isinstance(rule, Opaque)))
+        other.rules = _opaque_last((*self.rules, *rules))
         return other
 
     @functools.cached_property
@@ -105,6 +104,10 @@ class Model:
         """The names of those groups that an instance is in, for a person."""
         return ', '.join(self.memberships.groups[group].name
                          for group in self.memberships.of(vm) if groups[group])
+
+
+def _opaque_last(rules):
+    return tuple(sorted(rules, key=lambda rule: isinstance(rule, Opaque)))
 
 
 def _passes_ceiling(state, vm, host):

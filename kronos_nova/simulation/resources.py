@@ -80,12 +80,10 @@ def _table(rows, classes, missing, of):
 
 
 def _add_arriving(used, hosts, classes, snapshot):
-    destinations = {move.instance_uuid: move.destination for move in snapshot.moves_under_way}
-    index = {host.name: number for number, host in enumerate(hosts)}
-    for instance in snapshot.instances if destinations else ():
-        if destinations.get(instance.uuid) in index:
-            used[index[destinations[instance.uuid]]] += [
-                instance.resources.get(name, 0) for name in classes]
+    arriving = _arriving_members(snapshot, [host.name for host in hosts])
+    for instance in snapshot.instances if arriving else ():
+        if instance.uuid in arriving:
+            used[arriving[instance.uuid]] += [instance.resources.get(name, 0) for name in classes]
 
 
 def _provider(hosts, shared, classes):

@@ -141,17 +141,15 @@ class LoadLimit(Rule):
         self.policies = np.flatnonzero(np.isfinite(most).any(axis=0))
         self.most = most + TOLERANCE
 
-    def load(self, state) -> np.ndarray:
-        """float64 (H, P)"""
-        return np.fmax(state.scores, state.capacity_scores) if self.by_capacity else state.scores
+    def _load(self, state, at):
+        if not self.by_capacity:
+            return state.scores[at]
+        return np.fmax(state.scores[at], state.capacity_scores[at])
 
     def projected(self, state, p: int, vms, hosts, others=()) -> np.ndarray:
         """float64 (...): the load of each host in one policy once the instance is there."""
         problem, scale = state.problem, state.problem.host_scale[:, p][hosts]
-        load = state.scores[:, p][hosts]
-        if self.by_capacity:
-            load = np.fmax(load, state.capacity_scores[:, p][hosts])
-        load = load + problem.weights[:, p][vms] * scale
+        load = self._load(state, (hosts, p)) + problem.weights[:, p][vms] * scale
         for other, there in others:
             sign = (there == hosts).astype(int) - (state.vm_host[other] == hosts)
             load = load + sign * problem.weights[other, p] * scale
@@ -173,7 +171,7 @@ class LoadLimit(Rule):
         """As :meth:`Room.linear`, in units of an instance's weight."""
         problem, at = state.problem, np.ix_(hosts, self.policies)
         most = self.most[at] - TOLERANCE
-        return ((most - self.load(state)[at]) / problem.host_scale[at],
+        return ((most - self._load(state, at)) / problem.host_scale[at],
                 most / problem.host_scale[at], problem.weights[vms][:, self.policies])
 
 

@@ -1,5 +1,6 @@
 """The one thing that changes while planning: where instances are, and what follows from it."""
 
+import copy
 from collections.abc import Iterable
 
 import numpy as np
@@ -36,12 +37,9 @@ class State:
 
     def copy(self) -> 'State':
         """Another state of the same model, which is moved about on its own."""
-        other = object.__new__(State)
-        other.model, other.problem = self.model, self.problem
-        other.scores, other.capacity_scores = self.scores.copy(), self.capacity_scores.copy()
-        other.used, other.vm_host = self.used.copy(), self.vm_host.copy()
-        other.guests, other.groups = self.guests.copy(), self.groups.copy()
-        other.origin, other.allowed = self.origin, self.allowed
+        other = copy.copy(self)
+        for name in ('scores', 'capacity_scores', 'used', 'vm_host', 'guests', 'groups'):
+            setattr(other, name, getattr(self, name).copy())
         other._extremes = {}
         return other
 
@@ -100,10 +98,13 @@ class State:
     def price(self) -> float:
         """What the moves since :meth:`settle` cost."""
         moved = np.flatnonzero(self.vm_host != self.origin)
-        prices = self.model.prices
-        misplaced = np.maximum(self.groups.misplaced - self.allowed, 0) @ self.model.costs
-        return float(prices.of(moved, self.origin[moved], self.vm_host[moved]).sum()
-                     + prices.misplaced * misplaced)
+        return self.misplacing() + float(self.model.prices.of(
+            moved, self.origin[moved], self.vm_host[moved]).sum())
+
+    def misplacing(self) -> float:
+        """What those members of soft groups cost that were misplaced since then."""
+        beyond = np.maximum(self.groups.misplaced - self.allowed, 0)
+        return float(self.model.prices.misplaced * (beyond @ self.model.costs))
 
     def objective(self) -> float:
         """What planners make small: the combined imbalance and the price together."""
