@@ -11,14 +11,12 @@ from kronos_nova.simulation.sizes import equal_rows
 class Capacity:
     @staticmethod
     def compile(problem, snapshot, rules):
-        room = Room('capacity', None)
-
         def why(state, vm, host):
             short = room.first_short(state, vm, host)
             return (f'{problem.hosts[host]} has no room for '
                     f'{problem.demands[vm, short]:g} {problem.resource_classes[short]}')
 
-        room.why = why
+        room = Room('capacity', why)
         return (*_units(problem), room)
 
 

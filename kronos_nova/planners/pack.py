@@ -77,12 +77,11 @@ def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
     found, rated = [], 0
     is_tight = limits.budget < len(space.vms) // 2
     for by_moves in BY_MOVES[::1 if is_tight else -1]:
-        if rated < EFFORT and not limits.is_over:
-            emptying = Emptying(space, limits, by_moves, EFFORT - rated)
-            found += emptying.run()
-            rated += emptying.rated
-            if emptying.has_freed_all_it_can and not is_tight:
-                break
+        emptying = Emptying(space, limits, by_moves, EFFORT - rated)
+        found += emptying.run()
+        rated += emptying.rated
+        if emptying.has_freed_all_it_can and not is_tight:
+            break
     return found
 
 

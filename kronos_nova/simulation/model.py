@@ -58,9 +58,14 @@ class Model:
     def with_ceiling(self, state, ceiling: float) -> 'Model':
         """The same, in which no host passes the ceiling in any policy, unless it already is above
         in ``state``: then it may not pass where it is."""
-        return self.with_rules(LoadLimit(
-            'threshold', _passes_ceiling, np.maximum(ceiling, state.scores), by_capacity=False,
-            is_passing=True))
+        def why(now, vm, host):
+            policy, _load = limit.first_over(now, vm, host)
+            return (f'{self.problem.hosts[host]} would pass the overload ceiling in '
+                    f'{self.problem.policies[policy]}')
+
+        limit = LoadLimit('threshold', why, np.maximum(ceiling, state.scores), by_capacity=False,
+                          is_passing=True)
+        return self.with_rules(limit)
 
     def serial(self, vm: int) -> tuple[int, ...]:
         """Numbers that instances share whose moves must not be under way together: of the server
@@ -108,10 +113,3 @@ class Model:
 
 def _opaque_last(rules):
     return tuple(sorted(rules, key=lambda rule: isinstance(rule, Opaque)))
-
-
-def _passes_ceiling(state, vm, host):
-    rule = next(rule for rule in state.model.rules if rule.why is _passes_ceiling)
-    policy, _load = rule.first_over(state, vm, host)
-    return (f'{state.problem.hosts[host]} would pass the overload ceiling in '
-            f'{state.problem.policies[policy]}')
