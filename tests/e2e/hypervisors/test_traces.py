@@ -10,12 +10,14 @@ import tempfile
 import testtools
 
 from tests.e2e.box import processes
+from tests.e2e.box.hypervisors import namespaces
 from tests.e2e.box.hypervisors.host import OURS
 from tests.e2e.box.settings import SOURCE
 
 HOSTS = '''
 import pathlib, sys, time
 from tests.e2e.box import processes
+from tests.e2e.box.hypervisors import namespaces
 from tests.e2e.box.hypervisors.host import Hypervisors
 from tests.e2e.box.settings import Ports
 
@@ -30,14 +32,35 @@ time.sleep(600)
 LIBVIRTS = tuple(f'{path}/libvirt' for path in OURS if not path.endswith('libvirt'))
 
 
-class TracesTest(testtools.TestCase):
-    def start(self, storage):
-        """Two hosts, and the script that they belong to; (it, their folder)"""
+class HostsTestCase(testtools.TestCase):
+    def folder(self):
+        """For the files of hosts, which end with the test."""
         root = pathlib.Path(tempfile.mkdtemp(prefix='kronos-hosts-'))
         for folder in ('run', 'log'):
             (root / folder).mkdir()
         self.addCleanup(processes.remove, root)
         self.addCleanup(processes.stop_recorded, root)
+        return root
+
+
+class StorageTest(HostsTestCase):
+    def test_it_can_be_filled_again_and_again(self):
+        root = self.folder()
+        (root / 'instances').mkdir()
+        storage = namespaces.Storage('storage', root, root / 'instances')
+        storage.start(60)
+        folder = storage.seen_from_here
+        for number in range(3):
+            storage.fill()
+            self.assertRaises(OSError, (folder / f'{number}').touch)
+            storage.empty()
+            (folder / f'{number}').write_bytes(bytes(2 ** 20))
+
+
+class TracesTest(HostsTestCase):
+    def start(self, storage):
+        """Two hosts, and the script that they belong to; (it, their folder)"""
+        root = self.folder()
         script = subprocess.Popen([sys.executable, '-c', HOSTS, str(root), storage], cwd=SOURCE,
                                   stdout=subprocess.PIPE, text=True)
         self.addCleanup(script.kill)

@@ -18,6 +18,8 @@ SUBNET = '10.77.0'
 
 STORAGE_BYTES = 2 ** 30
 """Of memory, for what is there: a guest's files are 16 MiB."""
+STORAGE_FILES = 2 ** 16
+"""Once there is no limit, the kernel takes none."""
 
 
 class Machine:
@@ -109,7 +111,8 @@ class Storage(Machine):
 
     def start(self, timeout):
         super().start(timeout)
-        self.run('mount', '-t', 'tmpfs', '-o', f'size={STORAGE_BYTES}', 'storage', str(self._path))
+        self.run('mount', '-t', 'tmpfs', '-o', f'size={STORAGE_BYTES},nr_inodes={STORAGE_FILES}',
+                 'storage', str(self._path))
 
     @property
     def seen_from_here(self):
@@ -122,10 +125,11 @@ class Storage(Machine):
     def fill(self):
         """Let nothing more be written to it, and no file be made."""
         now = os.statvfs(self.seen_from_here)
-        self._limit((now.f_blocks - now.f_bfree) * now.f_frsize, now.f_files - now.f_ffree)
+        # To the kernel 0 is no limit.
+        self._limit(max(now.f_blocks - now.f_bfree, 1) * now.f_frsize, now.f_files - now.f_ffree)
 
     def empty(self):
-        self._limit(STORAGE_BYTES, 0)
+        self._limit(STORAGE_BYTES, STORAGE_FILES)
 
     def _limit(self, size, files):
         self.run('mount', '-o', f'remount,size={size},nr_inodes={files}', str(self._path))
