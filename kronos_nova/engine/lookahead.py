@@ -259,8 +259,9 @@ def expanded(problem: Problem, forecasts: Mapping[str, ForecastColumns],
     """The problem with a column for every policy and hour to come that is told of.
 
     Each is a policy to whatever plans: with the threshold of its own, so that the worst hour
-    counts, and with an equal part of its weight, so that what lasts counts more than what does
-    not. The present columns come first.
+    counts. The present, which is certain, weighs as much as without a forecast, and the hours to
+    come together as much again, so that what lasts counts more than what does not. The present
+    columns come first.
 
     :param with_variances: whether planning heeds these
     """
@@ -270,13 +271,15 @@ def expanded(problem: Problem, forecasts: Mapping[str, ForecastColumns],
         return problem
     of = np.concatenate([np.arange(len(problem.policies)),
                          *[np.full(len(each.names), number) for number, each in found]])
+    parts = np.concatenate([np.ones(len(problem.policies)),
+                            *[np.full(len(each.names), 1 / len(each.names)) for _, each in found]])
     scores = np.column_stack([problem.scores, *[each.scores for _, each in found]])
     spread = np.column_stack([np.zeros(problem.weights.shape),
                               *[each.variances for _, each in found]])
     return dataclasses.replace(
         problem, policies=problem.policies + tuple(
             name for _, each in found for name in each.names),
-        policy_weights=(problem.policy_weights / np.bincount(of))[of],
+        policy_weights=problem.policy_weights[of] * parts,
         thresholds=problem.thresholds[of], scores=scores,
         weights=np.column_stack([problem.weights, *[each.weights for _, each in found]]),
         host_scale=problem.host_scale[:, of],
