@@ -15,13 +15,13 @@ class Dispatcher:
     """One worker's part in sending moves out; any number of workers may do it side by side.
 
     :param ports: ExecutorPorts
-    :param courier: what carries a task to the executors: has ``cast(move)``
+    :param sender: what carries a task to the executors: has ``cast(move)``
     :param outcomes: OutcomeHandler
     """
 
-    def __init__(self, ports, courier, outcomes, options):
+    def __init__(self, ports, sender, outcomes, options):
         self.ports = ports
-        self.courier = courier
+        self.sender = sender
         self.outcomes = outcomes
         self.options = options
 
@@ -69,7 +69,7 @@ class Dispatcher:
     def _send_out(self, going):
         if going:
             for move in self.ports.journal.dispatch(self._caps(), self.ports.utcnow, going):
-                self.courier.cast(move)
+                self.sender.cast(move)
 
     def _caps(self):
         """The caps, with those that drains have of their own."""

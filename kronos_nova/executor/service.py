@@ -84,9 +84,9 @@ class ExecutionService:
     def __init__(self, context: ServiceContext, compute):
         options = Options.from_conf(context.conf)
         ports = context.ports
-        announcer = broker.ResultNotifier(context.transports, ports.journal.worker)
+        notifier = broker.ResultNotifier(context.transports, ports.journal.worker)
         self._context = context
-        self._runner = runner.Runner(ports, compute, announcer.announce, options)
+        self._runner = runner.Runner(ports, compute, notifier.announce, options)
         self._executor = executor.Executor(
             ports, self._runner,
             futures.ThreadPoolExecutor(context.conf.kronos_executor.worker_threads), options)

@@ -59,8 +59,8 @@ class BrokerTest(testtools.TestCase):
         super().setUp()
         self.broker = self.useFixture(Broker())
         self.conf = self.broker.conf
-        self.courier = broker.TaskSender(self.transports())
-        self.announcer = broker.ResultNotifier(self.transports(), 'one')
+        self.sender = broker.TaskSender(self.transports())
+        self.notifier = broker.ResultNotifier(self.transports(), 'one')
 
     def transports(self):
         made = broker.Transports(self.conf)
@@ -87,9 +87,9 @@ class BrokerTest(testtools.TestCase):
         one, two = self.executor('one', 'gpu'), self.executor('two', 'gpu')
         pool = self.executor('three', snapshot.UNASSIGNED, 'a name: with #. and *')
         for number in range(10):
-            self.courier.cast(dataclasses.replace(MOVE, uuid=f'move{number}'))
-        self.courier.cast(dataclasses.replace(MOVE, aggregate='a name: with #. and *'))
-        self.courier.cast(dataclasses.replace(MOVE, aggregate=snapshot.UNASSIGNED))
+            self.sender.cast(dataclasses.replace(MOVE, uuid=f'move{number}'))
+        self.sender.cast(dataclasses.replace(MOVE, aggregate='a name: with #. and *'))
+        self.sender.cast(dataclasses.replace(MOVE, aggregate=snapshot.UNASSIGNED))
         self.assertEqual(['move', 'move'], [pool.get(timeout=PATIENCE) for _ in range(2)])
         self.assert_silence(pool)
         got = [*one.queue, *two.queue]
@@ -111,12 +111,12 @@ class BrokerTest(testtools.TestCase):
         for each in told:
             listening = broker.listen_for_results(self.transports(), ['gpu'], each.put)
             self.addCleanup(listening.stop)
-        self.announcer.announce(dataclasses.replace(
+        self.notifier.announce(dataclasses.replace(
             FAILED, uuid='to be tried again', state=moves.PLANNED, finished_at=None))
-        self.announcer.announce(FAILED)
-        self.announcer._to('gpu').info({}, messages.FAILED, {
+        self.notifier.announce(FAILED)
+        self.notifier._to('gpu').info({}, messages.FAILED, {
             **messages.result(FAILED)[1], 'version': '1.9', 'move_uuid': 'newer minor'})
-        self.announcer._to('gpu').info({}, messages.FAILED, {
+        self.notifier._to('gpu').info({}, messages.FAILED, {
             **messages.result(FAILED)[1], 'version': '2.0', 'move_uuid': 'newer major'})
         self.assert_silence(queue.Queue())
         self.assertEqual(['move', 'newer minor'], sorted([*told[0].queue, *told[1].queue]))
