@@ -1,4 +1,8 @@
-"""Relieves hosts that are above an absolute mark, and touches nothing else."""
+"""Relieves hosts that are above an absolute mark, and touches nothing else.
+
+What is to leave a host is a minimum knapsack of one constraint a policy: solved best first by
+branch and bound, with the bound of Dantzig (1957), as if instances could be cut.
+"""
 
 import dataclasses
 import heapq
