@@ -25,7 +25,7 @@ exchanges, and more things take longer to look at."""
 TINY, LITTLE = 200, 0.2
 """With no more pairs of instance and host than that, so much of the effort is enough; and
 :mod:`spread` searches for one budget after the other."""
-MOST_TIMES, LONGER, WORTHWHILE = {True: 1.5, False: 3}, 5, 0.01
+MOST_TIMES, LONGER, WORTHWHILE = {True: 1.5, False: 3}, 2.5, 0.01
 """It is gone on with, up to so many times the effort (with many hosts, True, and with few, where
 the best plan there is may be found), for so many times as long as it took to find an end that is
 better than the one before by this part."""
