@@ -1,5 +1,7 @@
 """Small random clouds as problems, for hypothesis, and their models."""
 
+import os
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -12,6 +14,9 @@ from kronos_nova.simulation import Prices
 from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
 from tests.unit.simulation.referee import Referee
+
+MANY = int(os.environ.get('KRONOS_EXAMPLES', '1'))
+"""How many times as many examples as in the gate."""
 
 # Few different figures, so that ties are common.
 FIGURES = st.sampled_from([0.0, 0.05, 0.1, 0.1, 0.15, 0.2, 0.25, 0.3])

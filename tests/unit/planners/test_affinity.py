@@ -59,7 +59,7 @@ class AffinityEnforcerTest(testtools.TestCase):
         state, steps = self.plan(problem)
         self.assertEqual((2, 1), (len(steps), state.groups.misplaced[0]))
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_every_step_lowers_the_violations(self, problem):
         problem = dataclasses.replace(problem, groups=tuple(

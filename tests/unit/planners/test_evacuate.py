@@ -60,14 +60,14 @@ def disabled(draw):
 
 
 class EvacuatorTest(testtools.TestCase):
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150 * clouds.MANY, deadline=None)
     @given(disabled())
     def test_the_plan_is_that_of_trying_every_pair(self, problem):
         steps = Evacuator().plan(clouds.start(problem), Limits(budget=6))
         self.assertEqual(try_everything(problem, 6),
                          [(step.vm, step.destination) for step in steps])
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60 * clouds.MANY, deadline=None)
     @given(disabled())
     def test_what_the_preflight_does_not_call_blocked_has_a_first_move(self, problem):
         state = clouds.start(problem)

@@ -49,14 +49,14 @@ def scores_of(problem, moves):
 
 
 class GreedyTest(testtools.TestCase):
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_the_plan_is_that_of_trying_every_pair(self, problem):
         steps = Greedy().plan(clouds.start(problem), Limits(budget=6))
         self.assertEqual(try_everything(problem, 6),
                          [(step.vm, step.destination) for step in steps])
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_what_a_step_says_is_what_the_state_shows(self, problem):
         state = clouds.start(problem)

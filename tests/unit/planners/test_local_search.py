@@ -35,7 +35,7 @@ def uneven(hosts=24, per_host=10, seed=3):
 
 
 class LocalSearchTest(testtools.TestCase):
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_what_it_finds_can_be_done_and_ends_as_it_says(self, problem):
         state = clouds.start(problem)

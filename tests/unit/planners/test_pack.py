@@ -44,13 +44,13 @@ def cloud(hosts, vms, limit):
 
 
 class PackTest(testtools.TestCase):
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_every_constraint_holds_after_every_step(self, problem):
         steps, _ = plan(Pack(), problem, Limits(budget=6))
         self.assertLessEqual(len([*clouds.replayed(self, problem, steps)]), 6)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_it_never_frees_fewer_hosts_than_ffd(self, problem):
         limits = Limits(budget=6)
@@ -58,14 +58,14 @@ class PackTest(testtools.TestCase):
         _, state = plan(Pack(), problem, limits)
         self.assertGreaterEqual(freed(problem, state), freed(problem, simple))
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=20 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_it_is_the_same_every_time_and_moves_nothing_without_a_host_freed(self, problem):
         steps, state = plan(Pack(), problem, Limits(budget=6))
         self.assertEqual(plan(Pack(), problem, Limits(budget=6))[0], steps)
         self.assertTrue(not steps or freed(problem, state) > 0)
 
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=10 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_at_the_deadline_it_is_as_good_as_ffd(self, problem):
         limits = Limits(budget=6, clock=lambda: 1.0, deadline=1.0)

@@ -34,7 +34,7 @@ def cloud(place, loads, memory=None, hosts=None):
 
 
 class RelieveTest(testtools.TestCase):
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150 * clouds.MANY, deadline=None)
     @given(clouds.problems(), st.sampled_from((.2, .4, .6)), st.sampled_from((.1, .3, np.inf)))
     def test_every_rule_holds_and_only_what_hurts_is_touched(self, problem, high, vm_high):
         wanted = marks(high, .8 * high, vm_high, len(problem.policies))
@@ -45,7 +45,7 @@ class RelieveTest(testtools.TestCase):
             self.assertTrue(hot[step.source])
             self.assertTrue((state.scores[step.destination] <= .8 * high + 1e-9).all())
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100 * clouds.MANY, deadline=None)
     @given(st.lists(st.tuples(st.integers(1, 30), st.integers(1, 20)), min_size=2, max_size=9))
     def test_no_other_instances_would_do_with_less_memory(self, servers):
         loads, memory = [load / 50 for load, _ in servers], [size for _, size in servers]

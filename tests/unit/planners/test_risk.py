@@ -35,7 +35,7 @@ def plan(problem, budget=5, ceiling=9.0, price=0.0):
 
 
 class LowerRiskTest(testtools.TestCase):
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60 * clouds.MANY, deadline=None)
     @given(flickering())
     def test_every_rule_holds_after_every_step(self, problem):
         ceiling = np.maximum(0.5, problem.scores) + 1e-9
@@ -43,7 +43,7 @@ class LowerRiskTest(testtools.TestCase):
         for step, state in clouds.replayed(self, problem, steps, ceiling=0.5):
             self.assertTrue((state.scores[step.destination] <= ceiling[step.destination]).all())
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60 * clouds.MANY, deadline=None)
     @given(flickering(), st.sampled_from((0.0, 0.01, 0.1)))
     def test_it_takes_the_move_that_lowers_the_risk_most_if_that_pays(self, problem, price):
         referee, state = Referee(problem), clouds.start(problem)
@@ -88,7 +88,7 @@ class LowerRiskTest(testtools.TestCase):
 
 
 class EvenOutTest(testtools.TestCase):
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60 * clouds.MANY, deadline=None)
     @given(flickering())
     def test_every_rule_holds_after_every_step(self, problem):
         ceiling = np.maximum(0.5, problem.scores) + 1e-9
@@ -96,7 +96,7 @@ class EvenOutTest(testtools.TestCase):
         for step, state in clouds.replayed(self, problem, steps, ceiling=0.5):
             self.assertTrue((state.scores[step.destination] <= ceiling[step.destination]).all())
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60 * clouds.MANY, deadline=None)
     @given(flickering(), st.sampled_from((0.0, 0.01, 0.1)))
     def test_it_takes_the_move_that_lowers_imbalance_and_risk_most_if_that_pays(
             self, problem, price):

@@ -62,14 +62,14 @@ class EveryPlannerTest(testtools.TestCase):
             for now, before in zip(referee.misplaced(state.vm_host), broken, strict=True):
                 self.assertLessEqual(now, before)
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25 * clouds.MANY, deadline=None)
     @given(strained(), st.sampled_from(PLANNERS))
     def test_it_keeps_every_rule_after_every_step(self, problem, planner):
         steps = planner().plan(clouds.start(problem), Limits(budget=5))
         self.assertLessEqual(len(steps), 5)
         self.replay(problem, steps, planner)
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25 * clouds.MANY, deadline=None)
     @given(strained(), st.sampled_from(PLANNERS), st.integers(0, 12))
     def test_it_ends_in_time_with_a_plan_that_keeps_them(self, problem, planner, seconds):
         clock = Ticks()

@@ -29,7 +29,7 @@ def combined_instead(state, phase, step):
 
 
 class RunnersUpTest(testtools.TestCase):
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_it_is_the_best_of_all_that_were_left(self, problem):
         for phase in (SPREAD, EVACUATE):

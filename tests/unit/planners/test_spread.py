@@ -53,7 +53,7 @@ def best_of_all(problem, budget):
 
 
 class SpreadTest(testtools.TestCase):
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_every_constraint_holds_after_every_step(self, problem):
         ceiling = np.maximum(0.5, problem.scores) + 1e-9
@@ -62,7 +62,7 @@ class SpreadTest(testtools.TestCase):
         for step, state in clouds.replayed(self, problem, steps, ceiling=0.5):
             self.assertTrue((state.scores[step.destination] <= ceiling[step.destination]).all())
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_it_is_never_worse_than_greedy_and_spoils_no_policy(self, problem):
         limits = Limits(budget=5, overload_ceiling=9.0)
@@ -72,7 +72,7 @@ class SpreadTest(testtools.TestCase):
         allowed = np.maximum(clouds.start(problem).imbalances(), problem.thresholds) + 1e-9
         self.assertTrue((state.imbalances() <= allowed).all())
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_no_plan_gets_worse_when_the_budget_grows(self, problem):
         ends = [plan(Spread(), problem, Limits(budget=budget))[1].combined()
@@ -80,7 +80,7 @@ class SpreadTest(testtools.TestCase):
         for fewer, more in itertools.pairwise(ends):
             self.assertLessEqual(more, fewer + 1e-9)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(clouds.problems(max_hosts=4, max_vms=6))
     def test_two_moves_are_the_best_two_moves(self, problem):
         problem = dataclasses.replace(
@@ -94,13 +94,13 @@ class SpreadTest(testtools.TestCase):
         best = best_of_all(problem, 2)
         self.assertLessEqual(state.combined(), best + 1e-9)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_the_same_input_gives_the_same_plan(self, problem):
         limits = Limits(budget=5)
         self.assertEqual(plan(Spread(), problem, limits)[0], plan(Spread(), problem, limits)[0])
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_any_order_that_honours_the_dependencies_is_possible(self, problem):
         referee = Referee(problem)
@@ -195,7 +195,7 @@ class PriceTest(testtools.TestCase):
         _, state = plan(Spread(), dear, Limits(budget=5), Prices(pairs={(0, 1): 0.1}))
         self.assertNotIn(1, state.vm_host)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_every_move_of_a_plan_is_worth_its_price(self, problem):
         prices = Prices(vms=np.linspace(0.01, 0.05, len(problem.vms)))
@@ -264,7 +264,7 @@ class DeadlineTest(testtools.TestCase):
         self.assertGreater(whole.now, clock.now)
         self.assertAlmostEqual(0.1, state.combined())
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_it_stops_in_time_with_what_it_has(self, problem):
         for seconds in (0.0, 5.0, 12.0):

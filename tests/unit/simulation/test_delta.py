@@ -1,7 +1,6 @@
 """The model's one answer is what a brute force over every rule finds, for single moves, exchanges
 and chains, after any moves."""
 
-import os
 
 import numpy as np
 import testtools
@@ -16,9 +15,6 @@ from kronos_nova.simulation import State
 from kronos_nova.simulation.rules import Opaque
 from tests.unit.planners import clouds
 from tests.unit.simulation.referee import Referee
-
-MANY = int(os.environ.get('KRONOS_EXAMPLES', '1'))
-"""How many times as many examples as in the gate."""
 
 REASON = {'availability': 'capacity', 'cell': 'zone', 'zone': 'zone', 'project': 'isolation',
           'flavor': 'isolation', 'groups': 'group', 'units': 'capacity', 'room': 'capacity',
@@ -74,7 +70,7 @@ def chains(state, count, length, rng):
 
 
 class DeltaTest(testtools.TestCase):
-    @settings(max_examples=120 * MANY, deadline=None)
+    @settings(max_examples=120 * clouds.MANY, deadline=None)
     @given(cases())
     def test_single_moves(self, case):
         state, referee, prices = case
@@ -109,7 +105,7 @@ class DeltaTest(testtools.TestCase):
         spoils = (after > before + 1e-9) & (after > state.problem.thresholds + 1e-9)
         self.assertEqual(not spoils.any(), delta.accepted[index])
 
-    @settings(max_examples=80 * MANY, deadline=None)
+    @settings(max_examples=80 * clouds.MANY, deadline=None)
     @given(cases(), st.integers(2, 4), st.integers(0, 1 << 30))
     def test_moves_together(self, case, length, seed):
         """Each is permitted if it is once all others are made."""
@@ -131,7 +127,7 @@ class DeltaTest(testtools.TestCase):
                 place[vm] = host
         return referee.permits(place, *last)
 
-    @settings(max_examples=60 * MANY, deadline=None)
+    @settings(max_examples=60 * clouds.MANY, deadline=None)
     @given(cases(), st.integers(0, 1 << 30))
     def test_moving_back_restores_every_counter(self, case, seed):
         state, _referee, _prices = case
@@ -152,7 +148,7 @@ class DeltaTest(testtools.TestCase):
         self.assertTrue(np.array_equal(kept[3], after.mends(
             np.ones(len(state.problem.groups), dtype=bool))))
 
-    @settings(max_examples=40 * MANY, deadline=None)
+    @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(cases())
     def test_what_is_misplaced_and_what_mends_it(self, case):
         state, referee, _prices = case
