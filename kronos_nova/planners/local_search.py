@@ -83,7 +83,8 @@ class LocalSearch:
         self.parts = FEW_MOVES if self.budget < hosts else MANY_MOVES
         on_each = things / hosts + 1
         rated = on_each * (1.5 if self.are_few else on_each) * min(hosts, PARTNERS)
-        round_ = self.effort / max(ROUNDS, TIMES * self.budget) - STEP
+        nanoseconds = min(self.effort, 1e9 * (limits.deadline - limits.clock()))
+        round_ = nanoseconds / max(ROUNDS, TIMES * self.budget) - STEP
         self.count = MOST_SIDE_BY_SIDE if is_tiny else int(np.clip(
             round_ / (THING * things + PAIR * rated), 1, MOST_SIDE_BY_SIDE))
 

@@ -65,6 +65,15 @@ class LocalSearchTest(testtools.TestCase):
         search.run()
         self.assertLess(next(ticks), 30)
 
+    def test_with_little_time_fewer_placements_are_begun_so_that_some_get_far(self):
+        space = SearchSpace(clouds.start(uneven()), 30)
+        searches = [LocalSearch(space, Incumbents(End(space.state.combined(), [])),
+                                Limits(budget=30, clock=lambda: 5.0, deadline=deadline))
+                    for deadline in (float('inf'), 15.0, 5.05)]
+        many, enough, few = (search.count for search in searches)
+        self.assertEqual(many, enough)
+        self.assertLess(few, many / 10)
+
 
 class FewMovesTest(testtools.TestCase):
     """Every move has to serve the host that it leaves and the one that it enters, so another
