@@ -224,9 +224,11 @@ class Cloud:
         """
         self.nova.set_kronos_line(wanted)
         daemons = [*self.nova.conductors, *self.nova.computes.values()]
-        since = {each['host']: each['updated_at'] for each in self._services()}
         for daemon in daemons:
             daemon.restart()
+        # The old ones may have reported until they ended; a new one does when it has started. A
+        # live migration that is asked for before is forgotten by its source.
+        since = {each['host']: each['updated_at'] for each in self._services()}
         processes.wait_for(
             lambda: all(each['updated_at'] != since[each['host']] and each['state'] == 'up'
                         for each in self._services()),
