@@ -34,7 +34,7 @@ def _over_time(tallies, threshold, title):
         axis.plot(hours, tally.imbalance, linewidth=.6)
         axis.axhline(threshold, color='0.5', linewidth=.6)
         axis.set_title(f'{strategy}: {int(tally.moves.sum())} moves', fontsize=8, loc='left')
-    axes[0, 0].set_ylim(0, 1)
+    axes[0, 0].set_ylim(0, None)
     axes[-1, 0].set_xlabel(f'hours of {title}; imbalance, and the threshold')
     return figure
 
@@ -45,10 +45,11 @@ def _cost(tallies):
     figure, axis = pyplot.subplots(figsize=(5, 3.2))
     for strategy in dict.fromkeys(key[2] for key in tallies):
         found = [tally for key, tally in tallies.items() if key[2] == strategy]
-        axis.plot([tally.gib for tally in found], [100 * tally.above() for tally in found], 'o',
+        axis.plot([tally.gib for tally in found], [tally.hot / 60 for tally in found], 'o',
                   markersize=3, label=strategy)
-    axis.set_xscale('symlog')
+    axis.set_xscale('symlog', linthresh=100)
+    axis.set_ylim(0, None)
     axis.set_xlabel('GiB copied')
-    axis.set_ylabel('% of the time above the threshold')
+    axis.set_ylabel('hot host minutes')
     axis.legend()
     return figure
