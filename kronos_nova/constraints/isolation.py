@@ -29,7 +29,7 @@ class Isolation:
         for instance in snapshot.instances:
             if instance.uuid in position:
                 instances[position[instance.uuid]] = instance
-        named = frozenset().union(*tenants)
+        named = frozenset().union(*set(tenants))
 
         def why_project(state, vm, host):
             return (f'the aggregates of {problem.hosts[host]} do not admit project '
