@@ -45,8 +45,7 @@ def run(args) -> report.Report:
     with box.Cloud(box.Settings(
             computes=2, conductor_workers=1, driver='libvirt', kronos=True,
             nova_conf={'kronos': {'automation': 'auto', 'include_unassigned_hosts': True,
-                                  'policies_file': '/nonexistent'},
-                       'kronos_executor': {'poll_interval': 0.5}})) as cloud, \
+                                  'policies_file': '/nonexistent'}})) as cloud, \
             contextlib.closing(Field(cloud)) as field:
         for number in range(args.repeat):
             found += field.round(number)
