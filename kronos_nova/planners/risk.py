@@ -7,7 +7,9 @@ Whatever the distribution, a load is above a mark ``m`` for at most the part ``V
 of the time (Cantelli's inequality). It is that often only if it has no more than two values. The
 square of that part is what is found of real servers, whose bursts are no bell curves either, to a
 factor of two on days of PlanetLab. Where ``μ`` itself is above the mark the part is 1, and what it
-is above is added, so that less is better there too.
+is above is added, so that less is better there too. But no host is made full, and fuller than the
+one that an instance leaves: to have a few hosts very full would be the least risk where all are
+about full.
 """
 
 import numpy as np
@@ -118,7 +120,7 @@ class _Round:
 
     def best(self):
         """(instance, destination), or None."""
-        gains = self._gains()
+        gains = np.where(self._makes_full(), -np.inf, self._gains())
         # What differs by less than the tolerance is tied, and then the order of names decides.
         order = np.argsort(-np.round(gains / TOLERANCE), axis=None, kind='stable')
         order = order[:np.count_nonzero(gains > TOLERANCE)]
@@ -131,6 +133,14 @@ class _Round:
             if len(feasible):
                 return int(pairs[0][feasible[0]]), int(pairs[1][feasible[0]])
         return None
+
+    def _makes_full(self):
+        """bool (instances, destinations): whether the host would be full, and fuller than the one
+        to leave is. Fewer hosts would be full, but these more, and the cloud less even."""
+        vms, hosts, scores = self.vms[:, None], self.destinations, self.state.scores
+        more = self.problem.weights[vms] * self.problem.host_scale[hosts]
+        most = np.maximum(scores[self.state.vm_host[vms]], HOT)
+        return ((more > 0) & (scores[hosts] + more > most + TOLERANCE)).any(axis=-1)
 
     def _permitted(self, delta):
         return delta.feasible

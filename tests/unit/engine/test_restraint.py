@@ -146,6 +146,18 @@ class RestraintTest(testtools.TestCase):
         self.loads['large'] = .73
         self.assertEqual('balanced', self.plan().outcome)
 
+    def test_no_host_is_made_fuller_to_make_another_less_full(self):
+        """Where all are about full, two at .87 and .95 are no better than two at .91."""
+        self.hosts, self.variance = ('h0', 'h1', 'h2', 'h3'), 1e-6
+        for loads in ([.91, .91, .91, .93], [.89, .91, .92, .93]):
+            self.loads = {f'{size}{host}': part * load for host, load in enumerate(loads)
+                          for size, part in (('large', .6), ('small', .04), ('other', .36))}
+            self.place = {name: f'h{name[-1]}' for name in self.loads}
+            for threshold in (.4, .015):
+                self.policy['threshold'] = threshold
+                moves = self.plan(self.seen(), spread_planner='spread').moves
+                self.assertEqual((), tuple(move for move in moves if move.phase == 'relieve'))
+
     def test_a_disabled_host_is_emptied_as_without_restraint_where_nothing_is_imbalanced(self):
         self.policy['threshold'] = .9
         cloud = self.snapshot()

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from kronos_nova.objects.plan import HOT
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.risk import EvenOut
 from kronos_nova.planners.risk import LowerRisk
@@ -25,6 +26,13 @@ def flickering(draw):
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
     return dataclasses.replace(problem, variances=rng.choice(
         [0.0, 0.001, 0.01, 0.05], problem.weights.shape))
+
+
+def makes_full(state, vm, left):
+    """Whether an instance is where it is now on a full host that is fuller than that which it left
+    was."""
+    return any(load > max(HOT, was) + 1e-9 for load, was, weight in zip(
+        state.scores[state.vm_host[vm]], left, state.problem.weights[vm], strict=True) if weight)
 
 
 def plan(problem, budget=5, ceiling=9.0, price=0.0):
@@ -51,8 +59,10 @@ class LowerRiskTest(testtools.TestCase):
         for vm in np.flatnonzero(problem.movable):
             for host in np.flatnonzero(problem.available):
                 if host != state.vm_host[vm] and referee.permits(state.vm_host, vm, host):
+                    left = state.scores[state.vm_host[vm]].copy()
                     source = state.move(vm, host)
-                    best = max(best, before - risk(state) - price)
+                    if not makes_full(state, vm, left):
+                        best = max(best, before - risk(state) - price)
                     state.move(vm, source)
         steps, _before, after = plan(problem, budget=1, price=price)
         self.assertEqual(best > 2e-9, bool(steps))
@@ -109,8 +119,9 @@ class EvenOutTest(testtools.TestCase):
             for host in np.flatnonzero(problem.available):
                 if host != state.vm_host[vm] and referee.permits(state.vm_host, vm, host):
                     accepted = state.delta((vm, host)).accepted
+                    left = state.scores[state.vm_host[vm]].copy()
                     source = state.move(vm, host)
-                    if accepted:
+                    if accepted and not makes_full(state, vm, left):
                         best = max(best, before - state.combined() - risk(state) - price)
                     state.move(vm, source)
         steps = EvenOut().plan(state, Limits(budget=1, overload_ceiling=9.0))
