@@ -138,9 +138,9 @@ class _Round:
         """bool (instances, destinations): whether the host would be full, and fuller than the one
         to leave is. Fewer hosts would be full, but these more, and the cloud less even."""
         vms, hosts, scores = self.vms[:, None], self.destinations, self.state.scores
-        more = self.problem.weights[vms] * self.problem.host_scale[hosts]
+        after = self._loads(vms, hosts, 1)
         most = np.maximum(scores[self.state.vm_host[vms]], HOT)
-        return ((more > 0) & (scores[hosts] + more > most + TOLERANCE)).any(axis=-1)
+        return ((after > scores[hosts]) & (after > most + TOLERANCE)).any(axis=-1)
 
     def _permitted(self, delta):
         return delta.feasible
@@ -161,8 +161,13 @@ class _Round:
         """float64 (..., P): the chances of hosts with or without an instance."""
         scale = self.problem.host_scale[hosts]
         return chance(
-            self.state.scores[hosts] + sign * self.problem.weights[vms] * scale,
+            self._loads(vms, hosts, sign),
             self.variances[hosts] + sign * self.problem.variances[vms] * scale ** 2)
+
+    def _loads(self, vms, hosts, sign):
+        """float64 (..., P): the likely loads of hosts with or without an instance."""
+        return (self.state.scores[hosts]
+                + sign * self.problem.weights[vms] * self.problem.host_scale[hosts])
 
     def _weighed(self, chances):
         return chances @ self.problem.policy_weights
