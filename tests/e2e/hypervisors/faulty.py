@@ -17,6 +17,9 @@ from tests.e2e.hypervisors import base
 BANDWIDTH_MIB = 8
 """What Nova lets a copy take a second: time enough to interfere."""
 
+RESTLESS = {'memory_mb': 64, 'dirty_mb_s': 4 * BANDWIDTH_MIB}
+"""What a guest does that is never copied as fast as it writes."""
+
 LITTLE_DISK = 2 ** 16
 """Bytes that no guest's disk fits into."""
 

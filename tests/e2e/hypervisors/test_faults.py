@@ -4,9 +4,6 @@ from kronos_nova.objects import move as moves
 from tests.e2e.box.processes import wait_for
 from tests.e2e.hypervisors import faulty
 
-RESTLESS = {'memory_mb': 64, 'dirty_mb_s': 4 * faulty.BANDWIDTH_MIB}
-"""What a guest does that is never copied as fast as it writes."""
-
 
 class HypervisorFaultsTest(faulty.EndsOfQemu, faulty.FaultyTestCase):
     """QEMU and libvirt end, in the middle of a copy."""
@@ -62,26 +59,26 @@ class RestlessGuestTest(faulty.FaultyTestCase):
     executor = {'max_retries': 0, 'migration_timeout': 60}
 
     def test_an_operator_aborts_it(self):
-        [uuid] = self.boot(1, 'compute1', **RESTLESS)
+        [uuid] = self.boot(1, 'compute1', **faulty.RESTLESS)
         move = self.move(uuid)
         self.cloud.manage('move', 'abort', move.uuid)
         self.assertEqual(moves.ABANDONED, self.ended(move).state)
         self.assert_runs_on(uuid)
 
     def test_it_is_aborted_in_time_and_left_alone(self):
-        [uuid] = self.boot(1, 'compute1', **RESTLESS)
+        [uuid] = self.boot(1, 'compute1', **faulty.RESTLESS)
         self.assert_failed(self.ended(self.move(uuid)), 'aborted', 'MigrationTimeout')
         self.assert_runs_on(uuid)
 
     def test_an_operator_completes_it_by_force(self):
-        [uuid] = self.boot(1, 'compute1', **RESTLESS)
+        [uuid] = self.boot(1, 'compute1', **faulty.RESTLESS)
         move = self.move(uuid)
         self.force(uuid)
         self.assertEqual(moves.COMPLETED, self.ended(move).state)
         self.assert_runs_on(uuid, 'compute2')
 
     def test_qemu_ends_at_the_destination_while_it_is_completed_by_force(self):
-        [uuid] = self.boot(1, 'compute1', **RESTLESS)
+        [uuid] = self.boot(1, 'compute1', **faulty.RESTLESS)
         move = self.move(uuid)
         self.force(uuid)
         wait_for(lambda: 'paused' in self.source.virsh('domstate', uuid), 20, 'it is not paused')
@@ -97,7 +94,7 @@ class PostCopyTest(faulty.FaultyTestCase):
         'live_migration_bandwidth': faulty.BANDWIDTH_MIB, 'live_migration_permit_post_copy': True}}
 
     def test_an_operator_completes_it_by_force(self):
-        [uuid] = self.boot(1, 'compute1', **RESTLESS)
+        [uuid] = self.boot(1, 'compute1', **faulty.RESTLESS)
         move = self.move(uuid)
         self.force(uuid)
         wait_for(lambda: self.migration_status(uuid) == 'running (post-copy)', 30,

@@ -13,7 +13,6 @@ from tests.e2e.hypervisors import faulty
 SOON = 0.005
 """Seconds between two looks for what does not last."""
 
-RESTLESS = {'memory_mb': 64, 'dirty_mb_s': 4 * faulty.BANDWIDTH_MIB}
 ANSWER_SECONDS = 20
 
 
@@ -80,7 +79,7 @@ class KilledComputesTest(faulty.FaultyTestCase):
 
     def begin_queued(self):
         """Two of whom one is copied and the other waits for it."""
-        uuids = self.boot(2, 'compute1', **RESTLESS)
+        uuids = self.boot(2, 'compute1', **faulty.RESTLESS)
         self.start([faulty.planned(uuid, order) for order, uuid in enumerate(uuids, 1)])
         wait_for(lambda: sorted(self.migration_status(uuid) or '' for uuid in uuids) ==
                  ['queued', 'running'], 60, 'none is queued')

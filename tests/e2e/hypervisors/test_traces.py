@@ -17,7 +17,6 @@ from tests.e2e.box.settings import SOURCE
 HOSTS = '''
 import pathlib, sys, time
 from tests.e2e.box import processes
-from tests.e2e.box.hypervisors import namespaces
 from tests.e2e.box.hypervisors.host import Hypervisors
 from tests.e2e.box.settings import Ports
 

@@ -1,7 +1,6 @@
 """The model's one answer is what a brute force over every rule finds, for single moves, exchanges
 and chains, after any moves."""
 
-
 import numpy as np
 import testtools
 from hypothesis import given
