@@ -31,6 +31,9 @@ STATUS = {drains.LIVE: 'ACTIVE', drains.COLD: 'SHUTOFF'}
 TO_CONFIRM = 'VERIFY_RESIZE'
 """Status of an instance whose cold migration waits for somebody to confirm it."""
 
+DELETING = 'deleting', 'soft-deleting'
+"""Task states of an instance that its owner has deleted."""
+
 
 class Runner:
     """
@@ -255,17 +258,25 @@ class Runner:
         return True
 
     def _is_lost(self, move):
+        instance = self._left(move)
         if self._since(move.requested_at) < self.options.request_grace:
             return False
-        instance = self.compute.instance(move.instance_uuid)
-        if instance is None or not instance.task_state:
+        if not instance.task_state:
             return True
         return instance.task_state == 'migrating' and self.compute.set_free(move)
+
+    def _left(self, move):
+        """The instance, which its owner may delete at any time; its migrations are gone with it."""
+        instance = self.compute.instance(move.instance_uuid)
+        if instance is None or instance.task_state in DELETING:
+            self._outdate(move, 'it was deleted while it was moved')
+        return instance
 
     def _tell_failure(self, move, migration):
         if move.abort_requested:
             self._end(move, moves.ABANDONED, detail='aborted by an operator')
             return
+        self._left(move)
         if migration.is_outage or self.journal.move(move.uuid).outage:
             raise exception.NovaClientError(
                 instance=move.instance_uuid,

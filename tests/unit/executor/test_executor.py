@@ -192,6 +192,20 @@ class ExecutorTest(testtools.TestCase):
             self.assertEqual([], self.nova.requests)
             self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
 
+    def test_one_that_is_deleted_while_it_is_moved_is_nobodys_failure(self):
+        def is_going():
+            self.nova.says('error', fault='Instance vm1 could not be found.')
+            self.nova.puts('a', task_state='deleting')
+        for delete in (self.nova.instances.clear, is_going):
+            self.plan()
+            self.tick()
+            delete()
+            self.assertEqual(moves.ABANDONED, self.tick())
+            self.assertEqual(('PlanOutdated', 'Instance vm1: it was deleted while it was moved'),
+                             (self.move().error_type, self.move().error))
+            self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+            self.nova.puts('a')
+
     def test_room_is_held_before_nova_is_asked_and_given_back_after_every_failure(self):
         self.plan()
         self.tick()
