@@ -2,8 +2,9 @@
 
 Each has a file ``run/NAME.pid`` under the box' root with its pid and start time, so that
 whoever comes later (``stop``, the janitor, the next start) ends these processes and no others. Of
-namespaces that were made for the box there is ``run/NAME.namespace``: whatever runs in them is
-ended. Of its control groups there is ``run/NAME.group``: they are removed.
+namespaces that were made for the box there is ``run/NAME.namespace``, with the name of a mount that
+they alone have: whatever runs in them is ended. Of its control groups there is ``run/NAME.group``:
+they are removed.
 """
 
 import contextlib
@@ -146,19 +147,23 @@ def stop_recorded(root, timeout=STOP_SECONDS):
         path.unlink(missing_ok=True)
 
 
-def namespace(pid):
-    """Of a process its mount namespace, as text that no other one has; None if it is gone."""
-    with contextlib.suppress(OSError):
-        return str(pathlib.Path(f'/proc/{pid}/ns/mnt').readlink())
+def in_namespace(mark):
+    """Pids of all that sees a mount whose source has this name. A namespace of the box is known by
+    that, as the kernel gives the number of one that is gone to the next."""
+    found = []
+    for path in pathlib.Path('/proc').glob('[0-9]*/mountinfo'):
+        with contextlib.suppress(OSError):
+            if f' {mark} ' in path.read_text():
+                found.append(int(path.parent.name))
+    return found
 
 
-def end_namespace(which):
+def end_namespace(mark):
     """Kill all that runs in a mount namespace, whoever started it."""
-    if which == namespace('self'):
+    if os.getpid() in in_namespace(mark):
         raise BoxError('This is the mount namespace that everybody is in')
     # Until there is none: one that is about to be killed may start another.
-    while found := [int(path.name) for path in pathlib.Path('/proc').iterdir()
-                    if path.name.isdigit() and namespace(path.name) == which]:
+    while found := in_namespace(mark):
         for pid in found:
             _signal(pid, signal.SIGKILL, group=False)
         _reap(found)

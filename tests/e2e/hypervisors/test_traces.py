@@ -56,6 +56,26 @@ class StorageTest(HostsTestCase):
             (folder / f'{number}').write_bytes(bytes(2 ** 20))
 
 
+class MachineTest(HostsTestCase):
+    def start(self):
+        root = self.folder()
+        machine = namespaces.Machine('host', root)
+        machine.start(60)
+        return machine, root
+
+    def test_what_is_left_of_one_is_not_taken_for_another(self):
+        """The kernel soon gives the number of a namespace that is gone to another."""
+        gone, root = self.start()
+        number = pathlib.Path(f'/proc/{gone.process.pid}/ns/mnt').readlink()
+        gone.process.kill()
+        while True:
+            other, _root = self.start()
+            if pathlib.Path(f'/proc/{other.process.pid}/ns/mnt').readlink() == number:
+                break
+        processes.stop_recorded(root)
+        self.assertTrue(other.process.alive())
+
+
 class TracesTest(HostsTestCase):
     def start(self, storage):
         """Two hosts, and the script that they belong to; (it, their folder)"""
@@ -85,8 +105,7 @@ class TracesTest(HostsTestCase):
         os.kill(script.pid, signal.SIGKILL)
         processes.wait_for(lambda: not root.exists(), 60, f'{root} is left')
         self.assertEqual((before, groups), (self.outside(), self.groups()))
-        self.assertEqual(set(), inside & {processes.namespace(path.name) for path in
-                                          pathlib.Path('/proc').iterdir() if path.name.isdigit()})
+        self.assertEqual([], [pid for mark in inside for pid in processes.in_namespace(mark)])
 
     def test_a_script_that_is_killed_leaves_nothing_of_hosts_with_disks_of_their_own(self):
         self.check('local')

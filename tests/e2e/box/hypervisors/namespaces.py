@@ -9,6 +9,7 @@ import os
 import pathlib
 import shlex
 import subprocess
+import uuid
 
 from tests.e2e.box import processes
 from tests.e2e.box.settings import BoxError
@@ -33,7 +34,8 @@ class Machine:
         self._folders = folders or {}
         self.port = None  # of the switch, where its cable ends
         self._made = root / 'run' / f'{name}-machine.made'
-        self._namespace = root / 'run' / f'{name}-machine.namespace'
+        self._record = root / 'run' / f'{name}-machine.namespace'
+        self._mark = f'kronos-box-{uuid.uuid4().hex[:12]}-{name}'
         self.process = processes.Process(
             f'{name}-machine', ['unshare', '--net', '--mount', '--uts', '--propagation', 'private',
                    'sh', '-ec', self._script()], root, ready=self._made.exists)
@@ -41,19 +43,19 @@ class Machine:
     def _script(self):
         steps = [f'hostname {shlex.quote(self._name)}', 'ip link set lo up',
                  # What is there shows the network devices of the machine that they were made in.
-                 'mount -t sysfs sysfs /sys']
+                 f'mount -t sysfs {shlex.quote(self._mark)} /sys']
         for where, folder in self._folders.items():
             steps.append(f'mount --bind {shlex.quote(str(folder))} {shlex.quote(where)}')
         return '\n'.join([*steps, f'touch {shlex.quote(str(self._made))}', 'exec sleep infinity'])
 
     def start(self, timeout):
         self._made.unlink(missing_ok=True)
+        self._record.write_text(self._mark)
         for folder in self._folders.values():
             if not folder.is_file():
                 folder.mkdir(parents=True, exist_ok=True)
         self.process.start()
         self.process.wait_ready(timeout)
-        self._namespace.write_text(processes.namespace(self.process.pid))
 
     def enter(self, network=True):
         """The words before a command that runs in it, in its network or in this machine's."""
@@ -69,7 +71,7 @@ class Machine:
 
     def kill(self):
         """End all that runs in it, whoever started it: QEMU is nobody's child."""
-        processes.end_namespace(self._namespace.read_text())
+        processes.end_namespace(self._mark)
 
 
 class Switch(Machine):
