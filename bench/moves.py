@@ -3,8 +3,6 @@
 import multiprocessing
 import os
 import pathlib
-import shutil
-import tempfile
 import time
 
 from bench import report
@@ -54,23 +52,18 @@ class InstantNova:
 
 
 def run(args):
-    root = pathlib.Path(tempfile.mkdtemp(prefix='kronos-bench-'))
     from tests.e2e.box import mariadb
+    from tests.e2e.box import processes
     from tests.e2e.box import rabbitmq
     from tests.e2e.box import settings
     ports = settings.Ports()
-    broker, database = rabbitmq.RabbitMQ(root, ports), mariadb.MariaDB(root, ports)
-    try:
+    with processes.folder('kronos-bench-') as root:
+        broker, database = rabbitmq.RabbitMQ(root, ports), mariadb.MariaDB(root, ports)
         database.install()
         broker.start(120)
         database.start(120)
         broker.server.wait_ready(120)
         return _measure(args, broker, database)
-    finally:
-        for process in (broker.server, broker.epmd, database.process):
-            if process.alive():
-                process.kill()
-        shutil.rmtree(root, ignore_errors=True)
 
 
 def _measure(args, broker, database):

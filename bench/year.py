@@ -8,11 +8,8 @@ day. And again, day after day, in a real MariaDB.
 import contextlib
 import datetime
 import itertools
-import pathlib
 import re
-import shutil
 import statistics
-import tempfile
 import time
 import uuid
 
@@ -71,17 +68,13 @@ def run(args) -> report.Report:
 @contextlib.contextmanager
 def _server():
     from tests.e2e.box import mariadb
+    from tests.e2e.box import processes
     from tests.e2e.box import settings
-    root = pathlib.Path(tempfile.mkdtemp(prefix='kronos-year-'))
-    server = mariadb.MariaDB(root, settings.Ports())
-    try:
+    with processes.folder('kronos-year-') as root:
+        server = mariadb.MariaDB(root, settings.Ports())
         server.install()
         server.start(60)
         yield server
-    finally:
-        if server.process.alive():
-            server.process.kill()
-        shutil.rmtree(root, ignore_errors=True)
 
 
 class Year:

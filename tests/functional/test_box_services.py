@@ -1,7 +1,9 @@
-"""How the services of the cloud in a box are served."""
+"""How the services of the cloud in a box are served, and how they end."""
 
 import os
 import pathlib
+import signal
+import subprocess
 import sys
 
 import fixtures
@@ -17,6 +19,12 @@ while not pathlib.Path(os.environ['LOADED']).exists():
 def application(environ, start_response):
     start_response('200 OK', [])
     return [str(os.getpid()).encode()]
+"""
+
+MAKES_DATABASES = """
+from tests.e2e.box import schema
+from tests.e2e.box.settings import Ports
+schema.saved_databases(Ports(), 60, print)
 """
 
 
@@ -50,3 +58,19 @@ class ServeTest(testtools.TestCase):
             return self.ask().ok
         except requests.ConnectionError:
             return False
+
+
+class FirstStartTest(testtools.TestCase):
+    def test_a_script_that_is_killed_while_it_makes_the_databases_leaves_nothing(self):
+        root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        script = subprocess.Popen(
+            [sys.executable, '-c', MAKES_DATABASES], cwd=processes.SOURCE,
+            env={**os.environ, 'TMPDIR': str(root), 'KRONOS_BOX_CACHE': str(root / 'cache')})
+        self.addCleanup(script.kill)
+        processes.wait_for(lambda: [*root.glob('*/run/mariadb.pid')], 60, 'no MariaDB')
+        [record] = root.glob('*/run/mariadb.pid')
+        pid, started = map(int, record.read_text().split())
+        os.kill(script.pid, signal.SIGKILL)
+        processes.wait_for(lambda: processes.start_time(pid) != started, 60, 'MariaDB is left')
+        processes.wait_for(lambda: not [*root.glob('kronos-*')], 60,
+                           lambda: f'{[*root.iterdir()]} are left')

@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 from tests.e2e.box.settings import SOURCE
@@ -108,6 +109,21 @@ class Janitor:
         if self._popen:
             self._popen.communicate(b'.')
             self._popen = None
+
+
+@contextlib.contextmanager
+def folder(prefix):
+    """A new folder for processes and their files, which end with it, or with this process, in
+    whatever way that ends."""
+    root = pathlib.Path(tempfile.mkdtemp(prefix=prefix))
+    janitor = Janitor(root, keep=False)
+    janitor.start()
+    try:
+        yield root
+    finally:
+        stop_recorded(root)
+        remove(root)
+        janitor.dismiss()
 
 
 def start_time(pid):

@@ -10,12 +10,11 @@ import hashlib
 import importlib.metadata
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
-import tempfile
 
 from tests.e2e.box import conffile
+from tests.e2e.box import processes
 from tests.e2e.box.mariadb import MariaDB
 from tests.e2e.box.settings import BoxError
 from tests.e2e.box.settings import command
@@ -47,12 +46,9 @@ def saved_databases(ports, timeout, progress=lambda text: None):
     with (cache() / 'lock').open('w') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not saved.exists():
-            root = pathlib.Path(tempfile.mkdtemp(prefix='kronos-schema-'))
-            try:
-                progress('making the tables of all services, which later starts copy')
+            progress('making the tables of all services, which later starts copy')
+            with processes.folder('kronos-schema-') as root:
                 _make(root, ports, saved, timeout, progress)
-            finally:
-                shutil.rmtree(root, ignore_errors=True)
     return saved
 
 
@@ -76,20 +72,16 @@ def _version(package):
 def _make(root, ports, saved, timeout, progress):
     database = MariaDB(root, ports)
     database.install()
-    try:
-        database.start(timeout)
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            steps = [_nova, _placement, _glance, _neutron]
-            if _version('keystone'):
-                steps.append(_keystone)
-            made = {pool.submit(step, root, database): step.__name__.strip('_') for step in steps}
-            for number, work in enumerate(concurrent.futures.as_completed(made), 1):
-                work.result()
-                progress(f'tables of {made[work]} are made ({number} of {len(made)})')
-        database.save(saved)
-    finally:
-        if database.process.alive():
-            database.process.kill()
+    database.start(timeout)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        steps = [_nova, _placement, _glance, _neutron]
+        if _version('keystone'):
+            steps.append(_keystone)
+        made = {pool.submit(step, root, database): step.__name__.strip('_') for step in steps}
+        for number, work in enumerate(concurrent.futures.as_completed(made), 1):
+            work.result()
+            progress(f'tables of {made[work]} are made ({number} of {len(made)})')
+    database.save(saved)
 
 
 def _nova(root, database):

@@ -1,8 +1,6 @@
 """MariaDB and placement alone, with Nova's tables but none of its services."""
 
-import pathlib
-import shutil
-import tempfile
+import contextlib
 
 from keystoneauth1 import adapter
 from keystoneauth1 import session
@@ -24,7 +22,8 @@ class Services:
     """A context manager. ``adapter`` is a keystoneauth adapter for placement."""
 
     def __init__(self):
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix='kronos-services-'))
+        self._end = contextlib.ExitStack()
+        self.root = self._end.enter_context(processes.folder('kronos-services-'))
         ports = Ports()
         self.database = MariaDB(self.root, ports)
         self.placement = apis.Placement(self.root, ports, processes=PLACEMENT_PROCESSES)
@@ -41,8 +40,7 @@ class Services:
         return self
 
     def __exit__(self, *_exc):
-        processes.stop_recorded(self.root)
-        shutil.rmtree(self.root, ignore_errors=True)
+        self._end.close()
 
     def take_port(self):
         return self._ports.take()
