@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import datetime
 import threading
 from collections.abc import Iterable
 
@@ -11,6 +10,7 @@ import msgspec
 from oslo_log import log as logging
 
 from kronos_nova import boundary
+from kronos_nova import clock
 from kronos_nova.api import protocol
 from kronos_nova.api import routes
 from kronos_nova.api import views
@@ -112,7 +112,7 @@ def _identity(request, enforcer):
     return Identity(
         user=context.user_name or context.user_id, project=context.project_name,
         is_system=context.system_scope == 'all', roles=tuple(context.roles),
-        expires_at=expires_at and datetime.datetime.fromisoformat(expires_at),
+        expires_at=expires_at and clock.parsed(expires_at),
         may=[each.name for each in routes.OPERATIONS if enforcer.authorize(each.rule, {}, context)])
 
 

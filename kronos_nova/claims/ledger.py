@@ -1,6 +1,6 @@
-"""The books of a compute host beside the store that keeps them.
+"""The claims of a compute host beside the store that keeps them.
 
-The books are right whether or not the store can be written: a store that fails is reported once,
+They are right whether or not the store can be written: a store that fails is reported once,
 left alone until the next audit, and then brought up to date.
 """
 
@@ -28,7 +28,7 @@ ERRORS = (exception.ClaimError, exception.DatabaseVersionError)
 
 
 class Ledger:
-    """Books by node and what the store has of them. The caller holds a lock.
+    """The claims of each node and what the store has of them. The caller holds a lock.
 
     :param store: ClaimStore
     :param clock: callable that gives the time
@@ -43,7 +43,7 @@ class Ledger:
         self._rows = collections.defaultdict(dict)    # node: {key: Claim as the store has it}
         self._numbers = itertools.count(-1, -1)
 
-    def book(self, node):
+    def of(self, node):
         if node not in self.nodes:
             self.nodes[node] = node_claims.NodeClaims(self.host, node)
         return self.nodes[node]
@@ -80,7 +80,7 @@ class Ledger:
         self._rows = rows
 
     def save(self, node, uuid=None):
-        """Make the store say what the book says: of one instance, or (None) of all of a node.
+        """Make the store say what is claimed: of one instance, or (None) of all of a node.
 
         A failed store is tried again only with all of a node, that is at an audit.
 
@@ -102,12 +102,12 @@ class Ledger:
         row = self._rows[claim.node].get(claim.key)
         number = row.id if row else claim.id or next(self._numbers)
         claim = dataclasses.replace(claim, id=number)
-        if claim.key in self.book(claim.node).kept:
-            self.book(claim.node).keep(claim)
+        if claim.key in self.of(claim.node).kept:
+            self.of(claim.node).keep(claim)
         return claim
 
     def _wanted(self, node, uuid):
-        mine = self.book(node)
+        mine = self.of(node)
         now = self.clock()
         claims = {}
         for each in mine.uuids() if uuid is None else (uuid,):

@@ -12,7 +12,7 @@ from kronos_nova.profiling import FIGURES
 from kronos_nova.profiling import Habits
 
 
-class HabitBook:
+class HabitStore:
     """A row an aggregate, written anew by every evaluation: some 60 bytes for an instance and
     policy."""
 

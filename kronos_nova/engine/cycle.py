@@ -21,7 +21,7 @@ from kronos_nova.db import memory as db_memory
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.engine import Database
 from kronos_nova.db.evaluations import Evaluations
-from kronos_nova.db.habits import HabitBook
+from kronos_nova.db.habits import HabitStore
 from kronos_nova.db.journal import Journal
 from kronos_nova.db.names import ServerNames
 from kronos_nova.db.refusals import Refusals
@@ -79,7 +79,7 @@ class CyclePorts:
     cycles: db_memory.Cycles
     scores: db_memory.Scores
     evaluations: Evaluations
-    habits: HabitBook
+    habits: HabitStore
     drains: Drains
     names: ServerNames
     refusals: Refusals
@@ -94,7 +94,7 @@ class CyclePorts:
             'journal': journal, 'switches': SwitchBoard(database),
             'cooldowns': db_memory.Cooldowns(database), 'cycles': db_memory.Cycles(database),
             'scores': db_memory.Scores(database), 'evaluations': Evaluations(database),
-            'habits': HabitBook(database), 'drains': Drains(database),
+            'habits': HabitStore(database), 'drains': Drains(database),
             'names': ServerNames(database), 'refusals': Refusals(database)} | others)
 
 

@@ -93,8 +93,8 @@ class OpenStackInventory:
 
         :raises InventoryError: Nova cannot be read
         """
-        path = ('/os-migrations?migration_type=live-migration&status=completed'
-                f'&changes-since={clock.stamp(since)}')
+        path = (f'/os-migrations?migration_type={migration_status.LIVE}'
+                f'&status={migration_status.COMPLETED}&changes-since={clock.stamp(since)}')
         try:
             return [shape.past_move(m) for m in self._pages(path, 'migrations')]
         except (openstack.exceptions.SDKException, exceptions.ClientException) as error:

@@ -8,16 +8,22 @@ LIVE = 'live-migration'
 COLD = 'migration'
 """Types of migrations; a resize is another."""
 
-SUCCEEDED = ('completed', 'done')
-FAILED = ('error', 'failed', 'cancelled')
+ACCEPTED = 'accepted'
+"""The first of all: only the API or a conductor has it in hand."""
+NOT_COPIED = ('queued', 'preparing')
+COPIED = ('running', 'running (post-copy)')
+"""Of a live one that a nova-compute has in hand: whether the guest is on its way."""
+
+COMPLETED, ERROR, CANCELLED = 'completed', 'error', 'cancelled'
+SUCCEEDED = (COMPLETED, 'done')
+FAILED = (ERROR, 'failed', CANCELLED)
 FINISHED = 'finished'
 """Of a cold one: it waits to be confirmed or reverted."""
 CONFIRMED = 'confirmed'
 SETTLED = (CONFIRMED, 'reverted')
 ENDED = frozenset((*SUCCEEDED, *FAILED, *SETTLED))
 
-LEAVING = ('accepted', 'queued', 'preparing', 'running', 'running (post-copy)', 'post-migrating',
-           'pre-migrating', 'migrating')
+LEAVING = (ACCEPTED, *NOT_COPIED, *COPIED, 'post-migrating', 'pre-migrating', 'migrating')
 """The instance is still counted where it was."""
 
 ARRIVED = (FINISHED, 'confirming', 'reverting')

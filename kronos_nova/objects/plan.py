@@ -210,6 +210,13 @@ class AggregateReport:
         return _built(cls, raw | parts)
 
 
+def counts_in(text: str) -> dict[str, int]:
+    """What :meth:`AggregateReport.to_json` counted: how many ``hosts``, how many ``hot_hosts``, and
+    how many ``broken_groups``; 0 what another release did not."""
+    raw = json.loads(text)
+    return {name: raw.get(name, 0) for name in ('hosts', 'hot_hosts', 'broken_groups')}
+
+
 def servers_of(moves: Iterable[Move]) -> set[str]:
     """Uuids of all servers that moves name: those that move, and those that might have instead."""
     others = (move.next_best for move in moves)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import datetime
-import json
 
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
@@ -57,9 +56,9 @@ def _stay(database, uuid):
     for row in memory.Cycles(database).last():
         # Of a large aggregate it names every server that stayed: most need not be read.
         if row.report and uuid in row.report:
-            for skip in json.loads(row.report)['not_moved']:
-                if uuid in skip.get('instances', ()):
-                    return skip['reason'], row.aggregate
+            for skip in plans.AggregateReport.from_json(row.report).not_moved:
+                if uuid in skip.instances:
+                    return skip.reason, row.aggregate
     return None, None
 
 

@@ -4,7 +4,6 @@ import collections
 import dataclasses
 import datetime
 import functools
-import json
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -323,18 +322,15 @@ def reports(last: Iterable[models.Cycle]) -> dict[str, plans.AggregateReport]:
 def hosts_measured(last: Iterable[models.Cycle]) -> dict[str, dict[str, int]]:
     """{aggregate: how many ``hosts`` its last evaluation measured, how many ``hot_hosts``, and how
     many ``broken_groups`` it found}"""
-    return {row.aggregate: _parsed(row.report)[1] if row.report else _counts({}) for row in last}
+    return {row.aggregate: _parsed(row.report)[1] if row.report else plans.counts_in('{}')
+            for row in last}
 
 
 @functools.lru_cache(maxsize=MOST_PARSED)
 def _parsed(text):
     """(AggregateReport, how many hosts it is of) of a report as it is kept. It names every server
     that stayed, and is the same until the next evaluation: it is not parsed for every look."""
-    return plans.AggregateReport.from_json(text), _counts(json.loads(text))
-
-
-def _counts(raw):
-    return {name: raw.get(name, 0) for name in ('hosts', 'hot_hosts', 'broken_groups')}
+    return plans.AggregateReport.from_json(text), plans.counts_in(text)
 
 
 def report_of(last):

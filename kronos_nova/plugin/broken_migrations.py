@@ -179,7 +179,7 @@ class SettlesBrokenMigrations:
             # Nova has written down that the instance is there, and has nothing left of it here.
             LOG.warning('The live migration is completed without %s, which is to start: %s',
                         attempt.dest, error, instance=attempt.instance)
-            self._set_migration_status(attempt.migration, 'completed')
+            self._set_migration_status(attempt.migration, migration_status.COMPLETED)
             self._delete_allocation_after_move(attempt.context, attempt.instance,
                                                attempt.migration)
         attempt.is_completed = True
@@ -231,7 +231,7 @@ class SettlesBrokenMigrations:
             tries(self._follow_guest if attempt.is_prepared else self._roll_back, attempt)
         except Exception:  # whatever it is, Nova's own verdict holds then
             LOG.exception('What became of the guest is not clear.', instance=attempt.instance)
-            attempt.status = attempt.status or 'error'
+            attempt.status = attempt.status or migration_status.ERROR
 
     def _follow_guest(self, attempt):
         if attempt.runs(self._state_there(attempt)) and self._has_pages_here(attempt):
@@ -314,7 +314,7 @@ class SettlesBrokenMigrations:
         if attempt.is_completed:
             return
         is_error = attempt.is_error and not attempt.is_settled
-        status = 'error' if is_error else attempt.status
+        status = migration_status.ERROR if is_error else attempt.status
         if status:
             super()._set_migration_status(attempt.migration, status)
         if is_error:
@@ -336,7 +336,7 @@ def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
 
 def _tell(attempt):
     """Why, as a fault of the instance: before the migration is seen to have ended."""
-    if attempt.is_completed or attempt.status == 'cancelled':
+    if attempt.is_completed or attempt.status == migration_status.CANCELLED:
         return
     reason = first_line(attempt.error) + (f'; {attempt.fate}' if attempt.fate else '')
     LOG.warning('Live migration %s to %s failed: %s', attempt.migration.uuid, attempt.dest, reason,

@@ -21,9 +21,6 @@ from kronos_nova.plugin import kept_migrations
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-UNBEGUN = ['queued', 'preparing']
-BEGUN = ['running', 'running (post-copy)']
-
 EXPECTED = {
     **broken_migrations.EXPECTED,
     'nova.compute.manager:ComputeManager._reset_live_migration': ('self', 'context', 'instance'),
@@ -96,10 +93,11 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         for migration in objects.MigrationList.get_by_filters(context, {
                 'instance_uuid': instance.uuid, 'source_compute': self.host,
                 'migration_type': migration_status.LIVE,
-                'status': UNBEGUN if attempt is None else UNBEGUN + BEGUN}):
+                'status': [*migration_status.NOT_COPIED,
+                           *(migration_status.COPIED if attempt else ())]}):
             if attempt is None or migration.uuid != attempt.migration.uuid:
                 LOG.info('Live migration %s is not carried on.', migration.uuid, instance=instance)
-                self._set_migration_status(migration, 'error')
+                self._set_migration_status(migration, migration_status.ERROR)
 
     def _load(self, context, instance):
         kept = self._kept.load(context, instance.uuid)
@@ -138,7 +136,7 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         LOG.info('Ending live migration %s, of which nova-compute was in the middle when it was '
                  'ended.', attempt.migration.uuid, instance=attempt.instance)
         self._thread.attempt = attempt
-        attempt.is_error, attempt.status = True, 'error'
+        attempt.is_error, attempt.status = True, migration_status.ERROR
         try:
             self._stop_copying(attempt)
             self._end(attempt, Restarted())
@@ -158,7 +156,8 @@ def _is_being_prepared(context, instance):
     if CONF.kronos.atomic_moves == 'off':
         return False
     try:
-        objects.Migration.get_by_instance_and_status(context, instance.uuid, 'accepted')
+        objects.Migration.get_by_instance_and_status(
+            context, instance.uuid, migration_status.ACCEPTED)
     except nova_exception.MigrationNotFoundByStatus:
         return False
     return True

@@ -172,7 +172,8 @@ class CellRecords:
         """Of the cells that answer."""
         def read(context):
             rows = objects.MigrationList.get_by_filters(
-                context, {'status': 'accepted', 'migration_type': migration_status.LIVE})
+                context, {'status': migration_status.ACCEPTED,
+                          'migration_type': migration_status.LIVE})
             up = self._hosts_up(context) if rows else ()
             return [_migration(each, up) for each in rows]
 
@@ -190,7 +191,7 @@ class CellRecords:
 
     @_answered()
     def unbegun(self, instance_uuid, created_before):
-        filters = {'instance_uuid': instance_uuid, 'status': 'accepted',
+        filters = {'instance_uuid': instance_uuid, 'status': migration_status.ACCEPTED,
                    'migration_type': migration_status.LIVE}
         return [each.uuid for context, _cell in _cells(instance=instance_uuid)
                 for each in objects.MigrationList.get_by_filters(context, filters)
@@ -218,11 +219,12 @@ class CellRecords:
     def _give_up(self, context, migration_uuid):
         """Whether it is done with, None where this cell has no such migration."""
         found = objects.MigrationList.get_by_filters(
-            context, {'uuid': migration_uuid, 'status': ['accepted', 'error']})
+            context, {'uuid': migration_uuid,
+                      'status': [migration_status.ACCEPTED, migration_status.ERROR]})
         for migration in found:
             if migration.source_compute not in _HostsUp(context, self._services):
                 return False
-            if migration.status == 'accepted':
+            if migration.status == migration_status.ACCEPTED:
                 _end(migration)
             elif not _left_its_mark(context, migration):
                 continue
@@ -295,7 +297,7 @@ def _of_each_cell(read, read_deleted='no'):
 def _end(migration):
     LOG.warning('Live migration %s is given up: the conductor worker that prepared it has died.',
                 migration.uuid)
-    migration.status = 'error'
+    migration.status = migration_status.ERROR
     migration.save()
 
 

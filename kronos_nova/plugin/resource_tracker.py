@@ -2,7 +2,7 @@
 
 Nova counts a node's usage in three places: for an instance, for a migration, and when a move is
 dropped. The overrides here let it count, look at what it counted, and write that down. All of them
-run under Nova's own lock, as does everything else here that touches the books.
+run under Nova's own lock, as does everything else here that touches the claims.
 """
 
 import datetime
@@ -61,60 +61,60 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         return self._counted
 
     def _update_usage_from_instance(self, context, instance, nodename, is_removed=False):
-        book, uuid = self.ledger.book(nodename), instance['uuid']
-        self._hand_over(book, uuid, leaves=is_removed or vm_states.allow_resource_removal(
+        claims, uuid = self.ledger.of(nodename), instance['uuid']
+        self._hand_over(claims, uuid, leaves=is_removed or vm_states.allow_resource_removal(
             vm_state=instance['vm_state'], task_state=instance.task_state))
         usage = self._watched(super()._update_usage_from_instance, context, instance, nodename,
                               is_removed=is_removed)
         if uuid not in self.tracked_instances:
-            book.forget_instance(uuid)
+            claims.forget_instance(uuid)
         elif usage is not None:
-            book.track_instance(uuid, claim_usage.to_amount(
+            claims.track_instance(uuid, claim_usage.to_amount(
                 usage, claim_usage.devices_of(self.pci_tracker, uuid)))
         else:
             return
-        self._save(book, uuid)
+        self._save(claims, uuid)
 
     def _update_usage_from_migration(self, context, instance, migration, nodename):
-        book, uuid = self.ledger.book(nodename), migration.instance_uuid
-        self._hand_over(book, uuid)
+        claims, uuid = self.ledger.of(nodename), migration.instance_uuid
+        self._hand_over(claims, uuid)
         usage = self._watched(super()._update_usage_from_migration, context, instance, migration,
                               nodename)
         if usage is not None:
             is_old = claim_usage.is_way_back(migration, instance, self.host, nodename)
             devices = self._get_migration_context_resource(
                 'pci_devices', instance, prefix='old_' if is_old else 'new_')
-            book.track_move(uuid, node_claims.MoveClaim(
+            claims.track_move(uuid, node_claims.MoveClaim(
                 claim_usage.to_amount(usage, devices or ()), is_old, migration.uuid))
-        self._save(book, uuid)
+        self._save(claims, uuid)
 
     def _drop_move_claim(self, context, instance, nodename, flavor=None, prefix='new_'):
-        book, uuid = self.ledger.book(nodename), instance['uuid']
+        claims, uuid = self.ledger.of(nodename), instance['uuid']
         usage = self._watched(super()._drop_move_claim, context, instance, nodename, flavor=flavor,
                               prefix=prefix)
-        dropped = book.drop_move(uuid, is_old=prefix == 'old_')
+        dropped = claims.drop_move(uuid, is_old=prefix == 'old_')
         if usage is None and dropped is not None:
             # Nova takes nothing back for a migration that it lost sight of.
             self._count(dropped, nodename, sign=-1)
             self._update(context.elevated(), self.compute_nodes[nodename])
-        self._save(book, uuid)
+        self._save(claims, uuid)
 
-    def _hand_over(self, book, uuid, leaves=False):
+    def _hand_over(self, claims, uuid, leaves=False):
         """Nova is about to count, or to take back, what was kept without it: count it once."""
-        kept = book.kept_for(uuid)
+        kept = claims.kept_for(uuid)
         for claim in kept:
-            del book.kept[claim.key]
+            del claims.kept[claim.key]
         if leaves and kept and uuid not in self.tracked_instances:
             self.tracked_instances.add(uuid)    # and so Nova takes this one back itself
             kept.pop()
         for claim in kept:
-            self._count(claim.amount, book.node, sign=-1)
+            self._count(claim.amount, claims.node, sign=-1)
 
     def _count(self, amount, nodename, sign=1):
         self._update_usage(claim_usage.to_usage(amount), nodename, sign=sign)
 
-    def _save(self, book, uuid):
-        return None if book.is_audited else self.ledger.save(book.node, uuid)
+    def _save(self, claims, uuid):
+        return None if claims.is_audited else self.ledger.save(claims.node, uuid)
 
     def update_usage(self, context, instance, nodename):
         super().update_usage(context, instance, nodename)
@@ -141,35 +141,35 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
     @synchronized
     def _resume(self, nodename):
         """An audit broke off half way: what was kept before goes on being kept."""
-        book = self.ledger.book(nodename)
-        if book.is_audited:
-            self._settle(book, list(book.waiting.values()))
+        claims = self.ledger.of(nodename)
+        if claims.is_audited:
+            self._settle(claims, list(claims.waiting.values()))
 
     def _update_usage_from_instances(self, context, instances, nodename):
-        self.ledger.book(nodename).begin_audit()
+        self.ledger.of(nodename).begin_audit()
         return super()._update_usage_from_instances(context, instances, nodename)
 
     def _update_usage_from_migrations(self, context, migrations, nodename):
         super()._update_usage_from_migrations(context, migrations, nodename)
         self.ledger.refresh()
-        book = self.ledger.book(nodename)
-        self._settle(book, [claim for claim in self._forgotten(book)
+        claims = self.ledger.of(nodename)
+        self._settle(claims, [claim for claim in self._forgotten(claims)
                             if self._stays(context, claim, migrations)])
         self.ledger.save(nodename)
 
-    def _settle(self, book, kept):
+    def _settle(self, claims, kept):
         for claim in kept:
-            self._count(claim.amount, book.node)
-        book.end_audit(kept)
+            self._count(claim.amount, claims.node)
+        claims.end_audit(kept)
 
-    def _forgotten(self, book):
+    def _forgotten(self, claims):
         """Claims for which the audit found neither instance nor migration. What was kept and is in
         the store no more was removed by an operator; a negative id was never there."""
-        rows = {claim.key: claim for claim in self.ledger.rows(book.node)}
-        unsaved = {key: claim for key, claim in book.waiting.items()
+        rows = {claim.key: claim for claim in self.ledger.rows(claims.node)}
+        unsaved = {key: claim for key, claim in claims.waiting.items()
                    if claim.id < 0 or not self.ledger.is_saved}
         return [claim for claim in {**unsaved, **rows}.values()
-                if not book.knows(claim.instance_uuid)]
+                if not claims.knows(claim.instance_uuid)]
 
     def _stays(self, context, claim, migrations):
         if any(_is_on_its_way(migration) for migration in migrations
@@ -201,8 +201,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
     def release_orphans(self, context):
         """Release what is kept for nobody and has expired; between audits too."""
         for nodename in list(self.compute_nodes):
-            book = self.ledger.book(nodename)
-            expired = [claim for claim in book.kept.values() if self._is_expired(claim)]
+            claims = self.ledger.of(nodename)
+            expired = [claim for claim in claims.kept.values() if self._is_expired(claim)]
             if not expired:
                 continue
             migrations = objects.MigrationList.get_in_progress_and_error(
@@ -213,13 +213,13 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     def hold(self, context, claim):
         """Count a claim that Nova does not know of. The caller holds the lock, here and below."""
-        self.ledger.book(claim.node).keep(claim)
+        self.ledger.of(claim.node).keep(claim)
         self._count(claim.amount, claim.node)
         self.ledger.save(claim.node, claim.instance_uuid)
         self._update(context.elevated(), self.compute_nodes[claim.node])
 
     def release(self, context, claim):
-        del self.ledger.book(claim.node).kept[claim.key]
+        del self.ledger.of(claim.node).kept[claim.key]
         self._count(claim.amount, claim.node, sign=-1)
         self.ledger.save(claim.node, claim.instance_uuid)
         self._update(context.elevated(), self.compute_nodes[claim.node])
@@ -283,13 +283,13 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     def _restore(self, context, nodename, rows):
         self._update_usage_from_instances(context, [], nodename)
-        book = self.ledger.book(nodename)
+        claims = self.ledger.of(nodename)
         homes = [claim for claim in rows if _is_home(claim)]
         for claim in homes:
             self._count(claim.amount, nodename)
-            book.track_instance(claim.instance_uuid, claim.amount)
+            claims.track_instance(claim.instance_uuid, claim.amount)
             self.tracked_instances.add(claim.instance_uuid)
-        self._settle(book, [claim for claim in rows if not _is_home(claim)])
+        self._settle(claims, [claim for claim in rows if not _is_home(claim)])
         self.stats[nodename]['num_instances'] = len(homes)
         self.compute_nodes[nodename].running_vms = len(homes)
 

@@ -72,10 +72,14 @@ ONE_HOME = {
     'falcon': {'api'},
     'sqlalchemy': {'db', 'claims'},
 }
+SHARED_WORDS = {'completed', 'done', 'error', 'failed', 'finished', 'live-migration', 'migrating',
+                'migration', 'running'}
+"""Statuses and types of Nova's migrations that mean other things elsewhere."""
 CONVERSIONS = re.compile(r'(timeutils|datetime)\.(utcnow|utcfromtimestamp)$|'
-                         r'datetime\.now$|clock\.(naive|aware)$')
+                         r'datetime\.(now|fromisoformat)$|clock\.(naive|aware)$')
 TIMES = {
-    'clock.py': {'now', 'tzinfo'},
+    'clock.py': {'now', 'fromisoformat', 'tzinfo'},
+    'cmd/arguments.py': {'fromisoformat'},  # as the clock on a wall shows it
     'engine/windows.py': {'tzinfo'},        # what the clock on a wall shows
     'db/column_types.py': {'naive', 'aware'},
     'executor/broker.py': {'naive'},        # as oslo.messaging writes it
@@ -125,6 +129,20 @@ def conversions_of(path):
             yield node.attr
         elif isinstance(node, ast.keyword) and node.arg == 'tzinfo':
             yield node.arg
+
+
+def constants_of(path):
+    """All texts of a module that are no more than a word or two."""
+    return {node.value for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            and len(node.value) < 20}
+
+
+def parsed_by(path):
+    """What a module takes for JSON, as it is written there."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == 'json.loads':
+            yield ast.unparse(node.args[0])
 
 
 def modules():
@@ -196,6 +214,18 @@ class LayersTest(testtools.TestCase):
         found = {str(path.relative_to(ROOT)): {*conversions_of(path)} for path in modules()
                  if 'migrations' not in path.parts}
         self.assertEqual(TIMES, {name: what for name, what in found.items() if what})
+
+    def test_statuses_of_migrations_are_written_in_one_list(self):
+        home = ROOT / 'objects' / 'migration_status.py'
+        words = constants_of(home) - SHARED_WORDS
+        self.assertIn('accepted', words)
+        self.assertEqual({}, {str(path.relative_to(ROOT)): found for path in modules()
+                              if path != home and (found := words & constants_of(path))})
+
+    def test_a_report_of_a_cycle_is_parsed_in_one_place(self):
+        found = [str(path.relative_to(ROOT)) for path in modules()
+                 if 'migrations' not in path.parts for text in parsed_by(path) if 'report' in text]
+        self.assertEqual([], found)
 
     def test_there_is_no_drawer_for_everything(self):
         drawers = {'utils', 'common', 'helpers', 'misc'}

@@ -8,26 +8,26 @@ from kronos_nova.profiling import Habits
 from tests.unit.db import fixtures
 
 
-class HabitBookTest(testtools.TestCase):
+class HabitStoreTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.book = habits.HabitBook(self.useFixture(fixtures.ControlDatabase()).database)
+        self.store = habits.HabitStore(self.useFixture(fixtures.ControlDatabase()).database)
         self.now = fixtures.Clock()()
 
     def known(self, *vms):
         return {'cpu': Habits(7.5, vms, np.arange(5.0 * len(vms)).reshape(-1, 5))}
 
     def test_what_is_kept_is_found_again_by_aggregate(self):
-        self.book.keep('gpu', self.known('a', 'b'), self.now)
-        self.book.keep('other', {}, self.now)
-        found = self.book.of(('gpu',))
+        self.store.keep('gpu', self.known('a', 'b'), self.now)
+        self.store.keep('other', {}, self.now)
+        found = self.store.of(('gpu',))
         self.assertEqual(['gpu'], list(found))
         self.assertEqual((7.5, ('a', 'b')), (found['gpu']['cpu'].at, found['gpu']['cpu'].vms))
         np.testing.assert_array_equal(np.arange(10.0).reshape(2, 5),
                                       found['gpu']['cpu'].figures)
-        self.assertEqual({'gpu', 'other'}, set(self.book.of(None)))
+        self.assertEqual({'gpu', 'other'}, set(self.store.of(None)))
 
     def test_the_latest_takes_the_place_of_what_was_kept(self):
         for vms in (('a', 'b'), ()):
-            self.book.keep('gpu', self.known(*vms), self.now)
-        self.assertEqual((0, 5), self.book.of(None)['gpu']['cpu'].figures.shape)
+            self.store.keep('gpu', self.known(*vms), self.now)
+        self.assertEqual((0, 5), self.store.of(None)['gpu']['cpu'].figures.shape)

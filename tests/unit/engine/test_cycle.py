@@ -136,11 +136,11 @@ class CycleTest(CycleTestCase):
         self.assertAlmostEqual(0.3, memory.Scores(self.database).combined(self.clock())['a'][1])
 
     def test_with_restraint_what_instances_are_like_is_remembered_from_cycle_to_cycle(self):
-        book = habits.HabitBook(self.database)
+        store = habits.HabitStore(self.database)
         for seconds in (1, 301):
             self.run_cycle(engine_options=dataclasses.replace(
                 OPTIONS, restraint=Restraint(1.0)))
-            [known] = book.of(None).values()
+            [known] = store.of(None).values()
             self.assertEqual([seconds] * 4, known['cpu'].figures[:, 0].tolist())
             self.clock.go(300)
 

@@ -41,6 +41,17 @@ class Recorded:
                             for name, value in self.answers[query.kind].items()))
 
 
+class SlowClock:
+    """Each look at it takes ``tick`` seconds."""
+
+    def __init__(self, tick=0.001):
+        self.now, self.tick = 0.0, tick
+
+    def __call__(self):
+        self.now += self.tick
+        return self.now
+
+
 def host(name, **service):
     return objects.Host(name=name, uuid=name, inventory=ROOM, service=objects.Service(
         **{'state': 'up', 'status': 'enabled', **service}))
@@ -68,6 +79,7 @@ class PipelineTest(testtools.TestCase):
         self.dry_run = lambda move, instance, destination: AGREED
         self.groups = ()
         self.far = None
+        self.clock = lambda: 0.0
 
     def snapshot(self):
         far = [self.far] if self.far else []
@@ -80,8 +92,8 @@ class PipelineTest(testtools.TestCase):
             aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=tuple(self.hosts)),))
 
     def plan(self, memory=None, **options):
-        ports = PlannerPorts(source=self.source, clock=lambda: 0.0, now=NOW,
-                                    dry_run=self.dry_run)
+        ports = PlannerPorts(source=self.source, clock=self.clock, now=NOW,
+                             dry_run=self.dry_run)
         report, = plan_cycle(
             self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
             dataclasses.replace(self.options, **options), ports, memory).aggregates
@@ -368,6 +380,28 @@ class PipelineTest(testtools.TestCase):
         report = self.plan()
         self.assertEqual(1, len(asked))
         self.assertTrue(all('not asked for beforehand' in move.reason for move in report.moves))
+
+    def test_search_order_and_questions_share_one_deadline(self):
+        """Every question takes 4 s, and every answer is no: the third one ends after the limit."""
+        self.clock, asked = SlowClock(), []
+
+        def dry_run(move, instance, destination):
+            asked.append((instance.uuid, destination.name))
+            self.clock.now += 4.0
+            return Verdict('no NUMA')
+        self.dry_run = dry_run
+        report = self.plan(planning_time_limit=10.0)
+        self.assertEqual(3, len(asked))
+        self.assertLess(self.clock.now, 10.0 + 4.0)
+        for move in report.moves:
+            self.assertNotIn((move.instance_uuid, move.destination), asked)
+            self.assertIn('planning_time_limit was over', move.reason)
+
+    def test_a_search_in_which_time_flies_ends_at_the_deadline(self):
+        """It looks at the clock a few times more to end what it has begun."""
+        self.clock = SlowClock(tick=0.1)
+        self.plan(planning_time_limit=10.0)
+        self.assertLess(self.clock.now, 10.0 + 3.0)
 
     def test_what_has_no_profile_stays(self):
         self.source.answers['vm_profile'] = {'d': 0.2}

@@ -1,5 +1,6 @@
 """Small random clouds as problems, for hypothesis, and their models."""
 
+import dataclasses
 import os
 
 import numpy as np
@@ -25,12 +26,13 @@ DOWN = objects.Service(state='down', status='enabled')
 
 
 @st.composite
-def problems(draw, max_hosts=6, max_vms=14, max_policies=3):
+def problems(draw, max_hosts=6, max_vms=14, max_policies=3, min_policies=1, most_groups=3,
+             share_of_members=0.3):
     """Every kind of thing a problem can have: server groups of the four kinds, units, a provider
     that hosts share, what others hold, and instances that are under way."""
     hosts = draw(st.integers(2, max_hosts))
     vms = draw(st.integers(1, max_vms))
-    policies = draw(st.integers(1, max_policies))
+    policies = draw(st.integers(min_policies, max_policies))
     rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
     weights = np.array(draw(st.lists(FIGURES, min_size=vms * policies, max_size=vms * policies)))
     weights = weights.reshape(vms, policies)
@@ -50,7 +52,8 @@ def problems(draw, max_hosts=6, max_vms=14, max_policies=3):
         capacity_thresholds=np.full(policies, 0.9 if packs else np.inf),
         vm_host=vm_host, memory_mb=rng.choice([512, 1024], vms),
         movable=(rng.random(vms) < 0.9) & available[vm_host], available=available,
-        groups=tuple(_groups(rng, vms, arriving)), arriving=arriving, **_room(rng, vm_host, hosts))
+        groups=tuple(_groups(rng, vms, arriving, most_groups, share_of_members)),
+        arriving=arriving, **_room(rng, vm_host, hosts))
 
 
 def _room(rng, vm_host, hosts):
@@ -77,14 +80,47 @@ def _room(rng, vm_host, hosts):
             'limits': limits, 'provider': provider if shared else None, **units}
 
 
-def _groups(rng, vms, arriving):
-    for number in range(rng.integers(0, 4)):
-        members = np.flatnonzero(rng.random(vms) < 0.3)
+def _groups(rng, vms, arriving, most, share):
+    for number in range(rng.integers(0, most + 1)):
+        members = np.flatnonzero(rng.random(vms) < share)
         if len(members) > 1:
             yield Group(uuid=f'g{number}', name=f'g{number}', members=members,
                         anti=bool(rng.random() < 0.6), hard=bool(rng.random() < 0.5),
                         max_per_host=int(rng.integers(1, 3)),
                         arriving=arriving[rng.random(len(arriving)) < 0.5])
+
+
+@st.composite
+def strained(draw, **sizes):
+    """(problem, snapshot, rules) with everything that constraints go by: above that, aggregates
+    that are kept for projects and flavors, cells, zones, a reserve, returns and refusals."""
+    problem = draw(problems(most_groups=8, share_of_members=0.5, **sizes))
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
+    problem = dataclasses.replace(problem, capacity_thresholds=np.full(
+        len(problem.policies), rng.choice([0.3, 0.5, np.inf])))
+    half = problem.hosts[:len(problem.hosts) // 2]
+    aggregates = [_aggregate('a', half, zone='z1', filter_tenant_id='p0', ssd='true'),
+                  _aggregate('b', problem.hosts[1:], ssd='false, maybe')]
+    specs = rng.choice(['', '', 'true', '<or> true <or> maybe'], len(problem.vms))
+    snapshot = snapshot_of(
+        problem, aggregates if rng.random() < 0.5 else (),
+        specs=[{'aggregate_instance_extra_specs:ssd': str(word)} if word else {}
+               for word in specs] if rng.random() < 0.3 else (),
+        cells=['c1', *['c2'] * (len(problem.hosts) - 1)] if rng.random() < 0.2 else ())
+
+    def pairs():
+        return [(str(rng.choice(problem.vms)), str(rng.choice(problem.hosts)))
+                for _ in range(rng.integers(0, 3))]
+
+    return problem, snapshot, ConstraintRules(
+        restrict_to_az=bool(rng.random() < 0.5), reserve_hosts=int(rng.choice([0, 0, 0, 1, 2])),
+        soft_groups_veto=bool(rng.random() < 0.5), vetoes=dict.fromkeys(pairs(), 'no'),
+        returns=frozenset(pairs()))
+
+
+def _aggregate(name, hosts, zone=None, **metadata):
+    return objects.Aggregate(name=name, uuid=name, hosts=tuple(hosts), availability_zone=zone,
+                             metadata=metadata)
 
 
 def snapshot_of(problem, aggregates=(), specs=(), cells=()):

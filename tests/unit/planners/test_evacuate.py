@@ -1,4 +1,4 @@
-"""The evacuator empties disabled hosts, the gentlest move first."""
+"""The evacuator empties disabled hosts, the least harmful move first."""
 
 import dataclasses
 

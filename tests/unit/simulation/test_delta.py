@@ -1,6 +1,9 @@
 """The model's one answer is what a brute force over every rule finds, for single moves, exchanges
 and chains, after any moves."""
 
+import collections
+import itertools
+
 import numpy as np
 import testtools
 from hypothesis import given
@@ -8,7 +11,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from kronos_nova.constraints.base import ConstraintRules
-from kronos_nova.objects import snapshot as objects
 from kronos_nova.simulation import Prices
 from kronos_nova.simulation import State
 from kronos_nova.simulation.rules import Opaque
@@ -21,34 +23,11 @@ REASON = {'availability': 'capacity', 'cell': 'zone', 'zone': 'zone', 'project':
           'vetoes': 'refused', 'overload': 'threshold'}
 
 
-def aggregate(name, hosts, zone=None, **metadata):
-    return objects.Aggregate(name=name, uuid=name, hosts=tuple(hosts), availability_zone=zone,
-                             metadata=metadata)
-
-
 @st.composite
 def cases(draw):
     """(state after some moves, referee, prices)"""
-    problem = draw(clouds.problems(max_hosts=5, max_vms=9, max_policies=2))
+    problem, snapshot, rules = draw(clouds.strained(max_hosts=5, max_vms=9, max_policies=2))
     rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
-    half = problem.hosts[:len(problem.hosts) // 2]
-    aggregates = [aggregate('a', half, zone='z1', filter_tenant_id='p0', ssd='true'),
-                  aggregate('b', problem.hosts[1:], ssd='false, maybe')]
-    specs = rng.choice(['', '', 'true', '<or> true <or> maybe'], len(problem.vms))
-    snapshot = clouds.snapshot_of(
-        problem, aggregates if rng.random() < 0.5 else (),
-        specs=[{'aggregate_instance_extra_specs:ssd': str(word)} if word else {}
-               for word in specs] if rng.random() < 0.3 else (),
-        cells=['c1', *['c2'] * (len(problem.hosts) - 1)] if rng.random() < 0.2 else ())
-
-    def pairs():
-        return [(str(rng.choice(problem.vms)), str(rng.choice(problem.hosts)))
-                for _ in range(rng.integers(0, 3))]
-
-    rules = ConstraintRules(
-        restrict_to_az=bool(rng.random() < 0.2), reserve_hosts=int(rng.choice([0, 0, 0, 1, 2])),
-        soft_groups_veto=bool(rng.random() < 0.5), vetoes=dict.fromkeys(pairs(), 'no'),
-        returns=frozenset(pairs()))
     prices = Prices(vms=rng.choice([0.0, 0.1], len(problem.vms)), pairs={(0, 1): 0.05},
                     misplaced=0.25)
     ceiling = 0.5 if rng.random() < 0.3 else None
@@ -66,6 +45,34 @@ def chains(state, count, length, rng):
     vms = np.array([rng.permutation(len(state.problem.vms))[:length] for _ in range(count)])
     hosts = rng.integers(0, len(state.problem.hosts) - 1, vms.shape)
     return vms, hosts + (hosts >= state.vm_host[vms])
+
+
+class CasesTest(testtools.TestCase):
+    def test_every_rule_is_against_something_in_many_of_them(self):
+        """What the cases of the other tests do not have would not be tested."""
+        seen = collections.Counter()
+
+        @settings(max_examples=100, derandomize=True, database=None, deadline=None)
+        @given(cases())
+        def look(case):
+            state, referee, _prices = case
+            problem = state.problem
+            vms, hosts = np.nonzero(np.arange(len(problem.hosts)) != state.vm_host[:, None])
+            seen.update({name for vm, host in zip(vms, hosts, strict=True)
+                         for name in referee.against(state.vm_host, vm, host)})
+            seen.update({(group.anti, group.hard) for group in problem.groups})
+            seen.update(name for name, has in (
+                ('several on a host', any(each.anti and each.max_per_host > 1
+                                          for each in problem.groups)),
+                ('soft groups cost', not referee.rules.soft_groups_veto),
+                ('shared', problem.provider is not None),
+                ('of others', problem.used.sum() > problem.demands.sum()),
+                ('under way', any(len(each.arriving) for each in problem.groups))) if has)
+
+        look()
+        self.assertEqual({}, {name: seen[name] for name in (
+            *REASON, *itertools.product((True, False), repeat=2), 'several on a host',
+            'soft groups cost', 'shared', 'of others', 'under way') if seen[name] < 5})
 
 
 class DeltaTest(testtools.TestCase):
