@@ -54,16 +54,18 @@ class Demo:
             self._balance()
             result = self._result()
             if self._pulse:
-                result['not_heard'] = self._compare(result['moves'])
+                result |= self._compare(result['moves'])
             return result
 
     def _compare(self, moves):
         self._screen.step('the same moves once more, by Nova without Kronos')
+        found = {'not_heard': None, 'not_compared': None}
         try:
-            return self._pulse.compare(moves)
-        except BoxError as error:
-            self._screen.step(str(error))
-            return None
+            found['not_heard'] = self._pulse.compare(moves)
+        except Exception as error:  # whatever it is, what Kronos did is to be told
+            found['not_compared'] = f'{type(error).__name__}: {error}'
+            self._screen.step(found['not_compared'])
+        return found
 
     def _write_policies(self, threshold):
         """Kronos reads the file again when it changes."""

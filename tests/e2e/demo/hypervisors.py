@@ -22,7 +22,9 @@ MEMORY_MB = 128
 AFTER_SECONDS = 1.0
 """For so long after its end a move may be to blame that a guest is not heard."""
 
-MOVE_SECONDS = 180
+MOVES_SECONDS = 300
+"""For all of a cloud's moves by Nova alone, of which each host begins one at a time."""
+
 ALIVE_SECONDS = 5.0
 """Who was not heard for so long is dead: a guest tells of itself 20 times a second."""
 
@@ -132,28 +134,33 @@ class Pulse:
                 'copied': rows[0] if rows else None}
 
     def compare(self, moves):
-        """Each guest's last move once more, by Nova alone; and how both compare.
+        """Each guest's last move once more, by Nova alone; and how both compare. Kronos is loaded
+        again at the end, whatever happens.
 
         Adds to these moves ``stock_nova_gap_seconds``.
 
         :returns: medians in seconds, and their ratio; None: nobody was moved
-        :raises BoxError: a guest did not arrive, or is not heard there
+        :raises BoxError: a guest did not arrive, or was not heard on one of both ways
         """
         last = {move['server']: move for move in moves if move['state'] == 'completed'}
         if not last:
             return None
-        self._cloud.load_kronos(False)
-        self._move_by_nova({uuid: move['source'] for uuid, move in last.items()})
-        begun = time.monotonic()
-        self._move_by_nova({uuid: move['destination'] for uuid, move in last.items()})
-        time.sleep(AFTER_SECONDS)
+        try:
+            self._cloud.load_kronos(False)
+            self._move_by_nova({uuid: move['source'] for uuid, move in last.items()})
+            times = self._move_by_nova({uuid: move['destination'] for uuid, move in last.items()})
+            time.sleep(AFTER_SECONDS)
+        finally:
+            self._cloud.load_kronos(True)
+        # Each over the time of its own move, as those of Kronos: others cost it something, too.
         for uuid, move in last.items():
-            move['stock_nova_gap_seconds'] = gap = self._gap(uuid, begun)
-            if gap is None:
-                raise BoxError(f'{uuid} is not heard')
-        self._cloud.load_kronos(True)
-        ours, stock = (statistics.median(move[name] for move in last.values()) for name in (
-            'longest_gap_seconds', 'stock_nova_gap_seconds'))
+            begun, ended = times[uuid]
+            move['stock_nova_gap_seconds'] = self._gap(uuid, begun, ended + AFTER_SECONDS)
+        names = 'longest_gap_seconds', 'stock_nova_gap_seconds'
+        silent = [move['name'] for move in last.values() if None in map(move.get, names)]
+        if silent:
+            raise BoxError(f'not heard at all while they were moved: {", ".join(silent)}')
+        ours, stock = (statistics.median(move[name] for move in last.values()) for name in names)
         return {'median_seconds': ours, 'stock_nova_median_seconds': stock,
                 'ratio': round(ours / stock, 3)}
 
@@ -161,15 +168,34 @@ class Pulse:
         """All at once, as Kronos does.
 
         :param hosts: uuid -> where to
+        :returns: uuid -> when it was asked for, and seen there; by time.monotonic()
+        :raises BoxError: one did not arrive
         """
-        def has_arrived(uuid, host):
-            server = self._cloud.client.server(uuid)
-            return (server['OS-EXT-SRV-ATTR:host'], server['OS-EXT-STS:task_state']) == (host, None)
+        begun, times = {}, {}
         for uuid, host in hosts.items():
+            begun[uuid] = time.monotonic()
             self._cloud.client.live_migrate(uuid, host)
-        for uuid, host in hosts.items():
-            wait_for(lambda uuid=uuid, host=host: has_arrived(uuid, host), MOVE_SECONDS,
-                     f'{uuid} is not at {host}')
+
+        def have_arrived():
+            for uuid in hosts.keys() - times.keys():
+                if self._has_arrived(uuid, hosts[uuid]):
+                    times[uuid] = begun[uuid], time.monotonic()
+            return len(times) == len(hosts)
+        wait_for(have_arrived, MOVES_SECONDS, lambda: 'Nova has not moved ' + ', '.join(
+            f'{uuid} to {host}' for uuid, host in hosts.items() if uuid not in times))
+        return times
+
+    def _has_arrived(self, uuid, host):
+        """
+        :raises BoxError: Nova has given it up
+        """
+        server = self._cloud.client.server(uuid)
+        if server['OS-EXT-STS:task_state']:
+            return False
+        if server['OS-EXT-SRV-ATTR:host'] == host:
+            return True
+        why = server.get('fault', {}).get('message', 'it does not say why')
+        raise BoxError(f'Nova has not moved {uuid} to {host}: {why}')
 
     def _gap(self, uuid, *times):
         """None where it was not heard at all."""

@@ -77,8 +77,8 @@ class Heartbeats(threading.Thread):
 
     def _look_for_new(self, host, folder):
         for name in os.listdir(folder):
-            # It may be gone, or tell of no terminal yet; then it is written anew.
-            with contextlib.suppress(FileNotFoundError):
+            # It may be gone, or its terminal; or it tells of none yet, and is written anew.
+            with contextlib.suppress(OSError):
                 path = folder / name
                 written = path.stat().st_mtime_ns
                 if name.endswith('.xml') and self._seen.get((host, name)) != written:

@@ -1,0 +1,79 @@
+"""The demo's comparison of moves with those of a Nova alone, where it does not work."""
+
+import time
+from unittest import mock
+
+import testtools
+
+from tests.e2e.box.hypervisors import heartbeats
+from tests.e2e.box.settings import BoxError
+from tests.e2e.demo import hypervisors
+from tests.e2e.demo.__main__ import Demo
+
+
+class Cloud:
+    """Guests of which each is asked about in turn: what Nova says of it, and what it says next."""
+
+    def __init__(self, **said):
+        self.said, self.loaded = said, []
+        self.hypervisors = mock.Mock(hosts={})
+        self.client = self
+
+    def load_kronos(self, wanted):
+        self.loaded.append(wanted)
+
+    def live_migrate(self, uuid, host):
+        self.said[uuid] = [(host, None, {}), *self.said[uuid]]
+
+    def server(self, uuid):
+        host, task_state, more = self.said[uuid].pop()
+        return {'OS-EXT-SRV-ATTR:host': host, 'OS-EXT-STS:task_state': task_state, **more}
+
+
+def moved(uuid, gap=0.5):
+    return {'server': uuid, 'name': uuid, 'state': 'completed', 'source': 'a', 'destination': 'b',
+            'longest_gap_seconds': gap}
+
+
+class ComparisonTest(testtools.TestCase):
+    def compare(self, cloud, moves, hear=lambda _beats, _uuid: None):
+        pulse = hypervisors.Pulse(cloud)
+        beats = pulse._heartbeats._beats
+        with mock.patch.object(hypervisors, 'AFTER_SECONDS', 0.2), \
+                mock.patch.object(time, 'sleep', lambda _seconds: [hear(beats, uuid)
+                                                                   for uuid in cloud.said]):
+            return pulse.compare(moves)
+
+    def test_one_that_nova_gives_up_ends_it_at_once_and_kronos_is_back(self):
+        cloud = Cloud(vm=[('b', None, {'fault': {'message': 'no route'}})])
+        error = self.assertRaises(BoxError, self.compare, cloud, [moved('vm')])
+        self.assertIn('Nova has not moved vm to a: no route', str(error))
+        self.assertEqual([False, True], cloud.loaded)
+
+    def test_one_that_never_arrives_ends_it_in_time(self):
+        cloud = Cloud(vm=[('b', 'migrating', {})] * 100)
+        with mock.patch.object(hypervisors, 'MOVES_SECONDS', 0):
+            error = self.assertRaises(BoxError, self.compare, cloud, [moved('vm')],
+                                      lambda _beats, _uuid: None)
+        self.assertIn('Nova has not moved vm to a', str(error))
+
+    def test_one_that_was_not_heard_is_named(self):
+        self.assertIn('not heard at all while they were moved: vm', str(self.assertRaises(
+            BoxError, self.compare, Cloud(vm=[]), [moved('vm', gap=None)], hear)))
+
+    def test_medians_are_of_the_guests_that_were_moved(self):
+        found = self.compare(Cloud(vm=[], other=[]), [moved('vm'), moved('other', gap=0.7)], hear)
+        self.assertEqual(0.6, found['median_seconds'])
+        self.assertLess(0, found['stock_nova_median_seconds'])
+
+    def test_whatever_goes_wrong_is_told_in_the_result(self):
+        demo = Demo.__new__(Demo)
+        demo._screen, demo._pulse = mock.Mock(), mock.Mock()
+        demo._pulse.compare.side_effect = ConnectionError('gone')
+        self.assertEqual({'not_heard': None, 'not_compared': 'ConnectionError: gone'},
+                         demo._compare([]))
+
+
+def hear(beats, uuid):
+    now = time.monotonic()
+    beats.setdefault(uuid, []).append(heartbeats.Beat(now, 1, 'b'))
