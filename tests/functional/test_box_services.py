@@ -74,3 +74,29 @@ class FirstStartTest(testtools.TestCase):
         processes.wait_for(lambda: processes.start_time(pid) != started, 60, 'MariaDB is left')
         processes.wait_for(lambda: not [*root.glob('kronos-*')], 60,
                            lambda: f'{[*root.iterdir()]} are left')
+
+
+class FolderTest(testtools.TestCase):
+    """A box deletes its folder, and never anybody else's."""
+
+    def setUp(self):
+        super().setUp()
+        self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        (self.root / 'letters').write_text('Dear Jane')
+
+    def refusal(self, *arguments):
+        done = subprocess.run([sys.executable, '-m', 'tests.e2e.box', *map(str, arguments)],
+                              cwd=processes.SOURCE, capture_output=True, text=True, timeout=60)
+        self.assertEqual(1, done.returncode, done)
+        self.assertEqual(['letters'], os.listdir(self.root))
+        return done.stderr
+
+    def test_what_is_no_box_is_not_ended(self):
+        self.assertIn('not the folder of a box', self.refusal('stop', self.root))
+
+    def test_a_box_has_no_folder_where_something_is(self):
+        self.assertIn('is there already', self.refusal('start', '--root', self.root))
+
+    def test_nor_one_with_a_name_that_does_not_do(self):
+        for name in ('x' * 99, "Jane's box", 'a:b'):
+            self.assertIn('does not do', self.refusal('start', '--root', self.root / name))

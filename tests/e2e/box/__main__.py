@@ -82,6 +82,7 @@ def main():
         if arguments.command == 'start':
             start(arguments)
         else:
+            processes.check(arguments.root)
             processes.stop_recorded(arguments.root)
             if not arguments.keep:
                 processes.remove(arguments.root)

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import time
@@ -29,6 +30,12 @@ from tests.e2e.box.settings import Settings
 from tests.e2e.box.settings import command
 
 PREFIX = 'kronos-box-'
+LONGEST = 78
+"""Characters of its folder's name: ``tmp/tmpabcdefgh/privsep.sock`` in it is a socket, and that may
+have 107."""
+
+PLAIN = re.compile(r'[a-zA-Z0-9._+@/-]+')
+"""What that name may consist of: scripts of Debian's and lists of paths take nothing else."""
 
 
 class Cloud:
@@ -40,7 +47,7 @@ class Cloud:
     def __init__(self, settings=None, progress=None):
         self.settings = settings or Settings()
         self.progress = progress or (lambda text: None)
-        self.root = pathlib.Path(self.settings.root or tempfile.mkdtemp(prefix=PREFIX))
+        self.root = _folder(self.settings.root)
         self._ports = Ports()
         self._janitor = processes.Janitor(self.root, self.settings.keep)
         self.database = MariaDB(self.root, self._ports)
@@ -85,8 +92,7 @@ class Cloud:
 
         :raises BoxError: when a component does not come up
         """
-        for folder in ('run', 'log'):
-            (self.root / folder).mkdir(parents=True, exist_ok=True)
+        processes.prepare(self.root)
         self._janitor.start()
         self._step('preparing the databases', self._prepare_databases)
         self._step('starting MariaDB, RabbitMQ and Prometheus', self._start_backends)
@@ -269,3 +275,21 @@ class Cloud:
         if not self.settings.keep:
             processes.remove(self.root)
         self._janitor.dismiss()
+
+
+def _folder(wanted):
+    """Of a box' own, as it deletes that at its end.
+
+    :raises BoxError: there is something in it, or it does not do
+    """
+    if wanted is None:
+        wanted = tempfile.mkdtemp(prefix=PREFIX)
+    root = pathlib.Path(wanted).resolve()
+    if len(str(root)) > LONGEST or not PLAIN.fullmatch(str(root)):
+        raise BoxError(f'{root} does not do: some of what a box consists of takes no more than '
+                       f'{LONGEST} characters, nor others than a-z, A-Z, 0-9 and ._+@-. Choose '
+                       'another folder with --root, or with TMPDIR')
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise BoxError(f'{root} is there already. A box has a folder of its own, which it deletes '
+                       'at its end: choose another')
+    return root

@@ -26,14 +26,14 @@ class MariaDB:
         self._root = root
         self.data = root / 'mariadb'
         self.port = ports.take()
-        self._socket = root / 'run' / 'mariadb.sock'
         # Every server that starts deletes all temporary tables that it finds there.
         self._tmp = root / 'mariadb-tmp'
         self.process = Process(
             'mariadb',
             ['mariadbd', '--no-defaults', '--user=root', f'--datadir={self.data}',
              f'--tmpdir={self._tmp}', f'--bind-address={LOOPBACK}', f'--port={self.port}',
-             f'--socket={self._socket}', f'--pid-file={root / "run" / "mariadb.own"}', *OPTIONS],
+             # In its data, by a name that is short enough wherever these are.
+             '--socket=mariadb.sock', f'--pid-file={root / "run" / "mariadb.own"}', *OPTIONS],
             root, ready=self._answers)
 
     def url(self, database):
@@ -57,7 +57,6 @@ class MariaDB:
 
     def start(self, timeout):
         self.data.parent.mkdir(parents=True, exist_ok=True)
-        self._socket.parent.mkdir(parents=True, exist_ok=True)
         self._tmp.mkdir(exist_ok=True)
         self.process.start()
         self.process.wait_ready(timeout)

@@ -22,6 +22,9 @@ from tests.e2e.box.settings import BoxError
 
 STOP_SECONDS = 8.0
 
+MARK = 'run/box'
+"""A file that only the folder of a box has."""
+
 
 class Process:
     """One component's process, with its log at ``log/NAME.log``."""
@@ -35,7 +38,10 @@ class Process:
         self.log = pathlib.Path(root) / 'log' / f'{name}.log'
         self._argv = [str(arg) for arg in argv]
         self._record = pathlib.Path(root) / 'run' / f'{name}.pid'
-        self.env = {**os.environ, 'PYTHONPATH': str(SOURCE), **(env or {})}
+        temporary = pathlib.Path(root) / 'tmp'
+        self.env = {**os.environ, 'PYTHONPATH': str(SOURCE), 'TMPDIR': str(temporary),
+                    **(env or {})}
+        self._folders = self.log.parent, self._record.parent, temporary
         self._ready = ready
         self._enter = enter
         self._popen = None
@@ -49,7 +55,7 @@ class Process:
         return self._popen.pid
 
     def start(self):
-        for folder in (self.log.parent, self._record.parent):
+        for folder in self._folders:
             folder.mkdir(parents=True, exist_ok=True)
         with self.log.open('ab') as log:
             self._popen = subprocess.Popen(
@@ -109,6 +115,13 @@ class Janitor:
         if self._popen:
             self._popen.communicate(b'.')
             self._popen = None
+
+
+def prepare(root):
+    """Make the folder of a box."""
+    for name in ('run', 'log'):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    (root / MARK).touch()
 
 
 @contextlib.contextmanager
@@ -193,6 +206,14 @@ def remove_group(path):
         wait_for(lambda: 'populated 0' in (path / 'cgroup.events').read_text(), STOP_SECONDS,
                  f'{path} has processes that cannot be killed')
         path.rmdir()
+
+
+def check(root):
+    """
+    :raises BoxError: it is not the folder of a box, and nobody's to delete
+    """
+    if not (root / MARK).exists():
+        raise BoxError(f'{root} is not the folder of a box')
 
 
 def remove(root):
