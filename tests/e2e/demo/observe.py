@@ -10,7 +10,8 @@ class Picture:
     """What is to be seen at one moment.
 
     :param loads: policy -> host -> 0 to 1
-    :param imbalance: rack -> policy -> highest load less the lowest, None without data
+    :param imbalance: rack -> policy -> highest load less the lowest, None where a host has no
+        data
     :param guests: host -> number of servers
     :param moves: rows of the journal, oldest first
     :param cycles: rack -> outcome of the last evaluation
@@ -48,8 +49,8 @@ class Observer:
 
     def _imbalances(self, loads):
         def spread(policy, hosts):
-            values = [loads[policy][host] for host in hosts if host in loads[policy]]
-            return max(values) - min(values) if values else None
+            values = [loads[policy].get(host) for host in hosts]
+            return None if None in values else max(values) - min(values)
         return {rack: {policy: spread(policy, hosts) for policy in loads}
                 for rack, hosts in self._scenario.hosts.items()}
 

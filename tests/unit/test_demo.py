@@ -1,4 +1,4 @@
-"""The demo's comparison of moves with those of a Nova alone, where it does not work."""
+"""What the demo tells where something is missing or does not work."""
 
 import time
 from unittest import mock
@@ -8,6 +8,7 @@ import testtools
 from tests.e2e.box.hypervisors import heartbeats
 from tests.e2e.box.settings import BoxError
 from tests.e2e.demo import hypervisors
+from tests.e2e.demo import observe
 from tests.e2e.demo.__main__ import Demo
 
 
@@ -28,6 +29,21 @@ class Cloud:
     def server(self, uuid):
         host, task_state, more = self.said[uuid].pop()
         return {'OS-EXT-SRV-ATTR:host': host, 'OS-EXT-STS:task_state': task_state, **more}
+
+
+class PictureTest(testtools.TestCase):
+    def imbalance(self, loads):
+        cloud = mock.Mock()
+        cloud.monitoring.query.return_value = [({'host': host}, load)
+                                               for host, load in loads.items()]
+        cloud.database.query.return_value = []
+        plan = mock.Mock(queries={'cpu': ('', '')}, hosts={'rack': ['a', 'b', 'c']})
+        return observe.Observer(cloud, plan).look().imbalance['rack']['cpu']
+
+    def test_hosts_of_which_one_tells_nothing_are_not_called_balanced(self):
+        self.assertEqual(0.75, self.imbalance({'a': 1.0, 'b': 0.5, 'c': 0.25}))
+        self.assertIsNone(self.imbalance({'b': 0.5, 'c': 0.5}))
+        self.assertIsNone(self.imbalance({}))
 
 
 def moved(uuid, gap=0.5):
