@@ -26,13 +26,15 @@ DOWN = objects.Service(state='down', status='enabled')
 
 
 @st.composite
-def problems(draw, max_hosts=6, max_vms=14, max_policies=3, min_policies=1, most_groups=3,
+def problems(draw, max_hosts=6, max_vms=14, max_policies=3, least=(2, 1, 1), most_groups=3,
              share_of_members=0.3):
     """Every kind of thing a problem can have: server groups of the four kinds, units, a provider
-    that hosts share, what others hold, and instances that are under way."""
-    hosts = draw(st.integers(2, max_hosts))
-    vms = draw(st.integers(1, max_vms))
-    policies = draw(st.integers(min_policies, max_policies))
+    that hosts share, what others hold, and instances that are under way.
+
+    :param least: hosts, instances and policies
+    """
+    hosts, vms, policies = (draw(st.integers(*ends)) for ends in zip(
+        least, (max_hosts, max_vms, max_policies), strict=True))
     rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
     weights = np.array(draw(st.lists(FIGURES, min_size=vms * policies, max_size=vms * policies)))
     weights = weights.reshape(vms, policies)

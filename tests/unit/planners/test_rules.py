@@ -36,10 +36,10 @@ def strained(draw):
     """(problem, snapshot, rules) with all that constraints go by, hosts without room, and hosts
     that are disabled or down."""
     problem, snapshot, rules = draw(clouds.strained(
-        max_hosts=5, max_vms=12, min_policies=2, max_policies=2))
+        max_hosts=6, max_vms=14, max_policies=2, least=(3, 6, 2)))
     rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
     draining = ~problem.available & (rng.random(len(problem.hosts)) < 0.7)
-    full = rng.random(len(problem.hosts)) < 0.4
+    full = rng.random(len(problem.hosts)) < 0.2
     limits = problem.limits.copy()
     limits[:len(full)][full] = problem.used[:len(full)][full]
     return dataclasses.replace(
@@ -88,9 +88,10 @@ class EveryPlannerTest(testtools.TestCase):
                 self.assertLessEqual(now, before if is_forbidden else now)
 
     @settings(max_examples=50 * clouds.MANY, deadline=None)
-    @given(strained(), st.sampled_from(sorted(PLANNERS)))
-    def test_it_keeps_every_rule_after_every_step(self, case, planner):
-        self.plan(case, planner)
+    @given(strained())
+    def test_it_keeps_every_rule_after_every_step(self, case):
+        for planner in PLANNERS:
+            self.plan(case, planner)
 
     @settings(max_examples=50 * clouds.MANY, deadline=None)
     @given(strained(), st.sampled_from(sorted(PLANNERS)), st.integers(0, 12))
