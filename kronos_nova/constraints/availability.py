@@ -12,18 +12,17 @@ class Availability:
         is_up = np.array([services[name].is_available for name in problem.hosts], dtype=bool)
 
         def why(state, vm, host):
-            name = state.problem.hosts[host]
+            name = problem.hosts[host]
             service = services[name]
             words = [service.state, service.status]
             words += ['forced down'] if service.forced_down else []
             return f'nova-compute of {name} is {", ".join(words)}'
 
-        def why_unknown(state, vm, host):
-            return f'the load of {state.problem.hosts[host]} is not known'
-
         kind = np.zeros(len(problem.vms), dtype=np.intp)
         if not is_up.all():
             yield Sets(reason='capacity', why=why, kind=kind, allowed=is_up[None, :])
         if (is_up & ~problem.available).any():
-            yield Sets(reason='capacity', why=why_unknown, kind=kind, yields=True,
+            yield Sets(reason='capacity', kind=kind, yields=True,
+                       why=lambda state, vm, host: (
+                           f'the load of {problem.hosts[host]} is not known'),
                        allowed=(problem.available | ~is_up)[None, :])

@@ -11,13 +11,7 @@ from kronos_nova.simulation.sizes import equal_rows
 class Capacity:
     @staticmethod
     def compile(problem, snapshot, rules):
-        def why(state, vm, host):
-            short = room.first_short(state, vm, host)
-            return (f'{problem.hosts[host]} has no room for '
-                    f'{problem.demands[vm, short]:g} {problem.resource_classes[short]}')
-
-        room = Room('capacity', why)
-        return (*_units(problem), room)
+        return (*_units(problem), Room(reason='capacity'))
 
 
 def _units(problem):

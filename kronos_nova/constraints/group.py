@@ -21,19 +21,4 @@ class GroupRule:
         if not forbids.any():
             return ()
         hard = np.array([one.hard for one in problem.groups], dtype=bool)
-        return (Spacing('group', _why, forbids, hard | (not rules.soft_groups_yield)),)
-
-
-def _why(state, vm, host):
-    rule = next(rule for rule in state.model.rules if isinstance(rule, Spacing))
-    groups = state.model.memberships.of(vm)
-    groups = groups[rule.forbids[groups]]
-    permits = rule.permits_groups(state, groups, np.full(len(groups), vm),
-                                  np.full(len(groups), host))
-    broken = [state.problem.groups[group] for group in groups[~permits]]
-    against = next((each for each in broken if each.hard), broken[0])
-    name, soft = state.problem.hosts[host], '' if against.hard else 'soft-'
-    if not against.anti:
-        return f'other members of {soft}affinity group {against.name} are not on {name}'
-    most = f'{against.max_per_host} members' if against.max_per_host > 1 else 'a member'
-    return f'{name} has {most} of {soft}anti-affinity group {against.name}'
+        return (Spacing(forbids=forbids, firm=hard | (not rules.soft_groups_yield)),)

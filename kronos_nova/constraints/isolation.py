@@ -24,11 +24,8 @@ class Isolation:
     @staticmethod
     def compile(problem, snapshot, rules):
         tenants, properties = _offers(problem, snapshot)
-        position = {uuid: index for index, uuid in enumerate(problem.vms)}
-        instances = [None] * len(problem.vms)
-        for instance in snapshot.instances:
-            if instance.uuid in position:
-                instances[position[instance.uuid]] = instance
+        by_uuid = {instance.uuid: instance for instance in snapshot.instances}
+        instances = [by_uuid[uuid] for uuid in problem.vms]
         named = frozenset().union(*set(tenants))
 
         def why_project(state, vm, host):

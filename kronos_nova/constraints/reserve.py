@@ -17,7 +17,5 @@ class Reserve:
         limits = problem.limits[:len(problem.hosts)][problem.available]
         needed = np.sort(limits, axis=0)[::-1][:count].sum(axis=0)
 
-        def why(state, vm, host):
-            return f'the hosts in use would keep less than {count} hosts\' worth of room free'
-
-        return (FreeReserve('reserve', why, needed),)
+        return (FreeReserve(needed=needed, why=lambda state, vm, host: (
+            f'the hosts in use would keep less than {count} hosts\' worth of room free')),)

@@ -7,20 +7,18 @@ class SchedulerVeto:
     @staticmethod
     def compile(problem, snapshot, rules):
         """Nova's own scheduler filters refused the host in a dry run."""
-        def why(state, vm, host):
-            return rules.vetoes[problem.vms[vm], problem.hosts[host]]
-
-        return _if_any(ForbiddenPairs(problem, rules.vetoes, 'refused', why))
+        return _if_any(ForbiddenPairs(
+            problem, rules.vetoes, 'refused',
+            lambda state, vm, host: rules.vetoes[problem.vms[vm], problem.hosts[host]]))
 
 
 class Returning:
     @staticmethod
     def compile(problem, snapshot, rules):
         """The instance left that host not long ago: going back would be the start of a circle."""
-        def why(state, vm, host):
-            return f'the instance left {problem.hosts[host]} not long ago'
-
-        return _if_any(ForbiddenPairs(problem, rules.returns, 'returning', why, yields=True))
+        return _if_any(ForbiddenPairs(
+            problem, rules.returns, 'returning', yields=True,
+            why=lambda state, vm, host: f'the instance left {problem.hosts[host]} not long ago'))
 
 
 def _if_any(pairs):

@@ -77,8 +77,6 @@ class Packing:
 
 def _distinct(free: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Without kinds of room that say the same as another, such as a policy on what is allocated."""
-    columns, first = np.round(np.vstack([free, size]), 12).T, []
-    for c, column in enumerate(columns):
-        if not any(np.array_equal(column, columns[other]) for other in first):
-            first.append(c)
+    rounded = np.round(np.vstack([free, size]), 12)
+    first = np.sort(np.unique(rounded, axis=1, return_index=True)[1])
     return free[:, first], size[:, first]

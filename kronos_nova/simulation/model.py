@@ -58,14 +58,9 @@ class Model:
     def with_ceiling(self, state, ceiling: float) -> 'Model':
         """The same, in which no host passes the ceiling in any policy, unless it already is above
         in ``state``: then it may not pass where it is."""
-        def why(now, vm, host):
-            policy, _load = limit.first_over(now, vm, host)
-            return (f'{self.problem.hosts[host]} would pass the overload ceiling in '
-                    f'{self.problem.policies[policy]}')
-
-        limit = LoadLimit('threshold', why, np.maximum(ceiling, state.scores), by_capacity=False,
-                          is_passing=True)
-        return self.with_rules(limit)
+        return self.with_rules(LoadLimit(
+            most=np.maximum(ceiling, state.scores), by_capacity=False, is_passing=True,
+            what='the overload ceiling, or what it has now,'))
 
     def serial(self, vm: int) -> tuple[int, ...]:
         """Numbers that instances share whose moves must not be under way together: of the server

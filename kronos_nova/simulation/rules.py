@@ -5,9 +5,12 @@ together follows from sums (``adds_up``) are told the other moves; the others sa
 ``entangled``, so that these are tried out.
 """
 
+import dataclasses
+import functools
 import itertools
 from collections.abc import Callable
 from collections.abc import Iterable
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,18 +20,18 @@ from kronos_nova.simulation.sorted_keys import contains
 
 Why = Callable[[object, int, int], str]
 """(state, instance, host) to one line for a person: why the host is not permitted. Called only when
-it is not."""
+it is not. Forms that know it themselves have a method of that name."""
 
 
+@dataclasses.dataclass(eq=False, kw_only=True)
 class Rule:
     """``reason`` is the word under which instances that stayed because of it are reported;
     ``yields`` tells that it gives way where a host could not be emptied otherwise: it is about
     load, or what is known of it, or keeps things calm."""
 
-    adds_up = True
-
-    def __init__(self, reason: str, why: Why, yields: bool = False):
-        self.reason, self.why, self.yields = reason, why, yields
+    adds_up: ClassVar[bool] = True
+    reason: str
+    yields: bool = False
 
     def permits(self, state, vms: np.ndarray, hosts: np.ndarray, others: tuple = ()) -> np.ndarray:
         """bool (...): whether each instance may go to the host; both broadcast. What it says of an
@@ -44,16 +47,16 @@ class Rule:
         return np.ones(moves[0][0].shape, dtype=bool)
 
 
+@dataclasses.dataclass(eq=False, kw_only=True)
 class Sets(Rule):
     """Instances of a kind may go to some hosts and to no others.
 
     kind : intp (V,), a row of ``allowed``; allowed : bool (K, H)
     """
 
-    def __init__(self, reason: str, why: Why, kind: np.ndarray, allowed: np.ndarray,
-                 yields: bool = False):
-        super().__init__(reason, why, yields)
-        self.kind, self.allowed = kind, allowed
+    why: Why
+    kind: np.ndarray
+    allowed: np.ndarray
 
     def permits(self, state, vms, hosts, others=()):
         return self.allowed[self.kind[vms], hosts]
@@ -65,8 +68,8 @@ class ForbiddenPairs(Rule):
     def __init__(self, problem: Problem, pairs: Iterable[tuple[str, str]], reason: str, why: Why,
                  yields: bool = False):
         """:param pairs: uuids of instances and names of hosts; others than here are ignored"""
-        super().__init__(reason, why, yields)
-        self._hosts = len(problem.hosts)
+        super().__init__(reason=reason, yields=yields)
+        self.why, self._hosts = why, len(problem.hosts)
         pairs = set(pairs)
         wanted = {uuid for uuid, _name in pairs}
         vms = {uuid: index for index, uuid in enumerate(problem.vms) if uuid in wanted}
@@ -104,10 +107,12 @@ class Room(Rule):
             return fits
         return fits | (row == self._row(problem, state.vm_host[vms], c))
 
-    def first_short(self, state, vm: int, host: int) -> int:
-        """The first class in which the host has no room."""
-        return next(c for c in range(len(state.problem.resource_classes))
-                    if not np.all(self._fits(state, c, np.array([vm]), np.array([host]), ())))
+    def why(self, state, vm: int, host: int) -> str:
+        problem = state.problem
+        short = next(c for c in range(len(problem.resource_classes))
+                     if not self._fits(state, c, vm, host, ()))
+        return (f'{problem.hosts[host]} has no room for {problem.demands[vm, short]:g} '
+                f'{problem.resource_classes[short]}')
 
     @staticmethod
     def _row(problem, hosts, c):
@@ -125,21 +130,27 @@ class Room(Rule):
         return free, limits, problem.demands[vms]
 
 
+@dataclasses.dataclass(eq=False, kw_only=True)
 class LoadLimit(Rule):
     """No host passes a level of load.
 
     most : float64 (H, P), inf where nothing is too much
+    what : what that level is, for a person
     is_passing : only a matter on the way, not of where a search may end
     by_capacity : the higher of score and capacity value counts; a capacity that is not measured is
         NaN. Otherwise the score does
     """
 
-    def __init__(self, reason: str, why: Why, most: np.ndarray, by_capacity: bool,
-                 is_passing: bool = False):
-        super().__init__(reason, why, yields=True)
-        self.by_capacity, self.is_passing = by_capacity, is_passing
-        self.policies = np.flatnonzero(np.isfinite(most).any(axis=0))
-        self.most = most + TOLERANCE
+    reason: str = 'threshold'
+    yields: bool = True
+    most: np.ndarray
+    what: str
+    by_capacity: bool
+    is_passing: bool = False
+
+    @functools.cached_property
+    def policies(self) -> np.ndarray:
+        return np.flatnonzero(np.isfinite(self.most).any(axis=0))
 
     def _load(self, state, at):
         if not self.by_capacity:
@@ -159,38 +170,51 @@ class LoadLimit(Rule):
         permitted = np.True_
         for p in self.policies:
             load = self.projected(state, p, vms, hosts, others)
-            permitted = permitted & (load <= self.most[:, p][hosts])
+            permitted = permitted & (load <= self.most[:, p][hosts] + TOLERANCE)
         return permitted
 
-    def first_over(self, state, vm: int, host: int) -> tuple[int, float]:
-        """The first policy in which the host would have too much, and how much."""
-        loads = ((int(p), float(self.projected(state, p, vm, host))) for p in self.policies)
-        return next((p, load) for p, load in loads if load > self.most[host, p])
+    def why(self, state, vm: int, host: int) -> str:
+        problem = state.problem
+        loads = ((p, self.projected(state, p, vm, host)) for p in self.policies)
+        p, load = next((p, load) for p, load in loads if load > self.most[host, p] + TOLERANCE)
+        return (f'{problem.hosts[host]} would be at {load:.3f} in {problem.policies[p]}, over '
+                f'{self.what} of {self.most[host, p]:g}')
 
     def linear(self, state, hosts, vms):
         """As :meth:`Room.linear`, in units of an instance's weight."""
         problem, at = state.problem, np.ix_(hosts, self.policies)
-        most = self.most[at] - TOLERANCE
-        return ((most - self._load(state, at)) / problem.host_scale[at],
-                most / problem.host_scale[at], problem.weights[vms][:, self.policies])
+        return ((self.most[at] - self._load(state, at)) / problem.host_scale[at],
+                self.most[at] / problem.host_scale[at], problem.weights[vms][:, self.policies])
 
 
+@dataclasses.dataclass(eq=False, kw_only=True)
 class Spacing(Rule):
     """Server groups that may not be broken: at most so many members on a host, or only to where
-    most of the others are."""
+    most of the others are.
 
-    adds_up = False
+    forbids : bool (G,), the groups that the rule is about
+    firm : bool (G,), those that do not give way where a host could not be emptied
+    """
 
-    def __init__(self, reason: str, why: Why, forbids: np.ndarray, firm: np.ndarray):
-        """
-        :param forbids: bool (G,), the groups that the rule is about
-        :param firm: bool (G,), those that do not give way where a host could not be emptied
-        """
-        super().__init__(reason, why)
-        self.forbids, self.firm = forbids, firm
+    adds_up: ClassVar[bool] = False
+    reason: str = 'group'
+    forbids: np.ndarray
+    firm: np.ndarray
 
     def for_emptying(self) -> 'Spacing':
-        return Spacing(self.reason, self.why, self.forbids & self.firm, self.firm)
+        return dataclasses.replace(self, forbids=self.forbids & self.firm)
+
+    def why(self, state, vm: int, host: int) -> str:
+        groups = state.model.memberships.of(vm)
+        groups = groups[self.forbids[groups]]
+        permits = self.permits_groups(state, groups, np.full(len(groups), vm), host)
+        broken = [state.problem.groups[group] for group in groups[~permits]]
+        against = next((each for each in broken if each.hard), broken[0])
+        name, soft = state.problem.hosts[host], '' if against.hard else 'soft-'
+        if not against.anti:
+            return f'other members of {soft}affinity group {against.name} are not on {name}'
+        most = f'{against.max_per_host} members' if against.max_per_host > 1 else 'a member'
+        return f'{name} has {most} of {soft}anti-affinity group {against.name}'
 
     def permits(self, state, vms, hosts, others=()):
         vms, hosts = np.broadcast_arrays(vms, hosts)
@@ -222,6 +246,7 @@ class Spacing(Rule):
         return state.model.share_group(moves, self.forbids & ~state.model.memberships.anti)
 
 
+@dataclasses.dataclass(eq=False, kw_only=True)
 class FreeReserve(Rule):
     """In every resource class, what is free on the available hosts in use stays at least
     ``needed``; where less is free already, a move must not make it less still. Only two kinds of
@@ -231,11 +256,10 @@ class FreeReserve(Rule):
     needed : float64 (C,)
     """
 
-    adds_up = False
-
-    def __init__(self, reason: str, why: Why, needed: np.ndarray):
-        super().__init__(reason, why)
-        self.needed = needed
+    adds_up: ClassVar[bool] = False
+    reason: str = 'reserve'
+    why: Why
+    needed: np.ndarray
 
     def permits(self, state, vms, hosts, others=()):
         problem, count = state.problem, len(state.guests)
@@ -260,17 +284,16 @@ class FreeReserve(Rule):
         return demands * (problem.provider[hosts, c] == hosts)
 
 
+@dataclasses.dataclass(eq=False, kw_only=True)
 class Opaque(Rule):
     """A rule that can only be asked, one move at a time, and so is asked last."""
 
-    adds_up = False
-
-    def __init__(self, reason: str, why: Why, permits_one: Callable[[object, int, int], bool]):
-        super().__init__(reason, why)
-        self._permits_one = permits_one
+    adds_up: ClassVar[bool] = False
+    why: Why
+    permits_one: Callable[[object, int, int], bool]
 
     def permits(self, state, vms, hosts, others=()):
         vms, hosts = np.broadcast_arrays(vms, hosts)
-        answers = [self._permits_one(state, int(vm), int(host))
+        answers = [self.permits_one(state, int(vm), int(host))
                    for vm, host in zip(vms.flat, hosts.flat, strict=True)]
         return np.array(answers, dtype=bool).reshape(vms.shape)

@@ -182,7 +182,8 @@ class OpaqueTest(testtools.TestCase):
 
         problem = clouds.idle([0, 1], hosts=4)
         model = clouds.model(problem, ConstraintRules(returns=frozenset({('v0', 'h1')})))
-        state = State(model.with_rules(Opaque('rule', lambda state, vm, host: 'no', permits)))
+        state = State(model.with_rules(Opaque(
+            reason='rule', why=lambda state, vm, host: 'no', permits_one=permits)))
         delta = state.delta((0, np.arange(4)))
         self.assertEqual([False, False, False, True], delta.feasible.tolist())
         self.assertEqual([(0, 2), (0, 3)], asked)
