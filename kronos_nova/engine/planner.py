@@ -53,8 +53,8 @@ from kronos_nova.objects.plan import HostScore
 from kronos_nova.objects.plan import PolicyReport
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.planners import evacuate
 from kronos_nova.planners.base import Limits
-from kronos_nova.planners.evacuate import preflight
 from kronos_nova.policies import PolicySet
 from kronos_nova.simulation import State
 
@@ -370,12 +370,14 @@ class _Cycle:
         if not self.options.evacuate_disabled_hosts:
             return
         held = {vm: f'it is left alone ({reason})' for vm, reason in case.held.items()}
-        for found in preflight(State(model), held):
-            if found.blocked:
-                first = min(found.blocked)
-                yield (f'{found.host} cannot be emptied: {len(found.blocked)} of '
-                       f'{found.instances} instances are blocked, such as {first}: '
-                       f'{found.blocked[first]}')
+        state, problem = State(model), model.problem
+        for host in np.flatnonzero(problem.draining):
+            blocked = evacuate.blocked(state, host, held)
+            if blocked:
+                first = min(blocked)
+                yield (f'{problem.hosts[host]} cannot be emptied: {len(blocked)} of '
+                       f'{np.count_nonzero(problem.vm_host == host)} instances are blocked, such '
+                       f'as {first}: {blocked[first]}')
 
     def broken(self, state):
         """What an operator must know of server groups that could not be repaired."""

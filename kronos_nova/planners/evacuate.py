@@ -5,8 +5,6 @@ without spoiling a policy goes where it spoils least, and what it is not known o
 its destinations are, by room alone.
 """
 
-import dataclasses
-
 import numpy as np
 
 from kronos_nova.objects.plan import EVACUATE
@@ -110,33 +108,14 @@ def obstacle(state: State, vm: int) -> tuple[str, str] | None:
     return rule.reason, rule.why(state, vm, int(hosts[nearest]))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Preflight:
-    """Whether a disabled host can be emptied.
-
-    ``instances`` is how many are on it; ``blocked`` maps the uuid of each that has nowhere to go
-    now to what blocks it.
-    """
-
-    host: str
-    instances: int
-    blocked: dict[str, str]
-
-
-def preflight(state: State, held: dict[int, str]) -> list[Preflight]:
-    """Look at every draining host before the first move.
+def blocked(state: State, host: int, held: dict[int, str]) -> dict[str, str]:
+    """Uuid of each instance of a host that has nowhere to go now, to what blocks it.
 
     :param held: instance index to why it may not be moved at all
     """
-    return [_preflight(state, held, int(host)) for host in np.flatnonzero(state.problem.draining)]
-
-
-def _preflight(state, held, host):
-    problem, blocked = state.problem, {}
-    vms = [int(vm) for vm in np.flatnonzero(state.vm_host == host)]
-    for vm in vms:
-        if vm in held:
-            blocked[problem.vms[vm]] = held[vm]
-        elif found := obstacle(state, vm):
-            blocked[problem.vms[vm]] = found[1]
-    return Preflight(host=problem.hosts[host], instances=len(vms), blocked=blocked)
+    found = {}
+    for vm in np.flatnonzero(state.vm_host == host).tolist():
+        against = ('held', held[vm]) if vm in held else obstacle(state, vm)
+        if against:
+            found[state.problem.vms[vm]] = against[1]
+    return found

@@ -162,7 +162,7 @@ class Exchanges:
         same &= packing.moved == packing.moved[first]
         for vm in np.flatnonzero(same):
             if (len(found) < bundles.count[n] and packing.lets_in(vm)[destination]
-                    and packing.space.fellows(vm).isdisjoint(found)):
+                    and packing.space.conflicts(vm).isdisjoint(found)):
                 found.append(int(vm))
         return found if len(found) == bundles.count[n] else None
 

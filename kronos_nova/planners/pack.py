@@ -1,8 +1,6 @@
 """Pack: the most hosts freed that the budget can buy. Vector bin packing with a price on migration,
 as in BalCon (FGCS 2023)."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from kronos_nova.objects.plan import PACK
@@ -25,8 +23,6 @@ MOVE_MB = 4096
 """What a move costs beside the memory it copies, in MiB."""
 EFFORT = 6e8
 """Pairs to rate in all."""
-
-
 BY_MOVES = (1.0, 0.5, 0.0)
 """In which order hosts are emptied: so much goes by the moves that takes and the rest by the memory
 to copy, each relative to the average instance. With few moves allowed these count first."""
@@ -99,20 +95,17 @@ class Emptying:
         """The moves after each host that could be emptied."""
         found = []
         for price, failures in ROUNDS:
-            found += self._run_at(price * self.cost, failures)
+            given_up: set[int] = set()
+            while len(given_up) < failures and not self._is_over:
+                host = self._next(given_up)
+                if host is None:
+                    break
+                if self._empty(host, price * self.cost):
+                    found.append(self._moves())
+                else:
+                    given_up.add(host)
             self.keeps_balance = self.limits.budget >= len(self.space.vms)
         return found
-
-    def _run_at(self, price: np.ndarray, failures: int) -> Iterator[list[tuple[int, int]]]:
-        given_up: set[int] = set()
-        while len(given_up) < failures and not self._is_over:
-            host = self._next(given_up)
-            if host is None:
-                return
-            if self._empty(host, price):
-                yield self._moves()
-            else:
-                given_up.add(host)
 
     @property
     def has_freed_all_it_can(self) -> bool:

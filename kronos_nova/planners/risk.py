@@ -68,20 +68,12 @@ class LowerRisk:
     def plan(self, state: State, limits: Limits) -> list[Step]:
         model = state.model.with_ceiling(state, limits.overload_ceiling)
 
-        def choose():
-            pair = None if self._is_done(state) else self._round(state, model).best()
-            return pair and (*pair, self._why(state, pair[0]))
+        return one_by_one(state, limits, lambda: self._choose(state, model))
 
-        return one_by_one(state, limits, choose)
-
-    def _is_done(self, state):
-        return False
-
-    def _round(self, state, model):
-        return _Round(state, model)
-
-    def _why(self, state, vm):
-        return f'makes {state.problem.hosts[state.vm_host[vm]]} less likely to become full'
+    def _choose(self, state, model):
+        pair = _Round(state, model).best()
+        return pair and (*pair, f'makes {state.problem.hosts[state.vm_host[pair[0]]]} less likely '
+                         'to become full')
 
 
 class EvenOut(LowerRisk):
@@ -90,14 +82,9 @@ class EvenOut(LowerRisk):
 
     phase = SPREAD
 
-    def _is_done(self, state):
-        return state.is_balanced
-
-    def _round(self, state, model):
-        return _EvenRound(state, model)
-
-    def _why(self, state, vm):
-        return 'evens the load'
+    def _choose(self, state, model):
+        pair = None if state.is_balanced else _EvenRound(state, model).best()
+        return pair and (*pair, 'evens the load')
 
 
 class _Round:

@@ -90,12 +90,9 @@ class Delta:
 
         :param wanted: bool (G,), the groups that count
         """
-        (vms, hosts), = self.moves
-        position, groups = self.model.memberships.expand(vms.reshape(-1))
-        mends = self.state.groups.change(
-            groups, self.state.vm_host[vms.reshape(-1)[position]], hosts.reshape(-1)[position]) < 0
-        result = np.zeros(vms.size, dtype=bool)
-        result[position[mends & wanted[groups]]] = True
+        position, groups, change = self._misplaced_more(*self.moves[0])
+        result = np.zeros(self.moves[0][0].size, dtype=bool)
+        result[position[(change < 0) & wanted[groups]]] = True
         return result.reshape(self.shape)
 
     @property
@@ -136,8 +133,11 @@ class Delta:
             self._permits_move(rule, n) for rule in self.model.rules if rule.adds_up),
             np.ones(self.shape, dtype=bool))
 
+    def _chain(self, index) -> list[tuple[int, int]]:
+        return [(int(vms[index]), int(hosts[index])) for vms, hosts in self.moves]
+
     def _tried_out(self, rule, index) -> bool:
-        chain = [(int(vms[index]), int(hosts[index])) for vms, hosts in self.moves]
+        chain = self._chain(index)
         for vm, host in chain:
             trial = self.state.after(move for move in chain if move[0] != vm)
             if not rule.permits(trial, np.array([vm]), np.array([host]))[0]:
@@ -150,19 +150,22 @@ class Delta:
         if len(self.moves) > 1:
             for index in zip(*np.nonzero(
                     self.model.share_group(self.moves, self.model.costs)), strict=True):
-                trial = self.state.after((int(vms[index]), int(hosts[index]))
-                                         for vms, hosts in self.moves)
+                trial = self.state.after(self._chain(index))
                 change[index] = trial.misplacing() - self.state.misplacing()
         return change
 
     def _misplacing_of(self, vms, hosts):
-        flat, counts = vms.reshape(-1), self.state.groups
-        position, groups = self.model.memberships.expand(flat)
-        costs = self.model.costs[groups]
-        position, groups = position[costs], groups[costs]
-        beyond = counts.misplaced[groups] - self.state.allowed[groups]
-        after = beyond + counts.change(groups, self.state.vm_host[flat[position]],
-                                       hosts.reshape(-1)[position])
-        change = np.maximum(after, 0) - np.maximum(beyond, 0)
+        position, groups, change = self._misplaced_more(vms, hosts)
+        beyond = self.state.groups.misplaced[groups] - self.state.allowed[groups]
+        change = np.maximum(beyond + change, 0) - np.maximum(beyond, 0)
         return self.model.prices.misplaced * np.bincount(
-            position, weights=change, minlength=flat.size).reshape(self.shape)
+            position, weights=change * self.model.costs[groups],
+            minlength=vms.size).reshape(self.shape)
+
+    def _misplaced_more(self, vms, hosts):
+        """For every group of every instance: the number of its move, the group, and how many more
+        of its members are misplaced."""
+        vms, hosts = vms.reshape(-1), hosts.reshape(-1)
+        position, groups = self.model.memberships.expand(vms)
+        return position, groups, self.state.groups.change(
+            groups, self.state.vm_host[vms[position]], hosts[position])

@@ -60,7 +60,7 @@ class SearchSpace:
         self.spacing = [rule for rule in self.model.rules if isinstance(rule, Spacing)]
         self._forbidding = [rule for rule in self.model.rules
                             if not (hasattr(rule, 'linear') or isinstance(rule, Opaque))]
-        self._fellows: dict[int, frozenset[int]] = {}
+        self._conflicts: dict[int, frozenset[int]] = {}
         self.untouched = self._take_untouched()
         self.weights, self.sizes = (np.pad(rows, ((0, len(self.scores)), (0, 0)))
                                     for rows in (self.weights, self.sizes))
@@ -174,7 +174,7 @@ class SearchSpace:
         return allowed & self._apart(vm, np.arange(len(allowed)), place)
 
     def _apart(self, vm, hosts, place):
-        moved = [other for other in sorted(self.fellows(vm)) if place[other] != self.home[other]]
+        moved = [other for other in sorted(self.conflicts(vm)) if place[other] != self.home[other]]
         apart = np.ones(len(hosts), dtype=bool)
         if moved:
             to = np.append(self.hosts, [NOWHERE] * (self.untouched + 1))
@@ -183,15 +183,15 @@ class SearchSpace:
                 apart &= rule.permits(self.state, self.vms[vm], to[hosts], others)
         return apart | (hosts == self.home[vm])
 
-    def fellows(self, vm: int) -> frozenset[int]:
+    def conflicts(self, vm: int) -> frozenset[int]:
         """The other instances of the space that may have to keep away from one."""
-        if vm not in self._fellows:
+        if vm not in self._conflicts:
             members = self.model.memberships
             groups = [group for group in members.of(self.vms[vm]) if members.anti[group]
                       and any(rule.forbids[group] for rule in self.spacing)]
             others = np.isin(self.vms, members.members[np.isin(members.member_of, groups)])
-            self._fellows[vm] = frozenset(np.flatnonzero(others).tolist()) - {vm}
-        return self._fellows[vm]
+            self._conflicts[vm] = frozenset(np.flatnonzero(others).tolist()) - {vm}
+        return self._conflicts[vm]
 
     def plan_of(self, state: State) -> list[tuple[int, int]]:
         """Where instances are in another state, as a plan."""

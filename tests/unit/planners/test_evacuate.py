@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.evacuate import Evacuator
-from kronos_nova.planners.evacuate import preflight
+from kronos_nova.planners.evacuate import blocked
 from kronos_nova.planners.evacuate import waiting
 from tests.unit.planners import clouds
 from tests.unit.simulation.referee import Referee
@@ -69,13 +69,12 @@ class EvacuatorTest(testtools.TestCase):
 
     @settings(max_examples=60 * clouds.MANY, deadline=None)
     @given(disabled())
-    def test_what_the_preflight_does_not_call_blocked_has_a_first_move(self, problem):
+    def test_what_is_not_called_blocked_has_a_first_move(self, problem):
         state = clouds.start(problem)
         held = {vm: 'held' for vm in range(len(problem.vms)) if not problem.evacuable[vm]}
-        for found in preflight(state, held):
-            free = found.instances - len(found.blocked)
-            mine = [vm for vm in waiting(state)
-                    if problem.hosts[problem.vm_host[vm]] == found.host]
+        for host in np.flatnonzero(problem.draining):
+            free = (problem.vm_host == host).sum() - len(blocked(state, host, held))
+            mine = [vm for vm in waiting(state) if problem.vm_host[vm] == host]
             alone = [vm for vm in mine if Evacuator().plan(
                 clouds.start(dataclasses.replace(
                     problem, evacuable=np.arange(len(problem.vms)) == vm)), Limits(budget=1))]
