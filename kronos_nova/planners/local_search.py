@@ -22,13 +22,13 @@ EFFORT, PER_MOVE, PER_THING = 5e7, 3e6, 8e4
 """What the search costs, and beside for each move of the budget and each instance and host, in
 about nanoseconds. A tenth of it finds most, in clusters of any size; longer plans take more
 exchanges, and more things take longer to look at."""
-TINY, LITTLE = 200, 0.2
-"""With no more pairs of instance and host than that, so much of the effort is enough; and
-:mod:`spread` searches for one budget after the other."""
-MOST_TIMES, LONGER, WORTHWHILE = {True: 1.5, False: 3}, 2.5, 0.01
-"""It is gone on with, up to so many times the effort (with many hosts, True, and with few, where
-the best plan there is may be found), for so many times as long as it took to find an end that is
-better than the one before by this part."""
+TINY, LITTLE, MORE = 200, 0.2, 1.75
+"""With no more pairs of instance and host than that, so much of the effort is enough, and
+:mod:`spread` searches for one budget after the other; with few hosts otherwise it takes more, as
+the best plan there is may be found."""
+MOST_TIMES, LONGER, WORTHWHILE = 1.2, 2.5, 0.01
+"""It is gone on with, up to so many times the effort, for so many times as long as it took to find
+an end that is better than the one before by this part."""
 STEP, RESTART, THING, PAIR = 9e5, 1e4, 60, 15
 """What a round of exchanges costs, beginning a placement anew, finding where one thing is, and
 rating a pair, in about nanoseconds."""
@@ -43,6 +43,9 @@ FEW_MOVES = (0.035, 0.08, 0.02, 0.15)
 only the ends can be mended, and hosts further inside must not count."""
 MANY_MOVES = (0.1, 0.03, 0.2, 0.06)
 """The same for as many moves as hosts, where the whole cluster can be evened."""
+FEW_HOSTS = (0.3, 0.2, 0.1, 0.05)
+"""The same on few hosts, with any budget: each of them is soon an end, and good plans have little
+in common, so that it takes hotter ones to come from one to another."""
 COOLED = 0.8
 """Tables are made again once the temperature has changed by a fifth: less is not seen in plans."""
 POOL = 16
@@ -51,15 +54,15 @@ cluster soon all come from one, and a long search finds no better one."""
 TAKEN_BACK, PARTS = 5, (0.05, 0.15, 0.02)
 """Fewer moves than that of a plan are taken back, and these parts of it beside: the more, the
 further from what was found."""
-KICKS = 4
-"""Every so many turns plans are also given a move to anywhere. Every second turn is too often:
-small clusters then end worse; without any, full hosts block each other for good."""
+KICKS = 2
+"""Every so many turns plans are also given a move to anywhere. More seldom, all that small clusters
+go on from is soon alike; every time, nothing is gone on with for long enough."""
 DRAWN = 1000
 """Pairs that are drawn at a time, none of them twice: in a small cluster all that there are."""
 MANY_HOSTS = 20
-"""With more hosts than that and fewer moves than hosts, exchanges of two instances that are at home
-are left out: there is not the time to rate all pairs, and on fewer hosts some clusters end worse
-without."""
+"""With no more than that hosts are few. With more and fewer moves than hosts, exchanges of two
+instances that are at home are left out: there is not the time to rate all pairs, and on fewer hosts
+some clusters end worse without."""
 
 
 class LocalSearch:
@@ -76,11 +79,14 @@ class LocalSearch:
         self.budget = min(limits.budget, len(space.vms))
         is_tiny = len(space.vms) * hosts <= TINY
         self.effort = EFFORT + PER_MOVE * self.budget + PER_THING * things
-        self.effort *= LITTLE if is_tiny else 1
-        self.most = self.effort * (1 if is_tiny else MOST_TIMES[hosts > MANY_HOSTS])
+        are_many = hosts > MANY_HOSTS
+        self.effort *= LITTLE if is_tiny else (1 if are_many else MORE)
+        self.most = self.effort * (1 if is_tiny else MOST_TIMES)
         self.worthwhile, self.spent, self.turns = found.best.cost, 0.0, 0
-        self.are_few = self.budget < hosts and hosts > MANY_HOSTS
-        self.parts = FEW_MOVES if self.budget < hosts else MANY_MOVES
+        self.are_few = self.budget < hosts and are_many
+        self.parts = FEW_HOSTS
+        if are_many:
+            self.parts = FEW_MOVES if self.budget < hosts else MANY_MOVES
         on_each = things / hosts + 1
         rated = on_each * (1.5 if self.are_few else on_each) * min(hosts, PARTNERS)
         nanoseconds = min(self.effort, 1e9 * (limits.deadline - limits.clock()))

@@ -80,7 +80,7 @@ class SpreadTest(testtools.TestCase):
         for fewer, more in itertools.pairwise(ends):
             self.assertLessEqual(more, fewer + 1e-9)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(clouds.problems(max_hosts=4, max_vms=6))
     def test_two_moves_are_the_best_two_moves(self, problem):
         problem = dataclasses.replace(
