@@ -20,8 +20,8 @@ def _units(problem):
         return ()
     kind = equal_rows(problem.demands)
     sizes = problem.demands[np.unique(kind, return_index=True)[1]][:, None, :]
-    row = np.arange(len(problem.hosts))[:, None] if problem.provider is None else problem.provider
     every = np.arange(len(problem.resource_classes))
+    row = problem.row(np.arange(len(problem.hosts))[:, None], every)
     least, most, step = (units[row, every] for units in (
         problem.min_unit, problem.max_unit, problem.step_size))
     wrong = (sizes != 0) & ((sizes < least) | (sizes > most) | (sizes % step != 0))

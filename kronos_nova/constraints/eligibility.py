@@ -53,20 +53,21 @@ def may(instance: Instance, opt_out: OptOut, verb: str) -> bool:
     The strictest word counts, so nobody can permit what another forbids. One that is none of
     :data:`WORDS` means ``never``: somebody wanted something, and moving cannot be taken back.
     """
-    strictest = min(_words(instance, opt_out, verb), key=WORDS.index, default=ALWAYS)
-    return strictest == ALWAYS or (strictest == ONLY_EVACUATE and verb == EVACUATE)
+    words = (word.strip().lower() for who, word in _said(instance, opt_out)
+             if (who, verb) in opt_out.heeded)
+    permitted = (ALWAYS, ONLY_EVACUATE) if verb == EVACUATE else (ALWAYS,)
+    return all(word in permitted for word in words)
 
 
-def _words(instance, opt_out, verb) -> Iterator[str]:
-    if (PROJECT, verb) in opt_out.heeded:
-        if instance.project_id in opt_out.never_projects:
-            yield NEVER
-        if instance.project_id in opt_out.only_evacuate_projects:
-            yield ONLY_EVACUATE
+def _said(instance, opt_out) -> Iterator[tuple[str, str]]:
+    """(who, word)"""
+    if instance.project_id in opt_out.never_projects:
+        yield PROJECT, NEVER
+    if instance.project_id in opt_out.only_evacuate_projects:
+        yield PROJECT, ONLY_EVACUATE
     for who, place in ((FLAVOR, instance.flavor_extra_specs), (METADATA, instance.metadata)):
-        if (who, verb) in opt_out.heeded and KEY in place:
-            word = place[KEY].strip().lower()
-            yield word if word in WORDS else NEVER
+        if KEY in place:
+            yield who, place[KEY]
 
 
 def obstacle(instance: Instance, opt_out: OptOut, verb: str) -> str | None:

@@ -56,20 +56,19 @@ def _rule(wanted, offers, admits, why):
 def _offers(problem, snapshot):
     """For each host the projects it is kept for, and its aggregates' metadata, hashable; looked at
     once for all hosts that are in the same aggregates."""
-    inside = [() for _host in problem.hosts]
-    index = {name: number for number, name in enumerate(problem.hosts)}
+    inside = {host: () for host in problem.hosts}
     for number, aggregate in enumerate(snapshot.aggregates):
-        for host in (index[name] for name in set(aggregate.hosts) if name in index):
+        for host in inside.keys() & set(aggregate.hosts):
             inside[host] += (number,)
-    found = {numbers: _offer([snapshot.aggregates[number].metadata for number in numbers])
-             for numbers in dict.fromkeys(inside)}
-    return [found[numbers][0] for numbers in inside], [found[numbers][1] for numbers in inside]
+    found = {numbers: _offer([snapshot.aggregates[number] for number in numbers])
+             for numbers in set(inside.values())}
+    return tuple([found[numbers][n] for numbers in inside.values()] for n in (0, 1))
 
 
-def _offer(all_metadata):
+def _offer(aggregates):
     tenants, properties = set(), {}
-    for metadata in all_metadata:
-        for key, value in metadata.items():
+    for aggregate in aggregates:
+        for key, value in aggregate.metadata.items():
             words = {word.strip() for word in value.split(',')}
             if key.startswith(TENANT_KEY):
                 tenants |= words

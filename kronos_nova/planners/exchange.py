@@ -5,7 +5,7 @@ reverse. Nothing fits on either until instances of the one change places with in
 other. Chains of such changes are the ejection chains of Glover (1996).
 """
 
-import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,7 @@ UNLIMITED = 1e9
 """Usable room where nothing is needed of any kind; more than any host has."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Bundles:
+class Bundles(NamedTuple):
     """n ways to take some instances of the same size off a host.
 
     host : intp (n,); first : intp (n,), one of the instances; count : intp (n,), 0 for none; size :
@@ -39,12 +38,9 @@ class Bundles:
     size: np.ndarray
     price: np.ndarray
 
-    def __len__(self) -> int:
-        return len(self.host)
-
-    def __getitem__(self, rows) -> 'Bundles':
-        return Bundles(self.host[rows], self.first[rows], self.count[rows], self.size[rows],
-                       self.price[rows])
+    def of(self, rows) -> 'Bundles':
+        """Some of them, in that order."""
+        return Bundles(*(column[rows] for column in self))
 
 
 class Exchanges:
@@ -70,8 +66,8 @@ class Exchanges:
         allowed = packing.lets_in(vm) & packing.is_open
         out = self._bundles(1, MOST_OUT)
         room = packing.free[out.host] + out.size - packing.size[vm]
-        out = out[allowed[out.host] & (room + TOLERANCE >= 0).all(axis=1)]
-        out = out[np.lexsort((out.size.sum(axis=1), out.price))[:ROWS]]
+        out = out.of(allowed[out.host] & (room + TOLERANCE >= 0).all(axis=1))
+        out = out.of(np.lexsort((out.size.sum(axis=1), out.price))[:ROWS])
         return self._make(out, vm, least=-np.inf)
 
     def balance(self) -> bool:
@@ -79,8 +75,7 @@ class Exchanges:
         out = self._bundles(1, MOST_OUT)
         free = self.packing.free[out.host]
         gain = self.usable(free + out.size) - self.usable(free) - out.price
-        out = out[np.argsort(-gain, kind='stable')[:ROWS]]
-        return self._make(out, None, least=1e-6)
+        return self._make(out.of(np.argsort(-gain, kind='stable')[:ROWS]), None, least=1e-6)
 
     def _bundles(self, least: int, most: int) -> Bundles:
         """Of every size on every host, ``least`` to ``most`` instances; none (0) once a host."""
@@ -106,17 +101,17 @@ class Exchanges:
         best that is allowed."""
         packing = self.packing
         back = self._bundles(0, MOST_BACK)
-        if not len(out):
+        if not len(out.host):
             return False
         taken = packing.size[vm] if vm is not None else 0.0
         first = packing.free[out.host] + out.size - taken
         second = packing.free[back.host] + back.size
         keep = ((back.size <= first.max(axis=0) + TOLERANCE).all(axis=1)
                 & (out.size.min(axis=0) <= second + TOLERANCE).all(axis=1))
-        back, second = back[keep], second[keep]
-        if len(back) > COLUMNS:
+        back, second = back.of(keep), second[keep]
+        if len(second) > COLUMNS:
             few = np.lexsort((-self.usable(second), back.price))[:COLUMNS]
-            back, second = back[few], second[few]
+            back, second = back.of(few), second[few]
         fits = out.host[:, None] != back.host
         self.rated += fits.size
         for c in range(out.size.shape[1]):

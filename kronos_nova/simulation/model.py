@@ -69,10 +69,8 @@ class Model:
 
     def sharing_with(self, host: int) -> list[int]:
         """The host, and those that are allocated some class from the same provider."""
-        if self.problem.provider is None:
-            return [host]
-        shared = self.problem.provider == self.problem.provider[host]
-        return np.flatnonzero(shared.any(axis=1)).tolist()
+        rows = self.problem.row(*np.indices((len(self.guests), len(self.problem.resource_classes))))
+        return sorted({host, *np.flatnonzero((rows == rows[host]).any(axis=1)).tolist()})
 
     def share_group(self, moves: tuple, wanted: np.ndarray) -> np.ndarray:
         """bool (...): the chains in which two instances are in one of the wanted groups.

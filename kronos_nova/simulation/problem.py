@@ -98,3 +98,8 @@ class Problem:
     unweighed: np.ndarray | None = None
     doubtful: np.ndarray | None = None
     variances: np.ndarray | None = None
+
+    def row(self, hosts, classes):
+        """intp (...): the row of ``limits`` from which instances of hosts are allocated classes;
+        both broadcast."""
+        return hosts if self.provider is None else self.provider[hosts, classes]

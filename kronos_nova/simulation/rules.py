@@ -96,16 +96,14 @@ class Room(Rule):
 
     def _fits(self, state, c, vms, hosts, others):
         problem = state.problem
-        demand, row = problem.demands[:, c][vms], self._row(problem, hosts, c)
+        demand, row = problem.demands[:, c][vms], problem.row(hosts, c)
         free = (problem.limits[:, c] - state.used[:, c])[row] + TOLERANCE
         for other, there in others:
             amount = problem.demands[other, c]
-            free = free + amount * (self._row(problem, state.vm_host[other], c) == row)
-            free = free - amount * (self._row(problem, there, c) == row)
-        fits = (demand <= free) | (demand == 0)
-        if problem.provider is None:
-            return fits
-        return fits | (row == self._row(problem, state.vm_host[vms], c))
+            free = free + amount * (problem.row(state.vm_host[other], c) == row)
+            free = free - amount * (problem.row(there, c) == row)
+        stays = row == problem.row(state.vm_host[vms], c)
+        return (demand <= free) | (demand == 0) | stays
 
     def why(self, state, vm: int, host: int) -> str:
         problem = state.problem
@@ -114,20 +112,14 @@ class Room(Rule):
         return (f'{problem.hosts[host]} has no room for {problem.demands[vm, short]:g} '
                 f'{problem.resource_classes[short]}')
 
-    @staticmethod
-    def _row(problem, hosts, c):
-        return hosts if problem.provider is None else problem.provider[hosts, c]
-
     def linear(self, state, hosts, vms):
         """Free and whole room of each host, float64 (h, k), and what instances need, (v, k). What
         hosts share is not any one host's: there seems to be enough for all instances."""
         problem = state.problem
         free, limits = (problem.limits - state.used)[hosts], problem.limits[hosts]
-        if problem.provider is not None:
-            own = problem.provider[hosts] == hosts[:, None]
-            enough = problem.demands.sum(axis=0) + 1.0
-            free, limits = np.where(own, free, enough), np.where(own, limits, enough)
-        return free, limits, problem.demands[vms]
+        own = problem.row(hosts[:, None], np.arange(free.shape[1])) == hosts[:, None]
+        enough = problem.demands.sum(axis=0) + 1.0
+        return (np.where(own, free, enough), np.where(own, limits, enough), problem.demands[vms])
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
@@ -269,19 +261,13 @@ class FreeReserve(Rule):
         counted, empties = problem.available[sources], state.guests[sources] == 1
         permitted = True
         for c, now in enumerate(free[in_use].sum(axis=0)):
-            taken, freed = (self._from_host(problem, vms, at, c) for at in (hosts, sources))
+            # What instances are allocated on the hosts themselves.
+            taken, freed = (problem.demands[vms, c] * (problem.row(at, c) == at)
+                            for at in (hosts, sources))
             left = np.where(empties, -free[sources, c], freed) * counted
             then = now + left + np.where(in_use[hosts], 0.0, free[hosts, c]) - taken
             permitted &= (then >= self.needed[c] - TOLERANCE) | (then >= now - TOLERANCE)
         return permitted
-
-    @staticmethod
-    def _from_host(problem, vms, hosts, c):
-        """float64 (...): what instances are allocated on the host itself."""
-        demands = problem.demands[vms, c]
-        if problem.provider is None:
-            return demands
-        return demands * (problem.provider[hosts, c] == hosts)
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)

@@ -79,9 +79,8 @@ class State:
         weight, demand = sign * problem.weights[vm] * problem.host_scale[host], problem.demands[vm]
         self.scores[host] += weight
         self.capacity_scores[host] += weight
-        rows = host if problem.provider is None else problem.provider[host]
-        columns = slice(None) if problem.provider is None else np.arange(len(demand))
-        self.used[rows, columns] += sign * demand
+        classes = np.arange(len(demand))
+        self.used[problem.row(host, classes), classes] += sign * demand
         self.guests[host] += sign
         self.groups.add(vm, host, sign)
         self._extremes = {}

@@ -46,7 +46,7 @@ FORMS = {
 """The forms that rules have, and who beside the model makes rules of them."""
 READS = {
     'constraints/availability.py': {'is_available'},
-    'constraints/capacity.py': {'demands', 'provider', 'min_unit', 'max_unit', 'step_size'},
+    'constraints/capacity.py': {'demands', 'min_unit', 'max_unit', 'step_size'},
     'constraints/group.py': {'soft_groups_veto', 'soft_groups_yield'},
     'constraints/headroom.py': {'capacity_thresholds'},
     'constraints/partition.py': {'availability_zone', 'cell', 'restrict_to_az'},
@@ -54,13 +54,13 @@ READS = {
     'constraints/veto.py': {'returns', 'vetoes'},
     'simulation/delta.py': {'misplaced', 'permits'},
     'simulation/groups.py': {'anti', 'max_per_host', 'misplaced', 'most'},
-    'simulation/model.py': {'misplaced', 'provider'},
+    'simulation/model.py': {'misplaced'},
     'simulation/prices.py': {'misplaced'},
+    'simulation/problem.py': {'provider'},
     'simulation/rules.py': {'anti', 'capacity_scores', 'demands', 'limits', 'max_per_host', 'most',
-                            'provider', 'used'},
-    'simulation/space.py': {'anti', 'permits'},
-    'simulation/state.py': {'capacity_scores', 'demands', 'limits', 'misplaced', 'provider',
                             'used'},
+    'simulation/space.py': {'anti', 'permits'},
+    'simulation/state.py': {'capacity_scores', 'demands', 'limits', 'misplaced', 'used'},
 }
 """What hard rules go by, and where constraints, planners and the model read it once it is read
 from the snapshot."""
