@@ -23,15 +23,13 @@ class StepRecorder:
         loads = self.state.scores[ends].copy()
         source = self.state.move(vm, destination)
         self.imbalances = self.state.imbalances()
-        effect = ', '.join(filter(None, map(
-            change, problem.policies, before, self.imbalances)))
-        on_hosts = '; '.join(filter(None, (
-            _on_host(problem, host, old, self.state.scores[host])
-            for host, old in zip(ends, loads, strict=True))))
-        said = (f'imbalance {effect}' if effect else '', on_hosts)
+        effects = [_effect(problem, 'imbalance', before, self.imbalances)]
+        for host, old in zip(ends, loads, strict=True):
+            effects.append(_effect(
+                problem, f'load of {problem.hosts[host]}', old, self.state.scores[host]))
         return Step(vm=vm, source=source, destination=destination,
-                    combined_after=float(self.imbalances @ problem.policy_weights),
-                    why=why, reason=': '.join(filter(None, (why, '; '.join(filter(None, said))))))
+                    combined_after=float(self.imbalances @ problem.policy_weights), why=why,
+                    reason=': '.join(filter(None, (why, '; '.join(filter(None, effects))))))
 
 
 def one_by_one(state: State, limits: Limits,
@@ -47,10 +45,10 @@ def one_by_one(state: State, limits: Limits,
     return steps
 
 
-def _on_host(problem, host, old, new):
-    """What a move does to the load of one of its hosts."""
-    effect = ', '.join(filter(None, map(change, problem.policies, old, new)))
-    return f'load of {problem.hosts[host]} {effect}' if effect else ''
+def _effect(problem, what, old, new):
+    """What a move does to a figure that every policy has."""
+    changes = ', '.join(filter(None, map(change, problem.policies, old, new)))
+    return f'{what} {changes}' if changes else ''
 
 
 def change(name, old, new):

@@ -77,14 +77,13 @@ class Model:
 
         :param wanted: bool (G,)
         """
-        shape = moves[0][0].shape
-        shared = np.zeros(moves[0][0].size, dtype=bool)
-        sets = [self.memberships.expand(vms.reshape(-1)) for vms, _hosts in moves]
-        count = len(self.memberships.groups)
-        keys = [np.unique((position * count + groups)[wanted[groups]]) for position, groups in sets]
-        for one, other in itertools.combinations(keys, 2):
-            shared[np.intersect1d(one, other, assume_unique=True) // max(count, 1)] = True
-        return shared.reshape(shape)
+        chains = [vms.reshape(-1) for vms, _hosts in moves]
+        shared = np.zeros(len(chains[0]), dtype=bool)
+        for one, other in itertools.combinations(chains, 2):
+            position, groups = self.memberships.expand(one)
+            both = wanted[groups] & self.memberships.has(groups, other[position])
+            shared[position[both]] = True
+        return shared.reshape(moves[0][0].shape)
 
     def broken(self, state, hard: bool, soft: bool) -> np.ndarray:
         """bool (G,): groups of these kinds with misplaced members."""
