@@ -5,6 +5,7 @@ branch and bound, with the bound of Dantzig (1957), as if instances could be cut
 """
 
 import dataclasses
+import functools
 import heapq
 import itertools
 
@@ -121,7 +122,7 @@ class _Host:
         order = self._by_use(excess)
         gain = self.share[np.ix_(order, self.hot)]
         cost = memory[order].astype(float)
-        bound, number = _Bound(gain, cost), itertools.count()
+        bound, number = _bound_of(gain, cost), itertools.count()
         heap = [(bound(0, excess), 0, next(number), 0, (), 0.0, excess)]
         for _ in range(PATIENCE):
             if not heap or heap[0][0] == np.inf:
@@ -150,16 +151,16 @@ class _Host:
     def _as_far_as_possible(self, excess):
         """One instance after the other for as long as there is a place, none that would bring the
         host below its target without need."""
-        moves, left = [], excess.copy()
-        candidates = self.sore if (excess <= TOLERANCE).all() else self._by_use(excess)
-        for vm in candidates:
+        moves, left = [], excess
+        is_by_server = (excess <= TOLERANCE).all()
+        for vm in self.sore if is_by_server else self._by_use(excess):
+            if len(moves) == self.budget or not is_by_server and (left <= TOLERANCE).all():
+                break
             place = self._place(vm)
-            if place is None or len(moves) == self.budget or (
-                    candidates is not self.sore and (left <= TOLERANCE).all()):
-                continue
-            moves.append((vm, place))
-            self.state.move(vm, place)
-            left = left - self.share[vm, self.hot]
+            if place is not None:
+                moves.append((vm, place))
+                self.state.move(vm, place)
+                left = left - self.share[vm, self.hot]
         self._take_back(moves)
         return moves
 
@@ -192,26 +193,18 @@ class _Host:
         return int(hosts[part[hosts].argmin()]) if len(hosts) else None
 
 
-class _Bound:
-    """What is needed at least of the instances from one on: as if they could be cut."""
+def _bound_of(gain, cost):
+    """(first instance, what is wanted) to what is needed at least of the instances from that one
+    on: as if they could be cut."""
+    @functools.cache
+    def sums(begin, policy):
+        """Of gain and of cost, the cheapest first."""
+        vms = begin + np.flatnonzero(gain[begin:, policy] > 0)
+        vms = vms[np.argsort(cost[vms] / gain[vms, policy], kind='stable')]
+        return [np.concatenate([[0.0], np.cumsum(each[vms])]) for each in (gain[:, policy], cost)]
 
-    def __init__(self, gain, cost):
-        self._gain, self._cost, self._sums = gain, cost, {}
-
-    def __call__(self, begin, left):
-        if begin not in self._sums:
-            self._sums[begin] = [self._sorted(begin, policy)
-                                 for policy in range(self._gain.shape[1])]
-        return max((_needed(need, *sums) for need, sums in
-                    zip(left, self._sums[begin], strict=True)), default=0.0)
-
-    def _sorted(self, begin, policy):
-        """Sums of gain and of cost, the cheapest first."""
-        gain, cost = self._gain[begin:, policy], self._cost[begin:]
-        gain, cost = gain[gain > 0], cost[gain > 0]
-        order = np.argsort(cost / gain, kind='stable')
-        return (np.concatenate([[0.0], np.cumsum(gain[order])]),
-                np.concatenate([[0.0], np.cumsum(cost[order])]))
+    return lambda begin, left: max(
+        (_needed(need, *sums(begin, policy)) for policy, need in enumerate(left)), default=0.0)
 
 
 def _needed(need, gains, costs):

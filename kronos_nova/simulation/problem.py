@@ -54,8 +54,7 @@ class Problem:
         each provider, the hosts' own first; limits 0 where a provider has none
     demands : float64 (V, C)
     groups : server groups with a member here
-    evacuable : bool (V,), may be moved by the evacuator; None means as
-        ``movable``
+    evacuable : bool (V,), may be moved by the evacuator; None means as ``movable``
     draining : bool (H,), disabled but up: the evacuator empties them; None means no host
     min_unit, max_unit, step_size : float64 (H + S, C), what one consumer may be allocated; None
         means anything
