@@ -51,6 +51,7 @@ from kronos_nova.plugin import placement
 from kronos_nova.plugin import quiet
 from kronos_nova.plugin import reconciling
 from kronos_nova.plugin import registration
+from kronos_nova.plugin import workers
 from kronos_nova.policies import loader
 
 CONF = nova.conf.CONF
@@ -62,6 +63,7 @@ TASK_ARGUMENTS = ('self', 'context', 'instance', 'destination', 'block_migration
 EXPECTED = {
     **cold_migration.EXPECTED,
     **live_migration.EXPECTED,
+    **workers.EXPECTED,
     'nova.conductor.manager:ConductorManager.__init__': ('self', 'args', 'kwargs'),
     'nova.conductor.manager:ComputeTaskManager.__init__': ('self',),
     'nova.conductor.manager:ComputeTaskManager._build_cold_migrate_task': (
@@ -88,6 +90,7 @@ class KronosConductorManager(manager.ConductorManager):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         quiet.install()
+        workers.part()
         self.additional_endpoints.remove(self.compute_task_mgr)
         self.compute_task_mgr = KronosComputeTaskManager()
         self.additional_endpoints.append(self.compute_task_mgr)
