@@ -10,7 +10,7 @@ import sys
 import time
 import unittest
 
-MODULES = ('test_faults', 'test_killed_computes', 'test_processors', 'test_shared')
+MODULES = ('test_faults', 'test_killed_computes', 'test_processors', 'test_shared', 'test_tenants')
 
 
 class Times(unittest.TextTestResult):
