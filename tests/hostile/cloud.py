@@ -101,7 +101,7 @@ class Control:
         self.cycles.begin('gpu', 'one', self.clock(), 1)
         self.rules = RULES
         self.options = options.EngineOptions(
-            aggregates=('gpu',), include_unassigned_hosts=False, spread_planner='greedy',
+            aggregates=('gpu',), include_unassigned_hosts=False,
             evacuate_disabled_hosts=True, return_window=RULES.return_window)
         self.cloud.label = policy.get('label', 'uuid')
         self.policies = loader.parse(POLICIES.format(**{

@@ -17,7 +17,8 @@ class CapsTest(testtools.TestCase):
         """A cloud of four even hosts, ten servers of other tenants on each, and one whose load its
         owner changes."""
         control = clouds.Control(self, hosts=hosts, room=64)
-        control.options = dataclasses.replace(control.options, caps=CapOptions(**caps))
+        control.options = dataclasses.replace(
+            control.options, spread_planner='greedy', caps=CapOptions(**caps))
         for host in hosts:
             for number in range(10):
                 control.cloud.server(f'{host}{number}', host, load=0.03,

@@ -94,7 +94,7 @@ class LookaheadTest(testtools.TestCase):
         self.place = {name: 'h0' if name.startswith('vm') else 'h1' for name in self.loads}
         self.policy = {**clouds.POLICY, 'threshold': .3, 'forecast': {}}
         self.options = EngineOptions(aggregates=('agg',), include_unassigned_hosts=False,
-                                     spread_planner='greedy', restraint=Restraint(1.0))
+                                     restraint=Restraint(1.0))
         self.source = Cloud(self.loads, self.place)
         self.forecast_cache = ForecastCache()
 

@@ -51,7 +51,7 @@ class PaceTest(testtools.TestCase):
 
     def options(self, **pace):
         return EngineOptions(
-            aggregates=('agg',), include_unassigned_hosts=False, spread_planner='greedy',
+            aggregates=('agg',), include_unassigned_hosts=False,
             pace=PaceOptions(**{'caps': ONE, 'stream': 1024.0, **pace}))
 
     def plan(self, memory=None, **pace):
