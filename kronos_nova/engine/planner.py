@@ -332,7 +332,9 @@ class _Cycle:
             refused = checks.caps.passed(chosen.moves()) or checks.vetting.refused(chosen.moves())
             if not refused:
                 return chosen
-            chosen = phases.without(chosen, refused, limits)
+            # By the masked model nothing may be moved that is in the plan since an earlier round.
+            unmasked = dataclasses.replace(chosen, state=chosen.state.under(model))
+            chosen = phases.without(unmasked, refused, limits)
             if limits.is_over:
                 return chosen
 

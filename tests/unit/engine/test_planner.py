@@ -278,6 +278,17 @@ class PipelineTest(testtools.TestCase):
         self.assertEqual({'c', 'd'}, {move.instance_uuid for move in report.moves})
         self.assertEqual(len(set(asked)), len(asked))
 
+    def test_what_is_in_the_plan_stays_when_more_is_refused_later(self):
+        """The project may have one move. Once it has it nothing more of it is planned, whatever is
+        refused of others in later rounds."""
+        self.change('a', project_id='rich')
+        self.change('b', project_id='rich')
+        self.dry_run = lambda move, instance, destination: (
+            Verdict('NUMATopologyFilter') if instance.uuid == 'c' else AGREED)
+        report = self.plan(caps=CapOptions(per_project=1))
+        of = [self.instances[move.instance_uuid].project_id for move in report.moves]
+        self.assertEqual(1, of.count('rich'))
+
     def test_a_move_that_waits_for_another_is_not_asked_about_and_says_so(self):
         """Moves of members of one server group wait for each other: what Nova says of the second
         today says nothing about the state in which it runs."""
