@@ -136,9 +136,9 @@ def fill(args, database):
         report_ = plans.AggregateReport(
             name=f'journal{number}', outcome=plans.PLANNED, mode='spread', planner='spread',
             combined_before=0.5, combined_after=0.1, moves=tuple(
-                plans.Move(order=order, phase=plans.SPREAD, instance_uuid=servers[order],
-                           source=hosts[0], destination=hosts[1], memory_mb=1024,
-                           combined_after=0.1, reason='spreads') for order in range(1, 51)))
+                plans.PlannedMove(order=order, phase=plans.SPREAD, instance_uuid=servers[order],
+                                  source=hosts[0], destination=hosts[1], memory_mb=1024,
+                                  combined_after=0.1, reason='spreads') for order in range(1, 51)))
         plan = journal.record_plan(report_, plans.EXECUTING, made, made)
     _end_all_but(plan, database, now)
     return plan, journal.moves(plan)[0].uuid
@@ -153,7 +153,7 @@ def _end_all_but(plan, database, now):
     from kronos_nova.objects import plan as plans
 
     with database.writer() as session:
-        session.execute(sa.update(models.Plan).where(models.Plan.uuid != plan).values(
+        session.execute(sa.update(models.PlanRow).where(models.PlanRow.uuid != plan).values(
             state=plans.DONE, finished_at=now))
-        session.execute(sa.update(models.Move).where(models.Move.plan_uuid != plan).values(
+        session.execute(sa.update(models.MoveRow).where(models.MoveRow.plan_uuid != plan).values(
             state=moves.COMPLETED, requested_at=now, finished_at=now, settled_at=now))

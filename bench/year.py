@@ -128,11 +128,11 @@ class Year:
             if is_carried_out:
                 moves += [self._move(rows[-1], order, instance)
                           for order, instance in enumerate(instances, 1)]
-        session.execute(sa.insert(models.Plan), rows)
-        session.execute(sa.insert(models.Report), reports)
+        session.execute(sa.insert(models.PlanRow), rows)
+        session.execute(sa.insert(models.ReportRow), reports)
         if moves:
-            session.execute(sa.insert(models.Move), moves)
-            session.execute(sa.insert(models.MoveEvent), [
+            session.execute(sa.insert(models.MoveRow), moves)
+            session.execute(sa.insert(models.MoveEventRow), [
                 {'move_uuid': move['uuid'], 'at': move['finished_at'], 'old_state': old,
                  'new_state': new, 'worker': 'controller1:4711:ab12', 'detail': ''}
                 for move in moves for old, new in ((None, 'planned'), *STEPS)])
@@ -190,7 +190,7 @@ class Year:
 
 def _report(aggregate, instances):
     from kronos_nova.objects import plan as plans
-    moves = tuple(plans.Move(
+    moves = tuple(plans.PlannedMove(
         order=order, phase=plans.SPREAD, instance_uuid=instance, source=f'compute{order}',
         destination=f'compute{order + 20}', memory_mb=4096, combined_after=0.3, reason=REASON)
         for order, instance in enumerate(instances, 1))

@@ -18,7 +18,7 @@ from kronos_nova.db import migrate
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options as engine_options
 from kronos_nova.executor import compute
-from kronos_nova.executor.options import Options
+from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import metrics
 from kronos_nova.objects import snapshot
 from kronos_nova.policies import loader
@@ -63,7 +63,7 @@ class Kronos:
         self._policies = loader.parse(self._file.format(threshold=self._threshold))
         self._ports = _ports(database, self._cloud)
         self._worker = Worker(self._ports.journal, self._cloud, self._ports.cooldowns,
-                              Options.from_conf(conf), self._cloud.utcnow)
+                              ExecutorOptions.from_conf(conf), self._cloud.utcnow)
 
     def _seen(self, world):
         return Cloud(world)

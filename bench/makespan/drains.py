@@ -142,7 +142,7 @@ class Emptier(pipeline.Kronos):
         self.evaluate()
         if self._in_order:
             with self._ports.journal.database.writer() as session:
-                session.execute(sa.update(models.Move).values(position=0))
+                session.execute(sa.update(models.MoveRow).values(position=0))
 
     def _pass_time(self):
         """Until the first look after a migration ended."""

@@ -63,8 +63,8 @@ def _add_routes(application, services, enforcer, turns):
         application.add_route(path, resources.Resource(
             [each for each in routes.OPERATIONS if each.path == path], services, enforcer,
             turns))
-    application.add_route('/', resources.Versions())
-    application.add_route('/v1', resources.Versions())
+    application.add_route('/', resources.VersionsResource())
+    application.add_route('/v1', resources.VersionsResource())
     application.add_route('/v1/openapi.json', resources.Document(openapi.text()))
     application.add_route('/healthcheck', resources.Healthcheck())
 

@@ -13,7 +13,7 @@ from kronos_nova.db import names
 from kronos_nova.db.engine import Database
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.objects.snapshot import Snapshot
-from kronos_nova.operations.snapshots import Snapshots
+from kronos_nova.operations.snapshots import SnapshotFolder
 
 READER, OPERATOR, ADMIN = 'reader', 'operator', 'admin'
 """Whom an operation is for, unless the policy file says otherwise."""
@@ -37,7 +37,7 @@ class Services:
     read_cloud: Callable[[], Snapshot]
     planner_ports: Callable[[], PlannerPorts]
     feed: Feed
-    snapshots: Snapshots
+    snapshots: SnapshotFolder
 
     def journal(self, who: str = 'kronos-api'):
         return journal.Journal(self.database, who)

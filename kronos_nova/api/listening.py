@@ -21,7 +21,7 @@ EVENTS = {PLAN: v.Plan, MOVE: v.Move, DRAIN: v.Drain, LEVEL: v.Level, EVALUATION
 """The types of events, and of what each has."""
 
 
-class Source:
+class EventSource:
     """Everything that listeners are told of; see :class:`kronos_nova.api.feed.Source`."""
 
     def __init__(self, conf, database):

@@ -155,7 +155,7 @@ def who(context) -> str:
 PREFERRED = (falcon.MEDIA_JSON, falcon.MEDIA_HTML)
 
 
-class Versions:
+class VersionsResource:
     """What there is, as clients of OpenStack look for it; a browser is led to the page."""
 
     is_public = True

@@ -23,7 +23,7 @@ from kronos_nova.cmd import control
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import replay
 from kronos_nova.engine import garbage
-from kronos_nova.operations.snapshots import Snapshots
+from kronos_nova.operations.snapshots import SnapshotFolder
 
 NAME = 'kronos-api'
 
@@ -73,9 +73,9 @@ def services(conf) -> Services:
     return Services(
         conf=conf, database=database, utcnow=clock.utcnow, read_cloud=lambda: opened().read(),
         planner_ports=lambda: cloud.ports(conf),
-        feed=Feed(listening.Source(conf, database), clock.utcnow, group.listeners),
-        snapshots=Snapshots(group.snapshots_path, group.replay_seconds, group.replay_memory,
-                            replay.__name__))
+        feed=Feed(listening.EventSource(conf, database), clock.utcnow, group.listeners),
+        snapshots=SnapshotFolder(group.snapshots_path, group.replay_seconds, group.replay_memory,
+                                 replay.__name__))
 
 
 def make(conf):

@@ -18,7 +18,7 @@ from kronos_nova import exception
 from kronos_nova.db import census
 from kronos_nova.db import counters
 from kronos_nova.db import memory
-from kronos_nova.executor.options import Options
+from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import move as moves
 from kronos_nova.objects.plan import FORECAST_USED
 from kronos_nova.operations import health
@@ -81,7 +81,7 @@ class Collector:
         yield _gauge('kronos_moves_under_way', 'Moves that are being carried out.', (),
                      {(): under_way})
         yield _gauge('kronos_moves_under_way_limit', 'How many may be at once.', (),
-                     {(): Options.from_conf(self.conf).caps.total})
+                     {(): ExecutorOptions.from_conf(self.conf).caps.total})
         yield _gauge('kronos_quarantined_servers', 'Servers that are left alone since a move of '
                      'them failed, where there are any.', (), _any(seen.quarantined))
         yield _gauge('kronos_cooling_servers', 'Servers that are left alone since they were moved, '

@@ -151,7 +151,7 @@ class Run(_Running):
 
     def take_action(self, parsed_args):
         checker = host_commands.Checker(self.app)
-        options = m.Options(**{name: getattr(parsed_args, name) for name in (
+        options = m.MaintenanceOptions(**{name: getattr(parsed_args, name) for name in (
             'batch', 'hook', 'keep_spare', 'with_stopped', 'parallel', 'reason')})
         hosts = self._in_order(checker, options, list(dict.fromkeys(parsed_args.hosts)))
         uuid = uuidutils.generate_uuid()

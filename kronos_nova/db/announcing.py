@@ -23,7 +23,7 @@ def plan(session, uuid, event_type, now):
     """Tell of a plan."""
     if not is_announced(session):
         return
-    row, move = _fresh(session, models.Plan, uuid), models.Move
+    row, move = _fresh(session, models.PlanRow, uuid), models.MoveRow
     counts = session.execute(sa.select(move.state, sa.func.count()).where(
         move.plan_uuid == uuid).group_by(move.state)).all()
     outbox.add(session, event_type, n.PlanPayload(
@@ -42,9 +42,9 @@ def step(session, uuids, states, now, detail, has_failed):
     if event_type is None or not is_announced(session):
         return
     for uuid in uuids:
-        row = _fresh(session, models.Move, uuid)
-        name = session.scalar(sa.select(models.ServerName.name).where(
-            models.ServerName.uuid == row.instance_uuid))
+        row = _fresh(session, models.MoveRow, uuid)
+        name = session.scalar(sa.select(models.ServerNameRow.name).where(
+            models.ServerNameRow.uuid == row.instance_uuid))
         outbox.add(session, event_type, n.move_payload(row, name, detail), now)
 
 
@@ -75,7 +75,7 @@ def drain(session, uuid, before, now=None):
     """
     if not is_announced(session):
         return
-    row = _fresh(session, models.Drain, uuid)
+    row = _fresh(session, models.DrainRow, uuid)
     event_type = _drain_event(before, row.state)
     if event_type is not None:
         blocked = json.loads(row.blocked)

@@ -42,7 +42,8 @@ _SIZES = {
 
 @retried
 def take(database, now) -> Census:
-    move, repair, refusal, score = models.Move, models.Repair, models.Refusal, models.Score
+    move, repair = models.MoveRow, models.RepairRow
+    refusal, score = models.RefusalRow, models.ScoreRow
     claim, count = claim_models.CentralClaim, sa.func.count()
     with database.reader() as session:
         return Census(
@@ -55,6 +56,6 @@ def take(database, now) -> Census:
             scores={(host, policy): value for host, policy, value in session.execute(
                 sa.select(score.host, score.policy, score.value))},
             notifications=session.scalar(sa.select(count).select_from(
-                models.Notification).where(models.Notification.sent_at.is_(None))),
+                models.NotificationRow).where(models.NotificationRow.sent_at.is_(None))),
             claims=dict(session.execute(sa.select(claim.state, count).group_by(claim.state)).all()),
             size=float(session.scalar(sa.text(_SIZES[session.get_bind().dialect.name]))))

@@ -13,7 +13,7 @@ from kronos_nova.objects import plan as plans
 @retried
 def plan_records(database, since):
     """Open plans, and those that were made or ended since then, as PlanRecords without reports."""
-    plan = models.Plan
+    plan = models.PlanRow
     return [rows.record(plans.PlanRecord, row, report=None) for row in _found(
         database, plan, plan.state.in_(plans.OPEN), plan.created_at >= since,
         plan.finished_at >= since)]
@@ -22,7 +22,7 @@ def plan_records(database, since):
 @retried
 def move_records(database, since):
     """Moves that wait or are under way, and those that ended since then, as MoveRecords."""
-    move = models.Move
+    move = models.MoveRow
     return [rows.move_record(row) for row in _found(
         database, move, move.state.in_((moves.PLANNED, *moves.IN_FLIGHT)),
         sa.and_(move.state.in_(moves.TERMINAL), move.finished_at >= since))]
@@ -31,7 +31,7 @@ def move_records(database, since):
 @retried
 def evaluations(database):
     """[(aggregate, when it ended, outcome)] of the last evaluation of every aggregate."""
-    cycle = models.Cycle
+    cycle = models.CycleRow
     with database.reader() as session:
         return session.execute(sa.select(cycle.aggregate, cycle.finished_at, cycle.outcome).where(
             cycle.finished_at.is_not(None))).all()

@@ -53,8 +53,8 @@ class Counters:
     def read(self) -> list[Total]:
         with self.database.reader() as session:
             return [Total(row.name, json.loads(row.labels), row.value)
-                    for row in session.scalars(sa.select(models.Counter).order_by(
-                        models.Counter.name, models.Counter.labels))]
+                    for row in session.scalars(sa.select(models.CounterRow).order_by(
+                        models.CounterRow.name, models.CounterRow.labels))]
 
     @retried
     def note_audit(self, findings: Mapping[str, int], now: float) -> None:
@@ -63,7 +63,7 @@ class Counters:
         :param findings: {kind: how many}, every kind there is
         :param now: Unix seconds
         """
-        row = models.Counter
+        row = models.CounterRow
         with self.database.writer() as session:
             session.execute(sa.delete(row).where(row.name.in_((AUDIT_FINDINGS, AUDITED_AT))))
             for kind, count in findings.items():
@@ -78,13 +78,13 @@ def add(session, name, amount=1.0, **labels):
         return
     try:
         with session.begin_nested():
-            session.execute(sa.insert(models.Counter).values(value=amount, **key))
+            session.execute(sa.insert(models.CounterRow).values(value=amount, **key))
     except db_exc.DBDuplicateEntry:  # somebody else was first
         _increase(session, key, amount)
 
 
 def _increase(session, key, amount):
-    row = models.Counter
+    row = models.CounterRow
     return session.execute(sa.update(row).where(
         row.name == key['name'], row.labels == key['labels'],
     ).values(value=row.value + amount)).rowcount
@@ -92,7 +92,7 @@ def _increase(session, key, amount):
 
 def count_ended(session, uuids):
     """Count moves that have just come to their last state."""
-    row = models.Move
+    row = models.MoveRow
     for move in session.execute(sa.select(
             row.aggregate, row.phase, row.kind, row.state, row.error_type, row.memory_mb,
             row.requested_at, row.finished_at).where(row.uuid.in_(uuids))).all():

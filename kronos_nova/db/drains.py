@@ -31,16 +31,16 @@ class Drains:
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             hosts = [drain.host for drain in wanted]
-            busy = session.scalars(sa.select(models.Drain.host).where(
-                models.Drain.host.in_(hosts),
-                models.Drain.state.in_((*drains.ACTIVE, drains.RELEASING)))).first()
+            busy = session.scalars(sa.select(models.DrainRow.host).where(
+                models.DrainRow.host.in_(hosts),
+                models.DrainRow.state.in_((*drains.ACTIVE, drains.RELEASING)))).first()
             if busy is not None:
                 raise exception.DrainPending(host=busy)
-            session.execute(sa.update(models.Drain).where(
-                models.Drain.host.in_(hosts), models.Drain.state.in_(drains.OVER),
+            session.execute(sa.update(models.DrainRow).where(
+                models.DrainRow.host.in_(hosts), models.DrainRow.state.in_(drains.OVER),
             ).values(state=drains.RELEASED))
             for drain in wanted:
-                session.add(models.Drain(**_columns(dataclasses.asdict(drain))))
+                session.add(models.DrainRow(**_columns(dataclasses.asdict(drain))))
                 announcing.drain(session, drain.uuid, None, drain.requested_at)
 
     @retried
@@ -53,15 +53,15 @@ class Drains:
     def latest(self, host) -> Drain | None:
         """The newest drain of a host; to many a database COMPUTE1 is compute1 too."""
         with self.database.reader() as session:
-            found = session.scalars(sa.select(models.Drain).where(
-                models.Drain.host == host).order_by(models.Drain.requested_at.desc()))
+            found = session.scalars(sa.select(models.DrainRow).where(
+                models.DrainRow.host == host).order_by(models.DrainRow.requested_at.desc()))
             return next((_drain(row) for row in found if row.host == host), None)
 
     @retried
     def get(self, uuid) -> Drain:
         """:raises DrainNotFound: no such drain"""
         with self.database.reader() as session:
-            return _drain(rows.find(session, models.Drain, uuid,
+            return _drain(rows.find(session, models.DrainRow, uuid,
                                     exception.DrainNotFound(host=uuid)))
 
     @retried
@@ -90,11 +90,11 @@ class Drains:
 
 
 def _change(session, drain, states, values, now):
-    mine = models.Drain.uuid == drain.uuid
-    before = session.scalar(sa.select(models.Drain.state).where(mine))
+    mine = models.DrainRow.uuid == drain.uuid
+    before = session.scalar(sa.select(models.DrainRow.state).where(mine))
     if before not in states:
         return False
-    session.execute(sa.update(models.Drain).where(mine).values(**_columns(values)))
+    session.execute(sa.update(models.DrainRow).where(mine).values(**_columns(values)))
     announcing.drain(session, drain.uuid, before, now)
     return True
 
@@ -102,14 +102,15 @@ def _change(session, drain, states, values, now):
 def _not_begun(host):
     """The moves off a host that is drained of which Nova knows nothing yet."""
     return rows.moves_in(moves.NOT_BEGUN).join(
-        models.Plan, models.Plan.uuid == models.Move.plan_uuid).where(
-            models.Plan.purpose == automation.DRAIN, models.Move.source == host)
+        models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid).where(
+            models.PlanRow.purpose == automation.DRAIN, models.MoveRow.source == host)
 
 
 def read(session, states=drains.ACTIVE) -> list[Drain]:
     """Drains as a transaction sees them."""
-    return [_drain(row) for row in session.scalars(sa.select(models.Drain).where(
-        models.Drain.state.in_(states)).order_by(models.Drain.requested_at, models.Drain.uuid))]
+    row = models.DrainRow
+    return [_drain(found) for found in session.scalars(sa.select(row).where(
+        row.state.in_(states)).order_by(row.requested_at, row.uuid))]
 
 
 def _columns(values):

@@ -16,7 +16,7 @@ MOST_POINTS = 20_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class PastEvaluation:
     """An evaluation of the past. ``policies`` : {policy: (imbalance, threshold)}, of those with
     data only."""
 
@@ -37,9 +37,9 @@ class Evaluations:
         """Keep the hosts in the place of those of the evaluation before, and one more point of the
         history."""
         with self.database.writer() as session:
-            session.merge(models.HostLoads(aggregate=report.name, at=now,
-                                           hosts=host_load.to_json(loads)))
-            session.add(models.Evaluation(
+            session.merge(models.HostLoadsRow(aggregate=report.name, at=now,
+                                              hosts=host_load.to_json(loads)))
+            session.add(models.EvaluationRow(
                 aggregate=report.name, at=now, outcome=report.outcome, policies=json.dumps({
                     policy.name: [round(policy.imbalance_before, 5), policy.threshold]
                     for policy in report.policies if policy.imbalance_before is not None})))
@@ -49,23 +49,23 @@ class Evaluations:
         """When the hosts of an aggregate were last looked at, None for never, and what was found.
         """
         with self.database.reader() as session:
-            row = session.get(models.HostLoads, aggregate)
+            row = session.get(models.HostLoadsRow, aggregate)
             return (row.at, host_load.from_json(row.hosts)) if row else (None, [])
 
     @retried
-    def since(self, aggregate: str, start: datetime.datetime) -> list[Measured]:
+    def since(self, aggregate: str, start: datetime.datetime) -> list[PastEvaluation]:
         """The evaluations of an aggregate since then, the oldest first."""
-        row = models.Evaluation
+        row = models.EvaluationRow
         with self.database.reader() as session:
             found = session.execute(sa.select(row.at, row.outcome, row.policies).where(
                 row.aggregate == aggregate, row.at >= start,
             ).order_by(row.at.desc()).limit(MOST_POINTS)).all()
-        return [Measured(at=at, outcome=outcome, policies={
+        return [PastEvaluation(at=at, outcome=outcome, policies={
             name: tuple(pair) for name, pair in json.loads(policies).items()})
             for at, outcome, policies in reversed(found)]
 
 
-def thinned(found: list[Measured], most: int) -> list[Measured]:
+def thinned(found: list[PastEvaluation], most: int) -> list[PastEvaluation]:
     """At most so many of them: of those that lie together, the one whose imbalance is farthest
     above its threshold, so that no peak is lost.
 

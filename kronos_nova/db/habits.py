@@ -26,17 +26,17 @@ class HabitStore:
         :param aggregates: names, or None for all
         """
         with self.database.reader() as session:
-            query = sa.select(models.AggregateHabits)
+            query = sa.select(models.AggregateHabitsRow)
             if aggregates is not None:
-                query = query.where(models.AggregateHabits.aggregate.in_(aggregates))
+                query = query.where(models.AggregateHabitsRow.aggregate.in_(aggregates))
             return {row.aggregate: _unpacked(row.body) for row in session.scalars(query)}
 
     @retried
     def keep(self, aggregate, habits, now):
         """:param habits: {policy: Habits}"""
         with self.database.writer() as session:
-            session.merge(models.AggregateHabits(aggregate=aggregate, at=now,
-                                                 body=_packed(habits)))
+            session.merge(models.AggregateHabitsRow(aggregate=aggregate, at=now,
+                                                    body=_packed(habits)))
 
 
 def _packed(habits):

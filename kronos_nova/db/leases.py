@@ -29,7 +29,7 @@ class Leases:
 
         :returns: whether this process has it now
         """
-        now, lease = self.clock(), models.Lease
+        now, lease = self.clock(), models.LeaseRow
         with self.database.writer() as session:
             taken = session.execute(sa.update(lease).where(
                 lease.name == name,
@@ -42,21 +42,21 @@ class Leases:
     def progress(self, name):
         """How far the work has come, a datetime, or None."""
         with self.database.reader() as session:
-            return session.scalar(sa.select(models.Lease.progress_at).where(
-                models.Lease.name == name))
+            return session.scalar(sa.select(models.LeaseRow.progress_at).where(
+                models.LeaseRow.name == name))
 
     @retried
     def advance(self, name, progress_at):
         """Say how far the work has come, where this process still has it."""
         with self.database.writer() as session:
-            session.execute(sa.update(models.Lease).where(
-                models.Lease.name == name, models.Lease.holder == self.worker,
+            session.execute(sa.update(models.LeaseRow).where(
+                models.LeaseRow.name == name, models.LeaseRow.holder == self.worker,
             ).values(progress_at=progress_at))
 
     @retried
     def release(self, name):
         """Let another process have the work at once."""
         with self.database.writer() as session:
-            session.execute(sa.update(models.Lease).where(
-                models.Lease.name == name, models.Lease.holder == self.worker,
+            session.execute(sa.update(models.LeaseRow).where(
+                models.LeaseRow.name == name, models.LeaseRow.holder == self.worker,
             ).values(holder=None, expires_at=None))

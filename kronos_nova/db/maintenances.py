@@ -26,7 +26,7 @@ class Maintenances:
             other = _open(session)
             if other is not None:
                 raise exception.MaintenancePending(maintenance=other.uuid, state=other.state)
-            session.add(models.Maintenance(
+            session.add(models.MaintenanceRow(
                 uuid=wanted.uuid, state=wanted.state, requested_by=wanted.requested_by,
                 requested_at=wanted.requested_at, hosts=json.dumps([*wanted.hosts.items()]),
                 options=json.dumps(dataclasses.asdict(wanted.options))))
@@ -49,7 +49,7 @@ class Maintenances:
     def get(self, uuid) -> Maintenance:
         """One that there is, done or not."""
         with self.database.reader() as session:
-            return _maintenance(session.get_one(models.Maintenance, uuid))
+            return _maintenance(session.get_one(models.MaintenanceRow, uuid))
 
     @retried
     def take(self, uuid, runner, now, silent_before) -> bool:
@@ -58,19 +58,19 @@ class Maintenances:
         :param silent_before: a process that was last heard of before then is dead
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            free = sa.or_(models.Maintenance.runner.is_(None),
-                          models.Maintenance.runner == runner,
-                          models.Maintenance.runner_at < silent_before)
-            return bool(session.execute(sa.update(models.Maintenance).where(
-                models.Maintenance.uuid == uuid, free,
+            free = sa.or_(models.MaintenanceRow.runner.is_(None),
+                          models.MaintenanceRow.runner == runner,
+                          models.MaintenanceRow.runner_at < silent_before)
+            return bool(session.execute(sa.update(models.MaintenanceRow).where(
+                models.MaintenanceRow.uuid == uuid, free,
             ).values(runner=runner, runner_at=now)).rowcount)
 
     @retried
     def give_back(self, uuid, runner) -> None:
         """End to run a maintenance; another process may go on with it at once."""
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            session.execute(sa.update(models.Maintenance).where(
-                models.Maintenance.uuid == uuid, models.Maintenance.runner == runner,
+            session.execute(sa.update(models.MaintenanceRow).where(
+                models.MaintenanceRow.uuid == uuid, models.MaintenanceRow.runner == runner,
             ).values(runner=None))
 
     @retried
@@ -80,9 +80,9 @@ class Maintenances:
         :returns: whether it was changed
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            return bool(session.execute(sa.update(models.Maintenance).where(
-                models.Maintenance.uuid == uuid,
-                models.Maintenance.state != maintenance.DONE).values(state=state)).rowcount)
+            return bool(session.execute(sa.update(models.MaintenanceRow).where(
+                models.MaintenanceRow.uuid == uuid,
+                models.MaintenanceRow.state != maintenance.DONE).values(state=state)).rowcount)
 
     @retried
     def set_host(self, uuid, host, state, only_from=None) -> bool:
@@ -92,7 +92,7 @@ class Maintenances:
         :returns: whether it was done
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            row = session.get_one(models.Maintenance, uuid)
+            row = session.get_one(models.MaintenanceRow, uuid)
             hosts = dict(json.loads(row.hosts))
             if only_from is not None and hosts.get(host) not in only_from:
                 return False
@@ -102,10 +102,10 @@ class Maintenances:
 
 
 def _open(session):
-    return session.scalars(sa.select(models.Maintenance).where(
-        models.Maintenance.state != maintenance.DONE)).first()
+    return session.scalars(sa.select(models.MaintenanceRow).where(
+        models.MaintenanceRow.state != maintenance.DONE)).first()
 
 
 def _maintenance(row):
     return rows.record(Maintenance, row, hosts=dict(json.loads(row.hosts)),
-                       options=maintenance.Options(**json.loads(row.options)))
+                       options=maintenance.MaintenanceOptions(**json.loads(row.options)))

@@ -28,9 +28,9 @@ class Cooldowns:
         often."""
         with self.database.writer() as session:
             for name in names:
-                row = session.get(models.Cooldown, (scope, name))
+                row = session.get(models.CooldownRow, (scope, name))
                 if row is None:
-                    row = models.Cooldown(scope=scope, name=name, until=until, times=0)
+                    row = models.CooldownRow(scope=scope, name=name, until=until, times=0)
                     session.add(row)
                 row.until, row.times = max(row.until, until), row.times + 1
 
@@ -38,30 +38,30 @@ class Cooldowns:
     def cooling(self, scope, now):
         """{name: seconds left} of what is cooling."""
         with self.database.reader() as session:
-            rows = session.scalars(sa.select(models.Cooldown).where(
-                models.Cooldown.scope == scope, models.Cooldown.until > now))
+            rows = session.scalars(sa.select(models.CooldownRow).where(
+                models.CooldownRow.scope == scope, models.CooldownRow.until > now))
             return {row.name: (row.until - now).total_seconds() for row in rows}
 
     @retried
     def times(self):
         """{instance uuid: how often it was cooled}, the base of cooldowns that grow."""
         with self.database.reader() as session:
-            rows = session.scalars(sa.select(models.Cooldown).where(
-                models.Cooldown.scope == INSTANCE))
+            rows = session.scalars(sa.select(models.CooldownRow).where(
+                models.CooldownRow.scope == INSTANCE))
             return {row.name: row.times for row in rows}
 
     @retried
     def forget(self, before):
         """Drop cooldowns that ended before then, and with them the count of how often."""
         with self.database.writer() as session:
-            session.execute(sa.delete(models.Cooldown).where(models.Cooldown.until < before))
+            session.execute(sa.delete(models.CooldownRow).where(models.CooldownRow.until < before))
 
     @retried
     def quarantine(self, instance_uuid, seconds, reason, now):
         """Leave an instance alone for ``seconds``, or with -1 until an operator says otherwise."""
         until = None if seconds < 0 else now + datetime.timedelta(seconds=seconds)
         with self.database.writer() as session:
-            session.merge(models.Quarantine(
+            session.merge(models.QuarantineRow(
                 instance_uuid=instance_uuid, until=until, reason=reason, created_at=now))
 
     @retried
@@ -74,9 +74,9 @@ class Cooldowns:
     def quarantines(self, now):
         """[(instance uuid, until or None, reason, since)] of those in quarantine."""
         with self.database.reader() as session:
-            rows = session.scalars(sa.select(models.Quarantine).where(
-                sa.or_(models.Quarantine.until.is_(None), models.Quarantine.until > now),
-            ).order_by(models.Quarantine.created_at))
+            rows = session.scalars(sa.select(models.QuarantineRow).where(
+                sa.or_(models.QuarantineRow.until.is_(None), models.QuarantineRow.until > now),
+            ).order_by(models.QuarantineRow.created_at))
             return [(row.instance_uuid, row.until, row.reason, row.created_at) for row in rows]
 
     @retried
@@ -86,8 +86,8 @@ class Cooldowns:
         :raises QuarantineNotFound: it is in none
         """
         with self.database.writer() as session:
-            done = session.execute(sa.delete(models.Quarantine).where(
-                models.Quarantine.instance_uuid == instance_uuid))
+            done = session.execute(sa.delete(models.QuarantineRow).where(
+                models.QuarantineRow.instance_uuid == instance_uuid))
             if not done.rowcount:
                 raise exception.QuarantineNotFound(instance=instance_uuid)
 
@@ -124,7 +124,7 @@ class Cycles:
         worker, head_start = favour
         since = now - datetime.timedelta(seconds=interval)
         others_since = since - datetime.timedelta(seconds=head_start)
-        row = models.Cycle
+        row = models.CycleRow
         with self.database.reader() as session:
             recent = set(session.scalars(sa.select(row.aggregate).where(sa.or_(
                 _is_after(row.started_at, since, now, interval), _is_postponed(now, interval),
@@ -141,18 +141,18 @@ class Cycles:
         :returns: whether it was begun; False where somebody else was first or it is not time yet
         """
         with self.database.writer() as session:
-            row = session.get(models.Cycle, aggregate)
+            row = session.get(models.CycleRow, aggregate)
             if is_ordered and row is not None:
                 interval *= 2.0 ** min(row.failures, MOST_DOUBLINGS)
             due = now - datetime.timedelta(seconds=interval)
-            begun = session.execute(sa.update(models.Cycle).where(
-                models.Cycle.aggregate == aggregate,
-                ~_is_after(models.Cycle.started_at, due, now, interval),
+            begun = session.execute(sa.update(models.CycleRow).where(
+                models.CycleRow.aggregate == aggregate,
+                ~_is_after(models.CycleRow.started_at, due, now, interval),
                 sa.true() if is_ordered else sa.or_(
-                    models.Cycle.not_before.is_(None), ~_is_postponed(now, interval)),
+                    models.CycleRow.not_before.is_(None), ~_is_postponed(now, interval)),
             ).values(started_at=now, worker=worker)).rowcount
             if row is None:
-                session.add(models.Cycle(aggregate=aggregate, started_at=now, worker=worker))
+                session.add(models.CycleRow(aggregate=aggregate, started_at=now, worker=worker))
                 begun = 1
             return bool(begun)
 
@@ -164,7 +164,7 @@ class Cycles:
         :param report: JSON of its AggregateReport
         """
         with self.database.writer() as session:
-            row = session.get(models.Cycle, aggregate)
+            row = session.get(models.CycleRow, aggregate)
             row.finished_at, row.outcome, row.report = now, outcome, report
             row.imbalanced_cycles = row.imbalanced_cycles + 1 if imbalanced else 0
             row.failures, row.not_before = 0, None
@@ -179,10 +179,10 @@ class Cycles:
         :param interval: seconds between evaluations that succeed; the first pause
         """
         with self.database.writer() as session:
-            for row in session.scalars(sa.select(models.Cycle).where(
-                    models.Cycle.aggregate.in_(aggregates),
-                    sa.or_(models.Cycle.finished_at.is_(None),
-                           models.Cycle.finished_at < models.Cycle.started_at))):
+            for row in session.scalars(sa.select(models.CycleRow).where(
+                    models.CycleRow.aggregate.in_(aggregates),
+                    sa.or_(models.CycleRow.finished_at.is_(None),
+                           models.CycleRow.finished_at < models.CycleRow.started_at))):
                 row.outcome, row.failures = plans.FAILED, row.failures + 1
                 counters.add(session, counters.CYCLES, aggregate=row.aggregate,
                              outcome=plans.FAILED)
@@ -194,27 +194,28 @@ class Cycles:
     def failed(self):
         """Aggregates whose last evaluation did not end."""
         with self.database.reader() as session:
-            return set(session.scalars(sa.select(models.Cycle.aggregate).where(
-                models.Cycle.failures > 0)))
+            return set(session.scalars(sa.select(models.CycleRow.aggregate).where(
+                models.CycleRow.failures > 0)))
 
     @retried
     def imbalanced(self):
         """{aggregate: how many evaluations in a row found it above a threshold}."""
         with self.database.reader() as session:
             return dict(session.execute(sa.select(
-                models.Cycle.aggregate, models.Cycle.imbalanced_cycles)).all())
+                models.CycleRow.aggregate, models.CycleRow.imbalanced_cycles)).all())
 
     @retried
     def of(self, aggregate):
-        """The last evaluation of an aggregate, as a models.Cycle row; None where there was none."""
+        """The last evaluation of an aggregate, as a models.CycleRow; None where there was none."""
         with self.database.reader() as session:
-            return session.get(models.Cycle, aggregate)
+            return session.get(models.CycleRow, aggregate)
 
     @retried
     def last(self):
-        """The last evaluation of every aggregate, as models.Cycle rows."""
+        """The last evaluation of every aggregate, as models.CycleRow rows."""
         with self.database.reader() as session:
-            return session.scalars(sa.select(models.Cycle).order_by(models.Cycle.aggregate)).all()
+            return session.scalars(
+                sa.select(models.CycleRow).order_by(models.CycleRow.aggregate)).all()
 
 
 def _is_after(column, time, now, seconds):
@@ -224,7 +225,7 @@ def _is_after(column, time, now, seconds):
 
 
 def _is_postponed(now, interval):
-    return _is_after(models.Cycle.not_before, now, now, max(LONGEST_PAUSE_SECONDS, interval))
+    return _is_after(models.CycleRow.not_before, now, now, max(LONGEST_PAUSE_SECONDS, interval))
 
 
 class Scores:
@@ -241,19 +242,19 @@ class Scores:
         :param scores: {host: {policy: score}}
         """
         with self.database.writer() as session:
-            session.execute(sa.delete(models.Score).where(models.Score.host.in_(list(scores))))
+            session.execute(sa.delete(models.ScoreRow).where(models.ScoreRow.host.in_(list(scores))))
             rows = [{'host': host, 'policy': policy, 'mode': mode, 'weight': weights[policy],
                      'value': value, 'at': now}
                     for host, values in scores.items() for policy, value in values.items()]
             if rows:
-                session.execute(sa.insert(models.Score), rows)
+                session.execute(sa.insert(models.ScoreRow), rows)
 
     @retried
     def combined(self, not_before):
         """{host: (mode, sum of weight × score)} of hosts whose scores are not older than that."""
         with self.database.reader() as session:
+            score = models.ScoreRow
             rows = session.execute(sa.select(
-                models.Score.host, models.Score.mode,
-                sa.func.sum(models.Score.weight * models.Score.value),
-            ).where(models.Score.at >= not_before).group_by(models.Score.host, models.Score.mode))
+                score.host, score.mode, sa.func.sum(score.weight * score.value),
+            ).where(score.at >= not_before).group_by(score.host, score.mode))
             return {host: (mode, value) for host, mode, value in rows}

@@ -31,7 +31,7 @@ def _alembic_revision(connection):
 
 
 @dataclasses.dataclass(frozen=True)
-class History:
+class RevisionHistory:
     """One chain of revisions. ``read`` tells a database's revision (None: it is empty), ``record``
     is told of every step taken, within the transaction that takes it."""
 
@@ -55,8 +55,8 @@ class History:
         return config
 
 
-CONTROL = History('control')
-CLAIMS = History('claims', read=claim_versions.read, record=claim_versions.record)
+CONTROL = RevisionHistory('control')
+CLAIMS = RevisionHistory('claims', read=claim_versions.read, record=claim_versions.record)
 HISTORIES = {history.name: history for history in (CONTROL, CLAIMS)}
 
 

@@ -15,7 +15,7 @@ class Base(orm.DeclarativeBase):
     pass
 
 
-class Plan(Base):
+class PlanRow(Base):
     """A plan for one aggregate. ``purpose`` is what it is for: ``balance`` or ``drain``; ``detail``
     why it is not started although it is approved.
 
@@ -53,7 +53,7 @@ class Plan(Base):
                       sa.Index('plans_finished_at_idx', 'finished_at'))
 
 
-class Report(Base):
+class ReportRow(Base):
     """The AggregateReport of a plan as JSON, with what stayed counted by reason.
 
     Kept for a shorter time than the plan.
@@ -68,7 +68,7 @@ class Report(Base):
     __table_args__ = (sa.Index('reports_created_at_idx', 'created_at'),)
 
 
-class Move(Base):
+class MoveRow(Base):
     """A move of a plan and where it stands. ``owner`` is the worker that carries it out, ``kind``
     ``live`` or ``cold``.
 
@@ -127,7 +127,7 @@ class Move(Base):
                       sa.Index('moves_instance_uuid_idx', 'instance_uuid'))
 
 
-class MoveEvent(Base):
+class MoveEventRow(Base):
     """One transition of a move, with its time and reason. Only ever added to."""
 
     __tablename__ = 'move_events'
@@ -144,7 +144,7 @@ class MoveEvent(Base):
                       sa.Index('move_events_at_idx', 'at'))
 
 
-class Cooldown(Base):
+class CooldownRow(Base):
     """An aggregate or an instance that is left alone until a time.
 
     ``scope`` is ``aggregate`` or ``instance``, ``name`` the aggregate's name or the instance's
@@ -161,7 +161,7 @@ class Cooldown(Base):
     __table_args__ = (sa.Index('cooldowns_scope_until_idx', 'scope', 'until'),)
 
 
-class Quarantine(Base):
+class QuarantineRow(Base):
     """An instance whose migration failed for good; ``until`` is null where an operator has to
     say."""
 
@@ -175,7 +175,7 @@ class Quarantine(Base):
     __table_args__ = (sa.Index('quarantines_until_idx', 'until'),)
 
 
-class Refusal(Base):
+class RefusalRow(Base):
     """An instance that Nova would not let go to some ``hosts`` (a JSON list), and that is left
     alone until then."""
 
@@ -188,7 +188,7 @@ class Refusal(Base):
     refused_at = sa.Column(Timestamp, nullable=False)
 
 
-class Score(Base):
+class ScoreRow(Base):
     """The last score of a host in a policy."""
 
     __tablename__ = 'scores'
@@ -201,7 +201,7 @@ class Score(Base):
     at = sa.Column(Timestamp, nullable=False)
 
 
-class Cycle(Base):
+class CycleRow(Base):
     """The last evaluation of an aggregate: when it began and ended, and what it found.
 
     ``outcome`` and ``report`` (with the uuid of every instance that stayed) are of the last one
@@ -225,7 +225,7 @@ class Cycle(Base):
     good_at = sa.Column(Timestamp)
 
 
-class HostLoads(Base):
+class HostLoadsRow(Base):
     """The hosts of an aggregate at its last evaluation; see
     :mod:`kronos_nova.objects.host_load`."""
 
@@ -236,7 +236,7 @@ class HostLoads(Base):
     hosts = sa.Column(CompressedText, nullable=False)
 
 
-class AggregateHabits(Base):
+class AggregateHabitsRow(Base):
     """What is known of the loads of the instances of an aggregate; see
     :mod:`kronos_nova.profiling.habit`. ``body`` is JSON."""
 
@@ -247,7 +247,7 @@ class AggregateHabits(Base):
     body = sa.Column(CompressedText, nullable=False)
 
 
-class Evaluation(Base):
+class EvaluationRow(Base):
     """An evaluation of the past. ``policies`` is JSON: {policy: [imbalance, threshold]}."""
 
     __tablename__ = 'evaluations'
@@ -262,7 +262,7 @@ class Evaluation(Base):
                       sa.Index('evaluations_at_idx', 'at'))
 
 
-class Worker(Base):
+class WorkerRow(Base):
     """A process and when it last said that it lives. ``role`` is ``executor``, which carries out
     moves, or ``engine``, which only plans."""
 
@@ -273,7 +273,7 @@ class Worker(Base):
     role = sa.Column(sa.String(16), nullable=False, default='executor', server_default='executor')
 
 
-class SerializationLock(Base):
+class SerializationLockRow(Base):
     """One row that is written first by every transaction that must not run beside another of its
     kind."""
 
@@ -283,7 +283,7 @@ class SerializationLock(Base):
     passed = sa.Column(sa.Integer, nullable=False, default=0)
 
 
-class Repair(Base):
+class RepairRow(Base):
     """A change that heals allocations. ``before`` and ``after`` are what its consumers held, as
     JSON bodies of POST /allocations."""
 
@@ -304,7 +304,7 @@ class Repair(Base):
                       sa.Index('repairs_created_at_idx', 'created_at'))
 
 
-class Task(Base):
+class TaskRow(Base):
     """A live migration task in a conductor worker, and when that last said that it lives."""
 
     __tablename__ = 'tasks'
@@ -328,7 +328,7 @@ class _Switched:
     reason = sa.Column(Text, nullable=False)
 
 
-class Switch(_Switched, Base):
+class SwitchRow(_Switched, Base):
     """A level or a pause as it is now."""
 
     __tablename__ = 'switches'
@@ -337,7 +337,7 @@ class Switch(_Switched, Base):
     aggregate = sa.Column(sa.String(255), primary_key=True)
 
 
-class SwitchEvent(_Switched, Base):
+class SwitchEventRow(_Switched, Base):
     """What was set, or with an empty ``value`` taken away; ``told``: whether a log has it."""
 
     __tablename__ = 'switch_events'
@@ -348,7 +348,7 @@ class SwitchEvent(_Switched, Base):
     told = sa.Column(sa.Boolean, nullable=False, server_default=sa.true())
 
 
-class Counter(Base):
+class CounterRow(Base):
     """A total of :mod:`kronos_nova.db.counters`; ``labels`` are a JSON object."""
 
     __tablename__ = 'counters'
@@ -358,7 +358,7 @@ class Counter(Base):
     value = sa.Column(sa.Double, nullable=False)
 
 
-class ServerName(Base):
+class ServerNameRow(Base):
     """How a server that a plan speaks of was called when that was last read."""
 
     __tablename__ = 'server_names'
@@ -370,7 +370,7 @@ class ServerName(Base):
     __table_args__ = (sa.Index('server_names_seen_at_idx', 'seen_at'),)
 
 
-class Lease(Base):
+class LeaseRow(Base):
     """Work that one process does for all, who that is and until when.
 
     ``progress_at`` is as far as it has come; what that means is the work's own affair.
@@ -384,7 +384,7 @@ class Lease(Base):
     progress_at = sa.Column(Timestamp)
 
 
-class Drain(Base):
+class DrainRow(Base):
     """The wish to empty a host; see :class:`kronos_nova.objects.drain.Drain`. ``avoid`` and
     ``blocked`` are JSON."""
 
@@ -414,7 +414,7 @@ class Drain(Base):
     __table_args__ = (sa.Index('drains_host_idx', 'host'), sa.Index('drains_state_idx', 'state'))
 
 
-class Maintenance(Base):
+class MaintenanceRow(Base):
     """A rolling maintenance; see :class:`kronos_nova.objects.maintenance.Maintenance`. ``options``
     and ``hosts`` are JSON, the hosts with their states in order."""
 
@@ -432,7 +432,7 @@ class Maintenance(Base):
     __table_args__ = (sa.Index('maintenances_state_idx', 'state'),)
 
 
-class Notification(Base):
+class NotificationRow(Base):
     """One that is to be sent, or was at ``sent_at``; see
     :class:`kronos_nova.objects.notification.Notification`. ``body`` is JSON. It has no ``sequence``
     before somebody is about to send it."""

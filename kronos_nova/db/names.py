@@ -24,8 +24,8 @@ class ServerNames:
         """
         :param names: {uuid: name}; what cannot be printed is replaced
         """
-        row, shown = models.ServerName, {uuid: boundary.shown(name, LONGEST)
-                                         for uuid, name in sorted(names.items())}
+        row, shown = models.ServerNameRow, {uuid: boundary.shown(name, LONGEST)
+                                            for uuid, name in sorted(names.items())}
         with self.database.writer() as session:
             known = _names(session, shown)
             for uuids in _chunks(known):
@@ -45,7 +45,7 @@ class ServerNames:
 
 
 def _names(session, uuids):
-    row, found = models.ServerName, {}
+    row, found = models.ServerNameRow, {}
     for chunk in _chunks(uuids):
         found.update(session.execute(
             sa.select(row.uuid, row.name).where(row.uuid.in_(chunk))).all())

@@ -27,7 +27,7 @@ def add(session, event_type, payload, now):
 
     :param payload: one of :data:`kronos_nova.objects.notification.PAYLOADS`
     """
-    session.execute(sa.insert(models.Notification).values(
+    session.execute(sa.insert(models.NotificationRow).values(
         uuid=uuidutils.generate_uuid(), event_type=event_type, at=now,
         body=json.dumps(n.primitive(payload))))
 
@@ -47,7 +47,7 @@ class Outbox:
 
         :returns: how many there were
         """
-        row, lock = models.Notification, models.SerializationLock
+        row, lock = models.NotificationRow, models.SerializationLockRow
         unnumbered = sa.select(row.id).where(row.sequence.is_(None)).order_by(row.id).limit(BATCH)
         with self.database.reader() as session:
             if not session.scalars(unnumbered).first():
@@ -66,7 +66,7 @@ class Outbox:
     @retried
     def waiting(self, limit=BATCH):
         """Notifications that have a number and were not sent, in order."""
-        row = models.Notification
+        row = models.NotificationRow
         query = sa.select(row).where(row.sent_at.is_(None), row.sequence.is_not(None)).order_by(
             row.sequence).limit(limit)
         with self.database.reader() as session:
@@ -76,7 +76,7 @@ class Outbox:
 
     @retried
     def mark_sent(self, uuids, now):
-        row = models.Notification
+        row = models.NotificationRow
         with self.database.writer() as session:
             session.execute(sa.update(row).where(row.uuid.in_(uuids)).values(sent_at=now))
 
@@ -86,7 +86,7 @@ class Outbox:
 
         :returns: how many were dropped
         """
-        row = models.Notification
+        row = models.NotificationRow
         waits = sa.and_(row.sent_at.is_(None), row.sequence.is_not(None))
         with self.database.reader() as session:
             last = session.scalar(sa.select(row.sequence).where(waits).order_by(

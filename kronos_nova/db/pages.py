@@ -17,7 +17,7 @@ def plans(database, limit, marker=None, **wanted) -> list[PlanRecord]:
     :param wanted: column to the value that it has to have; None is any
     :raises PlanNotFound: there is no such plan as the marker
     """
-    plan = models.Plan
+    plan = models.PlanRow
     query = _filtered(sa.select(plan), plan, wanted).order_by(
         plan.created_at.desc(), plan.uuid.desc()).limit(limit)
     with database.reader() as session:
@@ -35,7 +35,7 @@ def moves(database, limit, marker=None, **wanted):
 
     :raises MoveNotFound: there is no such move as the marker
     """
-    move = models.Move
+    move = models.MoveRow
     query = _filtered(sa.select(move), move, wanted).order_by(
         move.created_at.desc(), move.plan_uuid, move.ordinal).limit(limit)
     with database.reader() as session:
@@ -51,11 +51,11 @@ def moves(database, limit, marker=None, **wanted):
 
 @retried
 def scores(database, limit, marker=None):
-    """{host: its models.Score rows} of some hosts, in the order of their names.
+    """{host: its models.ScoreRow rows} of some hosts, in the order of their names.
 
     :param marker: name of the last host of the page before
     """
-    score = models.Score
+    score = models.ScoreRow
     hosts = sa.select(score.host).distinct().order_by(score.host).limit(limit)
     if marker is not None:
         hosts = hosts.where(score.host > marker)

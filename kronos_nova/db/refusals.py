@@ -24,9 +24,9 @@ class Refusals:
         """
         until = now + datetime.timedelta(seconds=seconds)
         with self.database.writer() as session:
-            session.execute(sa.delete(models.Refusal).where(models.Refusal.until <= now))
+            session.execute(sa.delete(models.RefusalRow).where(models.RefusalRow.until <= now))
             for refusal in refusals:
-                session.merge(models.Refusal(
+                session.merge(models.RefusalRow(
                     instance_uuid=refusal.instance_uuid, until=until, refused_at=now,
                     hosts=json.dumps(refusal.hosts), reason=refusal.reason))
 
@@ -40,8 +40,8 @@ class Refusals:
     def list(self, now):
         """[(Refusal, until, refused at)] of the instances that are left alone, the latest first."""
         with self.database.reader() as session:
-            rows = session.scalars(sa.select(models.Refusal).where(models.Refusal.until > now)
-                                   .order_by(models.Refusal.refused_at.desc()))
+            rows = session.scalars(sa.select(models.RefusalRow).where(models.RefusalRow.until > now)
+                                   .order_by(models.RefusalRow.refused_at.desc()))
             return [(Refusal(instance_uuid=row.instance_uuid, reason=row.reason,
                              hosts=tuple(json.loads(row.hosts))), row.until, row.refused_at)
                     for row in rows]

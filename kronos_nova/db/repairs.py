@@ -25,7 +25,7 @@ class Repairs:
         """
         uuid = uuidutils.generate_uuid()
         with self.database.writer() as session:
-            session.add(models.Repair(
+            session.add(models.RepairRow(
                 uuid=uuid, kind=repair.kind, instance_uuid=repair.instance_uuid,
                 evidence=repair.evidence, before=json.dumps(repair.before),
                 after=json.dumps(repair.after), state=repairs.PLANNED, created_at=self.clock()))
@@ -35,14 +35,14 @@ class Repairs:
     def close(self, uuid: str, state: str, detail: str = '') -> None:
         """Write down how it ended."""
         with self.database.writer() as session:
-            row = session.get_one(models.Repair, uuid)
+            row = session.get_one(models.RepairRow, uuid)
             row.state, row.detail, row.closed_at = state, detail, self.clock()
 
     @retried
     def get(self, uuid: str) -> repairs.Repair | None:
         """A repair that changed something, or may have, and was not undone."""
         with self.database.reader() as session:
-            row = session.get(models.Repair, uuid)
+            row = session.get(models.RepairRow, uuid)
             if row is None or row.state not in (repairs.HEALED, repairs.PLANNED):
                 return None
             return repairs.Repair(
@@ -50,10 +50,10 @@ class Repairs:
                 before=json.loads(row.before), after=json.loads(row.after))
 
     @retried
-    def list(self, instance_uuid: str | None = None) -> list[models.Repair]:
+    def list(self, instance_uuid: str | None = None) -> list[models.RepairRow]:
         """All repairs, or those of an instance, oldest first."""
-        query = sa.select(models.Repair).order_by(models.Repair.created_at)
+        query = sa.select(models.RepairRow).order_by(models.RepairRow.created_at)
         if instance_uuid is not None:
-            query = query.where(models.Repair.instance_uuid == instance_uuid)
+            query = query.where(models.RepairRow.instance_uuid == instance_uuid)
         with self.database.reader() as session:
             return list(session.scalars(query))

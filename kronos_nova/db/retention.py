@@ -115,13 +115,13 @@ class Retention:
 
 
 def _events(before):
-    event, move = models.MoveEvent, models.Move
+    event, move = models.MoveEventRow, models.MoveRow
     return event, sa.select(event.id).join(move, move.uuid == event.move_uuid).where(
         event.at < before, move.state.in_(moves.TERMINAL)).order_by(event.at)
 
 
 def _moves(before):
-    move = models.Move
+    move = models.MoveRow
     return move, sa.select(move.uuid).where(
         move.state.in_(moves.TERMINAL), move.finished_at < before, move.settled_at.is_not(None))
 
@@ -131,14 +131,14 @@ def _is_over(plan):
 
 
 def _reports(before):
-    report, plan = models.Report, models.Plan
+    report, plan = models.ReportRow, models.PlanRow
     return report, sa.select(report.plan_uuid).join(
         plan, plan.uuid == report.plan_uuid,
     ).where(report.created_at < before, _is_over(plan)).order_by(report.created_at)
 
 
 def _plans(before):
-    plan, move = models.Plan, models.Move
+    plan, move = models.PlanRow, models.MoveRow
     return plan, sa.select(plan.uuid).where(
         plan.created_at < before, _is_over(plan),
         sa.func.coalesce(plan.finished_at, plan.last_seen_at, plan.created_at) < before,
@@ -146,29 +146,29 @@ def _plans(before):
 
 
 def _repairs(before):
-    repair = models.Repair
+    repair = models.RepairRow
     return repair, sa.select(repair.uuid).where(
         repair.created_at < before, repair.state != repairs.PLANNED).order_by(repair.created_at)
 
 
 def _quarantines(before):
-    quarantine = models.Quarantine
+    quarantine = models.QuarantineRow
     return quarantine, sa.select(quarantine.instance_uuid).where(quarantine.until < before)
 
 
 def _tasks(before):
-    task = models.Task
+    task = models.TaskRow
     return task, sa.select(task.migration_uuid).where(
         task.state.in_((tasks.EXPIRED, tasks.ORPHANED)), task.beat_at < before)
 
 
 def _switch_events(before):
-    event = models.SwitchEvent
+    event = models.SwitchEventRow
     return event, sa.select(event.id).where(event.set_at < before)
 
 
 def _drains(before):
-    drain, later = models.Drain, orm.aliased(models.Drain)
+    drain, later = models.DrainRow, orm.aliased(models.DrainRow)
     is_repeated = sa.exists().where(later.host == drain.host,
                                     later.requested_at > drain.requested_at)
     return drain, sa.select(drain.uuid).where(
@@ -177,24 +177,24 @@ def _drains(before):
 
 
 def _maintenances(before):
-    maintenance = models.Maintenance
+    maintenance = models.MaintenanceRow
     return maintenance, sa.select(maintenance.uuid).where(
         maintenance.requested_at < before, maintenance.state == maintenances.DONE)
 
 
 def _server_names(before):
-    name = models.ServerName
+    name = models.ServerNameRow
     return name, sa.select(name.uuid).where(name.seen_at < before).order_by(name.seen_at)
 
 
 def _evaluations(before):
-    evaluation = models.Evaluation
+    evaluation = models.EvaluationRow
     return evaluation, sa.select(evaluation.id).where(
         evaluation.at < before).order_by(evaluation.at)
 
 
 def _notifications(before):
-    notification = models.Notification
+    notification = models.NotificationRow
     return notification, sa.select(notification.id).where(notification.at < before)
 
 
@@ -206,5 +206,6 @@ SELECTS = {'events': _events, 'reports': _reports, 'moves': _moves, 'plans': _pl
 KEPT_AS = {'switch_events': 'operations', 'drains': 'operations', 'maintenances': 'operations',
            'server_names': 'moves'}
 """Whose days are a table's that has none of its own."""
-DEPENDENTS = {models.Move: (models.MoveEvent.move_uuid,), models.Plan: (models.Report.plan_uuid,)}
+DEPENDENTS = {models.MoveRow: (models.MoveEventRow.move_uuid,),
+              models.PlanRow: (models.ReportRow.plan_uuid,)}
 """What goes with a row: its other tables may be kept for longer, but not without it."""

@@ -43,14 +43,14 @@ class Stopping:
             gone = rows.abandon(session, self._of(switch, rows.moves_in(moves.NOT_BEGUN)),
                                 switch.set_at, self.who, f'Kronos was stopped: {switch}')
             ending = (moves.CHECKING, moves.CLAIMING) if let_finish else moves.IN_FLIGHT
-            session.execute(self._of(switch, sa.update(models.Move).where(
-                models.Move.state.in_(ending)).values(abort_requested=True)))
+            session.execute(self._of(switch, sa.update(models.MoveRow).where(
+                models.MoveRow.state.in_(ending)).values(abort_requested=True)))
             left = session.scalars(self._of(switch, sa.select(sa.func.count()).select_from(
-                models.Move).where(models.Move.state.in_(moves.IN_FLIGHT)))).one()
+                models.MoveRow).where(models.MoveRow.state.in_(moves.IN_FLIGHT)))).one()
             return Stopped(abandoned=len(gone), under_way=left)
 
     @staticmethod
     def _of(switch, query):
         if switch.aggregate == automation.EVERY:
             return query
-        return query.where(models.Move.aggregate == switch.aggregate)
+        return query.where(models.MoveRow.aggregate == switch.aggregate)

@@ -41,13 +41,13 @@ class SwitchBoard:
         :returns: the Switches that were taken away
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            query = sa.select(models.Switch).where(models.Switch.kind == kind)
+            query = sa.select(models.SwitchRow).where(models.SwitchRow.kind == kind)
             if aggregate != automation.EVERY:
-                query = query.where(models.Switch.aggregate == aggregate)
+                query = query.where(models.SwitchRow.aggregate == aggregate)
             gone = [_switch(row) for row in session.scalars(query)]
             for switch in gone:
-                session.execute(sa.delete(models.Switch).where(
-                    models.Switch.kind == kind, models.Switch.aggregate == switch.aggregate))
+                session.execute(sa.delete(models.SwitchRow).where(
+                    models.SwitchRow.kind == kind, models.SwitchRow.aggregate == switch.aggregate))
                 _note(session, kind, switch.aggregate, CLEARED, who)
             return gone
 
@@ -55,45 +55,47 @@ class SwitchBoard:
     def history(self, limit=50) -> list[Switch]:
         """What was set and taken away (``value`` is then empty), the newest first."""
         with self.database.reader() as session:
-            return [_switch(row) for row in session.scalars(sa.select(models.SwitchEvent).order_by(
-                models.SwitchEvent.id.desc()).limit(limit))]
+            query = sa.select(models.SwitchEventRow).order_by(models.SwitchEventRow.id.desc())
+            return [_switch(row) for row in session.scalars(query.limit(limit))]
 
     @retried
     def untold(self) -> list[Switch]:
         """What was set and taken away and is in nobody's log yet, the oldest first. Each is given
         to one who asks, and to no other."""
         with self.database.reader() as session:
-            waiting = session.scalars(sa.select(models.SwitchEvent.id).where(
-                models.SwitchEvent.told.is_(False)).order_by(models.SwitchEvent.id)).all()
+            waiting = session.scalars(sa.select(models.SwitchEventRow.id).where(
+                models.SwitchEventRow.told.is_(False)).order_by(models.SwitchEventRow.id)).all()
         return [event for number in waiting if (event := self._tell(number)) is not None]
 
     def _tell(self, number):
         with self.database.writer() as session:
-            taken = session.execute(sa.update(models.SwitchEvent).where(
-                models.SwitchEvent.id == number, models.SwitchEvent.told.is_(False),
+            taken = session.execute(sa.update(models.SwitchEventRow).where(
+                models.SwitchEventRow.id == number, models.SwitchEventRow.told.is_(False),
             ).values(told=True))
-            return _switch(session.get(models.SwitchEvent, number)) if taken.rowcount else None
+            return _switch(session.get(models.SwitchEventRow, number)) if taken.rowcount else None
 
 
 def read(session) -> automation.Switches:
     """The switches as a transaction sees them."""
     return automation.Switches.of(_switch(row) for row in session.scalars(
-        sa.select(models.Switch)))
+        sa.select(models.SwitchRow)))
 
 
 def put(session, switch):
     """Set a switch within a transaction."""
     if (switch.kind, switch.aggregate) == (automation.LEVEL, automation.EVERY):
-        session.execute(sa.delete(models.Switch).where(models.Switch.kind == automation.LEVEL))
+        session.execute(sa.delete(models.SwitchRow).where(
+            models.SwitchRow.kind == automation.LEVEL))
     values = {'value': switch.value, 'set_at': switch.set_at, 'set_by': switch.set_by,
               'reason': switch.reason}
-    session.merge(models.Switch(kind=switch.kind, aggregate=switch.aggregate, **values))
+    session.merge(models.SwitchRow(kind=switch.kind, aggregate=switch.aggregate, **values))
     _note(session, switch.kind, switch.aggregate, switch.value, switch)
 
 
 def _note(session, kind, aggregate, value, who):
-    session.add(models.SwitchEvent(kind=kind, aggregate=aggregate, value=value, set_at=who.set_at,
-                                   set_by=who.set_by, reason=who.reason, told=False))
+    session.add(models.SwitchEventRow(
+        kind=kind, aggregate=aggregate, value=value, set_at=who.set_at, set_by=who.set_by,
+        reason=who.reason, told=False))
     announcing.switch(session, kind, aggregate, value, who)
 
 

@@ -53,7 +53,7 @@ class Tasks:
     def end(self, *uuids: str) -> None:
         """Forget a task, by any of the uuids it has had; harmless when repeated."""
         with self.database.writer() as session:
-            session.execute(sa.delete(models.Task).where(models.Task.migration_uuid.in_(uuids)))
+            session.execute(sa.delete(models.TaskRow).where(models.TaskRow.migration_uuid.in_(uuids)))
 
     def leave(self, *uuids: str) -> None:
         """Let others take a task, known by any of these uuids, for one whose worker died."""
@@ -63,15 +63,15 @@ class Tasks:
     def beat(self) -> None:
         """Say that this worker and its tasks live, but for those that it left."""
         with self.database.writer() as session:
-            session.execute(sa.update(models.Task).where(
-                models.Task.worker == self.worker, models.Task.state.in_(tasks.TAKEN),
-                models.Task.migration_uuid.not_in(tuple(self._left)),
+            session.execute(sa.update(models.TaskRow).where(
+                models.TaskRow.worker == self.worker, models.TaskRow.state.in_(tasks.TAKEN),
+                models.TaskRow.migration_uuid.not_in(tuple(self._left)),
             ).values(beat_at=self.clock()))
 
     @retried
     def dead(self, begun_before, handed_over_before) -> list[tasks.Task]:
         """Tasks whose worker was last heard of before that, by state, and those known as lost."""
-        row = models.Task
+        row = models.TaskRow
         query = sa.select(row).where(sa.or_(
             row.state.in_((tasks.EXPIRED, tasks.ORPHANED)),
             sa.and_(row.state.in_((tasks.ANNOUNCED, tasks.BEGUN)), row.beat_at < begun_before),
@@ -83,13 +83,13 @@ class Tasks:
     def under_way(self) -> frozenset[str]:
         """The migrations that some worker has begun and not ended."""
         with self.database.reader() as session:
-            return frozenset(session.scalars(sa.select(models.Task.migration_uuid)))
+            return frozenset(session.scalars(sa.select(models.TaskRow.migration_uuid)))
 
     @retried
     def instances(self) -> frozenset[str]:
         """The instances for which some worker has announced a migration and not ended it."""
         with self.database.reader() as session:
-            return frozenset(session.scalars(sa.select(models.Task.instance_uuid)))
+            return frozenset(session.scalars(sa.select(models.TaskRow.instance_uuid)))
 
     @retried
     def lose(self, task: tasks.Task) -> bool:
@@ -112,13 +112,13 @@ class Tasks:
     def _add(self, uuid, instance_uuid, state):
         database = self.announcements if state == tasks.ANNOUNCED else self.database
         with database.writer() as session:
-            session.add(models.Task(
+            session.add(models.TaskRow(
                 migration_uuid=uuid, instance_uuid=instance_uuid, worker=self.worker, state=state,
                 beat_at=self.clock()))
 
     def _turn(self, uuid, old, new, **changed):
         with self.database.writer() as session:
-            turned = session.execute(sa.update(models.Task).where(
-                models.Task.migration_uuid == uuid, models.Task.state == old,
+            turned = session.execute(sa.update(models.TaskRow).where(
+                models.TaskRow.migration_uuid == uuid, models.TaskRow.state == old,
             ).values(state=new, **changed))
             return turned.rowcount == 1

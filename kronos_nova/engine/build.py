@@ -9,8 +9,8 @@ from kronos_nova import profiling
 from kronos_nova import simulation
 from kronos_nova.constraints import eligibility
 from kronos_nova.cooldown import Memory
-from kronos_nova.engine.measure import Feed
 from kronos_nova.engine.measure import Load
+from kronos_nova.engine.measure import MetricsReader
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.under_way import MovesUnderWay
 from kronos_nova.objects.snapshot import Host
@@ -64,8 +64,8 @@ class PlanningCase:
     warnings: tuple[str, ...] = ()
 
 
-def build(scope: Scope, load: Load, feed: Feed, snapshot: Snapshot, under_way: MovesUnderWay,
-          memory: Memory, options: EngineOptions) -> PlanningCase:
+def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
+          under_way: MovesUnderWay, memory: Memory, options: EngineOptions) -> PlanningCase:
     """The arrays of an aggregate."""
     policies, vm_host = load.policies, scope.vm_host
     scale = np.where(np.isnan(load.host_scale), 1.0, load.host_scale)
@@ -179,7 +179,7 @@ def _weights(scope, load, feed, scale, resting):
     columns, warnings = [np.zeros((len(scope.instances), 0))], []
     for number, policy in enumerate(load.policies):
         samples, told = feed.profile(policy)
-        found = profiling.profile(policy, samples, profiling.Placed(
+        found = profiling.profile(policy, samples, profiling.PlacedInstances(
             scope.instances, scope.vm_host, load.scores[:, number], scale[:, number]), resting)
         columns.append(found.values)
         warnings += [f'{policy.name}: {warning}' for warning in (*told, *found.warnings)]

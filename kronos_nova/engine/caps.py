@@ -11,7 +11,7 @@ from kronos_nova.cooldown import Memory
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.objects.plan import SPREAD
-from kronos_nova.objects.plan import Move
+from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.simulation import Problem
 from kronos_nova.simulation.rules import Sets
@@ -43,7 +43,7 @@ class CapOptions:
         return bool(self.per_project_and_day or self.per_cause_and_day)
 
 
-class Caps:
+class RemainingCaps:
     """What is left of the caps while one aggregate is planned.
 
     What empties a disabled host is not capped. What relieves a host is put down to the instance
@@ -70,7 +70,7 @@ class Caps:
         self._closed_causes = {uuid for uuid, moved in self._caused.items()
                                if 0 < options.per_cause_and_day <= moved}
 
-    def told(self, moves: Iterable[Move]) -> tuple[Move, ...]:
+    def told(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
         """The moves with whose instances they are of, whose load they are put down to, and who has
         more of a host by them."""
         return tuple(dataclasses.replace(
@@ -89,7 +89,7 @@ class Caps:
         return tuple(name for name, _load in sorted(
             loads.items(), key=lambda each: (-each[1], each[0]))[:MOST_NAMED])
 
-    def passed(self, moves: Iterable[Move]) -> frozenset[int]:
+    def passed(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
         """Orders of the moves that are more than a cap permits."""
         in_plan, caused, passed = collections.Counter(), collections.Counter(), set()
         moved = collections.Counter()

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from kronos_nova.objects.plan import SKIP_REASONS
-from kronos_nova.objects.plan import Move
 from kronos_nova.objects.plan import NextBest
+from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.plan import Skip
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import obstacle
@@ -27,7 +27,7 @@ PAIRS_AT_ONCE = 1_000_000
 
 
 def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
-                   moves: Sequence[Move]) -> tuple[Move, ...]:
+                   moves: Sequence[PlannedMove]) -> tuple[PlannedMove, ...]:
     """The moves of a plan, each with what could have been moved in its place.
 
     :param start: before the first of them

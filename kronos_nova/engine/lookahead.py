@@ -11,7 +11,7 @@ from kronos_nova import exception
 from kronos_nova.engine.build import Scope
 from kronos_nova.engine.history import HOUR
 from kronos_nova.engine.history import HourlyHistory
-from kronos_nova.engine.measure import Feed
+from kronos_nova.engine.measure import MetricsReader
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import metrics
 from kronos_nova.objects.metrics import MetricQuery
@@ -56,7 +56,7 @@ class _Loads:
 
     names: Sequence[str]
     now: np.ndarray
-    placed: forecast.Placed
+    placed: forecast.PlacedLoads
     label: str
 
 
@@ -79,8 +79,8 @@ class ForecastCache:
     def __init__(self):
         self._kept = {}
 
-    def forecasts(self, source: MetricsSource, feed: Feed, policies: Sequence[Policy], scope: Scope,
-                  problem: Problem, now: float) -> dict[str, ForecastColumns]:
+    def forecasts(self, source: MetricsSource, feed: MetricsReader, policies: Sequence[Policy],
+                  scope: Scope, problem: Problem, now: float) -> dict[str, ForecastColumns]:
         """Of the policies with a forecast, by name."""
         found = {}
         for number, policy in enumerate(policies):
@@ -139,12 +139,13 @@ class _Asked:
             now = problem.weights[:, number]
             if problem.unweighed is not None:
                 now = np.where(problem.unweighed, np.nan, now)
-            return _Loads(names, now, forecast.Placed(
+            return _Loads(names, now, forecast.PlacedLoads(
                 problem.vm_host, problem.host_scale[problem.vm_host, number], len(problem.hosts)),
                 policy.vm_profile_label)
         hosts = np.arange(len(problem.hosts))
-        return _Loads(problem.hosts, np.where(problem.available, problem.scores[:, number], np.nan),
-                      forecast.Placed(hosts, np.ones(len(hosts)), len(hosts)), policy.host_label)
+        return _Loads(
+            problem.hosts, np.where(problem.available, problem.scores[:, number], np.nan),
+            forecast.PlacedLoads(hosts, np.ones(len(hosts)), len(hosts)), policy.host_label)
 
     def seasonal(self, loads):
         kept, hour = self.kept, self.hour

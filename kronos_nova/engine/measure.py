@@ -37,7 +37,7 @@ _PROMQL = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile
            metrics.CAPACITY: 'capacity_query', metrics.HOST_CAPACITY: 'host_capacity_query'}
 
 
-class Feed:
+class MetricsReader:
     """The answers of a metrics source, each asked for once.
 
     :param instances: that were read; a name that several of them have tells of none of them,
@@ -156,7 +156,7 @@ class Load:
     answered: Mapping[str, Answered] = dataclasses.field(default_factory=dict)
 
 
-def measure(feed: Feed, policies: tuple[Policy, ...], hosts: tuple[str, ...],
+def measure(feed: MetricsReader, policies: tuple[Policy, ...], hosts: tuple[str, ...],
             available: np.ndarray, rules: scoring.ScoringRules) -> Load:
     """Score the hosts by every policy."""
     good, no_data, warnings, answered = [], {}, [], {}
@@ -185,7 +185,7 @@ def measure(feed: Feed, policies: tuple[Policy, ...], hosts: tuple[str, ...],
         measured=~(np.isnan(scores) | np.isnan(capacity) & wanted | np.isnan(sizes)).any(axis=1))
 
 
-def without_misfits(load: Load, feed: Feed, instances: tuple[Instance, ...],
+def without_misfits(load: Load, feed: MetricsReader, instances: tuple[Instance, ...],
                     vm_host: np.ndarray) -> Load:
     """The load without the policies whose profile is in another unit than their scores.
 
@@ -193,7 +193,7 @@ def without_misfits(load: Load, feed: Feed, instances: tuple[Instance, ...],
     :param vm_host: intp (V,)
     """
     scale = np.nan_to_num(load.host_scale, nan=1.0)
-    problems = [profiling.unit_problem(policy, feed.profile(policy)[0], profiling.Placed(
+    problems = [profiling.unit_problem(policy, feed.profile(policy)[0], profiling.PlacedInstances(
         instances, vm_host, load.scores[:, number], scale[:, number]))
         for number, policy in enumerate(load.policies)]
     if not any(problems):

@@ -9,12 +9,12 @@ import numpy as np
 
 from kronos_nova.cooldown.memory import PastTry
 from kronos_nova.engine.pace_measured import NOTHING
-from kronos_nova.engine.pace_measured import Measured
+from kronos_nova.engine.pace_measured import MeasuredGuests
 from kronos_nova.engine.pace_options import PaceOptions
 from kronos_nova.engine.phases import Chosen
 from kronos_nova.engine.phases import without
 from kronos_nova.objects import plan
-from kronos_nova.objects.plan import Move
+from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.pacing.experience import Experience
 from kronos_nova.pacing.experience import Guest
@@ -43,7 +43,7 @@ class Pace:
     """
 
     def __init__(self, options: PaceOptions, tries: Iterable[PastTry], snapshot: Snapshot,
-                 measured: Measured = NOTHING):
+                 measured: MeasuredGuests = NOTHING):
         self._options, self._measured = options, measured
         self._experience = Experience(tries, options.assumed)
         stream = self._experience.bandwidth
@@ -69,7 +69,8 @@ class Pace:
         """By which factor moves between two hosts take longer than others do."""
         return self._experience.slowness(source, destination)
 
-    def paced(self, moves: Sequence[Move], scores: Mapping[str, float]) -> tuple[Move, ...]:
+    def paced(self, moves: Sequence[PlannedMove],
+              scores: Mapping[str, float]) -> tuple[PlannedMove, ...]:
         """The moves of a plan, each with when it begins and what is expected of it.
 
         :param scores: host to its highest score, of those whose load is known
@@ -87,11 +88,11 @@ class Pace:
             for move, job, begin, end in zip(
                 moves, jobs[first:], found.begins[first:], found.ends[first:], strict=True))
 
-    def told(self, moves: Iterable[Move]) -> tuple[Move, ...]:
+    def told(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
         """The moves of a plan, those that are not likely to end marked as such."""
         return tuple(map(self._doubted, moves))
 
-    def late(self, moves: Sequence[Move]) -> frozenset[int]:
+    def late(self, moves: Sequence[PlannedMove]) -> frozenset[int]:
         """Orders of the moves whose turn comes when the plan is too old, but for those that empty
         hosts: these do not rest on a load that changes."""
         return frozenset(move.order for move in moves if move.phase != plan.EVACUATE
@@ -141,7 +142,7 @@ class Pace:
 
 
 def timely(pace: Pace, chosen: Chosen, scores: Mapping[str, float],
-           limits: Limits) -> tuple[Chosen, tuple[Move, ...], frozenset[int]]:
+           limits: Limits) -> tuple[Chosen, tuple[PlannedMove, ...], frozenset[int]]:
     """What of a plan can begin while the load is still that for which it was made; its moves, as of
     :meth:`Pace.paced`; and the indexes of the instances that stay because of that."""
     moves = pace.paced(chosen.moves(), scores)

@@ -15,7 +15,7 @@ MIB = 2**20
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredGuests:
     """By uuid of the instance: MiB a second that it writes, MiB to copy; by host: MiB a second of
     its link. ``warnings`` tell what was asked for in vain."""
 
@@ -25,7 +25,7 @@ class Measured:
     warnings: tuple[str, ...] = ()
 
 
-NOTHING = Measured()
+NOTHING = MeasuredGuests()
 
 
 def questions(queries: MigrationQueries) -> Iterator[metrics.MetricQuery]:
@@ -36,7 +36,7 @@ def questions(queries: MigrationQueries) -> Iterator[metrics.MetricQuery]:
             yield metrics.MetricQuery(metrics.MIGRATION, kind, promql)
 
 
-def measure(queries: MigrationQueries, source: MetricsSource) -> Measured:
+def measure(queries: MigrationQueries, source: MetricsSource) -> MeasuredGuests:
     """Ask what there is a query for. Where there is no answer, what is learnt holds; a figure that
     cannot be true (negative, not finite, of a link that carries nothing, given twice) is none."""
     found, warnings = {kind: {} for kind in metrics.OF_MIGRATION}, []
@@ -50,8 +50,8 @@ def measure(queries: MigrationQueries, source: MetricsSource) -> Measured:
             continue
         found[query.kind] = _mib(vector.by(queries.host_label if is_link else queries.label),
                                  MIB if is_link else 0.0)
-    return Measured(dirty=found[metrics.DIRTY_RATE], used=found[metrics.USED_MEMORY],
-                    links=found[metrics.LINK], warnings=tuple(warnings))
+    return MeasuredGuests(dirty=found[metrics.DIRTY_RATE], used=found[metrics.USED_MEMORY],
+                          links=found[metrics.LINK], warnings=tuple(warnings))
 
 
 def _mib(samples, least):

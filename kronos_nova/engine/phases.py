@@ -10,7 +10,7 @@ from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import HOT
 from kronos_nova.objects.plan import PACK
 from kronos_nova.objects.plan import SPREAD
-from kronos_nova.objects.plan import Move
+from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.planners import registry as planners
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
@@ -25,7 +25,7 @@ from kronos_nova.simulation import State
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Passes:
+class DuePhases:
     """What is wrong in an aggregate, and so which planners have something to do.
 
     ``relieve`` are the marks that a host is above, None if none is; ``lower_risk`` tells that with
@@ -42,7 +42,7 @@ class Passes:
     may_balance: bool = True
     why_no_more: str = ''
 
-    def only_evacuating(self, why: str) -> 'Passes':
+    def only_evacuating(self, why: str) -> 'DuePhases':
         """The same without all that must not be done now, because of a word of
         :data:`~kronos_nova.objects.plan.SKIP_REASONS`."""
         return dataclasses.replace(self, repair=False, balance=False, relieve=None,
@@ -67,16 +67,16 @@ class Passes:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """Where planning ended: ``steps`` are (phase, step) of all passes, ``state`` is after them."""
+    """Where planning ended: ``steps`` are (phase, step) of all phases, ``state`` is after them."""
 
     state: State
     steps: tuple[tuple[str, Step], ...]
     budget_left: int
 
-    def moves(self) -> tuple[Move, ...]:
+    def moves(self) -> tuple[PlannedMove, ...]:
         """The steps by name."""
         problem = self.state.problem
-        return tuple(Move(
+        return tuple(PlannedMove(
             order=order, phase=phase, instance_uuid=problem.vms[step.vm],
             source=problem.hosts[step.source], destination=problem.hosts[step.destination],
             memory_mb=int(problem.memory_mb[step.vm]), combined_after=step.combined_after,
@@ -86,14 +86,14 @@ class Chosen:
 
 
 def needed(model: Model, mode: str, options: EngineOptions, marks: Marks,
-           is_time: bool) -> Passes:
+           is_time: bool) -> DuePhases:
     """Look at an aggregate before any move.
 
     :param marks: of the problem's policies
     :param is_time: whether an imbalance may be mended by now
     """
     state = State(model)
-    return Passes(
+    return DuePhases(
         evacuate=options.evacuate_disabled_hosts and len(waiting(state)) > 0,
         repair=bool(model.broken(state, options.enforce_hard_affinity,
                                  options.enforce_soft_affinity).any()),
@@ -107,7 +107,7 @@ def _is_full(state):
     return bool((state.scores[state.problem.available] > HOT).any())
 
 
-def run(model: Model, passes: Passes, planner: str, options: EngineOptions, limits: Limits,
+def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limits: Limits,
         so_far: Chosen | None = None) -> Chosen:
     """Evacuate, repair, balance: each from where the one before ended.
 
@@ -116,7 +116,7 @@ def run(model: Model, passes: Passes, planner: str, options: EngineOptions, limi
     state, steps = State(model), []
     if so_far is not None:
         state, steps = so_far.state.under(model), list(so_far.steps)
-    for runner in _runners(state.problem, passes, planner, options):
+    for runner in _runners(state.problem, due, planner, options):
         left = dataclasses.replace(limits, budget=limits.budget - len(steps))
         state.settle()
         before = state.copy()
@@ -192,17 +192,17 @@ def _that_gain(model, steps):
     return [pair for pair in steps if pair[1] not in dropped]
 
 
-def _runners(problem, passes, planner, options):
-    if passes.evacuate:
+def _runners(problem, due, planner, options):
+    if due.evacuate:
         yield planners.load('evacuate')
-    if passes.repair:
+    if due.repair:
         yield planners.load('affinity', hard=options.enforce_hard_affinity,
                             soft=options.enforce_soft_affinity)
-    if passes.relieve:
-        yield Relieve(passes.relieve)
+    if due.relieve:
+        yield Relieve(due.relieve)
     is_restrained = problem.variances is not None    # and then ends below what begins it
-    may_spread = passes.may_balance and (passes.balance or not is_restrained)
-    if is_restrained and (may_spread or passes.lower_risk):
+    may_spread = due.may_balance and (due.balance or not is_restrained)
+    if is_restrained and (may_spread or due.lower_risk):
         yield LowerRisk()
     if may_spread:
         yield planners.load(planner)

@@ -28,11 +28,11 @@ from kronos_nova.engine.approval import check_again
 from kronos_nova.engine.build import Scope
 from kronos_nova.engine.build import build
 from kronos_nova.engine.build import marks
-from kronos_nova.engine.caps import Caps
+from kronos_nova.engine.caps import RemainingCaps
 from kronos_nova.engine.lookahead import ForecastCache
 from kronos_nova.engine.measure import Answered
-from kronos_nova.engine.measure import Feed
 from kronos_nova.engine.measure import Load
+from kronos_nova.engine.measure import MetricsReader
 from kronos_nova.engine.measure import NamesElsewhere
 from kronos_nova.engine.measure import measure
 from kronos_nova.engine.measure import nowhere_else
@@ -95,7 +95,7 @@ class Checks:
     """What a finished plan of one aggregate has to pass."""
 
     vetting: Vetting
-    caps: Caps
+    caps: RemainingCaps
 
 
 def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
@@ -153,8 +153,8 @@ class _Cycle:
     def __init__(self, snapshot, policies, options, ports, memory):
         self.snapshot, self.policies, self.options = snapshot, policies, options
         self.ports = ports
-        self.feed = Feed(ports.source, snapshot.instances, options.accept_partial_metrics,
-                         ports.names_elsewhere)
+        self.feed = MetricsReader(ports.source, snapshot.instances, options.accept_partial_metrics,
+                                  ports.names_elsewhere)
         self.under_way = MovesUnderWay()
         self.habits = {}
         measured = measure_moves(policies.migration, ports.source)
@@ -211,7 +211,7 @@ class _Cycle:
         limits = self.limits()
         vetting = Vetting(self.ports.dry_run, around, case.problem.hosts,
                           lambda: limits.is_over)
-        caps = Caps(self.options.caps, case.problem, around.instances, self.memory)
+        caps = RemainingCaps(self.options.caps, case.problem, around.instances, self.memory)
         planned = model
         if needed.goes_by_load and self.is_restrained:
             planned = self.lasting(scope, case, ahead, around)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import Verdict
-from kronos_nova.objects.plan import Move
+from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.plan import Refusal
 from kronos_nova.objects.snapshot import Snapshot
 
@@ -40,7 +40,7 @@ class Vetting:
         self._verdicts: dict[tuple[str, str], Verdict] = {}
         self._is_silent = False
 
-    def refused(self, moves: Iterable[Move]) -> frozenset[int]:
+    def refused(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
         """Ask about the moves that were not asked about yet.
 
         One that depends on others is not asked about: the answer of today says nothing about the
@@ -92,7 +92,7 @@ class Vetting:
                              reason=list(found.values())[-1], is_final=len(found) >= self._enough)
                      for uuid, found in sorted(by_instance.items()))
 
-    def told(self, moves: Iterable[Move]) -> tuple[Move, ...]:
+    def told(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
         """The moves of the plan, those about which nobody was asked marked as such."""
         return tuple(self._told(move) for move in moves)
 

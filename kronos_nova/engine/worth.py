@@ -37,7 +37,7 @@ class Price:
         return self.per_move + self.per_gib * memory_mb / MIB_PER_GIB
 
 
-class Pace(Protocol):
+class ExpectedDurations(Protocol):
     """What moves are expected to take; see :class:`kronos_nova.engine.pace.Pace`."""
 
     def seconds(self, uuid: str) -> float:
@@ -47,7 +47,8 @@ class Pace(Protocol):
         ...
 
 
-def prices(problem: Problem, price: Price, tries: Iterable[PastTry], pace: Pace) -> Prices:
+def prices(problem: Problem, price: Price, tries: Iterable[PastTry],
+           pace: ExpectedDurations) -> Prices:
     """What each move costs, by what is known of those before it: what an instance is expected to
     take, and what it takes longer between two hosts than elsewhere."""
     failures = _failures(tries)

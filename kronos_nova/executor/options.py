@@ -9,7 +9,7 @@ FORCE_COMPLETE = 'force_complete'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class ExecutorOptions:
     """``[kronos_executor]`` and what it needs of ``[kronos]``; durations in seconds."""
 
     caps: moves.Caps

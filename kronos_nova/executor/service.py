@@ -11,7 +11,7 @@ from kronos_nova.executor import executor
 from kronos_nova.executor import outcome
 from kronos_nova.executor import runner
 from kronos_nova.executor import switch_log
-from kronos_nova.executor.options import Options
+from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.executor.ports import ExecutorPorts
 
 
@@ -36,7 +36,7 @@ class DispatchService:
     """
 
     def __init__(self, context: ServiceContext, listens: bool = True):
-        options = Options.from_conf(context.conf)
+        options = ExecutorOptions.from_conf(context.conf)
         outcomes = outcome.OutcomeHandler(context.ports, options)
         self._context = context
         self._outcomes = outcomes
@@ -50,7 +50,7 @@ class DispatchService:
 
     def tick(self):
         """:raises DBError: the journal cannot be reached"""
-        options = Options.from_conf(self._context.conf)
+        options = ExecutorOptions.from_conf(self._context.conf)
         self._dispatcher.options = self._outcomes.options = options
         self._switch_log.tick()
         self._dispatcher.tick()
@@ -82,7 +82,7 @@ class ExecutionService:
     """
 
     def __init__(self, context: ServiceContext, compute):
-        options = Options.from_conf(context.conf)
+        options = ExecutorOptions.from_conf(context.conf)
         ports = context.ports
         notifier = broker.ResultNotifier(context.transports, ports.journal.worker)
         self._context = context
@@ -99,7 +99,8 @@ class ExecutionService:
         :returns: how many moves this process has under way
         :raises DBError: the journal cannot be reached
         """
-        self._executor.options = self._runner.options = Options.from_conf(self._context.conf)
+        options = ExecutorOptions.from_conf(self._context.conf)
+        self._executor.options = self._runner.options = options
         if not self._context.ports.journal.aggregates_with_open_plans():
             self._executor.idle()
             return 0

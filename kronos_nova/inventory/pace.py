@@ -8,7 +8,7 @@ LONGEST_REST = 0.05
 """Seconds after a step, at most: so long a statement takes that reads some hundred instances."""
 
 
-class Pace:
+class ReadingPace:
     """Rests between the steps of a reading, each as long as the step before it.
 
     Nova's database and placement serve the RPCs of the nova-conductor beside it, on the same
@@ -38,5 +38,5 @@ class Pace:
         self._sleep(max(rest, 0))
 
 
-HURRY = Pace(0)
+HURRY = ReadingPace(0)
 """Of somebody who waits for what is read, in a process that serves nobody else."""

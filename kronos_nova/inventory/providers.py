@@ -63,7 +63,7 @@ class ProviderCache:
     """
 
     def __init__(self, read_all_every: int = READ_ALL_EVERY,
-                 reading_pace: pace.Pace = pace.HURRY,
+                 reading_pace: pace.ReadingPace = pace.HURRY,
                  monotonic: Callable[[], float] = time.monotonic):
         self._pace = reading_pace
         self._monotonic = monotonic
@@ -84,7 +84,7 @@ class ProviderCache:
         """
         try:
             return self._read(client, instances)
-        except errors.RequestRefused as error:
+        except errors.PlacementRefused as error:
             raise exception.InventoryError(
                 problem=f'{error} (has the user that asks the admin role?)') from error
         except (exception.PlacementError, boundary.OutOfBounds) as error:

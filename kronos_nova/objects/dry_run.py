@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Protocol
 
-from kronos_nova.objects.plan import Move
+from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 
@@ -26,10 +26,10 @@ AGREED = Verdict()
 class DryRun(Protocol):
     """Asks whoever decides on a live migration whether it would be let happen. Changes nothing."""
 
-    def __call__(self, move: Move, instance: Instance, destination: Host) -> Verdict:
+    def __call__(self, move: PlannedMove, instance: Instance, destination: Host) -> Verdict:
         ...
 
 
-def not_asked(move: Move, instance: Instance, destination: Host) -> Verdict:
+def not_asked(move: PlannedMove, instance: Instance, destination: Host) -> Verdict:
     """Where nobody can be asked, as in a replay."""
     return AGREED

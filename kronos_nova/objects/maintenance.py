@@ -27,7 +27,7 @@ AT_WORK = (DRAINING, HOOK, RETURNING)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class MaintenanceOptions:
     """How hosts are serviced.
 
     batch : hosts at a time, where as many can be empty at once
@@ -56,7 +56,7 @@ class Maintenance:
     state: str
     requested_by: str
     requested_at: datetime.datetime
-    options: Options
+    options: MaintenanceOptions
     hosts: Mapping[str, str]
     runner: str | None = None
     runner_at: datetime.datetime | None = None

@@ -49,7 +49,7 @@ class NextBest:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class PlannedMove:
     """One live migration of a plan.
 
     ``order`` counts from 1: taken one after the other in this order, every hard constraint holds
@@ -179,7 +179,7 @@ class AggregateReport:
     combined_before: float | None = None
     combined_after: float | None = None
     hosts_emptied: tuple[str, ...] = ()
-    moves: tuple[Move, ...] = ()
+    moves: tuple[PlannedMove, ...] = ()
     not_moved: tuple[Skip, ...] = ()
     warnings: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
@@ -217,7 +217,7 @@ def counts_in(text: str) -> dict[str, int]:
     return {name: raw.get(name, 0) for name in ('hosts', 'hot_hosts', 'broken_groups')}
 
 
-def servers_of(moves: Iterable[Move]) -> set[str]:
+def servers_of(moves: Iterable[PlannedMove]) -> set[str]:
     """Uuids of all servers that moves name: those that move, and those that might have instead."""
     others = (move.next_best for move in moves)
     return {each.instance_uuid for each in (*moves, *filter(None, others))}
@@ -230,7 +230,7 @@ def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
 
 
 _OPTIONAL_PARTS = {'next_best': NextBest, 'forecast': ForecastReport}
-_PARTS = {'policies': PolicyReport, 'moves': Move, 'not_moved': Skip, 'refusals': Refusal}
+_PARTS = {'policies': PolicyReport, 'moves': PlannedMove, 'not_moved': Skip, 'refusals': Refusal}
 
 
 def _built(cls, raw):

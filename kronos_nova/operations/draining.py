@@ -20,7 +20,7 @@ from kronos_nova.engine import options as engine_options
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.scope import scopes
 from kronos_nova.executor import progress
-from kronos_nova.executor.options import Options
+from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import maintenance
 from kronos_nova.objects.snapshot import Snapshot
@@ -87,7 +87,7 @@ class Checker:
     def seconds(self, moves, parallel: int | None) -> float | None:
         """How long some moves of plans may take; None where there are none."""
         conf = self.conf
-        caps = dataclasses.replace(Options.from_conf(conf).caps, sources={
+        caps = dataclasses.replace(ExecutorOptions.from_conf(conf).caps, sources={
             move.source: parallel for move in moves} if parallel else {})
         found = progress.remaining_seconds(
             moves, (), caps, clock.utcnow(), between=conf.kronos_executor.poll_interval)

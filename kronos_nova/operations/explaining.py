@@ -24,7 +24,7 @@ class Explanation:
 
     stays_because: str | None = None
     stays_in: str | None = None
-    planned: plans.Move | None = None
+    planned: plans.PlannedMove | None = None
     planned_in: str | None = None
     quarantined_until: datetime.datetime | None = None
     quarantined_because: str | None = None

@@ -20,7 +20,7 @@ from kronos_nova.engine import scope
 from kronos_nova.engine import windows
 from kronos_nova.executor import progress
 from kronos_nova.executor.executor import FORGOTTEN_AFTER
-from kronos_nova.executor.options import Options
+from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -40,7 +40,7 @@ CRITICAL = 'critical'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Trouble:
     """Something that an operator should know. ``remedy`` is what to do or to look at."""
 
     severity: str
@@ -139,7 +139,7 @@ class Overview:
     maintenance: MaintenanceState | None
     quarantined: int
     duration_error: float | None
-    problems: tuple[Problem, ...]
+    problems: tuple[Trouble, ...]
 
     @property
     def severity(self) -> str | None:
@@ -164,7 +164,7 @@ class Observer:
         """
         return self.look_with(self.cycles.last())
 
-    def look_with(self, last: Sequence[models.Cycle]) -> Overview:
+    def look_with(self, last: Sequence[models.CycleRow]) -> Overview:
         """:meth:`look`, for whoever has read the last evaluations already.
 
         :raises ConfigurationError: nova.conf names a level or a window that there is not
@@ -217,7 +217,7 @@ class Observer:
         return datetime.datetime.fromtimestamp(known.opens_at(name, moment), datetime.UTC)
 
     def _open_plan(self, plan, observed, now):
-        options = Options.from_conf(self.conf)
+        options = ExecutorOptions.from_conf(self.conf)
         done = self.journal.moves(plan.uuid)
         planned = plans.AggregateReport.from_json(plan.report).moves
         return OpenPlan(
@@ -252,7 +252,7 @@ class Observer:
         if not waiting:
             return None
         return progress.remaining_seconds(
-            waiting, self.journal.durations(), Options.from_conf(self.conf).caps, now,
+            waiting, self.journal.durations(), ExecutorOptions.from_conf(self.conf).caps, now,
             between=self.conf.kronos_executor.poll_interval)
 
     def _maintenance(self):
@@ -266,7 +266,7 @@ class Observer:
         yield from self._silence(workers)
         for found in drained:
             if found.state in (drains.BLOCKED, drains.OVERDUE):
-                yield Problem(severity=WARNING,
+                yield Trouble(severity=WARNING,
                               what=f'The drain of {found.host} is {found.state}: {found.left} '
                                    f'servers left, {found.blocked} blocked.',
                               remedy=f'"kronos-manage host status {found.host}" names them, '
@@ -278,12 +278,12 @@ class Observer:
         alive = {worker.role for worker in workers if worker.is_alive}
         is_apart = self.conf.kronos.run_in == 'daemons'
         if 'executor' not in alive:
-            yield Problem(
+            yield Trouble(
                 severity=CRITICAL, what='No process that carries out moves says that it lives.',
                 remedy='See whether kronos-executor runs, and its log.' if is_apart else
                 'See whether nova-conductor runs with "driver = kronos", and its log.')
         if is_apart and 'engine' not in alive:
-            yield Problem(severity=CRITICAL, what='No kronos-engine says that it lives.',
+            yield Trouble(severity=CRITICAL, what='No kronos-engine says that it lives.',
                           remedy='See whether it runs, and its log.')
 
     def _of_aggregate(self, aggregate, now):
@@ -291,7 +291,7 @@ class Observer:
         if aggregate.level == 'off':
             return
         if self._is_overdue(aggregate, now):
-            yield Problem(
+            yield Trouble(
                 severity=CRITICAL,
                 what=f'{name} is not evaluated any more.' if aggregate.evaluated_at
                 else f'{name} was never evaluated.',
@@ -299,14 +299,14 @@ class Observer:
                        'what it needs.')
         for policy in aggregate.policies:
             if policy.imbalance is None:
-                yield Problem(severity=WARNING,
+                yield Trouble(severity=WARNING,
                               what=f'{name}: policy {policy.name} has no data: {policy.detail}',
                               remedy='"kronos-test-config" shows what its queries answer.')
         # Why one is left alone for a while is told first, and is nothing to be mended. Drains have
         # problems of their own.
         intended = {plans.COOLING: 1, plans.DRAINING: None}.get(aggregate.outcome, 0)
         for warning in () if intended is None else aggregate.warnings[intended:]:
-            yield Problem(severity=WARNING, what=f'{name}: {warning}',
+            yield Trouble(severity=WARNING, what=f'{name}: {warning}',
                           remedy='See "Something is wrong" in the documentation.')
 
     def _is_overdue(self, aggregate, now):
@@ -314,12 +314,12 @@ class Observer:
         return aggregate.evaluated_at is None or now - aggregate.evaluated_at > allowed
 
 
-def reports(last: Iterable[models.Cycle]) -> dict[str, plans.AggregateReport]:
+def reports(last: Iterable[models.CycleRow]) -> dict[str, plans.AggregateReport]:
     """{aggregate: what its last evaluation that left a report found}"""
     return {row.aggregate: _parsed(row.report)[0] for row in last if row.report}
 
 
-def hosts_measured(last: Iterable[models.Cycle]) -> dict[str, dict[str, int]]:
+def hosts_measured(last: Iterable[models.CycleRow]) -> dict[str, dict[str, int]]:
     """{aggregate: how many ``hosts`` its last evaluation measured, how many ``hot_hosts``, and how
     many ``broken_groups`` it found}"""
     return {row.aggregate: _parsed(row.report)[1] if row.report else plans.counts_in('{}')

@@ -48,7 +48,7 @@ except (MemoryError, ImportError):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class RecordedSnapshot:
     """``bytes`` are those of its files; """
 
     name: str
@@ -71,7 +71,7 @@ class Change:
     budget: int | None = None
 
 
-class Snapshots:
+class SnapshotFolder:
     """
     :param folder: that has a folder for each, as kronos-record writes it; None: there are none
     :param seconds: that a replay may take
@@ -86,7 +86,7 @@ class Snapshots:
         self._program = program
         self._turn = threading.Lock()
 
-    def list(self) -> list[Snapshot]:
+    def list(self) -> list[RecordedSnapshot]:
         """The newest first; those that cannot be read are left out, as one that is being written
         is."""
         if self._folder is None:
@@ -95,7 +95,7 @@ class Snapshots:
         for meta in self._folder.glob(f'*/{META}'):
             try:
                 raw = json.loads(meta.read_bytes()[:LARGEST_META])
-                found.append(Snapshot(
+                found.append(RecordedSnapshot(
                     name=meta.parent.name, cloud=boundary.shown(raw['cloud']),
                     taken_at=clock.parsed(raw['taken_at']),
                     kronos_version=boundary.shown(raw['kronos_version']),

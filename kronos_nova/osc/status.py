@@ -41,7 +41,7 @@ def _overview(client) -> overview.Overview:
                      for each in client.get('/v1/drains', v.Drains).drains),
         maintenance=maintenance and _built(overview.MaintenanceState, maintenance, hosts={
             each.host: each.state for each in maintenance.hosts}),
-        problems=tuple(_built(overview.Problem, each) for each in status.problems))
+        problems=tuple(_built(overview.Trouble, each) for each in status.problems))
 
 
 def _aggregate(found):

@@ -17,7 +17,7 @@ MOST_ROUNDS = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Forecast:
+class MigrationForecast:
     """What one live migration is expected to be like.
 
     seconds : from the request to the end; where it does not converge, until as much was copied as
@@ -52,7 +52,7 @@ class Copy:
     factor: float = 1.0
     downtime: float = DOWNTIME
 
-    def forecast(self, bandwidth: float) -> Forecast:
+    def forecast(self, bandwidth: float) -> MigrationForecast:
         """What is expected.
 
         With *M* memory, *b* bandwidth, *d* dirty rate, *D* downtime and *r* = *d*/*b* there are the
@@ -70,8 +70,8 @@ class Copy:
             copying = stopped + whole * (
                 rounds if ratio == 1 else (1 - ratio ** rounds) / (1 - ratio))
         seconds = self.fixed + self.disk_mb / bandwidth + copying
-        return Forecast(self.factor * seconds, stopped, rounds,
-                        converges=stopped <= self.downtime * (1 + 1e-9))
+        return MigrationForecast(self.factor * seconds, stopped, rounds,
+                                 converges=stopped <= self.downtime * (1 + 1e-9))
 
     def seconds(self, bandwidth: float) -> float:
         return self.forecast(bandwidth).seconds

@@ -21,7 +21,7 @@ from kronos_nova.placement.holdings import untracked
 from kronos_nova.placement.ownership import before_move
 from kronos_nova.placement.ownership import classes
 from kronos_nova.placement.ownership import totals
-from kronos_nova.placement.records import Instance
+from kronos_nova.placement.records import InstanceRecord
 from kronos_nova.placement.records import Migration
 from kronos_nova.placement.records import NovaRecords
 
@@ -65,7 +65,7 @@ class AuditCase:
     """An instance (None: Nova has none of this uuid any more), and who holds what for it."""
 
     uuid: str
-    instance: Instance | None
+    instance: InstanceRecord | None
     held: Allocations
     migrations: tuple[tuple[Migration, Allocations], ...]
 
@@ -140,7 +140,7 @@ def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
             any(_goes_on(migration, instance, limits) for migration, _held in case.migrations))
 
 
-def _goes_on(migration: Migration, instance: Instance, limits: AuditLimits) -> bool:
+def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits) -> bool:
     """Whether a move may still change where the instance runs: an operator who resets the state of
     the instance ends nothing, and the guest goes on to its destination. A resize that waits to be
     confirmed does not, and a live migration only while the instance is at its source."""
@@ -184,7 +184,7 @@ def judge(case: AuditCase, holdings: Holdings, limits: AuditLimits) -> Finding |
     return _placed(case, case.instance, holdings)
 
 
-def _placed(case: AuditCase, instance: Instance, holdings: Holdings) -> Finding | None:
+def _placed(case: AuditCase, instance: InstanceRecord, holdings: Holdings) -> Finding | None:
     own = holdings.on_tree(case.held, instance.root)
     shared = holdings.shared(case.held, instance.root)
     elsewhere = off(case.held, {**own, **shared})
@@ -239,7 +239,7 @@ def _distance(held: Allocations, asked: Mapping[str, int] | None) -> int:
     return len({*totals(held).items()} ^ {each for each in asked.items() if each[1]})
 
 
-def _mismatched(case: AuditCase, instance: Instance, held: Allocations) -> Finding | None:
+def _mismatched(case: AuditCase, instance: InstanceRecord, held: Allocations) -> Finding | None:
     """What is held where it should be, but not as much as is asked for."""
     if instance.asks_for is None:
         asked = {}

@@ -71,7 +71,7 @@ class PlacementClient:
     ``adapter`` is a keystoneauth adapter for placement; ``attempts`` makes a fresh
     :class:`tenacity.Retrying` for each change. Every method raises
     :class:`~kronos_nova.placement.errors.PlacementUnavailable` when placement does not answer and
-    :class:`~kronos_nova.placement.errors.RequestRefused` when it does not let us.
+    :class:`~kronos_nova.placement.errors.PlacementRefused` when it does not let us.
     """
 
     def __init__(self, adapter, attempts: Callable[[], tenacity.Retrying] = retrying):
@@ -228,7 +228,7 @@ class PlacementClient:
         except ks_exceptions.ConnectionError as error:
             raise errors.PlacementUnavailable(problem=f'{method} {path}: {error}') from error
         except ks_exceptions.ClientException as error:
-            raise errors.RequestRefused(problem=f'{method} {path}: {error}') from error
+            raise errors.PlacementRefused(problem=f'{method} {path}: {error}') from error
         if response.status_code >= 500:
             raise errors.PlacementUnavailable(
                 problem=f'{method} {path}: HTTP {response.status_code}')
@@ -285,6 +285,6 @@ def _detail(response) -> str:
 
 def _raise_for_refusal(response, request='') -> None:
     if response.status_code >= 400:
-        kind = errors.NotFound if response.status_code == 404 else errors.RequestRefused
+        kind = errors.NotFound if response.status_code == 404 else errors.PlacementRefused
         raise kind(
             problem=f'{request}HTTP {response.status_code}: {_detail(response)}')

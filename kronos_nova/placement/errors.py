@@ -33,11 +33,11 @@ class PlacementTooOld(exception.PlacementError):
     code = 'kronos.placement.too_old'
 
 
-class RequestRefused(exception.PlacementError):
+class PlacementRefused(exception.PlacementError):
     code = 'kronos.placement.refused'
 
 
-class NotFound(RequestRefused):
+class NotFound(PlacementRefused):
     code = 'kronos.placement.not_found'
 
 

@@ -18,7 +18,7 @@ from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.allocations import AllocationSet
 from kronos_nova.placement.allocations import Consumer
 from kronos_nova.placement.client import PlacementClient
-from kronos_nova.placement.records import History
+from kronos_nova.placement.records import InstanceHistory
 from kronos_nova.placement.records import NovaRecords
 
 
@@ -61,7 +61,7 @@ class Healer:
         self._limits = limits
         self._journal = journal
 
-    def look(self, uuid: str, migrations: Iterable[str] = (), read: History | None = None
+    def look(self, uuid: str, migrations: Iterable[str] = (), read: InstanceHistory | None = None
              ) -> tuple[audit.Finding | None, bool]:
         """What is wrong with an instance and its migrations now, and whether nothing is under way
         that may change it.

@@ -17,7 +17,7 @@ from kronos_nova.placement.allocations import Allocations
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Instance:
+class InstanceRecord:
     """An instance that is not deleted. ``root`` is None where it is on no host.
 
     ``settled_for`` is how long its record has not changed (seconds). ``asks_for`` is how much of
@@ -56,11 +56,11 @@ class Migration:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class InstanceHistory:
     """An instance as it is now, None if there is none any more, and its migrations: those that have
     not ended or changed within a day, and older ones that were asked for."""
 
-    instance: Instance | None
+    instance: InstanceRecord | None
     migrations: tuple[Migration, ...] = ()
 
 
@@ -73,7 +73,7 @@ class Records:
     """
 
     hosts: Mapping[str, str]
-    instances: Mapping[str, Instance]
+    instances: Mapping[str, InstanceRecord]
     migrations: Mapping[str, Migration]
     silent: tuple[str, ...] = ()
 
@@ -93,7 +93,7 @@ class NovaRecords(Protocol):
     def building(self, uuids: Iterable[str]) -> frozenset[str]:
         """Those of ``uuids`` that are instances in the making, which no cell has yet."""
 
-    def histories(self, wanted: Mapping[str, Set[str]]) -> Mapping[str, History]:
+    def histories(self, wanted: Mapping[str, Set[str]]) -> Mapping[str, InstanceHistory]:
         """What is known of some instances, of those whose cells answer.
 
         :param wanted: instance uuid to the uuids of migrations that are wanted however old

@@ -1,5 +1,6 @@
-"""Repairs server groups whose members are where their policy does not want them: steepest descent
-on the number of misplaced members."""
+"""Repairs server groups whose members are where their policy does not want them: heuristic repair,
+which makes the number of conflicts smaller move by move (Minton, Johnston, Philips and Laird 1992).
+"""
 
 from kronos_nova.objects.plan import AFFINITY
 from kronos_nova.planners.base import Limits

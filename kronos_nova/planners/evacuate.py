@@ -1,8 +1,10 @@
-"""Empties hosts that an operator disabled: greedy construction, the least harmful move first.
+"""Empties hosts that an operator disabled: greedy construction by cheapest insertion (Rosenkrantz,
+Stearns and Lewis 1977), the least harmful move first.
 
 That a host becomes empty matters more than how loaded the others are. What no destination takes
 without spoiling a policy goes where it spoils least, and what it is not known of how loaded it or
-its destinations are, by room alone.
+its destinations are, by room alone: the largest first, to where most is left (Graham's LPT rule,
+1969).
 """
 
 import numpy as np

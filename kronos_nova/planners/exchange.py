@@ -43,7 +43,7 @@ class Bundles(NamedTuple):
         return Bundles(*(column[rows] for column in self))
 
 
-class Exchanges:
+class BundleExchanges:
     """Finds and makes exchanges in a packing.
 
     ratio : float64 (c,), how much of each kind of room those still to be placed need; room in other

@@ -7,7 +7,7 @@ from kronos_nova.objects.plan import PACK
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.exchange import Exchanges
+from kronos_nova.planners.exchange import BundleExchanges
 from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.packing import Packing
 from kronos_nova.simulation import TOLERANCE
@@ -166,14 +166,14 @@ class Emptying:
         for n, vm in enumerate(waiting):
             ratio = self.packing.size[waiting[n:]].sum(axis=0)
             ratio = np.maximum(ratio / ratio.max(initial=TOLERANCE), TOLERANCE)
-            exchanges = Exchanges(self.packing, ratio, price)
+            exchanges = BundleExchanges(self.packing, ratio, price)
             placed = self._place(vm, exchanges)
             self.rated += exchanges.rated
             if not placed or self.packing.moved.sum() > self.limits.budget or self._is_over:
                 return False
         return True
 
-    def _place(self, vm: int, exchanges: Exchanges) -> bool:
+    def _place(self, vm: int, exchanges: BundleExchanges) -> bool:
         """Where it fits best; else by an exchange; else after exchanges that make room usable."""
         for _ in range(BALANCED):
             if self._fit(vm, exchanges) or exchanges.admit(vm):
@@ -182,7 +182,7 @@ class Emptying:
                 return False
         return False
 
-    def _fit(self, vm: int, exchanges: Exchanges) -> bool:
+    def _fit(self, vm: int, exchanges: BundleExchanges) -> bool:
         """Home if it fits there, else where the least usable room is lost, then the fullest."""
         packing = self.packing
         hosts = np.flatnonzero(packing.has_room(vm))

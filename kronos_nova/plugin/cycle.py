@@ -51,7 +51,8 @@ the processor that others leave must not take its own slowness for a database's.
 
 def make_sources():
     return child.Sources(
-        inventory=inventory.InProcessInventory(pace.Pace(REST_TIME), PATIENCE, SHORT_PATIENCE),
+        inventory=inventory.InProcessInventory(
+            pace.ReadingPace(REST_TIME), PATIENCE, SHORT_PATIENCE),
         history=history.past_moves, dry_run=dry_run.SchedulerDryRun())
 
 

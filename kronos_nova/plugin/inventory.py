@@ -41,8 +41,8 @@ class InProcessInventory:
     :param patience: seconds for cells to answer, and ``short_patience`` once one did not
     """
 
-    def __init__(self, reading_pace: pace.Pace = pace.HURRY, patience: float = cells.PATIENCE,
-                 short_patience: float = SHORT_PATIENCE):
+    def __init__(self, reading_pace: pace.ReadingPace = pace.HURRY,
+                 patience: float = cells.PATIENCE, short_patience: float = SHORT_PATIENCE):
         self._pace = reading_pace
         self._patience, self._short_patience = patience, short_patience
         self._servicegroup_api = servicegroup.API()

@@ -127,7 +127,7 @@ class CellRecords:
         context = cells.admin_context()
         by_cell = collections.defaultdict(list)
         known = objects.InstanceMappingList.get_by_instance_uuids(context, list(wanted))
-        found = dict.fromkeys(wanted, records.History(instance=None))
+        found = dict.fromkeys(wanted, records.InstanceHistory(instance=None))
         for each in known:
             if each.cell_mapping is not None:
                 by_cell[each.cell_mapping.uuid].append(each)
@@ -151,7 +151,7 @@ class CellRecords:
         read = {each.row.uuid: each for each in audit_tables.instances(context, list(wanted))}
         hosts = {each.row.host for each in read.values() if each.row.host}
         nodes = audit_tables.nodes(context, hosts) if hosts else {}
-        return {uuid: records.History(
+        return {uuid: records.InstanceHistory(
             instance=_instance(read[uuid], nodes, cell, self._count) if uuid in read else None,
             migrations=tuple(rows[uuid])) for uuid in wanted}
 
@@ -344,7 +344,7 @@ def _instances(context, deleted=False, **filters):
 
 def _instance(asking, nodes, cell, count):
     row = asking.row
-    return records.Instance(
+    return records.InstanceRecord(
         uuid=row.uuid, root=nodes.get((row.host, row.node)), host=row.host, cell=cell,
         project_id=row.project_id, user_id=row.user_id, vm_state=row.vm_state,
         task_state=row.task_state, settled_for=_age(row), asks_for=count(asking))

@@ -131,7 +131,7 @@ class InstanceReader:
     :param reading_pace: of reading the instances of some hosts after those of others
     """
 
-    def __init__(self, reading_pace: pace.Pace = pace.HURRY):
+    def __init__(self, reading_pace: pace.ReadingPace = pace.HURRY):
         self._pace = reading_pace
         self._sizes = {}
 

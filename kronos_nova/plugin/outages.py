@@ -16,7 +16,7 @@ CODE = 503
 """The ``code`` of the instance fault that Nova keeps of a live migration that an outage ended."""
 
 OUTAGES = (
-    errors.PlacementUnavailable, errors.PlacementTooOld, errors.RequestRefused,
+    errors.PlacementUnavailable, errors.PlacementTooOld, errors.PlacementRefused,
     errors.ConcurrentUpdate,
     messaging.MessagingTimeout, messaging.MessageDeliveryFailure,
     db_exc.DBError, exception.TaskLost,

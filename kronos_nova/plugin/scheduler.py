@@ -41,7 +41,7 @@ EXPECTED = {
 }
 
 
-class View:
+class LastRead:
     """What was read last.
 
     scores : {host: weighted sum of its scores}, the higher the less wanted
@@ -69,7 +69,7 @@ class View:
         return sum(self.scores.values()) / len(self.scores)
 
 
-VIEW = View()
+VIEW = LastRead()
 
 
 class KronosSchedulerManager(manager.SchedulerManager):

@@ -45,7 +45,7 @@ def weeks(horizon: int) -> int:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedLoads:
     """Where what is forecast is, N of it on some hosts.
 
     host : intp (N,)
@@ -116,12 +116,12 @@ class Seasonal:
             each[rows < 0] = np.nan
         return Seasonal(*picked)
 
-    def judged(self, placed: Placed) -> Judgement:
+    def judged(self, placed: PlacedLoads) -> Judgement:
         """By the hosts, as if their loads had been where they are now."""
         return _judged(placed.sums(self.errors), placed.sums(self.present_errors),
                        ~np.isnan(self.errors).all(axis=(0, 1)))
 
-    def margins(self, placed: Placed, quantile: float) -> np.ndarray:
+    def margins(self, placed: PlacedLoads, quantile: float) -> np.ndarray:
         """float64 (N, H): what each load is to be taken for beyond its forecast, so that hosts
         are not beyond theirs in more than the rest of the hours.
 
@@ -200,7 +200,8 @@ def _combined(told, weights):
                      out=np.full(total.shape, np.nan), where=has_season)
 
 
-def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int, placed: Placed) -> Judgement:
+def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int,
+                   placed: PlacedLoads) -> Judgement:
     """How good a forecast of the highest load of the next hours was that others make.
 
     :param said: float (N, 24), as it was each hour of the last day

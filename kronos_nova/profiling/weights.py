@@ -22,7 +22,7 @@ instance instead of by host is off by the number of vCPUs, which is more."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedInstances:
     """The instances of an aggregate and the hosts under them.
 
     instances : sorted by uuid
@@ -58,7 +58,7 @@ def by_label(vector: Vector, label: str) -> dict[str, list[float]]:
     return values
 
 
-def profile(policy: Policy, samples: Mapping[str, list[float]], placed: Placed,
+def profile(policy: Policy, samples: Mapping[str, list[float]], placed: PlacedInstances,
             resting: np.ndarray | None = None) -> Weights:
     """Weigh every instance by its sample, and those without one as the policy's fallback says.
 
@@ -98,7 +98,8 @@ def _told(placed, which, what):
                'not moved')
 
 
-def unit_problem(policy: Policy, samples: Mapping[str, list[float]], placed: Placed) -> str:
+def unit_problem(policy: Policy, samples: Mapping[str, list[float]],
+                 placed: PlacedInstances) -> str:
     """What is wrong if the profile as a whole is in another unit than the scores; '' if it is not.
 
     A profile by vCPU of the instance looks like fractions and is none of the host: a host at 0.5

@@ -19,7 +19,7 @@ from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
-from kronos_nova.executor.options import Options
+from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -91,7 +91,7 @@ class BalancingTestCase(base.NovaTestCase):
         self.inventory = inventory.InProcessInventory()
         self.worker = parts.Worker(
             self.journal, compute_api.InProcessComputeApi(), memory.Cooldowns(self.database),
-            Options.from_conf(CONF), clock.utcnow)
+            ExecutorOptions.from_conf(CONF), clock.utcnow)
 
     def cycle(self, **ports):
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'policies.yaml')
@@ -134,7 +134,7 @@ class BalancingTest(BalancingTestCase):
 
     def test_new_servers_go_where_the_measured_load_is_low(self):
         self.flags(automation='observe', group='kronos')
-        view = scheduler.View()
+        view = scheduler.LastRead()
         self.useFixture(fixtures.MonkeyPatch('kronos_nova.plugin.scheduler.VIEW', view))
         [self.boot('host1') for _ in range(3)]
         self.boot('host2')
@@ -147,7 +147,7 @@ class BalancingTest(BalancingTestCase):
         self.assertEqual(['host3', 'host2', 'host1'], by_weight)
 
     def test_new_servers_keep_off_hosts_that_are_emptied(self):
-        view = scheduler.View()
+        view = scheduler.LastRead()
         self.useFixture(fixtures.MonkeyPatch('kronos_nova.plugin.scheduler.VIEW', view))
         report = db_fixtures.report([('vm1', 'host1', 'host2')])
         evacuation = dataclasses.replace(

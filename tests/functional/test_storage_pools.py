@@ -100,7 +100,7 @@ class LiveMigrationTest(StorageTestCase):
     def test_to_a_named_host_and_on_to_one_with_a_disk_of_its_own_and_back(self):
         server = self.boot_on('host1')
         for host in ('host2', 'host3', 'host1'):
-            agreed = dry_run.SchedulerDryRun()(plans.Move(
+            agreed = dry_run.SchedulerDryRun()(plans.PlannedMove(
                 order=1, phase=plans.EVACUATE, instance_uuid=server['id'], source='any',
                 destination=host, memory_mb=512, combined_after=0.0, reason=''), None, None)
             self.assertEqual(AGREED, agreed)

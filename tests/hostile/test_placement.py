@@ -42,6 +42,6 @@ class AnswerTest(testtools.TestCase):
     def test_what_it_says_of_an_error_is_bounded_and_keeps_to_its_line(self):
         asked = client.PlacementClient(Saying(b'no\r\n\x1b[2J' * 10_000, 403))
         asked._version = client.PLACEMENT_ALLOCATIONS
-        said = str(self.assertRaises(errors.RequestRefused, asked.roots))
+        said = str(self.assertRaises(errors.PlacementRefused, asked.roots))
         self.assertLess(len(said), 2000)
         self.assertTrue(said.isprintable())

@@ -89,6 +89,12 @@ TIMES = {
 }
 """Where times lose or get their zone, and where it is asked what time it is."""
 
+NAMED_ELSEWHERE = {
+    'cmd', 'osc',            # a command is called as it is typed
+    'api/views.py', 'api/acting.py', 'api/watching.py', 'api/snapshots.py', 'record/schema.py',
+}
+"""Where classes bear the name of what they run, or of what they show or read as JSON."""
+
 
 def floor_of(room):
     return next(level for level, rooms in enumerate(FLOORS) if room in rooms)
@@ -226,6 +232,16 @@ class LayersTest(testtools.TestCase):
         found = [str(path.relative_to(ROOT)) for path in modules()
                  if 'migrations' not in path.parts for text in parsed_by(path) if 'report' in text]
         self.assertEqual([], found)
+
+    def test_no_two_classes_have_one_name(self):
+        homes = {}
+        for path in modules():
+            module = path.relative_to(ROOT).as_posix()
+            if NAMED_ELSEWHERE.isdisjoint({module, room_of(path)}):
+                for node in ast.parse(path.read_text()).body:
+                    if isinstance(node, ast.ClassDef) and not node.name.startswith('_'):
+                        homes.setdefault(node.name, []).append(module)
+        self.assertEqual({}, {name: at for name, at in homes.items() if len(at) > 1})
 
     def test_there_is_no_drawer_for_everything(self):
         drawers = {'utils', 'common', 'helpers', 'misc'}

@@ -26,31 +26,31 @@ class Moves:
     def knows(self, move_uuid):
         """Whether there is such a move, whatever its state."""
         with self.database.reader() as session:
-            return session.get(models.Move, move_uuid) is not None
+            return session.get(models.MoveRow, move_uuid) is not None
 
     @retried
     def move(self, uuid):
         """:raises MoveNotFound: no such move"""
         with self.database.reader() as session:
-            return rows.move_record(rows.find(session, models.Move, uuid,
+            return rows.move_record(rows.find(session, models.MoveRow, uuid,
                                               exception.MoveNotFound(move=uuid)))
 
     @retried
     def moves(self, plan_uuid=None, states=None, limit=None):
         """MoveRecords, the newest plan's first and then in their order."""
-        query = sa.select(models.Move).order_by(
-            models.Move.created_at.desc(), models.Move.plan_uuid, models.Move.ordinal)
+        query = sa.select(models.MoveRow).order_by(
+            models.MoveRow.created_at.desc(), models.MoveRow.plan_uuid, models.MoveRow.ordinal)
         if plan_uuid is not None:
-            query = query.where(models.Move.plan_uuid == plan_uuid)
+            query = query.where(models.MoveRow.plan_uuid == plan_uuid)
         if states is not None:
-            query = query.where(models.Move.state.in_(states))
+            query = query.where(models.MoveRow.state.in_(states))
         with self.database.reader() as session:
             return [rows.move_record(row) for row in session.scalars(query.limit(limit))]
 
     @retried
     def moves_under_way(self):
         """MovesUnderWay of all open plans: what waits to be made, and what is being made."""
-        move = models.Move
+        move = models.MoveRow
         query = sa.select(move.instance_uuid, move.source, move.destination).where(
             move.state.not_in(moves.TERMINAL)).order_by(move.created_at, move.ordinal)
         with self.database.reader() as session:
@@ -71,11 +71,11 @@ class Moves:
     def _advance(self, session, move, new, now, detail, values):
         if new != move.state and not moves.is_legal(move.state, new):
             raise exception.IllegalTransition(move=move.uuid, old=move.state, new=new)
-        kept = session.execute(sa.update(models.Move).where(
-            models.Move.uuid == move.uuid, models.Move.owner == self.worker,
-            models.Move.state == move.state).values(state=new, **values))
+        kept = session.execute(sa.update(models.MoveRow).where(
+            models.MoveRow.uuid == move.uuid, models.MoveRow.owner == self.worker,
+            models.MoveRow.state == move.state).values(state=new, **values))
         if not kept.rowcount:
-            row = session.get(models.Move, move.uuid)
+            row = session.get(models.MoveRow, move.uuid)
             raise exception.MoveLost(move=move.uuid, owner=row.owner, state=row.state)
         if new != move.state:
             rows.note(session, [move.uuid], (move.state, new), now, self.worker, detail,
@@ -95,7 +95,7 @@ class Moves:
         :raises MoveLost: another worker owns it now, or it is in another state already
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            why = refusal(session, rows.running_plan(session.get(models.Plan, move.plan_uuid)))
+            why = refusal(session, rows.running_plan(session.get(models.PlanRow, move.plan_uuid)))
             if why:
                 raise exception.MoveHeld(move=move.uuid, reason=why)
             return self._advance(session, move, moves.MIGRATING, now, '', values)
@@ -105,37 +105,37 @@ class Moves:
         """Note that what Nova was asked for fails because something does not answer; nothing where
         there is no such move under way."""
         with self.database.writer() as session:
-            session.execute(sa.update(models.Move).where(
-                models.Move.uuid == uuid, models.Move.state == moves.MIGRATING,
+            session.execute(sa.update(models.MoveRow).where(
+                models.MoveRow.uuid == uuid, models.MoveRow.state == moves.MIGRATING,
             ).values(outage=True))
 
     @retried
     def settle(self, uuid, now):
         """Note that what follows from the end of a move was done."""
         with self.database.writer() as session:
-            session.execute(sa.update(models.Move).where(
-                models.Move.uuid == uuid, models.Move.state.in_(moves.TERMINAL),
-                models.Move.settled_at.is_(None)).values(settled_at=now))
+            session.execute(sa.update(models.MoveRow).where(
+                models.MoveRow.uuid == uuid, models.MoveRow.state.in_(moves.TERMINAL),
+                models.MoveRow.settled_at.is_(None)).values(settled_at=now))
 
     @retried
     def unsettled(self, finished_before):
         """MoveRecords of running plans that ended before then and from which nothing has followed
         yet."""
         query = rows.moves_in(moves.TERMINAL).join(
-            models.Plan, models.Plan.uuid == models.Move.plan_uuid,
-        ).where(models.Plan.state == plans.EXECUTING, models.Move.settled_at.is_(None),
-                models.Move.finished_at < finished_before)
+            models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid,
+        ).where(models.PlanRow.state == plans.EXECUTING, models.MoveRow.settled_at.is_(None),
+                models.MoveRow.finished_at < finished_before)
         with self.database.reader() as session:
             return [rows.move_record(row) for row in session.scalars(query)]
 
     @retried
     def durations(self, limit=500):
         """[(memory in MiB, seconds)] of the newest moves that completed, from request to end."""
-        query = sa.select(models.Move.memory_mb, models.Move.requested_at,
-                          models.Move.finished_at).where(
-            models.Move.state == moves.COMPLETED, models.Move.requested_at.is_not(None),
-            models.Move.memory_mb > 0, models.Move.kind == drains.LIVE,
-        ).order_by(models.Move.finished_at.desc()).limit(limit)
+        query = sa.select(models.MoveRow.memory_mb, models.MoveRow.requested_at,
+                          models.MoveRow.finished_at).where(
+            models.MoveRow.state == moves.COMPLETED, models.MoveRow.requested_at.is_not(None),
+            models.MoveRow.memory_mb > 0, models.MoveRow.kind == drains.LIVE,
+        ).order_by(models.MoveRow.finished_at.desc()).limit(limit)
         with self.database.reader() as session:
             return [(memory_mb, (end - begin).total_seconds())
                     for memory_mb, begin, end in session.execute(query)]
@@ -144,7 +144,7 @@ class Moves:
     def predictions(self, limit=100):
         """[(seconds that a move was expected to take, seconds it took)] of the newest live ones
         that completed."""
-        move = models.Move
+        move = models.MoveRow
         query = sa.select(move.expected_seconds, move.requested_at, move.finished_at).where(
             move.state == moves.COMPLETED, move.requested_at.is_not(None),
             move.expected_seconds.is_not(None), move.kind == drains.LIVE,
@@ -156,10 +156,10 @@ class Moves:
     @retried
     def failures_of_drains(self, since):
         """{instance uuid: [errors]} of the moves of drains that failed for good since then."""
-        query = sa.select(models.Move.instance_uuid, models.Move.error).join(
-            models.Plan, models.Plan.uuid == models.Move.plan_uuid,
-        ).where(models.Plan.purpose == automation.DRAIN, models.Move.state == moves.FAILED,
-                models.Move.finished_at >= since).order_by(models.Move.finished_at)
+        query = sa.select(models.MoveRow.instance_uuid, models.MoveRow.error).join(
+            models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid,
+        ).where(models.PlanRow.purpose == automation.DRAIN, models.MoveRow.state == moves.FAILED,
+                models.MoveRow.finished_at >= since).order_by(models.MoveRow.finished_at)
         found = collections.defaultdict(list)
         with self.database.reader() as session:
             for uuid, error in session.execute(query):
@@ -169,7 +169,7 @@ class Moves:
     @retried
     def tries(self, since):
         """PastTries of the moves that completed or failed since then, the oldest first."""
-        ended = models.Move
+        ended = models.MoveRow
         query = sa.select(
             ended.instance_uuid, ended.source, ended.destination, ended.memory_mb, ended.state,
             ended.requested_at, ended.finished_at, ended.memory_processed,
@@ -185,7 +185,7 @@ class Moves:
         """({project: moves of its instances}, {instance uuid: moves of which its load is the
         cause}), of those that were planned since then and not given up, but for those that empty
         hosts."""
-        move = models.Move
+        move = models.MoveRow
         with self.database.reader() as session:
             return tuple({name: count for name, count in session.execute(
                 sa.select(column, sa.func.count()).where(
@@ -197,7 +197,7 @@ class Moves:
     def instances_moved_since(self, since):
         """{instance uuid: moves of it that were planned since then and not given up, but for those
         that empty hosts}"""
-        move = models.Move
+        move = models.MoveRow
         with self.database.reader() as session:
             return dict(session.execute(sa.select(move.instance_uuid, sa.func.count()).where(
                 move.checked_at >= since, move.state != moves.ABANDONED,
@@ -206,8 +206,8 @@ class Moves:
     @retried
     def events(self, move_uuid):
         """[(time, old state, new state, worker, detail)] of a move, the oldest first."""
-        query = sa.select(models.MoveEvent).where(
-            models.MoveEvent.move_uuid == move_uuid).order_by(models.MoveEvent.id)
+        query = sa.select(models.MoveEventRow).where(
+            models.MoveEventRow.move_uuid == move_uuid).order_by(models.MoveEventRow.id)
         with self.database.reader() as session:
             return [(e.at, e.old_state, e.new_state, e.worker, e.detail)
                     for e in session.scalars(query)]

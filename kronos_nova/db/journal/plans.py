@@ -48,7 +48,7 @@ class Plans:
             fingerprint = _fingerprint(report.moves)
             if state == plans.OBSERVED and _saw_again(session, report, fingerprint, now):
                 return _last_plan(session, report.name).uuid
-            plan = models.Plan(
+            plan = models.PlanRow(
                 uuid=uuidutils.generate_uuid(), aggregate=report.name, mode=report.mode,
                 planner=report.planner, state=state, created_at=now, expires_at=expires_at,
                 combined_before=report.combined_before, combined_after=report.combined_after,
@@ -56,8 +56,8 @@ class Plans:
                 purpose=purpose)
             session.add(plan)
             session.flush()
-            session.add(models.Report(plan_uuid=plan.uuid, created_at=now,
-                                      body=report.to_summary_json()))
+            session.add(models.ReportRow(plan_uuid=plan.uuid, created_at=now,
+                                         body=report.to_summary_json()))
             if state == plans.EXECUTING:
                 _add_moves(session, plan, report.moves, now, stagger, cold)
             if state in TOLD_WHEN_MADE:
@@ -68,8 +68,8 @@ class Plans:
     def supersede(self, aggregate, why, now):
         """End a plan of an aggregate that waits for approval or for its start."""
         with rows.serialized(self.database, PLANNING) as session:
-            for uuid in session.scalars(sa.select(models.Plan.uuid).where(
-                    models.Plan.aggregate == aggregate, _waits())).all():
+            for uuid in session.scalars(sa.select(models.PlanRow.uuid).where(
+                    models.PlanRow.aggregate == aggregate, _waits())).all():
                 _end(session, uuid, _waits(), n.PLAN_VOID, state=plans.VOID, finished_at=now,
                      ended_because=why)
 
@@ -115,15 +115,15 @@ class Plans:
     def postpone_plan(self, uuid, why):
         """Note why an approved plan is not started yet; nothing where it is not approved."""
         with self.database.writer() as session:
-            session.execute(sa.update(models.Plan).where(
-                models.Plan.uuid == uuid, models.Plan.state == plans.APPROVED,
+            session.execute(sa.update(models.PlanRow).where(
+                models.PlanRow.uuid == uuid, models.PlanRow.state == plans.APPROVED,
             ).values(detail=why))
 
     @retried
     def approved_plans(self):
         """PlanRecords of the plans that wait to be checked and started."""
         with self.database.reader() as session:
-            return _records(session, _with_reports().where(models.Plan.state == plans.APPROVED))
+            return _records(session, _with_reports().where(models.PlanRow.state == plans.APPROVED))
 
     @retried
     def close_plans(self, now):
@@ -132,7 +132,7 @@ class Plans:
 
         :returns: aggregates of the plans that ended
         """
-        plan, too_late = models.Plan, sa.and_(_waits(), models.Plan.expires_at < now)
+        plan, too_late = models.PlanRow, sa.and_(_waits(), models.PlanRow.expires_at < now)
         with self.database.reader() as session:
             expired = session.scalars(sa.select(plan.uuid).where(too_late)).all()
             ended = session.scalars(_ended_plans()).all()
@@ -164,37 +164,37 @@ class Plans:
     def aggregates_with_open_plans(self):
         """Names of the aggregates for which a plan waits or runs."""
         with self.database.reader() as session:
-            return session.scalars(sa.select(models.Plan.aggregate).where(
-                models.Plan.state.in_(plans.OPEN))).all()
+            return session.scalars(sa.select(models.PlanRow.aggregate).where(
+                models.PlanRow.state.in_(plans.OPEN))).all()
 
     @retried
     def plans_under_way(self):
         """[(aggregate, uuid, state)] of the plans that wait or run."""
         with self.database.reader() as session:
             return [tuple(row) for row in session.execute(sa.select(
-                models.Plan.aggregate, models.Plan.uuid, models.Plan.state).where(
-                    models.Plan.state.in_(plans.OPEN)))]
+                models.PlanRow.aggregate, models.PlanRow.uuid, models.PlanRow.state).where(
+                    models.PlanRow.state.in_(plans.OPEN)))]
 
     @retried
     def running_plans(self):
         """RunningPlans: those whose moves are being carried out."""
         with self.database.reader() as session:
             return [rows.running_plan(row) for row in session.execute(sa.select(
-                models.Plan.uuid, models.Plan.aggregate, models.Plan.purpose,
-                models.Plan.approved_at).where(models.Plan.state == plans.EXECUTING))]
+                models.PlanRow.uuid, models.PlanRow.aggregate, models.PlanRow.purpose,
+                models.PlanRow.approved_at).where(models.PlanRow.state == plans.EXECUTING))]
 
     @retried
     def open_plans(self):
         """PlanRecords of the plans that wait or run."""
         with self.database.reader() as session:
-            return _records(session, _with_reports().where(models.Plan.state.in_(plans.OPEN)))
+            return _records(session, _with_reports().where(models.PlanRow.state.in_(plans.OPEN)))
 
     @retried
     def plans(self, aggregate=None, limit=50):
         """PlanRecords, the newest first."""
-        query = _with_reports().order_by(models.Plan.created_at.desc()).limit(limit)
+        query = _with_reports().order_by(models.PlanRow.created_at.desc()).limit(limit)
         if aggregate is not None:
-            query = query.where(models.Plan.aggregate == aggregate)
+            query = query.where(models.PlanRow.aggregate == aggregate)
         with self.database.reader() as session:
             return _records(session, query)
 
@@ -202,7 +202,7 @@ class Plans:
     def plan(self, uuid):
         """:raises PlanNotFound: no such plan"""
         with self.database.reader() as session:
-            found = _records(session, _with_reports().where(models.Plan.uuid == uuid))
+            found = _records(session, _with_reports().where(models.PlanRow.uuid == uuid))
         if not found:
             raise exception.PlanNotFound(plan=uuid)
         return found[0]
@@ -210,12 +210,12 @@ class Plans:
     @retried
     def hosts_being_emptied(self):
         """Names of the hosts that running plans empty, for maintenance or to free them."""
-        evacuated = sa.select(models.Move.source).join(
-            models.Plan, models.Plan.uuid == models.Move.plan_uuid,
-        ).where(models.Plan.state == plans.EXECUTING, models.Move.phase == plans.EVACUATE)
-        packed = sa.select(models.Report.body).join(
-            models.Plan, models.Plan.uuid == models.Report.plan_uuid).where(
-            models.Plan.state == plans.EXECUTING, models.Plan.mode == plans.PACK)
+        evacuated = sa.select(models.MoveRow.source).join(
+            models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid,
+        ).where(models.PlanRow.state == plans.EXECUTING, models.MoveRow.phase == plans.EVACUATE)
+        packed = sa.select(models.ReportRow.body).join(
+            models.PlanRow, models.PlanRow.uuid == models.ReportRow.plan_uuid).where(
+            models.PlanRow.state == plans.EXECUTING, models.PlanRow.mode == plans.PACK)
         with self.database.reader() as session:
             hosts = set(session.scalars(evacuated))
             for report in session.scalars(packed):
@@ -224,8 +224,8 @@ class Plans:
 
 
 def _refuse_second_plan(session, aggregate):
-    existing = session.scalars(sa.select(models.Plan.uuid).where(
-        models.Plan.aggregate == aggregate, models.Plan.state.in_(plans.OPEN))).first()
+    existing = session.scalars(sa.select(models.PlanRow.uuid).where(
+        models.PlanRow.aggregate == aggregate, models.PlanRow.state.in_(plans.OPEN))).first()
     if existing is not None:
         raise exception.PlanPending(aggregate=aggregate, plan=existing)
 
@@ -235,7 +235,7 @@ def _still(session, uuid, state, now):
     :raises PlanNotFound: no such plan
     :raises PlanNotWaiting: it is not in that state any more, or too old
     """
-    plan = rows.find(session, models.Plan, uuid, exception.PlanNotFound(plan=uuid))
+    plan = rows.find(session, models.PlanRow, uuid, exception.PlanNotFound(plan=uuid))
     if plan.state != state:
         since = f', since {plan.finished_at:%Y-%m-%d %H:%M:%S} UTC' if plan.finished_at else ''
         raise exception.PlanNotWaiting(plan=uuid, state=plan.state, since=since)
@@ -247,8 +247,8 @@ def _still(session, uuid, state, now):
 
 def _with_reports():
     """Plans with their reports; of old ones there is none any more."""
-    return sa.select(models.Plan, models.Report.body).outerjoin(
-        models.Report, models.Report.plan_uuid == models.Plan.uuid)
+    return sa.select(models.PlanRow, models.ReportRow.body).outerjoin(
+        models.ReportRow, models.ReportRow.plan_uuid == models.PlanRow.uuid)
 
 
 def _records(session, query):
@@ -258,7 +258,7 @@ def _records(session, query):
 
 def _ended_plans():
     """Uuids of plans that run and whose moves have all ended and been settled."""
-    plan, move = models.Plan, models.Move
+    plan, move = models.PlanRow, models.MoveRow
     return sa.select(plan.uuid).where(
         plan.state == plans.EXECUTING, ~sa.exists().where(
             move.plan_uuid == plan.uuid,
@@ -266,7 +266,7 @@ def _ended_plans():
 
 
 def _waits():
-    return models.Plan.state.in_((plans.PROPOSED, plans.APPROVED))
+    return models.PlanRow.state.in_((plans.PROPOSED, plans.APPROVED))
 
 
 def _end(session, uuid, still, event_type, finished_at, **values):
@@ -274,8 +274,8 @@ def _end(session, uuid, still, event_type, finished_at, **values):
 
     :returns: whether it was this that ended it
     """
-    is_ended = session.execute(sa.update(models.Plan).where(
-        models.Plan.uuid == uuid, still).values(finished_at=finished_at, **values)).rowcount == 1
+    is_ended = session.execute(sa.update(models.PlanRow).where(
+        models.PlanRow.uuid == uuid, still).values(finished_at=finished_at, **values)).rowcount == 1
     if is_ended:
         announcing.plan(session, uuid, event_type, finished_at)
     return is_ended
@@ -287,7 +287,7 @@ def _keep_moves(session, plan, chosen):
 
     :returns: orders of those that are left out
     """
-    report = session.get(models.Report, plan.uuid)
+    report = session.get(models.ReportRow, plan.uuid)
     kept = plans.AggregateReport.from_json(report.body)
     left_out = sorted({move.order for move in kept.moves} - {move.order for move in chosen})
     if left_out:
@@ -307,9 +307,9 @@ def _fingerprint(chosen):
 
 
 def _last_plan(session, aggregate):
-    return session.scalars(sa.select(models.Plan).where(
-        models.Plan.aggregate == aggregate,
-    ).order_by(models.Plan.created_at.desc()).limit(1)).first()
+    return session.scalars(sa.select(models.PlanRow).where(
+        models.PlanRow.aggregate == aggregate,
+    ).order_by(models.PlanRow.created_at.desc()).limit(1)).first()
 
 
 def _saw_again(session, report, fingerprint, now):
@@ -326,7 +326,7 @@ def _saw_again(session, report, fingerprint, now):
 def _add_moves(session, plan, chosen, now, stagger, cold=()):
     for position, move in enumerate(sorted(
             chosen, key=lambda move: (move.begins_after or 0.0, move.order))):
-        row = models.Move(
+        row = models.MoveRow(
             uuid=uuidutils.generate_uuid(), plan_uuid=plan.uuid, aggregate=plan.aggregate,
             ordinal=move.order, depends_on=json.dumps(sorted(move.depends_on)), phase=move.phase,
             instance_uuid=move.instance_uuid, source=move.source, destination=move.destination,

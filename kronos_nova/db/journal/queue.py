@@ -15,7 +15,7 @@ from kronos_nova.pacing.slots import ConcurrencySlots
 SCAN_LIMIT = 1000
 NOTHING = json.dumps([])
 # A worker of the release before writes none.
-CHECKED_AT = sa.func.coalesce(models.Move.checked_at, models.Move.created_at)
+CHECKED_AT = sa.func.coalesce(models.MoveRow.checked_at, models.MoveRow.created_at)
 
 # Roles of processes.
 EXECUTOR = 'executor'
@@ -50,11 +50,11 @@ class Queue:
             return self._let_go(session, going, now) if going else []
 
     def _let_go(self, session, uuids, now):
-        these = models.Move.uuid.in_(uuids)
-        session.execute(sa.update(models.Move).where(these).values(
+        these = models.MoveRow.uuid.in_(uuids)
+        session.execute(sa.update(models.MoveRow).where(these).values(
             state=moves.DISPATCHED, dispatched_at=now))
         rows.note(session, uuids, (moves.PLANNED, moves.DISPATCHED), now, self.worker)
-        found = {row.uuid: row for row in session.scalars(sa.select(models.Move).where(these))}
+        found = {row.uuid: row for row in session.scalars(sa.select(models.MoveRow).where(these))}
         return [rows.move_record(found[uuid]) for uuid in uuids]
 
     @retried_as_update
@@ -65,14 +65,14 @@ class Queue:
             be done
         """
         with self.database.writer() as session:
-            taken = session.execute(sa.update(models.Move).where(
-                models.Move.uuid == uuid, models.Move.state == moves.DISPATCHED,
+            taken = session.execute(sa.update(models.MoveRow).where(
+                models.MoveRow.uuid == uuid, models.MoveRow.state == moves.DISPATCHED,
             ).values(owner=self.worker, state=moves.CHECKING))
             if not taken.rowcount:
                 return None
             self._beat(session, now)
             rows.note(session, [uuid], (moves.DISPATCHED, moves.CHECKING), now, self.worker)
-            return rows.move_record(session.get(models.Move, uuid))
+            return rows.move_record(session.get(models.MoveRow, uuid))
 
     @retried
     def take_back(self, now, dispatched_before):
@@ -82,7 +82,7 @@ class Queue:
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             lost = session.scalars(rows.moves_in((moves.DISPATCHED,)).where(
-                models.Move.dispatched_at < dispatched_before)).all()
+                models.MoveRow.dispatched_at < dispatched_before)).all()
             return [rows.move_record(row) for row in lost if rows.transit(
                 session, row, moves.PLANNED, now, self.worker, 'nobody took it on')]
 
@@ -101,9 +101,9 @@ class Queue:
         with rows.serialized(self.database, rows.DISPATCH) as session:
             given_up = []
             for row in session.scalars(rows.moves_in((moves.PLANNED,)).where(sa.or_(
-                    models.Move.abort_requested, stale_before > CHECKED_AT,
-                    models.Move.plan_uuid.in_(forbidden),
-                    models.Move.depends_on != NOTHING))).all():
+                    models.MoveRow.abort_requested, stale_before > CHECKED_AT,
+                    models.MoveRow.plan_uuid.in_(forbidden),
+                    models.MoveRow.depends_on != NOTHING))).all():
                 why = (forbidden.get(row.plan_uuid) or
                        _why_not_any_more(session, row, stale_before))
                 if why and self._give_up(session, row, now, why):
@@ -125,10 +125,10 @@ class Queue:
         :raises MoveEnded: it has ended
         """
         with self.database.writer() as session:
-            done = session.execute(sa.update(models.Move).where(
-                models.Move.uuid == uuid, models.Move.state.not_in(moves.TERMINAL),
+            done = session.execute(sa.update(models.MoveRow).where(
+                models.MoveRow.uuid == uuid, models.MoveRow.state.not_in(moves.TERMINAL),
             ).values(abort_requested=True))
-            row = rows.find(session, models.Move, uuid, exception.MoveNotFound(move=uuid))
+            row = rows.find(session, models.MoveRow, uuid, exception.MoveNotFound(move=uuid))
             if not done.rowcount:
                 raise exception.MoveEnded(move=uuid, state=row.state)
             rows.note(session, [uuid], (row.state, row.state), now, who, 'asked to end it')
@@ -136,8 +136,8 @@ class Queue:
     @retried
     def mine(self):
         """MoveRecords that this worker has under way, in the order in which they were due."""
-        query = rows.moves_in(moves.IN_FLIGHT).where(models.Move.owner == self.worker).order_by(
-            models.Move.not_before, models.Move.position, models.Move.ordinal)
+        query = rows.moves_in(moves.IN_FLIGHT).where(models.MoveRow.owner == self.worker).order_by(
+            models.MoveRow.not_before, models.MoveRow.position, models.MoveRow.ordinal)
         with self.database.reader() as session:
             return [rows.move_record(row) for row in session.scalars(query)]
 
@@ -148,10 +148,10 @@ class Queue:
             self._beat(session, now, role)
 
     def _beat(self, session, now, role=EXECUTOR):
-        known = session.execute(sa.update(models.Worker).where(
-            models.Worker.name == self.worker).values(heartbeat_at=now))
+        known = session.execute(sa.update(models.WorkerRow).where(
+            models.WorkerRow.name == self.worker).values(heartbeat_at=now))
         if not known.rowcount:
-            session.execute(sa.insert(models.Worker).values(
+            session.execute(sa.insert(models.WorkerRow).values(
                 name=self.worker, heartbeat_at=now, role=role))
 
     @retried
@@ -159,18 +159,18 @@ class Queue:
         """[(name, role, when it last said that it lives)] of those that did since then."""
         with self.database.reader() as session:
             return [tuple(row) for row in session.execute(sa.select(
-                models.Worker.name, models.Worker.role, models.Worker.heartbeat_at,
-            ).where(models.Worker.heartbeat_at >= since).order_by(models.Worker.name))]
+                models.WorkerRow.name, models.WorkerRow.role, models.WorkerRow.heartbeat_at,
+            ).where(models.WorkerRow.heartbeat_at >= since).order_by(models.WorkerRow.name))]
 
     @retried
     def forget_workers(self, before):
         """Drop the signs of life of processes that were last heard of before then and own nothing
         that is under way."""
         with self.database.writer() as session:
-            owners = sa.select(models.Move.owner).where(
-                models.Move.state.in_(moves.IN_FLIGHT), models.Move.owner.is_not(None))
-            session.execute(sa.delete(models.Worker).where(
-                models.Worker.heartbeat_at < before, models.Worker.name.not_in(owners)))
+            owners = sa.select(models.MoveRow.owner).where(
+                models.MoveRow.state.in_(moves.IN_FLIGHT), models.MoveRow.owner.is_not(None))
+            session.execute(sa.delete(models.WorkerRow).where(
+                models.WorkerRow.heartbeat_at < before, models.WorkerRow.name.not_in(owners)))
 
     @retried
     def adopt(self, now, dead_before, aggregates=None):
@@ -180,14 +180,15 @@ class Queue:
         :returns: the MoveRecords, now owned by this worker, in the states they were left in
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            alive = sa.select(models.Worker.name).where(models.Worker.heartbeat_at >= dead_before)
+            alive = sa.select(models.WorkerRow.name).where(
+                models.WorkerRow.heartbeat_at >= dead_before)
             query = rows.moves_in(moves.IN_FLIGHT).where(
-                models.Move.owner.not_in(alive), models.Move.owner != self.worker)
+                models.MoveRow.owner.not_in(alive), models.MoveRow.owner != self.worker)
             adopted = [row for row in session.scalars(rows.of_aggregates(query, aggregates)).all()
                        if rows.transit(session, row, row.state, now, self.worker,
                                        f'adopted from {row.owner}', owner=self.worker)]
-            session.execute(sa.delete(models.Worker).where(
-                models.Worker.heartbeat_at < dead_before))
+            session.execute(sa.delete(models.WorkerRow).where(
+                models.WorkerRow.heartbeat_at < dead_before))
             return [rows.move_record(row) for row in adopted]
 
     @retried
@@ -196,24 +197,24 @@ class Queue:
         adoption at once."""
         with rows.serialized(self.database, rows.DISPATCH) as session:
             for row in session.scalars(rows.moves_in((moves.CHECKING,)).where(
-                    models.Move.owner == self.worker)).all():
+                    models.MoveRow.owner == self.worker)).all():
                 rows.transit(session, row, moves.PLANNED, now, self.worker, 'its worker ends',
                              owner=None)
-            session.execute(sa.delete(models.Worker).where(models.Worker.name == self.worker))
+            session.execute(sa.delete(models.WorkerRow).where(models.WorkerRow.name == self.worker))
 
 
 def _columns_of(states):
     """What is needed to weigh moves against the caps: cheaper than whole rows by far."""
-    return sa.select(
-        models.Move.uuid, models.Move.plan_uuid, models.Move.instance_uuid, models.Move.source,
-        models.Move.destination, models.Move.depends_on).where(models.Move.state.in_(states))
+    move = models.MoveRow
+    return sa.select(move.uuid, move.plan_uuid, move.instance_uuid, move.source, move.destination,
+                     move.depends_on).where(move.state.in_(states))
 
 
 def _ready(now, plan_uuids):
-    query = _columns_of((moves.PLANNED,)).where(models.Move.not_before <= now).order_by(
-        models.Move.not_before, models.Move.position, models.Move.ordinal)
+    query = _columns_of((moves.PLANNED,)).where(models.MoveRow.not_before <= now).order_by(
+        models.MoveRow.not_before, models.MoveRow.position, models.MoveRow.ordinal)
     if plan_uuids is not None:
-        query = query.where(models.Move.plan_uuid.in_(plan_uuids))
+        query = query.where(models.MoveRow.plan_uuid.in_(plan_uuids))
     return query.limit(SCAN_LIMIT)
 
 
@@ -222,8 +223,8 @@ def _before(session, row):
     ordinals = json.loads(row.depends_on)
     if not ordinals:
         return {}
-    return dict(session.execute(sa.select(models.Move.ordinal, models.Move.state).where(
-        models.Move.plan_uuid == row.plan_uuid, models.Move.ordinal.in_(ordinals))).all())
+    return dict(session.execute(sa.select(models.MoveRow.ordinal, models.MoveRow.state).where(
+        models.MoveRow.plan_uuid == row.plan_uuid, models.MoveRow.ordinal.in_(ordinals))).all())
 
 
 def _waits_for_another(session, row):

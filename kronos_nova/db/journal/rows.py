@@ -21,7 +21,7 @@ DISPATCH = 'dispatch'
 def serialized(database, name):
     """A session that writes, and while it does, nobody else under the same lock."""
     with database.writer() as session:
-        lock = models.SerializationLock
+        lock = models.SerializationLockRow
         session.execute(sa.update(lock).where(lock.name == name).values(passed=lock.passed + 1))
         yield session
 
@@ -35,12 +35,12 @@ def find(session, model, uuid, missing):
 
 
 def moves_in(states):
-    return sa.select(models.Move).where(models.Move.state.in_(states))
+    return sa.select(models.MoveRow).where(models.MoveRow.state.in_(states))
 
 
 def of_aggregates(query, aggregates):
     """:param aggregates: their names, or None for any"""
-    return query if aggregates is None else query.where(models.Move.aggregate.in_(aggregates))
+    return query if aggregates is None else query.where(models.MoveRow.aggregate.in_(aggregates))
 
 
 def transit(session, row, new, now, worker, detail='', **values):
@@ -52,9 +52,9 @@ def transit(session, row, new, now, worker, detail='', **values):
     old = row.state
     if new != old and not moves.is_legal(old, new):
         raise exception.IllegalTransition(move=row.uuid, old=old, new=new)
-    changed = session.execute(sa.update(models.Move).where(
-        models.Move.uuid == row.uuid, models.Move.state == old,
-        models.Move.owner == row.owner).values(state=new, **values))
+    changed = session.execute(sa.update(models.MoveRow).where(
+        models.MoveRow.uuid == row.uuid, models.MoveRow.state == old,
+        models.MoveRow.owner == row.owner).values(state=new, **values))
     if changed.rowcount:
         note(session, [row.uuid], (old, new), now, worker, detail)
     return bool(changed.rowcount)
@@ -63,7 +63,7 @@ def transit(session, row, new, now, worker, detail='', **values):
 def abandon(session, query, now, worker, why):
     """Give up moves that nobody is at.
 
-    :param query: of models.Move
+    :param query: of models.MoveRow
     :returns: those that were given up
     """
     return [row for row in session.scalars(query).all() if transit(
@@ -77,7 +77,7 @@ def note(session, uuids, step, now, worker, detail='', has_failed=False):
     :param has_failed: whether it is because a try of them has
     """
     old, new = step
-    session.execute(sa.insert(models.MoveEvent), [
+    session.execute(sa.insert(models.MoveEventRow), [
         {'move_uuid': uuid, 'at': now, 'old_state': old, 'new_state': new, 'worker': worker,
          'detail': detail} for uuid in uuids])
     if new in moves.TERMINAL:

@@ -38,9 +38,9 @@ EXECUTOR = {
 
 
 def planned(uuid, source, destination, order, depends_on=()):
-    return plans.Move(order=order, phase=plans.SPREAD, instance_uuid=uuid, source=source,
-                      destination=destination, memory_mb=64, combined_after=0.0,
-                      reason='the test wants it', depends_on=depends_on)
+    return plans.PlannedMove(order=order, phase=plans.SPREAD, instance_uuid=uuid, source=source,
+                             destination=destination, memory_mb=64, combined_after=0.0,
+                             reason='the test wants it', depends_on=depends_on)
 
 
 def start(journal, chosen, stagger=0.0, age=1800):

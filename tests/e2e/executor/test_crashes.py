@@ -126,6 +126,6 @@ class CrashTest(base.ExecutorTestCase):
 
     def is_at_work(self, conductor, since):
         with self.database.reader() as session:
-            return session.scalars(sa.select(models.Worker.name).where(
-                models.Worker.name.startswith(f'{conductor.name}:'),
-                models.Worker.heartbeat_at > since)).first()
+            return session.scalars(sa.select(models.WorkerRow.name).where(
+                models.WorkerRow.name.startswith(f'{conductor.name}:'),
+                models.WorkerRow.heartbeat_at > since)).first()

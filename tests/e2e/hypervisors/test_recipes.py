@@ -95,8 +95,8 @@ class RecipesTest(base.HypervisorTestCase):
     def scores(self, since):
         """{host: score of the policy "cpu"} of cycles after that"""
         with self.database.reader() as session:
-            return {row.host: row.value for row in session.scalars(sa.select(models.Score).where(
-                models.Score.policy == 'cpu', models.Score.at > since))}
+            return {row.host: row.value for row in session.scalars(sa.select(models.ScoreRow).where(
+                models.ScoreRow.policy == 'cpu', models.ScoreRow.at > since))}
 
     def check_configuration(self, guests):
         """kronos-test-config finds a series of every host and guest."""

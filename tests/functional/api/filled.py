@@ -58,7 +58,7 @@ class Filled:
     def remember(self, name, now):
         """A day of evaluations."""
         with self.database.writer() as session:
-            session.add_all(models.Evaluation(
+            session.add_all(models.EvaluationRow(
                 aggregate=name, at=now - (STEPS - step) * EVERY, outcome=plans.BALANCED,
                 policies=json.dumps({policy: [self.imbalance(step), 0.1] for policy in POLICIES}))
                 for step in range(STEPS))
@@ -94,7 +94,7 @@ class Filled:
 
     def move(self, order):
         source, destination = self.host(order), self.host(self.hosts - 1 - order)
-        return plans.Move(
+        return plans.PlannedMove(
             order=order, phase=plans.SPREAD, instance_uuid=self.server(order - 1), source=source,
             destination=destination, memory_mb=4096, combined_after=0.37 - 0.0056 * order,
             reason=f'evens the load: imbalance cpu 0.370 to 0.362; load of {source} cpu 0.912 to '
@@ -137,7 +137,7 @@ class Filled:
         """Let a plan run, and so many of its moves be under way."""
         now = clock.utcnow()
         with self.database.writer() as session:
-            session.execute(sa.update(models.Plan).where(models.Plan.uuid == plan).values(
+            session.execute(sa.update(models.PlanRow).where(models.PlanRow.uuid == plan).values(
                 state=plans.APPROVED, approved_at=now, approved_by='jane@Default (API)'))
         self.journal.start_plan(plan, [self.move(order) for order in range(1, self.moves + 1)], now)
         for move in self.journal.dispatch(
@@ -149,8 +149,8 @@ class Filled:
     def progress(self, plan, share):
         """Have that share of the memory of all moves under way be copied."""
         with self.database.writer() as session:
-            session.execute(sa.update(models.Move).where(
-                models.Move.plan_uuid == plan, models.Move.state == moves.MIGRATING,
+            session.execute(sa.update(models.MoveRow).where(
+                models.MoveRow.plan_uuid == plan, models.MoveRow.state == moves.MIGRATING,
             ).values(**self.copied(share)))
 
     @staticmethod

@@ -186,7 +186,7 @@ class MaintenanceTest(pages.PageTestCase):
         known = maintenances.Maintenances(self.database)
         known.begin(maintenance.Maintenance(
             uuid='m', state=maintenance.RUNNING, requested_by='jane',
-            requested_at=clock.utcnow(), options=maintenance.Options(),
+            requested_at=clock.utcnow(), options=maintenance.MaintenanceOptions(),
             hosts={filled.Filled.host(1): maintenance.HOOK,
                    filled.Filled.host(2): maintenance.WAITING}))
         self.open(base.READER)

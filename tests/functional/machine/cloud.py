@@ -122,7 +122,7 @@ class Cloud:
 
     def histories(self, wanted):
         alive = {server.uuid: self._instance(server) for server in self._alive()}
-        return {uuid: records.History(
+        return {uuid: records.InstanceHistory(
             instance=alive.get(uuid),
             migrations=tuple(self._migration(server, move) for server in self.servers
                              for move in server.moves if server.uuid == uuid and (
@@ -143,7 +143,7 @@ class Cloud:
         return [server for server in self.servers if not server.is_deleted]
 
     def _instance(self, server):
-        return records.Instance(
+        return records.InstanceRecord(
             uuid=server.uuid, root=self.providers[server.host], host=server.host, cell='cell1',
             project_id=base.PROJECT, user_id=base.USER, vm_state=server.vm_state,
             task_state=server.task_state, settled_for=self.now - server.changed,

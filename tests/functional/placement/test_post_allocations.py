@@ -180,7 +180,7 @@ class PostAllocationsTest(base.PlacementTestCase):
         self.service.token = ''
         client = PlacementClient(functional_base.placement_adapter(self.service))
 
-        self.assertRaises(errors.RequestRefused, client.consumer, uuidutils.generate_uuid())
+        self.assertRaises(errors.PlacementRefused, client.consumer, uuidutils.generate_uuid())
 
     def test_no_endpoint_is_an_outage(self):
         class Refusing:

@@ -22,7 +22,7 @@ from kronos_nova.db import journal as db_journal
 from kronos_nova.db import memory
 from kronos_nova.db import names
 from kronos_nova.objects import plan as plans
-from kronos_nova.operations.snapshots import Snapshots
+from kronos_nova.operations.snapshots import SnapshotFolder
 from tests.unit.api import configuration
 from tests.unit.db import fixtures as db_fixtures
 
@@ -55,13 +55,13 @@ class ApiTestCase(testtools.TestCase):
         self.url = self.serve(application.make(self.conf, self.services()))
 
     def services(self):
-        feed = Feed(listening.Source(self.conf, self.database), clock.utcnow,
+        feed = Feed(listening.EventSource(self.conf, self.database), clock.utcnow,
                     self.conf.kronos_api.listeners, pause=0.05)
         self.feeds.append(feed)
         return Services(conf=self.conf, database=self.database, utcnow=clock.utcnow,
                         read_cloud=self.read_cloud, planner_ports=self.planner_ports, feed=feed,
-                        snapshots=Snapshots(str(self.folder / 'snapshots'), 60, 2048,
-                                            replay.__name__))
+                        snapshots=SnapshotFolder(str(self.folder / 'snapshots'), 60, 2048,
+                                                 replay.__name__))
 
     def read_cloud(self):
         raise AssertionError('the cloud is not read for that')

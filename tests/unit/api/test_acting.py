@@ -230,7 +230,7 @@ class DrainTest(test_host.WithRecordedCloud, ActingTestCase):
         self.do('/v1/drains', expected=202, json={'hosts': ['a']})
         db_maintenances.Maintenances(self.database).begin(maintenance.Maintenance(
             uuid='m', state=maintenance.RUNNING, requested_by='jane',
-            requested_at=clock.utcnow(), options=maintenance.Options(),
+            requested_at=clock.utcnow(), options=maintenance.MaintenanceOptions(),
             hosts={'a': maintenance.HOOK}))
         self.assertEqual('kronos.host_in_service',
                          self.do_not('/v1/hosts/a/release', 409)['code'])

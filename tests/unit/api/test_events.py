@@ -161,17 +161,17 @@ class EventsTest(EventsTestCase):
         self.assertGreater(listener.lines.count(': still here'), 2)
 
     def test_silence_of_the_database_is_not_taken_for_rest(self):
-        listener, look = self.listen(), listening.Source.look
+        listener, look = self.listen(), listening.EventSource.look
         listener.until('synced')
 
         def fail(*_given):
             raise db_exc.DBConnectionError('mysql://secret@controller refused')
 
-        self.patch(listening.Source, 'look', fail)
+        self.patch(listening.EventSource, 'look', fail)
         listener.until('stale')
         self.assertEqual('stale', self.listen().until('stale')[-1].kind)
         self.pause()
-        self.patch(listening.Source, 'look', look)
+        self.patch(listening.EventSource, 'look', look)
         self.assertEqual({'automation', 'synced'},
                          {each.kind for each in listener.until('synced')})
 
@@ -207,8 +207,8 @@ class ManyTest(EventsTestCase):
     listeners = 110
 
     def test_a_hundred_listen_while_others_are_answered(self):
-        looks, look = [], listening.Source.look
-        self.patch(listening.Source, 'look',
+        looks, look = [], listening.EventSource.look
+        self.patch(listening.EventSource, 'look',
                    lambda source, since: looks.append(since) or look(source, since))
         move = self.begin_move()
         began = time.monotonic()

@@ -120,7 +120,7 @@ class PlansTest(base.ApiTestCase):
     def test_a_plan_whose_report_is_not_kept_is_shown_without(self):
         uuid = self.plan(('vm1', 'a', 'b'))
         with self.database.writer() as session:
-            session.delete(session.get(models.Report, uuid))
+            session.delete(session.get(models.ReportRow, uuid))
         self.assertIsNone(self.ask(f'/v1/plans/{uuid}')['report'])
 
     def test_a_move_tells_what_happened_to_it(self):
@@ -191,7 +191,7 @@ class OperationsTest(base.ApiTestCase):
         self.refuse('/v1/maintenance', 404)
         db_maintenances.Maintenances(self.database).begin(maintenance.Maintenance(
             uuid='m', state='running', requested_by='jane', requested_at=clock.utcnow(),
-            options=maintenance.Options(), hosts={'b': 'hook', 'a': 'waiting'}))
+            options=maintenance.MaintenanceOptions(), hosts={'b': 'hook', 'a': 'waiting'}))
         self.assertEqual([{'host': 'b', 'state': 'hook'}, {'host': 'a', 'state': 'waiting'}],
                          self.ask('/v1/maintenance')['hosts'])
 

@@ -120,7 +120,7 @@ class ReplayTest(SnapshotsTestCase):
 
 class NoneTest(base.ApiTestCase):
     def test_without_a_folder_there_are_none(self):
-        none = snapshots.Snapshots(None, 60, 2048, api.replay.__name__)
+        none = snapshots.SnapshotFolder(None, 60, 2048, api.replay.__name__)
         self.assertEqual([], none.list())
         self.refuse('/v1/snapshots/noon', 404, token=base.OPERATOR)
 

@@ -300,7 +300,7 @@ class ReleaseTest(HostTestCase):
         self.drain()
         Maintenances(self.database).begin(maintenance.Maintenance(
             uuid='m', state=maintenance.RUNNING, requested_by='jane',
-            requested_at=clock.utcnow(), options=maintenance.Options(),
+            requested_at=clock.utcnow(), options=maintenance.MaintenanceOptions(),
             hosts={'a': maintenance.HOOK}))
         said = self.manage('host', 'release', 'a', expected=1)
         self.assertIn('is being serviced by a maintenance', said)

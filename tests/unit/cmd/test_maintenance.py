@@ -23,7 +23,7 @@ class MaintenanceTest(test_host.HostTestCase):
     def begin(self, state=m.RUNNING, hook='reboot', **hosts):
         self.known.begin(m.Maintenance(
             uuid='m', state=state, requested_by='jane', requested_at=clock.utcnow(),
-            options=m.Options(hook=hook), hosts=hosts or {'a': m.HOOK}))
+            options=m.MaintenanceOptions(hook=hook), hosts=hosts or {'a': m.HOOK}))
 
     def runs_since(self, seconds):
         long_ago = clock.utcnow() - datetime.timedelta(seconds=seconds)

@@ -115,7 +115,7 @@ class PlansTest(testtools.TestCase):
         number = self.propose(('vm1', 'a', 'b'))
         self.manage('plan', 'reject', number)
         with self.database.writer() as session:
-            session.get(models.Plan, number).report = None
+            session.get(models.PlanRow, number).report = None
         err = io.StringIO()
         with contextlib.redirect_stderr(err):
             status = manage.main([f'--config-file={self.config}', 'plan', 'approve', number])

@@ -49,7 +49,7 @@ class ServicingTest(testtools.TestCase):
     def begin(self, *hosts, **options):
         self.known.begin(m.Maintenance(
             uuid='m', state=m.RUNNING, requested_by='jane', requested_at=self.clock(),
-            options=m.Options(**{'hook': 'reboot', **options}),
+            options=m.MaintenanceOptions(**{'hook': 'reboot', **options}),
             hosts=dict.fromkeys(hosts or 'abc', m.WAITING)))
         return self.run_anew()
 

@@ -117,7 +117,7 @@ class StatusTest(test_automation.OperatorTestCase):
         self.evaluate()
         maintenances.Maintenances(self.database).begin(maintenance.Maintenance(
             uuid='m', state=maintenance.RUNNING, requested_by='jane',
-            requested_at=clock.utcnow(), options=maintenance.Options(),
+            requested_at=clock.utcnow(), options=maintenance.MaintenanceOptions(),
             hosts={'a': maintenance.FINISHED, 'b': maintenance.HOOK, 'c': maintenance.WAITING}))
         self.assertIn('Maintenance by jane: running; finished: a, hook: b, waiting: c',
                       self.manage('status', expected=WELL))

@@ -61,7 +61,8 @@ def report(moves, name='gpu'):
     return plans.AggregateReport(
         name=name, outcome=plans.PLANNED, mode='spread', planner='greedy', combined_before=0.5,
         combined_after=0.1, moves=tuple(
-            plans.Move(order=number, phase=plans.SPREAD, instance_uuid=instance, source=source,
-                       destination=destination, memory_mb=1024, combined_after=0.1,
-                       reason='spreads', depends_on=tuple(depends))
+            plans.PlannedMove(
+                order=number, phase=plans.SPREAD, instance_uuid=instance, source=source,
+                destination=destination, memory_mb=1024, combined_after=0.1, reason='spreads',
+                depends_on=tuple(depends))
             for number, (instance, source, destination, *depends) in enumerate(moves, 1)))

@@ -142,7 +142,7 @@ class JournalTest(testtools.TestCase):
         self.plan(('vm1', 'a', 'b'))
         [move] = self.journal.dispatch(WIDE, self.clock)
         with self.database.reader() as session:
-            read = session.get(models.Move, move.uuid)
+            read = session.get(models.MoveRow, move.uuid)
         self.journal.claim(move.uuid, self.clock())
         with self.database.writer() as session:
             self.assertFalse(rows.transit(session, read, moves.PLANNED, self.clock(), 'two'))

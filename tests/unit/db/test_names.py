@@ -23,7 +23,7 @@ class ServerNamesTest(testtools.TestCase):
                          self.names.of(['a', 'b', 'c', 'd']))
         with self.database.reader() as session:
             seen = dict(session.execute(sa.select(
-                models.ServerName.uuid, models.ServerName.seen_at)).all())
+                models.ServerNameRow.uuid, models.ServerNameRow.seen_at)).all())
         self.assertEqual(60, (seen['b'] - seen['a']).total_seconds())
         self.assertEqual(seen['b'], seen['c'])
 

@@ -84,7 +84,7 @@ class RetentionTest(ControlTestCase):
         dropped = self.drop()
         self.assertEqual((1, 1), (dropped['moves'], dropped['plans']))
         self.assertEqual([0] * 4, [self.count(model) for model in (
-            models.Plan, models.Move, models.MoveEvent, models.Report)])
+            models.PlanRow, models.MoveRow, models.MoveEventRow, models.ReportRow)])
 
     def test_a_plan_outlives_its_own_time_with_its_moves(self):
         uuid = self.plan(('vm1', 'a', 'b'))
@@ -102,7 +102,7 @@ class RetentionTest(ControlTestCase):
         db_tasks.Tasks(self.database, 'one', self.clock).announce('migration', 'vm1')
         self.clock.go(4000 * DAY)
         self.assertEqual({0}, set(self.drop(**dict.fromkeys(KINDS, 1)).values()))
-        self.assertEqual(2, self.count(models.Report))
+        self.assertEqual(2, self.count(models.ReportRow))
 
     def test_ended_quarantines_closed_repairs_and_lost_tasks_go(self):
         healed = db_repairs.Repairs(self.database, self.clock)
@@ -128,7 +128,7 @@ class RetentionTest(ControlTestCase):
         dropped = self.drop()
         self.assertEqual((1, 1), (dropped['switch_events'], dropped['maintenances']))
         # What it set is in force for as long as nobody takes it away.
-        self.assertEqual(1, self.count(models.Switch))
+        self.assertEqual(1, self.count(models.SwitchRow))
 
     def test_a_drain_is_kept_until_its_host_is_released_or_drained_again(self):
         kept = db_drains.Drains(self.database)
@@ -148,7 +148,7 @@ class RetentionTest(ControlTestCase):
         found = db_maintenances.Maintenances(self.database)
         found.begin(maintenance.Maintenance(
             uuid='maintenance', state=maintenance.RUNNING, requested_by='anna',
-            requested_at=self.clock(), options=maintenance.Options(), hosts={}))
+            requested_at=self.clock(), options=maintenance.MaintenanceOptions(), hosts={}))
         return found
 
     def test_0_keeps_for_ever(self):
@@ -163,7 +163,7 @@ class RetentionTest(ControlTestCase):
         self.clock.go(100 * DAY)
         pruned = retention.Retention(self.database, retention.Days.from_conf(self.conf))
         self.assertEqual(2, pruned.step(self.clock(), 2)['plans'])
-        self.assertEqual(3, self.count(models.Plan))
+        self.assertEqual(3, self.count(models.PlanRow))
 
     def test_one_process_prunes_and_another_takes_over_when_it_is_gone(self):
         pruners = [retention.Pruner(self.conf, self.database, name, self.clock)
@@ -173,7 +173,7 @@ class RetentionTest(ControlTestCase):
             pruner.tick()
         self.clock.go(100 * DAY)
         pruners[1].tick()
-        self.assertEqual(0, self.count(models.Plan))
+        self.assertEqual(0, self.count(models.PlanRow))
 
 
 class LeaseTest(ControlTestCase):
@@ -210,7 +210,7 @@ class ObservedTest(ControlTestCase):
         self.assertNotEqual(first, other)
         self.clock.go(300)
         self.assertNotIn(self.plan(('vm1', 'a', 'b'), state=plans.OBSERVED), (first, other))
-        self.assertEqual(3, self.count(models.Report))
+        self.assertEqual(3, self.count(models.ReportRow))
 
     def test_a_plan_that_may_run_is_a_plan_of_its_own(self):
         self.plan(('vm1', 'a', 'b'), state=plans.OBSERVED)

@@ -59,7 +59,7 @@ class PlanningTest(testtools.TestCase):
         """{aggregate: the worker that began its last evaluation}"""
         with self.database.reader() as session:
             return dict(session.execute(sa.select(
-                models.Cycle.aggregate, models.Cycle.worker)).all())
+                models.CycleRow.aggregate, models.CycleRow.worker)).all())
 
     def test_workers_plan_different_aggregates_side_by_side(self):
         one, two, three = map(self.worker, ('one', 'two', 'three'))

@@ -28,8 +28,9 @@ class Source:
 
 class MeasureTest(testtools.TestCase):
     def no_data(self, *source):
-        load = measure.measure(measure.Feed(Source(*source)), POLICIES.active, ('cmp1', 'cmp2'),
-                               np.array([True, True]), scoring.ScoringRules())
+        load = measure.measure(
+            measure.MetricsReader(Source(*source)), POLICIES.active, ('cmp1', 'cmp2'),
+            np.array([True, True]), scoring.ScoringRules())
         return load.no_data
 
     def test_hosts_by_their_own_names_need_no_remedy(self):
@@ -51,7 +52,7 @@ class MeasureTest(testtools.TestCase):
     def partial(self, accepts):
         source = Source('host', 'cmp1', 'cmp2')
         source.vector = Vector(source.vector.samples, ('store 10.0.0.1 did not answer',))
-        feed = measure.Feed(source, accepts_partial=accepts)
+        feed = measure.MetricsReader(source, accepts_partial=accepts)
         return measure.measure(feed, POLICIES.active, ('cmp1', 'cmp2'), np.array([True, True]),
                                scoring.ScoringRules())
 
@@ -78,7 +79,7 @@ class ProfileTest(testtools.TestCase):
         instances = [Instance(uuid=f'u{n}', name=f'i{n}', display_name=name, host=f'h{n}', vcpus=1,
                               project_id='p', status='ACTIVE', memory_mb=1, disk_gb=1)
                      for n, name in enumerate(('web', 'web', 'db'))]
-        return measure.Feed(Source('vm', 'web', 'db'), instances, **changes)
+        return measure.MetricsReader(Source('vm', 'web', 'db'), instances, **changes)
 
     def test_a_name_that_instances_of_two_aggregates_share_is_not_used(self):
         samples, warnings = self.feed().profile(self.policy)

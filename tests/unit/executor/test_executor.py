@@ -24,7 +24,7 @@ from kronos_nova.objects.drain import Drain
 from tests.unit.db import fixtures
 from tests.unit.executor import parts
 
-OPTIONS = options.Options(
+OPTIONS = options.ExecutorOptions(
     caps=moves.Caps(total=4, per_source=2, per_destination=2), migration_timeout=100,
     timeout_action=options.ABORT, max_retries=1, retry_interval=10, request_grace=30,
     message_grace=20, worker_timeout=60, stale_plan_age=600, cooldown=60, quarantine=3600)

@@ -19,7 +19,7 @@ class PaceTest(testtools.TestCase):
                 self.now += seconds
 
     def pace(self, rest_time):
-        return pace.Pace(rest_time, self.sleep, lambda: self.now)
+        return pace.ReadingPace(rest_time, self.sleep, lambda: self.now)
 
     def test_it_rests_as_long_as_it_worked(self):
         self.work(self.pace(5), .01, .02)

@@ -13,9 +13,9 @@ def report():
         policies=(plans.PolicyReport(name='cpu', state='ok', weight=1.0, threshold=0.1,
                                      imbalance_before=0.5, imbalance_after=0.1),),
         combined_before=0.5, combined_after=0.1, hosts_emptied=('c',),
-        moves=(plans.Move(order=2, phase=plans.SPREAD, instance_uuid='vm', source='a',
-                          destination='b', memory_mb=1, combined_after=0.1, reason='evens',
-                          depends_on=(1,), next_best=plans.NextBest(
+        moves=(plans.PlannedMove(order=2, phase=plans.SPREAD, instance_uuid='vm', source='a',
+                                 destination='b', memory_mb=1, combined_after=0.1, reason='evens',
+                                 depends_on=(1,), next_best=plans.NextBest(
                               instance_uuid='other', destination='c', memory_mb=2,
                               combined_after=0.2)),),
         not_moved=(plans.Skip(reason='refused', instances=('x', 'y')),), warnings=('mind',),

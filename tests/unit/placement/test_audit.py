@@ -4,7 +4,7 @@ import testtools
 
 from kronos_nova.placement import audit
 from kronos_nova.placement.holdings import Holdings
-from kronos_nova.placement.records import Instance
+from kronos_nova.placement.records import InstanceRecord
 
 BANDWIDTH = 'NET_BW_EGR_KILOBIT_PER_SEC'
 HOLDINGS = Holdings(roots={each: 'host' for each in ('host', 'bridge', 'other', 'gpu')},
@@ -12,7 +12,7 @@ HOLDINGS = Holdings(roots={each: 'host' for each in ('host', 'bridge', 'other', 
 
 
 def case(held, **asked):
-    instance = Instance(
+    instance = InstanceRecord(
         uuid='vm', root='host', host='host1', cell='cell1', project_id='p', user_id='u',
         vm_state='active', task_state=None, settled_for=1000.0, asks_for={'VCPU': 1, **asked})
     return audit.AuditCase(uuid='vm', instance=instance, held={'host': {'VCPU': 1}, **held},

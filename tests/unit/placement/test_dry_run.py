@@ -5,15 +5,15 @@ from urllib import parse
 import ddt
 import testtools
 
-from kronos_nova.objects.plan import Move
+from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Service
 from kronos_nova.placement import dry_run
 from kronos_nova.placement import errors
 
-MOVE = Move(order=1, phase='spread', instance_uuid='vm', source='a', destination='b', memory_mb=1,
-            combined_after=0.0, reason='')
+MOVE = PlannedMove(order=1, phase='spread', instance_uuid='vm', source='a', destination='b',
+      memory_mb=1, combined_after=0.0, reason='')
 B = Host(name='b', uuid='rp-b', service=Service(state='up', status='enabled'), inventory={})
 
 
@@ -63,7 +63,7 @@ class PlacementDryRunTest(testtools.TestCase):
         self.assertEqual('', self.ask([], resources={}).refused)
         self.assertEqual([], self.placement.asked)
 
-    @ddt.data(errors.PlacementUnavailable(problem='down'), errors.RequestRefused(problem='403'))
+    @ddt.data(errors.PlacementUnavailable(problem='down'), errors.PlacementRefused(problem='403'))
     def test_no_answer_is_no_refusal(self, error):
         verdict = self.ask(error)
         self.assertEqual('', verdict.refused)

@@ -22,7 +22,7 @@ def told(loads, horizon=H):
 
 
 def on_one_host(count):
-    return forecast.Placed(np.zeros(count, dtype=np.intp), np.ones(count), 1)
+    return forecast.PlacedLoads(np.zeros(count, dtype=np.intp), np.ones(count), 1)
 
 
 def brute(loads, lead, weigh, at):
@@ -104,7 +104,7 @@ class SeasonalTest(testtools.TestCase):
         loads = self.office(self.hours) + self.noise(6, .001)
         loads[0] += self.rng.choice([0, .2], len(self.hours), p=(.7, .3))
         made, _came = told(loads)
-        placed = forecast.Placed(np.repeat([0, 1], 3), np.ones(6), 2)
+        placed = forecast.PlacedLoads(np.repeat([0, 1], 3), np.ones(6), 2)
         margins = made.margins(placed, .9)
         beyond = placed.sums(-made.errors)
         covered = (beyond <= placed.sums(margins)[..., None] + 1e-9).mean(axis=2)

@@ -33,8 +33,9 @@ def instance(number, host, vcpus=1, display_name=None):
 
 def placed(*instances, scores, scale=1.0):
     hosts = [int(each.host[1:]) for each in instances]
-    return profiling.Placed(tuple(instances), np.array(hosts, dtype=np.intp), np.array(scores),
-                            np.full(len(scores), scale))
+    return profiling.PlacedInstances(
+        tuple(instances), np.array(hosts, dtype=np.intp), np.array(scores),
+        np.full(len(scores), scale))
 
 
 def samples(**values):

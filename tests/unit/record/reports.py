@@ -33,7 +33,7 @@ def a_report(cloud, policies=('cpu',), moves=1):
         destination = hosts[-1 - (order - 1) % (len(hosts) // 2)]
         after[instance.host] -= 0.3
         after[destination] += 0.3
-        planned.append(plan.Move(
+        planned.append(plan.PlannedMove(
             order=order, phase='spread', instance_uuid=instance.uuid, source=instance.host,
             destination=destination, memory_mb=instance.memory_mb, reason='evens the load',
             combined_after=0.8 - 0.5 * order / moves))
