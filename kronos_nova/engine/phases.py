@@ -3,6 +3,8 @@
 import dataclasses
 from collections.abc import Collection
 
+import numpy as np
+
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.worth import still_gains
 from kronos_nova.engine.worth import worthwhile
@@ -22,6 +24,7 @@ from kronos_nova.planners.risk import LowerRisk
 from kronos_nova.planners.steps import StepRecorder
 from kronos_nova.simulation import Model
 from kronos_nova.simulation import State
+from kronos_nova.simulation.rules import Sets
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +121,7 @@ def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limi
         state, steps = so_far.state.under(model), list(so_far.steps)
     for runner in _runners(state.problem, due, planner, options):
         left = dataclasses.replace(limits, budget=limits.budget - len(steps))
+        state = state.under(_as_from_now(model, state))
         state.settle()
         before = state.copy()
         if runner.phase == SPREAD:
@@ -125,7 +129,22 @@ def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limi
         else:
             chosen = runner.plan(state, left)
         steps += [(runner.phase, step) for step in chosen]
-    return _in_order(state, steps, limits)
+    return _in_order(state.under(model), steps, limits)
+
+
+def _as_from_now(model, state):
+    """The model, with restraint so that what an earlier phase moved stays where it is: what makes
+    hosts less likely to become full and what evens them out may be at odds."""
+    moved = state.vm_host != model.problem.vm_host
+    if not _is_restrained(model.problem) or not moved.any():
+        return model
+    allowed = np.repeat([[True], [False]], len(model.problem.hosts), axis=1)
+    return model.with_rules(Sets(reason='cap', kind=moved.astype(np.intp), allowed=allowed,
+                                 why=lambda state, vm, host: 'the plan moves it already'))
+
+
+def _is_restrained(problem):
+    return problem.variances is not None
 
 
 def _in_order(state, steps, limits):
@@ -200,7 +219,7 @@ def _runners(problem, due, planner, options):
                             soft=options.enforce_soft_affinity)
     if due.relieve:
         yield Relieve(due.relieve)
-    is_restrained = problem.variances is not None    # and then ends below what begins it
+    is_restrained = _is_restrained(problem)    # and then ends below what begins it
     may_spread = due.may_balance and (due.balance or not is_restrained)
     if is_restrained and (may_spread or due.lower_risk):
         yield LowerRisk()
