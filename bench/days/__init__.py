@@ -5,7 +5,7 @@ import time
 
 from bench import report
 
-KNOWN = 'pattern', 'none', 'planetlab'
+KNOWN = 'pattern', 'jobs', 'none', 'planetlab'
 
 
 def register(subparsers):
@@ -20,7 +20,9 @@ def register(subparsers):
                         help='days that the made-up week has (7); 0 leaves it out')
     parser.add_argument('--known', nargs='*', default=[], choices=sorted(KNOWN), metavar='KIND',
                         help='also days before which monitoring knows nine others: with a daily '
-                             '"pattern", with "none", or the last of those of "planetlab" (none)')
+                             '"pattern" of office hours, with "jobs" that begin suddenly at times '
+                             'of their own, with "none", or the last of those of "planetlab" '
+                             '(none)')
     parser.add_argument('--known-days', type=int, default=1, metavar='N',
                         help='how many of them, but of PlanetLab (1)')
     parser.add_argument('--sizes', nargs='*', default=['20x200'], metavar='HxV',
@@ -85,8 +87,7 @@ def _scenarios(args):
                 yield scenario.planetlab_row(args.planetlab, scenario.planetlab_days(
                     args.planetlab), hosts, vms, args.load, args.seed)
             else:
-                yield scenario.ordinary(hosts, vms, args.load, args.seed, args.known_days,
-                                        kind == 'pattern')
+                yield scenario.ordinary(hosts, vms, args.load, args.seed, args.known_days, kind)
         if args.week:
             yield scenario.week(hosts, vms, args.load, args.seed, args.week)
 

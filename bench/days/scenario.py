@@ -106,22 +106,18 @@ def week(hosts: int, vms: int, mean: float, seed: int = 0, days: int = 7) -> Sce
 
 
 def ordinary(hosts: int, vms: int, mean: float, seed: int = 0, days: int = 3,
-             has_pattern: bool = True) -> Scenario:
+             kind: str = 'pattern') -> Scenario:
     """Days on which nothing is deployed and nothing dies, after some that monitoring knows.
 
-    :param has_pattern: whether there are office hours and nights of batches; otherwise levels
-        wander, and no day tells of the next one
+    :param kind: of :data:`ORDINARY`
     """
-    rng = np.random.default_rng([seed, hosts, vms, has_pattern])
+    rng = np.random.default_rng([seed, hosts, vms, list(ORDINARY).index(kind)])
     known = DAYS_KNOWN * DAY
     samples = known + days * DAY
     vcpus = rng.choice(VCPUS, vms, p=CHANCES)
-    share = _noise(rng, samples, vms) + (
-        _habits(rng, samples, vms) if has_pattern else
-        rng.beta(.8, 3.2, vms) + _noise(rng, samples, vms, .998, .01))
+    share = _noise(rng, samples, vms) + ORDINARY[kind](rng, samples, vms)
     demand = np.maximum(share, _bursts(rng, samples, vms)).clip(.01, 1.0) * vcpus
-    name = f'{days} days with a pattern' if has_pattern else f'{days} days without'
-    return _scenario(name, rng, hosts, vcpus, demand[known:], mean,
+    return _scenario(f'{days} days, {kind}', rng, hosts, vcpus, demand[known:], mean,
                      before=demand[:known].astype(np.float32))
 
 
@@ -146,6 +142,34 @@ def _habits(rng, samples, count):
     kind = rng.choice(3, count, p=(.5, .17, .33))
     shapes = np.stack([office, batch, np.zeros(samples)], axis=1)
     return rng.beta(.8, 3.2, count) + shapes[:, kind] * rng.uniform(.1, .6, count)
+
+
+def _levels(rng, samples, count):
+    """float64 (T, V): levels that wander, so that no day tells of the next one."""
+    return rng.beta(.8, 3.2, count) + _noise(rng, samples, count, .998, .01)
+
+
+def _jobs(rng, samples, count):
+    """float64 (T, V): a level, and for two of three servers one to three jobs that begin suddenly
+    at a time of their own, last half an hour to three, and are heavy meanwhile. Half of them run
+    every day, a quarter on working days, a quarter once a week; each time they take a bit more or
+    less."""
+    share = np.tile(rng.beta(.8, 3.2, count), (samples, 1))
+    for vm in np.flatnonzero(rng.random(count) < 2 / 3):
+        for _job in range(rng.integers(1, 4)):
+            start = (int(rng.integers(24)) + rng.choice((0, .5), p=(.7, .3))) * DAY / 24
+            lasts, height = rng.uniform(.5, 3.0) * DAY / 24, rng.uniform(.3, .8)
+            weekdays = (range(7), range(5), [int(rng.integers(7))])[rng.choice(3, p=(.5, .25, .25))]
+            for day in range(samples // DAY):
+                begin = int(day * DAY + start)
+                end = begin + max(1, round(lasts * np.exp(rng.normal(0, .15))))
+                if day % 7 in weekdays:
+                    share[begin:end, vm] += height * np.exp(rng.normal(0, .1))
+    return share
+
+
+ORDINARY = {'none': _levels, 'pattern': _habits, 'jobs': _jobs}
+"""Kinds of days, by what servers do on them."""
 
 
 def _noise(rng, samples, count, kept=.7, deviation=.03):

@@ -141,6 +141,18 @@ class ScenarioTest(testtools.TestCase):
         used = np.bincount(one.place[there], weights=one.vm_memory_mb[there])
         self.assertTrue((used <= one.memory_mb).all())
 
+    def test_jobs_begin_suddenly_at_the_same_time_every_day_or_week(self):
+        found = scenario.ordinary(4, 40, .5, kind='jobs')
+        days = np.concatenate([found.before, found.demand])[1:] / found.vcpus
+        risen = np.diff(days, axis=0) > .2
+        again = risen[7 * scenario.DAY:9 * scenario.DAY] & risen[:2 * scenario.DAY]
+        self.assertGreater(again.any(axis=0).sum(), 10)
+        noise = scenario.ordinary(4, 40, .5, kind='none')
+        self.assertEqual(len(found.demand), len(noise.demand))
+        risen = np.diff(noise.before / noise.vcpus, axis=0) > .2
+        again = risen[7 * scenario.DAY:9 * scenario.DAY - 1] & risen[:2 * scenario.DAY - 1]
+        self.assertLess(again.any(axis=0).sum(), 5)
+
 
 class SummaryTest(testtools.TestCase):
     def test_ratios_are_geometric_means_over_days(self):
