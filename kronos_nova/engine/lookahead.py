@@ -136,9 +136,7 @@ class _Asked:
         policy = self.policy
         if policy.is_forecast_by_vm:
             names = [getattr(each, policy.vm_profile_label_type) for each in scope.instances]
-            now = problem.weights[:, number]
-            if problem.unweighed is not None:
-                now = np.where(problem.unweighed, np.nan, now)
+            now = problem.loads(of_leaving=False)[:, number]
             return _Loads(names, now, forecast.PlacedLoads(
                 problem.vm_host, problem.host_scale[problem.vm_host, number], len(problem.hosts)),
                 policy.vm_profile_label)

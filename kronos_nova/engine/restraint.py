@@ -58,20 +58,24 @@ def learnt(known: Mapping[str, Habits], problem: Problem, now: float) -> dict[st
     :param now: Unix seconds
     """
     return {name: known.get(name, Habits()).after(now, problem.vms, loads)
-            for name, loads in _loads(problem)}
+            for name, loads in zip(problem.policies, problem.loads().T, strict=True)}
 
 
 def lasting(problem: Problem, habits: Mapping[str, Habits]) -> Problem:
     """The problem with the load that instances and hosts are likely to have in the next half hour,
     and the target for a threshold.
 
-    What a host has beside its instances stays as it is, and so does what is forecast.
+    What a host has beside its instances stays as it is, and so does what is forecast, what an
+    instance weighs of which that is not known in every policy, and what is under way, whose load
+    counts where it goes.
     """
     weights = problem.weights.copy()
     variances = np.zeros(weights.shape) if problem.variances is None else problem.variances.copy()
-    for number, (name, loads) in enumerate(_loads(problem)):
+    for number, (name, loads) in enumerate(
+            zip(problem.policies, problem.loads(of_leaving=False).T, strict=True)):
         if name in habits:
-            weights[:, number] = np.nan_to_num(habits[name].expected(problem.vms, loads))
+            likely = habits[name].expected(problem.vms, loads)
+            weights[:, number] = np.where(np.isnan(likely), weights[:, number], likely)
             variances[:, number] = habits[name].variances(problem.vms)
     shift = np.zeros(problem.scores.shape)
     np.add.at(shift, problem.vm_host,
@@ -79,11 +83,3 @@ def lasting(problem: Problem, habits: Mapping[str, Habits]) -> Problem:
     return dataclasses.replace(problem, weights=weights, variances=variances,
                                thresholds=TARGET * problem.thresholds,
                                scores=np.maximum(problem.scores + shift, 0.0))
-
-
-def _loads(problem):
-    """(policy, float64 (V,) of the instances' loads, NaN = not known)"""
-    unknown = np.zeros(len(problem.vms), dtype=bool) if problem.unweighed is None else (
-        problem.unweighed)
-    return [(name, np.where(unknown, np.nan, loads))
-            for name, loads in zip(problem.policies, problem.weights.T, strict=True)]

@@ -63,6 +63,7 @@ class Problem:
     arriving : intp (n,), hosts to which an instance is under way, once for each
     unweighed : bool (V,), of which it is not known what they weigh (``weights`` has 0 then); None
         means none
+    leaving : bool (V,), under way to another host, where their load counts; None means none
     doubtful : bool (V,), of which another try is likely to fail; None means none
     variances : float64 (V, P), of the load of each instance around ``weights``, in their unit; None
         means that it is not known
@@ -95,8 +96,21 @@ class Problem:
     provider: np.ndarray | None = None
     arriving: np.ndarray | None = None
     unweighed: np.ndarray | None = None
+    leaving: np.ndarray | None = None
     doubtful: np.ndarray | None = None
     variances: np.ndarray | None = None
+
+    def loads(self, of_leaving: bool = True) -> np.ndarray:
+        """float64 (V, P): the weights; NaN where it is not known in every policy what an instance
+        weighs.
+
+        :param of_leaving: also of what is under way to another host; otherwise NaN
+        """
+        loads = self.weights.copy()
+        for flags in (self.unweighed, None if of_leaving else self.leaving):
+            if flags is not None:
+                loads[flags] = np.nan
+        return loads
 
     def row(self, hosts, classes):
         """intp (...): the row of ``limits`` from which instances of hosts are allocated classes;

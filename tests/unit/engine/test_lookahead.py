@@ -96,7 +96,7 @@ class LookaheadTest(testtools.TestCase):
         self.options = EngineOptions(aggregates=('agg',), include_unassigned_hosts=False,
                                      restraint=Restraint(1.0))
         self.source = Cloud(self.loads, self.place)
-        self.forecast_cache = ForecastCache()
+        self.forecast_cache, self.under_way = ForecastCache(), ()
 
     def ports(self):
         return PlannerPorts(source=self.source, clock=lambda: 0.0, now=self.source.now,
@@ -106,7 +106,8 @@ class LookaheadTest(testtools.TestCase):
         return objects.Snapshot(
             taken_at='', hosts=tuple(map(clouds.host, ('h0', 'h1', 'h2'))),
             instances=tuple(clouds.instance(name, host) for name, host in self.place.items()),
-            aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=('h0', 'h1', 'h2')),))
+            aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=('h0', 'h1', 'h2')),),
+            moves_under_way=self.under_way)
 
     def policies(self):
         return PolicySet(policies=(Policy(**self.policy),))
@@ -144,6 +145,11 @@ class LookaheadTest(testtools.TestCase):
         self.loads |= {name: office(.2) for name in self.loads if name.startswith('vm')}
         self.forecast_cache = ForecastCache()
         self.assertEqual('balanced', self.plan().outcome)
+
+    def test_what_is_under_way_will_not_load_the_host_that_it_leaves(self):
+        self.under_way = (objects.MoveUnderWay(
+            instance_uuid='vm0', source='h0', destination='h1'),)
+        self.assertAlmostEqual(.6, self.forecast().imbalance, delta=.02)
 
     def test_what_is_further_away_than_the_horizon_is_not_planned_for(self):
         self.policy['forecast'] = {'horizon_hours': 2}

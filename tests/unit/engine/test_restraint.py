@@ -18,6 +18,7 @@ from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
 from kronos_nova.profiling import Habits
 from tests.unit.engine import test_planner as clouds
+from tests.unit.planners.clouds import idle
 
 
 class RestraintTest(testtools.TestCase):
@@ -29,7 +30,7 @@ class RestraintTest(testtools.TestCase):
         self.policy = {**clouds.POLICY, 'threshold': .4}
         self.options = EngineOptions(aggregates=('agg',), include_unassigned_hosts=False,
                                      restraint=Restraint(1.0))
-        self.learnt, self.variance = {}, .0001
+        self.learnt, self.variance, self.under_way = {}, .0001, ()
 
     def ports(self):
         return PlannerPorts(source=clouds.Recorded(imbalance=self.scores(), vm_profile=self.loads),
@@ -46,7 +47,8 @@ class RestraintTest(testtools.TestCase):
         return objects.Snapshot(
             taken_at='', hosts=tuple(map(clouds.host, self.hosts)),
             instances=tuple(clouds.instance(name, self.on(name)) for name in self.loads),
-            aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=self.hosts),))
+            aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=self.hosts),),
+            moves_under_way=self.under_way)
 
     def plan(self, habits=None, **options):
         report, = plan_cycle(
@@ -107,6 +109,23 @@ class RestraintTest(testtools.TestCase):
             self.assertEqual(sorted(set(names)), sorted(names))
             moved += len(moves)
         self.assertGreater(moved, 60)
+
+    def test_what_is_under_way_is_likely_to_load_the_host_it_goes_to_as_it_does_now(self):
+        self.hosts = 'h0', 'h1'
+        self.loads = {'wild': .3, **{f'vm{number}': .1 for number in range(6)}}
+        self.policy['threshold'] = .2
+        self.under_way = (objects.MoveUnderWay(
+            instance_uuid='wild', source='h0', destination='h1'),)
+        report = self.plan(self.seen(wild=.05))
+        self.assertEqual(1, len(report.moves))
+        self.assertAlmostEqual(report.combined_after, report.moves[-1].combined_after)
+
+    def test_what_is_known_of_a_load_in_one_policy_alone_stays_on_its_host(self):
+        problem = dataclasses.replace(
+            idle([0, 1], hosts=2), weights=np.array([[.4], [.1]]), scores=np.array([[.6], [.1]]),
+            unweighed=np.array([True, False]))
+        lasting = restraint.lasting(problem, restraint.learnt({}, problem, clouds.NOW))
+        self.assertEqual([[.6], [.1]], lasting.scores.tolist())
 
     def test_a_load_that_is_not_likely_to_last_is_no_reason_to_move(self):
         report = self.plan(self.seen(**dict.fromkeys(self.loads, .01)))
