@@ -43,7 +43,7 @@ class Evacuator:
 def _next(state):
     """(instance, destination, what is to be said of the choice), or None."""
     problem, vms = state.problem, waiting(state)
-    doubtful, unweighed = (_flags(flags, vms) for flags in (problem.doubtful, problem.unweighed))
+    doubtful, unweighed = problem.doubtful[vms], problem.unweighed[vms]
     for some in (~doubtful, doubtful):
         weighed = vms[some & ~unweighed]
         pair = least_harmful(state, weighed) or least_harmful(state, weighed, is_forced=True)
@@ -56,10 +56,6 @@ def _next(state):
         if pair:
             return *pair, BY_ROOM_THERE
     return None
-
-
-def _flags(flags, vms):
-    return np.zeros(len(vms), dtype=bool) if flags is None else flags[vms]
 
 
 def _roomiest(state, vms):
@@ -81,17 +77,12 @@ def by_room(state: State, vm: int) -> list[int]:
 
 def is_weighed(problem: Problem, vm: int) -> bool:
     """Whether it is known what an instance weighs, in any policy at all."""
-    return bool(problem.policies) and not (
-        problem.unweighed is not None and problem.unweighed[vm])
+    return bool(problem.policies) and not problem.unweighed[vm]
 
 
 def waiting(state: State) -> np.ndarray:
     """intp: the instances that the evacuator may still move."""
-    problem = state.problem
-    if problem.draining is None:
-        return np.zeros(0, dtype=np.intp)
-    may = problem.movable if problem.evacuable is None else problem.evacuable
-    return np.flatnonzero(problem.draining[state.vm_host] & may)
+    return np.flatnonzero(state.problem.draining[state.vm_host] & state.problem.evacuable)
 
 
 def obstacle(state: State, vm: int) -> tuple[str, str] | None:

@@ -35,9 +35,8 @@ class Model:
         for rule in self.rules:
             if isinstance(rule, Spacing):
                 self.costs = self.costs & ~rule.forbids
-        self.guests = np.bincount(problem.vm_host, minlength=len(problem.hosts))
-        if problem.arriving is not None:
-            self.guests += np.bincount(problem.arriving, minlength=len(problem.hosts))
+        self.guests = np.bincount(np.append(problem.vm_host, problem.arriving),
+                                  minlength=len(problem.hosts))
 
     def with_rules(self, *rules: Rule) -> 'Model':
         """The same with further rules."""

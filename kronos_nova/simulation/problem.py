@@ -54,17 +54,17 @@ class Problem:
         each provider, the hosts' own first; limits 0 where a provider has none
     demands : float64 (V, C)
     groups : server groups with a member here
-    evacuable : bool (V,), may be moved by the evacuator; None means as ``movable``
-    draining : bool (H,), disabled but up: the evacuator empties them; None means no host
+    evacuable : bool (V,), may be moved by the evacuator; by default as ``movable``
+    draining : bool (H,), disabled but up: the evacuator empties them; by default no host
     min_unit, max_unit, step_size : float64 (H + S, C), what one consumer may be allocated; None
         means anything
     provider : intp (H, C), the row of ``limits`` from which instances of a host are allocated each
         class; None means that every host has all of its own
     arriving : intp (n,), hosts to which an instance is under way, once for each
-    unweighed : bool (V,), of which it is not known what they weigh (``weights`` has 0 then); None
-        means none
-    leaving : bool (V,), under way to another host, where their load counts; None means none
-    doubtful : bool (V,), of which another try is likely to fail; None means none
+    unweighed : bool (V,), of which it is not known in every policy what they weigh (``weights`` has
+        0 where it is not); by default none
+    leaving : bool (V,), under way to another host, where their load counts; by default none
+    doubtful : bool (V,), of which another try is likely to fail; by default none
     variances : float64 (V, P), of the load of each instance around ``weights``, in their unit; None
         means that it is not known
     """
@@ -94,11 +94,19 @@ class Problem:
     max_unit: np.ndarray | None = None
     step_size: np.ndarray | None = None
     provider: np.ndarray | None = None
-    arriving: np.ndarray | None = None
+    arriving: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     unweighed: np.ndarray | None = None
     leaving: np.ndarray | None = None
     doubtful: np.ndarray | None = None
     variances: np.ndarray | None = None
+
+    def __post_init__(self):
+        nothing = np.zeros(len(self.vms), dtype=bool)
+        for name, default in (('unweighed', nothing), ('leaving', nothing), ('doubtful', nothing),
+                              ('draining', np.zeros(len(self.hosts), dtype=bool)),
+                              ('evacuable', self.movable)):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, default)
 
     def loads(self, of_leaving: bool = True) -> np.ndarray:
         """float64 (V, P): the weights; NaN where it is not known in every policy what an instance
@@ -106,11 +114,8 @@ class Problem:
 
         :param of_leaving: also of what is under way to another host; otherwise NaN
         """
-        loads = self.weights.copy()
-        for flags in (self.unweighed, None if of_leaving else self.leaving):
-            if flags is not None:
-                loads[flags] = np.nan
-        return loads
+        unknown = self.unweighed if of_leaving else self.unweighed | self.leaving
+        return np.where(unknown[:, None], np.nan, self.weights)
 
     def row(self, hosts, classes):
         """intp (...): the row of ``limits`` from which instances of hosts are allocated classes;

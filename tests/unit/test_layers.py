@@ -35,7 +35,7 @@ CONSTRAINTS = re.compile(r'group|zone|cell|isolat|tenant|reserve(?!d)|headroom|c
                          r'^(used|demands|provider|(min|max)_unit|step_size)$')
 FORMS = {
     'Sets': {'constraints/availability.py', 'constraints/capacity.py', 'constraints/isolation.py',
-             'constraints/partition.py', 'engine/caps.py'},
+             'constraints/partition.py', 'engine/caps.py', 'engine/phases.py'},
     'ForbiddenPairs': {'constraints/veto.py'},
     'Room': {'constraints/capacity.py'},
     'LoadLimit': {'constraints/headroom.py'},

@@ -22,7 +22,7 @@ def plan(planner, problem, limits):
 
 def freed(problem, state):
     """A host to which an instance is under way is not empty."""
-    arriving = set() if problem.arriving is None else set(problem.arriving)
+    arriving = set(problem.arriving)
     return len(set(problem.vm_host) | arriving) - len(set(state.vm_host) | arriving)
 
 

@@ -155,9 +155,7 @@ class Referee:
 
     def _free(self, place):
         hosts = len(self.problem.hosts)
-        guests = set(place.tolist())
-        if self.problem.arriving is not None:
-            guests |= set(self.problem.arriving.tolist())
+        guests = set(place.tolist()) | set(self.problem.arriving.tolist())
         in_use = [host for host in range(hosts) if host in guests and self.problem.available[host]]
         return (self.problem.limits - self.used(place))[in_use].sum(axis=0)
 
