@@ -30,6 +30,7 @@ class HourlyHistory:
         self._rows = {}
         self._hours = {}
         self._rests_until, self._problem = -np.inf, None
+        self._asked_at = -np.inf
         self.changes = 0
 
     def read(self, source: MetricsSource, query: MetricQuery, label: str, hours: list[int],
@@ -40,11 +41,14 @@ class HourlyHistory:
         :raises MetricsError: some of them could not be read; what was is kept
         """
         missing = [hour for hour in hours if hour not in self._hours]
+        if not missing and now >= self._asked_at + PAUSE and self._is_empty(hours[-1]):
+            missing = hours[-1:]    # what stores it may be some minutes late
         if not missing:
             return
         if now < self._rests_until:
             raise self._problem
         self._forget(set(hours))
+        self._asked_at = now
         try:
             self._fetch(source, query, label, missing)
         except exception.MetricsError as error:
@@ -65,6 +69,9 @@ class HourlyHistory:
             found[:len(values), column] = values
         return found
 
+    def _is_empty(self, hour):
+        return bool(np.isnan(self._hours[hour]).all())
+
     def _fetch(self, source, query, label, hours):
         at_once = 1    # until it is known how many series there are
         while hours:
@@ -77,21 +84,23 @@ class HourlyHistory:
             hours = hours[len(run):]
 
     def _keep(self, series, label, run):
-        twice, seen = set(), set()
         for each in series:
-            name = each.labels.get(label)
-            if name is not None:
-                (twice if name in seen else seen).add(name)
-                self._rows.setdefault(name, len(self._rows))
+            if label in each.labels:
+                self._rows.setdefault(each.labels[label], len(self._rows))
         table = np.full((len(self._rows), len(run)), np.nan, dtype=np.float32)
+        count = np.zeros(table.shape, dtype=np.intp)
         for each in series:
-            name = each.labels.get(label)
-            if name is None or name in twice:
+            if label not in each.labels:
                 continue
+            row = self._rows[each.labels[label]]
             for at, value in each.points:
                 column = round(at / HOUR) - 1 - run[0]
                 if 0 <= column < len(run) and 0.0 <= value < np.inf:
-                    table[self._rows[name], column] = value
+                    count[row, column] += 1
+                    table[row, column] = value
+        # Series one after the other are of a server that was moved; which of two counts at a time
+        # there is no telling.
+        table[count > 1] = np.nan
         self._hours.update(zip(run, table.T.copy(), strict=True))
 
     def _forget(self, hours):

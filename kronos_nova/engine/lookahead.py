@@ -22,11 +22,15 @@ from kronos_nova.policies import Policy
 from kronos_nova.profiling import forecast
 from kronos_nova.simulation import Problem
 
+OTHER_UNIT = ('what it tells of each hour of the last day is far off from what there is now: is '
+              'history_query in the unit of vm_profile_query, or of imbalance_query?')
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastColumns:
     """What is expected of one policy in an aggregate, in K columns; none if the present alone
-    counts, and ``detail`` says why. ``is_unread`` tells that this is for want of an answer.
+    counts, and ``detail`` says why. ``is_faulty`` tells that there is no answer, or one in another
+    unit.
 
     names : of the columns
     weights, variances : float64 (V, K)
@@ -39,7 +43,7 @@ class ForecastColumns:
     weights: np.ndarray | None = None
     scores: np.ndarray | None = None
     variances: np.ndarray | None = None
-    is_unread: bool = False
+    is_faulty: bool = False
 
     @property
     def state(self) -> str:
@@ -122,7 +126,7 @@ class _Asked:
             find = self.own if self.policy.forecast.has_own_query else self.seasonal
             ahead, variances, judgement = find(loads)
         except exception.MetricsError as error:
-            return ForecastColumns(judgement=forecast.UNKNOWN, detail=str(error), is_unread=True)
+            return ForecastColumns(judgement=forecast.UNKNOWN, detail=str(error), is_faulty=True)
         if not judgement.is_known:
             return ForecastColumns(judgement=judgement,
                                    detail='too little of the last days is known')
@@ -130,6 +134,8 @@ class _Asked:
             return ForecastColumns(judgement=judgement, detail=(
                 f'during the last day it was off by {judgement.error:.3g}, the present by '
                 f'{judgement.present_error:.3g}'))
+        if not self.is_of_unit(loads):
+            return ForecastColumns(judgement=judgement, detail=OTHER_UNIT, is_faulty=True)
         return self.columns(problem, number, loads, (ahead, variances, judgement))
 
     def loads(self, scope, problem, number):
@@ -144,6 +150,10 @@ class _Asked:
         return _Loads(
             problem.hosts, np.where(problem.available, problem.scores[:, number], np.nan),
             forecast.PlacedLoads(hosts, np.ones(len(hosts)), len(hosts)), policy.host_label)
+
+    def is_of_unit(self, loads):
+        days = list(range(self.hour - forecast.DAYS, self.hour))
+        return forecast.is_of_unit(_rows(self.kept.history, loads.names, days), loads.now)
 
     def seasonal(self, loads):
         kept, hour = self.kept, self.hour
@@ -217,7 +227,7 @@ def unused(policies: Sequence[Policy], why: str) -> dict[str, ForecastColumns]:
 def warnings(forecasts: Mapping[str, ForecastColumns]) -> Iterator[str]:
     """What an operator must know of forecasts that could not be made."""
     for name, told_of in sorted(forecasts.items()):
-        if told_of.is_unread:
+        if told_of.is_faulty:
             yield f'{name}: planned without its forecast: {told_of.detail}'
 
 

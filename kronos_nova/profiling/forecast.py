@@ -35,6 +35,9 @@ does not outweigh all others."""
 WORTH = 0.9
 """Of the error of staying with the present, what that of a forecast must be below to be of use: a
 bit less by chance is no reason to move servers."""
+FAR_OFF = 3.0
+"""By which factor all loads together may be off from any hour of the last day. Percent are 100
+times as much, and cores as many times as a host has."""
 _ROWS = 4096
 """Series that are looked at together, so that this takes some tens of MiB whatever there are."""
 
@@ -198,6 +201,22 @@ def _combined(told, weights):
     total, has_season = weights.sum(axis=0), weights[1:].any(axis=0)
     return np.divide((np.nan_to_num(told) * weights).sum(axis=0), total,
                      out=np.full(total.shape, np.nan), where=has_season)
+
+
+def is_of_unit(days: np.ndarray, now: np.ndarray) -> bool:
+    """Whether the past may be told in the unit of the present. It may not where all loads together
+    were in every hour of the last day more than :data:`FAR_OFF` times, or less than that part of,
+    what they are now.
+
+    :param days: as of :func:`seasonal`
+    :param now: float64 (N,), NaN = not known
+    """
+    days, now = days[:, -ORIGINS:], now[:, None]
+    known = ~(np.isnan(days) | np.isnan(now))
+    was, is_now = np.where(known, days, 0.0).sum(axis=0), np.where(known, now, 0.0).sum(axis=0)
+    is_known = (was > 0) & (is_now > 0)
+    ratio = was[is_known] / is_now[is_known]
+    return not len(ratio) or bool(ratio.min() <= FAR_OFF and ratio.max() >= 1 / FAR_OFF)
 
 
 def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int,

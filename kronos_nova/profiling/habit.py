@@ -57,8 +57,8 @@ class Habits:
         :param loads: float64 (V,), NaN = not measured, which changes nothing
         """
         elapsed = now - self.at
-        known = {} if not 0 <= elapsed <= FORGOTTEN else dict(
-            zip(self.vms, self.figures, strict=True))
+        known = {} if abs(elapsed) > FORGOTTEN else dict(zip(self.vms, self.figures, strict=True))
+        elapsed = max(elapsed, 0.0)    # a clock that is behind, as another controller's may be
         figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, FIGURES)
         measured = ~np.isnan(loads)
         figures[measured] = _looked(figures[measured], loads[measured], elapsed)

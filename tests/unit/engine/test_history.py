@@ -1,5 +1,7 @@
 """The last days are read once, and from then on only what is new."""
 
+import dataclasses
+
 import numpy as np
 import testtools
 
@@ -90,6 +92,43 @@ class HourlyHistoryTest(testtools.TestCase):
         self.read([0, 1])
         self.assertTrue(np.isnan(self.row('a', [0, 1])).all())
         self.assertFalse(np.isnan(self.row('b', [0, 1])).any())
+
+    def test_a_server_that_was_moved_has_a_series_of_each_host(self):
+        """Where the labels of a query name the host too."""
+        self.source.names = ['a', 'a', 'b']
+        answer = self.source.query_range
+
+        def query_range(query, times):
+            first, second, other = answer(query, times).series
+            first = dataclasses.replace(first, points=first.points[:3])
+            return Matrix((first, dataclasses.replace(second, points=second.points[2:]), other))
+        self.source.query_range = query_range
+        self.read([0, 1, 2, 3, 4, 5])    # the first of them by itself
+        self.assertEqual([False, False, True, False, False],
+                         np.isnan(self.row('a', [1, 2, 3, 4, 5])).tolist())
+
+    def test_the_last_hour_is_asked_for_again_while_nothing_is_known_of_it(self):
+        """What stores it may be some minutes late."""
+        usual = self.source.value
+        self.source.value = lambda name, hour: usual(name, hour) if hour < 9 else float('nan')
+        self.read([7, 8, 9], now=0.0)
+        self.source.value = usual
+        self.source.asked.clear()
+        self.read([7, 8, 9], now=history.PAUSE - 1)
+        self.assertEqual([], self.source.asked)
+        self.read([7, 8, 9], now=history.PAUSE)
+        self.assertEqual([(9, 9)], self.source.asked)
+        self.assertAlmostEqual(9.1, self.row('b', [9])[0], 5)
+        self.read([7, 8, 9], now=3 * history.PAUSE)
+        self.assertEqual(1, len(self.source.asked))
+
+    def test_an_hour_of_old_that_nothing_is_known_of_is_asked_for_once(self):
+        usual = self.source.value
+        self.source.value = lambda name, hour: usual(name, hour) if hour > 7 else float('nan')
+        self.read([7, 8, 9])
+        self.source.asked.clear()
+        self.read([7, 8, 9], now=2 * history.PAUSE)
+        self.assertEqual([], self.source.asked)
 
     def test_a_partial_answer_is_none(self):
         self.source.warnings = ('a store did not answer',)

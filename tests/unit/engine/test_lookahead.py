@@ -172,6 +172,15 @@ class LookaheadTest(testtools.TestCase):
         self.policy['forecast'] = None
         self.assertEqual(self.plan().moves, with_forecast)
 
+    def test_a_day_after_clocks_were_changed_it_still_tells(self):
+        """Jobs by local time come an hour later then; Prometheus' hours know nothing of that."""
+        summer = self.loads['vm0']
+        self.loads |= {name: lambda hour: summer(hour - (hour >= BEGIN - 20))
+                       for name in self.loads if name.startswith('vm')}
+        report = self.plan()
+        self.assertEqual('used', report.policies[0].forecast.state)
+        self.assertIn('cpu in 3 h 0.7', report.moves[0].reason)
+
     def test_it_is_switched_on_again_when_the_pattern_is_back(self):
         states, regular = [], office(.2)
         wanders = {name: wandering(number) for number, name in enumerate(self.loads)}
@@ -202,6 +211,21 @@ class LookaheadTest(testtools.TestCase):
         self.source.error = exception.MetricsTimeout(source='Prometheus', problem='is slow')
         found = self.forecast()
         self.assertEqual(('not_used', 'Prometheus: is slow'), (found.state, found.detail))
+
+    def test_a_history_in_another_unit_is_said_and_the_present_planned(self):
+        """It tells itself perfectly: nothing that came shows that it is wrong."""
+        usual = self.source.query_range
+        for factor in (100, 16, .05):
+            self.source.query_range = lambda query, times, factor=factor: dataclasses.replace(
+                usual(query, times), series=tuple(dataclasses.replace(each, points=tuple(
+                    (at, value * factor) for at, value in each.points))
+                    for each in usual(query, times).series))
+            self.forecast_cache = ForecastCache()
+            report = self.plan()
+            found = report.policies[0].forecast
+            self.assertEqual(('balanced', 'not_used'), (report.outcome, found.state))
+            self.assertIn('unit', found.detail)
+            self.assertTrue(any('unit' in each for each in report.warnings))
 
     def test_history_is_read_once_an_hour(self):
         self.plan()

@@ -55,6 +55,16 @@ class HabitsTest(testtools.TestCase):
         self.assertEqual(.4, expected(Habits(), .4))
         self.assertEqual(.4, expected(after([.4]), .4))
 
+    def test_a_clock_that_is_a_bit_behind_forgets_nothing(self):
+        """Such as that of another controller."""
+        habits = after(self.rng.choice([.1, .3], 288))
+        behind = habits.after(habits.at - 2.0, ('vm',), np.array([.3]))
+        self.assertAlmostEqual(expected(habits, .3), expected(behind, .3), 6)
+        self.assertAlmostEqual(.2, expected(behind.after(habits.at + 300, ('vm',), np.array([.1])),
+                                            .1), delta=.03)
+        forgotten = habits.after(habits.at - 2 * habit.FORGOTTEN, ('vm',), np.array([.3]))
+        self.assertEqual(.3, expected(forgotten, .3))
+
     def test_a_constant_load_is_expected_to_change_with_what_it_does(self):
         self.assertAlmostEqual(.2, expected(after([.2] * 288), .2))
         self.assertGreater(expected(after([.2] * 288), .6), .5)
