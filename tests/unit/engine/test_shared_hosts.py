@@ -7,6 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from kronos_nova.engine import shared_hosts
+from tests.unit.planners.clouds import MANY
 
 CLOUDS = st.lists(st.sets(st.integers(0, 9), max_size=4), max_size=8)
 
@@ -24,7 +25,7 @@ class UnitsTest(testtools.TestCase):
         hosts = {'a': ['1'], 'b': ['1', '2'], 'c': ['2']}
         self.assertEqual(frozenset('a'), shared_hosts.units('ac', hosts)['a'])
 
-    @settings(max_examples=50, derandomize=True, deadline=None,
+    @settings(max_examples=50 * MANY, deadline=None,
               suppress_health_check=[HealthCheck.too_slow])
     @given(CLOUDS)
     def test_units_share_no_host_and_fall_into_no_smaller_ones(self, clouds):

@@ -5,6 +5,7 @@ import testtools
 from hypothesis import strategies as st
 
 from kronos_nova.pacing.precopy import Copy
+from tests.unit.planners.clouds import MANY
 
 BANDWIDTH = 1000.0
 COPIES = st.builds(
@@ -37,7 +38,7 @@ class PrecopyTest(testtools.TestCase):
         self.assertEqual(2 * (5 + 20 + 8), Copy(
             memory_mb=8000, disk_mb=20000, fixed=5, factor=2).seconds(BANDWIDTH))
 
-    @hypothesis.settings(max_examples=60, deadline=None, derandomize=True)
+    @hypothesis.settings(max_examples=60 * MANY, deadline=None)
     @hypothesis.given(COPIES, st.floats(10, 5000))
     def test_it_is_what_playing_it_round_by_round_gives(self, copy, bandwidth):
         hypothesis.assume(abs(copy.dirty_mb_s / bandwidth - 1) > 0.01)
@@ -50,7 +51,7 @@ class PrecopyTest(testtools.TestCase):
         self.assertAlmostEqual(1.0, found.seconds / (seconds + left / bandwidth), 6)
         self.assertTrue(left / bandwidth <= copy.downtime * 1.000001)
 
-    @hypothesis.settings(max_examples=60, deadline=None, derandomize=True)
+    @hypothesis.settings(max_examples=60 * MANY, deadline=None)
     @hypothesis.given(COPIES, st.floats(10, 5000), st.floats(1.01, 4))
     def test_more_bandwidth_is_never_slower(self, copy, bandwidth, more):
         hypothesis.assume(copy.forecast(bandwidth).converges)

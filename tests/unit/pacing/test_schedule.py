@@ -12,6 +12,7 @@ from kronos_nova.pacing.schedule import Job
 from kronos_nova.pacing.schedule import Links
 from kronos_nova.pacing.schedule import best
 from kronos_nova.pacing.schedule import lower_bound
+from tests.unit.planners.clouds import MANY
 
 LINKS = Links(stream=1000.0, default=1000.0)
 WIDE = Links(stream=1000.0, default=1e9)
@@ -89,7 +90,7 @@ class ScheduleTest(testtools.TestCase):
     def test_nothing_takes_no_time(self):
         self.assertEqual(0.0, best([], CAPS, LINKS).makespan)
 
-    @hypothesis.settings(max_examples=60, deadline=None, derandomize=True)
+    @hypothesis.settings(max_examples=60 * MANY, deadline=None)
     @hypothesis.given(plans(), limits())
     def test_caps_and_precedence_are_kept_and_it_is_never_longer_than_first_come(self, jobs, caps):
         found = best(jobs, caps, LINKS)
@@ -112,7 +113,7 @@ class ScheduleTest(testtools.TestCase):
             self.assertTrue(found.makespan
                             <= schedule.first_come(jobs, caps, LINKS).makespan + 1e-6)
 
-    @hypothesis.settings(max_examples=60, deadline=None, derandomize=True)
+    @hypothesis.settings(max_examples=60 * MANY, deadline=None)
     @hypothesis.given(plans(), limits())
     def test_no_schedule_is_shorter_than_the_lower_bound(self, jobs, caps):
         hypothesis.assume(not any(each.is_running for each in jobs))

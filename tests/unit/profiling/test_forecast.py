@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from kronos_nova.profiling import forecast
+from tests.unit.planners.clouds import MANY
 
 H = 6
 HOURS = 24 * 9
@@ -118,7 +119,7 @@ class SeasonalTest(testtools.TestCase):
         made, _came = told(loads)
         self.assertLess(made.judged(on_one_host(2)).error, 1e-6)
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30 * MANY, deadline=None)
     @given(st.integers(0, 2 ** 32 - 1), st.integers(0, H - 1))
     def test_it_is_what_the_plainest_way_gives(self, seed, lead):
         loads = np.random.default_rng(seed).uniform(.1, 1, HOURS + H)
@@ -130,7 +131,7 @@ class SeasonalTest(testtools.TestCase):
             error = brute(loads, lead, others, at) - loads[at + lead]
             self.assertAlmostEqual(error, made.errors[0, lead, at - HOURS + 24], places=5)
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30 * MANY, deadline=None)
     @given(hnp.arrays(float, (3, HOURS + H), elements=st.floats(0, 1) | st.just(np.nan)))
     def test_whatever_is_missing_what_is_told_is_possible(self, loads):
         made, _came = told(loads)

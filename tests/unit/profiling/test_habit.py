@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 from kronos_nova.profiling import Habits
 from kronos_nova.profiling import habit
+from tests.unit.planners.clouds import MANY
 
 STEP = 300.0
 
@@ -84,7 +85,7 @@ class HabitsTest(testtools.TestCase):
         self.assertEqual(.6, after([.6], after([.2, .4]), start=-1e6).figures[0, 1])
 
     @given(hnp.arrays(float, st.integers(1, 30), elements=st.floats(0, 1)))
-    @settings(deadline=None, max_examples=50)
+    @settings(deadline=None, max_examples=50 * MANY)
     def test_never_beyond_what_was_seen(self, series):
         found = expected(after(series), series[-1])
         self.assertTrue(series.min() - 1e-9 <= found <= series.max() + 1e-9)

@@ -13,6 +13,7 @@ from kronos_nova import profiling
 from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
 from kronos_nova.objects.snapshot import Instance
+from tests.unit.planners.clouds import MANY
 
 NAN = float('nan')
 
@@ -114,7 +115,7 @@ class ProfileTest(testtools.TestCase):
                          Sample({'other': 'b'}, 0.3, 0.0)))
         self.assertEqual({'a': [0.1, 0.2]}, profiling.by_label(vector, 'vm'))
 
-    @settings(max_examples=60, derandomize=True, deadline=None,
+    @settings(max_examples=60 * MANY, deadline=None,
               suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 8)), max_size=8),
            st.sampled_from(('host_average', 'flavor_vcpu_ratio')))

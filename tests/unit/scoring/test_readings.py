@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kronos_nova import scoring
 from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
+from tests.unit.planners.clouds import MANY
 
 NAN = float('nan')
 FRACTION = scoring.Range(0.0, 1.0)
@@ -118,7 +119,7 @@ class NormalisedTest(testtools.TestCase):
                                       scoring.normalised(np.array([0.3, NAN, 0.3])))
         np.testing.assert_array_equal([NAN], scoring.normalised(np.array([NAN])))
 
-    @settings(max_examples=60, derandomize=True, deadline=None,
+    @settings(max_examples=60 * MANY, deadline=None,
               suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
     def test_stays_within_0_and_1_and_keeps_the_order(self, values):
