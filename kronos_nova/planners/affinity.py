@@ -24,11 +24,11 @@ class AffinityEnforcer:
         self._hard, self._soft = hard, soft
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
-        return one_by_one(state, limits, lambda: self._choose(state))
+        model = state.model.with_ceiling(state, limits.overload_ceiling)
+        return one_by_one(state, limits, lambda: self._choose(state, model))
 
-    def _choose(self, state):
-        model = state.model
+    def _choose(self, state, model):
         broken = model.broken(state, self._hard, self._soft)
         pair = least_harmful(state, model.movable_members(broken),
-                             wanted=lambda delta: delta.mends(broken))
+                             wanted=lambda delta: delta.mends(broken), model=model)
         return pair and (*pair, f'repairs server group {model.names_of(broken, pair[0])}')

@@ -8,6 +8,7 @@ import numpy as np
 
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import Delta
+from kronos_nova.simulation import Model
 from kronos_nova.simulation import State
 
 ROUNDING = 1e-13
@@ -28,15 +29,18 @@ class BestMove:
     state : what moves start from
     floor : a move must gain more than this; -inf takes the best move however bad
     wanted : Delta to bool (...), which moves are looked for at all; None for all
-    is_forced : rules that yield forbid nothing, and every policy accepts everything
+    is_forced : every policy accepts everything
+    model : by whose rules; None for the state's own, and of these only those that do not yield
+        where moves are forced
     best : the largest gain of a feasible move so far, or the floor
     """
 
     def __init__(self, state: State, floor: float,
-                 wanted: Callable[[Delta], np.ndarray] | None = None, is_forced: bool = False):
+                 wanted: Callable[[Delta], np.ndarray] | None = None, is_forced: bool = False,
+                 model: Model | None = None):
         self.state, self.wanted = state, wanted
         self.is_forced = is_forced
-        self.model = state.model.for_emptying if is_forced else state.model
+        self.model = model or (state.model.for_emptying if is_forced else state.model)
         self.extremes = state.extremes()
         self.floor = self.best = floor
         self._candidates = []
@@ -111,15 +115,15 @@ class BestMove:
 
 def least_harmful(state: State, vms: Iterable[int],
                   wanted: Callable[[Delta], np.ndarray] | None = None,
-                  is_forced: bool = False) -> tuple[int, int] | None:
+                  is_forced: bool = False, model: Model | None = None) -> tuple[int, int] | None:
     """Of the accepted moves of some instances the one after which the combined imbalance is lowest,
     even if it is higher than before, as (instance, destination). None if there is none.
 
-    :param wanted, is_forced: as in :class:`BestMove`
+    :param wanted, is_forced, model: as in :class:`BestMove`
     """
     vms = np.array(vms, dtype=np.intp)
     if not (len(vms) and state.problem.available.any()):
         return None
-    search = BestMove(state, floor=-np.inf, wanted=wanted, is_forced=is_forced)
+    search = BestMove(state, floor=-np.inf, wanted=wanted, is_forced=is_forced, model=model)
     search.to_anywhere(vms)
     return search.found()

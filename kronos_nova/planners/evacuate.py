@@ -2,9 +2,9 @@
 Stearns and Lewis 1977), the least harmful move first.
 
 That a host becomes empty matters more than how loaded the others are. What no destination takes
-without spoiling a policy goes where it spoils least, and what it is not known of how loaded it or
-its destinations are, by room alone: the largest first, to where most is left (Graham's LPT rule,
-1969).
+without spoiling a policy goes where it spoils least, and makes a host pass the overload ceiling
+only if every other would as well. What it is not known of how loaded it or its destinations are
+goes by room alone: the largest first, to where most is left (Graham's LPT rule, 1969).
 """
 
 import numpy as np
@@ -29,8 +29,11 @@ class Evacuator:
     phase = EVACUATE
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
+        within = [model.with_ceiling(state, limits.overload_ceiling)
+                  for model in (state.model, state.model.for_emptying)]
+
         def choose():
-            found = _next(state)
+            found = _next(state, *within)
             if found is None:
                 return None
             vm, host, addition = found
@@ -40,13 +43,18 @@ class Evacuator:
         return one_by_one(state, limits, choose)
 
 
-def _next(state):
-    """(instance, destination, what is to be said of the choice), or None."""
+def _next(state, within, forced_within):
+    """(instance, destination, what is to be said of the choice), or None.
+
+    :param within, forced_within: the model, and that for emptying, with the overload ceiling
+    """
     problem, vms = state.problem, waiting(state)
     doubtful, unweighed = problem.doubtful[vms], problem.unweighed[vms]
     for some in (~doubtful, doubtful):
         weighed = vms[some & ~unweighed]
-        pair = least_harmful(state, weighed) or least_harmful(state, weighed, is_forced=True)
+        pair = (least_harmful(state, weighed, model=within)
+                or least_harmful(state, weighed, is_forced=True, model=forced_within)
+                or least_harmful(state, weighed, is_forced=True))
         if pair:
             return *pair, ''
         pair = _roomiest(state, vms[some & unweighed])

@@ -59,6 +59,15 @@ class AffinityEnforcerTest(testtools.TestCase):
         state, steps = self.plan(problem)
         self.assertEqual((2, 1), (len(steps), state.groups.misplaced[0]))
 
+    def test_no_host_passes_the_overload_ceiling(self):
+        problem = dataclasses.replace(
+            clouds.idle([0, 0], hosts=2, groups=(group([0, 1], anti=True, hard=True),)),
+            weights=np.array([[.1], [.1]]), scores=np.array([[.2], [.9]]),
+            thresholds=np.array([1.0]))
+        for ceiling, count in ((.95, 0), (1.0, 1)):
+            limits = Limits(budget=5, overload_ceiling=ceiling)
+            self.assertEqual(count, len(self.plan(problem, limits)[1]))
+
     @settings(max_examples=100 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_every_step_lowers_the_violations(self, problem):

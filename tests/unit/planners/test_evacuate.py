@@ -15,15 +15,18 @@ from kronos_nova.planners.evacuate import waiting
 from tests.unit.planners import clouds
 from tests.unit.simulation.referee import Referee
 
-YIELDING = {'headroom', 'overload', 'returns'}
+YIELDING = {'headroom', 'returns'}
+CEILING = 0.6
 
 
 def try_everything(problem, budget):
     """What the evacuator is to do, word for word and slow."""
-    state, moves, referee = clouds.start(problem), [], Referee(problem)
+    state, moves, referee = clouds.start(problem), [], Referee(problem, ceiling=CEILING)
     while len(moves) < budget:
-        candidates = [*_candidates(problem, state, referee, is_forced=False)]
-        candidates = candidates or [*_candidates(problem, state, referee, is_forced=True)]
+        for yielding in (set(), YIELDING, YIELDING | {'overload'}):
+            candidates = [*_candidates(problem, state, referee, yielding)]
+            if candidates:
+                break
         if not candidates:
             break
         least = min(candidates)[0]
@@ -33,18 +36,18 @@ def try_everything(problem, budget):
     return moves
 
 
-def _candidates(problem, state, referee, is_forced):
+def _candidates(problem, state, referee, yielding):
     before = state.imbalances()
     for vm in waiting(state):
         for host in range(len(problem.hosts)):
             against = set(referee.against(state.vm_host, vm, host))
-            if host == state.vm_host[vm] or against - (YIELDING if is_forced else set()):
+            if host == state.vm_host[vm] or against - yielding:
                 continue
             trial = state.copy()
             trial.move(vm, host)
             after = trial.imbalances()
             worse = (after > before + 1e-9) & (after > problem.thresholds + 1e-9)
-            if is_forced or not worse.any():
+            if yielding or not worse.any():
                 yield trial.combined(), int(problem.memory_mb[vm]), int(vm), host
 
 
@@ -63,7 +66,8 @@ class EvacuatorTest(testtools.TestCase):
     @settings(max_examples=150 * clouds.MANY, deadline=None)
     @given(disabled())
     def test_the_plan_is_that_of_trying_every_pair(self, problem):
-        steps = Evacuator().plan(clouds.start(problem), Limits(budget=6))
+        steps = Evacuator().plan(clouds.start(problem),
+                                 Limits(budget=6, overload_ceiling=CEILING))
         self.assertEqual(try_everything(problem, 6),
                          [(step.vm, step.destination) for step in steps])
 
@@ -79,6 +83,18 @@ class EvacuatorTest(testtools.TestCase):
                 clouds.start(dataclasses.replace(
                     problem, evacuable=np.arange(len(problem.vms)) == vm)), Limits(budget=1))]
             self.assertEqual(free, len(alone))
+
+    def test_a_host_passes_the_ceiling_only_if_every_other_would(self):
+        problem = dataclasses.replace(
+            clouds.idle([0], hosts=3), policies=('p', 'q'), policy_weights=np.array([.9, .1]),
+            thresholds=np.full(2, .1), weights=np.full((1, 2), .1), host_scale=np.ones((3, 2)),
+            scores=np.array([[.1, .1], [.1, .9], [.5, .1]]),
+            capacity_scores=np.full((3, 2), np.nan), capacity_thresholds=np.full(2, np.inf),
+            available=np.array([False, True, True]), draining=np.array([True, False, False]))
+        for ceiling, destination in ((.95, 2), (1.0, 1), (.3, 1)):
+            step, = Evacuator().plan(clouds.start(problem),
+                                     Limits(budget=5, overload_ceiling=ceiling))
+            self.assertEqual(destination, step.destination)
 
     def test_nothing_is_disabled(self):
         problem = clouds.idle([0, 0, 1])
