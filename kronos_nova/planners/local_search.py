@@ -22,10 +22,10 @@ EFFORT, PER_MOVE, PER_THING = 5e7, 3e6, 8e4
 """What the search costs, and beside for each move of the budget and each instance and host, in
 about nanoseconds. A tenth of it finds most, in clusters of any size; longer plans take more
 exchanges, and more things take longer to look at."""
-TINY, LITTLE, MORE = 200, 0.2, 1.3
+TINY, LITTLE, LEAST = 200, 0.2, 1.6e8
 """With no more pairs of instance and host than that, so much of the effort is enough, and
-:mod:`spread` searches for one budget after the other; with few hosts otherwise it takes more, as
-the best plan there is may be found."""
+:mod:`spread` searches for one budget after the other; with few hosts otherwise it is no less than
+that, as the best plan there is may be found."""
 MOST_TIMES, LONGER, WORTHWHILE = {True: 1.2, False: 4.0}, 2.5, 0.01
 """It is gone on with, up to so many times the effort, for so many times as long as it took to find
 an end that is better than the one before by this part; with many hosts (True) there is always such
@@ -81,7 +81,10 @@ class LocalSearch:
         is_tiny = len(space.vms) * hosts <= TINY
         self.effort = EFFORT + PER_MOVE * self.budget + PER_THING * things
         are_many = hosts > MANY_HOSTS
-        self.effort *= LITTLE if is_tiny else (1 if are_many else MORE)
+        if is_tiny:
+            self.effort *= LITTLE
+        elif not are_many:
+            self.effort = max(self.effort, LEAST)
         self.most = self.effort * (1 if is_tiny else MOST_TIMES[are_many])
         self.worthwhile, self.spent, self.turns = found.best.cost, 0.0, 0
         self.are_few = self.budget < hosts and are_many
