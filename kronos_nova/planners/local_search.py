@@ -15,6 +15,7 @@ from kronos_nova.planners.incumbents import Plan
 from kronos_nova.planners.placements import PARTNERS
 from kronos_nova.planners.placements import Placements
 from kronos_nova.planners.softened_max import SoftenedMax
+from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation.space import NEVER
 from kronos_nova.simulation.space import SearchSpace
 
@@ -59,7 +60,10 @@ KICKS = 2
 """Every so many turns plans are also given a move to anywhere. More seldom, all that small clusters
 go on from is soon alike; every time, nothing is gone on with for long enough."""
 DRAWN = 1000
-"""Pairs that are drawn at a time, none of them twice: in a small cluster all that there are."""
+"""Pairs that are drawn at a time. On few hosts they are of large instances more often, by what
+these weigh, and such a one stays until others have made up for it: no exchange of two leads to
+where a large instance moves and several small ones make room. With more hosts there is not the
+time for that, and plans end worse."""
 MANY_HOSTS = 20
 """With no more than that hosts are few. With more and fewer moves than hosts, exchanges of two
 instances that are at home are left out: there is not the time to rate all pairs, and on fewer hosts
@@ -81,6 +85,9 @@ class LocalSearch:
         is_tiny = len(space.vms) * hosts <= TINY
         self.effort = EFFORT + PER_MOVE * self.budget + PER_THING * things
         are_many = hosts > MANY_HOSTS
+        weights = space.weights[:len(space.vms)] @ space.policy_weights + TOLERANCE
+        self.odds = (None if are_many or is_tiny
+                     else np.repeat(weights / weights.sum() / hosts, hosts))
         if is_tiny:
             self.effort *= LITTLE
         elif not are_many:
@@ -99,9 +106,8 @@ class LocalSearch:
             round_ / (THING * things + PAIR * rated), 1, MOST_SIDE_BY_SIDE))
 
     def run(self) -> None:
-        plans: list[Plan] = [[]] * self.count
-        plans[1::2] = map(self._kicked, plans[1::2])
-        placements, smooth = Placements(self.space, self.budget, plans), None
+        starts = [self._kicked([]) if number % 2 else ([], -1) for number in range(self.count)]
+        placements, smooth = Placements(self.space, self.budget, *zip(*starts, strict=True)), None
         while not self._is_over:
             part = self.parts[self.turns // self.count % len(self.parts)]
             temperature = part * float(
@@ -113,7 +119,8 @@ class LocalSearch:
             if len(optimal):
                 self.spent += RESTART * len(optimal)
                 self._keep(placements.ends(optimal, self.found.worst))
-                placements.restart(optimal, [self._another() for _ in optimal])
+                starts = [self._another() for _ in optimal]
+                placements.restart(optimal, *zip(*starts, strict=True))
         self._keep(placements.ends(np.arange(self.count), self.found.worst))
 
     @property
@@ -127,14 +134,15 @@ class LocalSearch:
             self.worthwhile = self.found.best.cost
             self.effort = max(self.effort, min(self.most, LONGER * self.spent))
 
-    def _another(self) -> Plan:
-        """A plan to go on from: one of the best, a little spoilt."""
+    def _another(self) -> tuple[Plan, int]:
+        """A plan to go on from, one of the best, a little spoilt; and the instance that is held, -1
+        for none."""
         turn, number = divmod(self.turns, self.count)
         self.turns += 1
         pool = self.found.kept[:max(1, min(POOL, self.count // 2))]
         plan = pool[number % len(pool)].plan
         if turn % KICKS < KICKS - 1:
-            return self._ruined(plan, turn)
+            return self._ruined(plan, turn), -1
         is_short = number % 2 and len(plan) < self.budget
         return self._kicked(plan if is_short else self._ruined(plan, turn))
 
@@ -148,15 +156,16 @@ class LocalSearch:
         gone = set(self.chance.permutation(count)[:taken].tolist())
         return [move for n, move in enumerate(plan) if n not in gone]
 
-    def _kicked(self, plan: Plan) -> Plan:
+    def _kicked(self, plan: Plan) -> tuple[Plan, int]:
         """A plan with a move to anywhere, which by itself is of no use: another may need the room
         that it leaves."""
         if not self.kicks:
             pairs = len(self.space.vms) * len(self.space.hosts)
-            self.kicks = self.chance.choice(pairs, min(pairs, DRAWN), replace=False).tolist()
+            self.kicks = self.chance.choice(pairs, min(pairs, DRAWN), p=self.odds,
+                                            replace=self.odds is not None).tolist()
         vm, host = divmod(self.kicks.pop(), len(self.space.hosts))
         home = self.space.home[vm]
         if (len(plan) >= self.budget or vm in dict(plan) or host == home
                 or self.space.price_change(vm, home, host) >= NEVER):
-            return plan
-        return [*plan, (vm, host)]
+            return plan, -1
+        return [*plan, (vm, host)], -1 if self.odds is None else vm

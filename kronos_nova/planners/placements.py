@@ -36,9 +36,10 @@ class Placements:
     scores : float64 (n, P, h); free : float64 (n, c, h); left : intp (n,), moves that a plan may
         still have
     tried : bool (n, 2, h), hosts drawn in vain since the last change, to receive or to send
+    held : bool (n, v + h), what stays where it is for now
     """
 
-    def __init__(self, space: SearchSpace, budget: int, plans: list[Plan]):
+    def __init__(self, space: SearchSpace, budget: int, plans: list[Plan], held: list[int]):
         self.space, hosts = space, len(space.scores)
         self.home = np.concatenate([space.home, np.arange(hosts)])
         self.budget, count = budget, len(plans)
@@ -46,17 +47,22 @@ class Placements:
         self.scores, self.free = space.after(plans)
         self.left = np.full(count, budget)
         self.tried = np.zeros((count, 2, hosts), dtype=bool)
-        self.restart(np.arange(count), plans)
+        self.held = np.zeros(self.place.shape, dtype=bool)
+        self.restart(np.arange(count), plans, held)
 
-    def restart(self, rows: np.ndarray, plans: list[Plan]) -> None:
-        """Begin some placements anew."""
+    def restart(self, rows: np.ndarray, plans: list[Plan], held: list[int]) -> None:
+        """Begin some placements anew.
+
+        :param held: of each plan an instance that stays where it brings it, -1 for none
+        """
         self.place[rows] = self.home
         for row, plan in zip(rows, plans, strict=True):
             vms, there = np.array(plan, dtype=np.intp).reshape(-1, 2).T
             self.place[row, vms] = there
         self.scores[rows], self.free[rows] = self.space.after(plans)
         self.left[rows] = self.budget - np.array([len(plan) for plan in plans])
-        self.tried[rows] = False
+        self.tried[rows] = self.held[rows] = False
+        self.held[rows, held] = np.array(held) >= 0
 
     def improve(self, smooth: SoftenedMax, chance, are_few: bool) -> tuple[np.ndarray, int]:
         """Make in each placement the best exchange of a host drawn by what it contributes, if that
@@ -130,13 +136,14 @@ class Exchanges:
         drawn = chance.random(len(share)) * share.sum(axis=1)
         passed = np.cumsum(share, axis=1) < drawn[:, None]
         self.here = np.minimum(passed.sum(axis=1), len(self.space.hosts) - 1)[:, None]
-        first = self.place == self.here
-        loose = self.place != self.owner.home
+        goes = ~self.owner.held
+        first = (self.place == self.here) & goes
+        loose = (self.place != self.owner.home) & goes
         if are_few and self.sends:
             loose[:, self.nothing:self.nothing + len(self.space.hosts)] = True
             return first, loose & ~first
         # What was moved may always be sent elsewhere, also where nothing is amiss any more.
-        second = _pick(self._partners(), self.every, self.place) | (loose & ~first)
+        second = (_pick(self._partners(), self.every, self.place) & goes) | (loose & ~first)
         if are_few:
             loose[:, self.nothing:] = True
             first &= loose
@@ -167,13 +174,14 @@ class Exchanges:
         regret = np.zeros((len(self.every), 1), dtype=np.float32)
         back = np.full(len(self.every), self.nothing)
         full = np.flatnonzero(self.owner.left == 0)
-        number, vms = np.divmod(np.flatnonzero(self.place[full] != home), len(home))
+        may = (self.place[full] != home) & ~self.owner.held[full]
+        number, vms = np.divmod(np.flatnonzero(may), len(home))
         if not len(number):
             return back, regret
         away = self.place[full[number], vms]
         change = self._going(self.smooth.leaving, full[number], away, vms) + self._going(
             self.smooth.arriving, full[number], home[vms], vms)
-        each = np.full((len(full), len(home)), np.inf, dtype=np.float32)
+        each = np.full((len(full), len(home)), NEVER)
         each[number, vms] = change - self.space.price_change(vms, home[vms], away)
         back[full], regret[full, 0] = each.argmin(axis=1), each.min(axis=1)
         return back, regret
