@@ -97,7 +97,7 @@ def _configured(arguments):
         chosen['restraint'] = Restraint()
     options = dataclasses.replace(options, **chosen)
     for planner in (options.spread_planner, options.pack_planner):
-        registry.check(planner)
+        registry.load(planner)
     return options, replay.Durations(
         aggregate=conf.kronos.cooldown, instance=conf.kronos.instance_cooldown,
         quarantine=conf.kronos.instance_quarantine_seconds)

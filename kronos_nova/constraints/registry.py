@@ -1,7 +1,6 @@
 """Finds the installed constraints and compiles a model with them."""
 
-from stevedore import extension
-
+from kronos_nova import extensions
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.simulation import Model
@@ -20,16 +19,11 @@ def compile_model(problem: Problem, snapshot: Snapshot, rules: ConstraintRules,
                   prices: Prices = FREE) -> Model:
     """The model of an aggregate, with the rules of every installed constraint.
 
-    :raises Exception: whatever a constraint that cannot be imported raises: to plan without it
-        would not be safe
+    :raises Exception: as :func:`~kronos_nova.extensions.installed`
     """
-    found = extension.ExtensionManager(NAMESPACE, on_load_failure_callback=_refuse)
+    found = extensions.installed(NAMESPACE)
     names = sorted(found.names(), key=lambda name: (
         ORDER.index(name) if name in ORDER else len(ORDER), name))
     return Model(problem, tuple(rule for name in names
                                 for rule in found[name].plugin.compile(problem, snapshot, rules)),
                  prices)
-
-
-def _refuse(_manager, _entry_point, error):
-    raise error

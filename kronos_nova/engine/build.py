@@ -7,12 +7,12 @@ import numpy as np
 
 from kronos_nova import profiling
 from kronos_nova import simulation
-from kronos_nova.constraints import eligibility
 from kronos_nova.cooldown import Memory
 from kronos_nova.engine.measure import Load
 from kronos_nova.engine.measure import MetricsReader
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.under_way import MovesUnderWay
+from kronos_nova.objects import eligibility
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot

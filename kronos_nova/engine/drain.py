@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from kronos_nova import exception
-from kronos_nova.constraints import eligibility
 from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown.memory import PastTry
 from kronos_nova.engine import planner
@@ -20,6 +19,7 @@ from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.restraint import Restraint
 from kronos_nova.engine.windows import Windows
 from kronos_nova.engine.worth import Price
+from kronos_nova.objects import eligibility
 from kronos_nova.objects import metrics
 from kronos_nova.objects.drain import Drain
 from kronos_nova.objects.plan import AggregateReport

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kronos_nova.engine.runner_up import runners_up
 from kronos_nova.objects.plan import SKIP_REASONS
 from kronos_nova.objects.plan import NextBest
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.plan import Skip
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.evacuate import obstacle
 from kronos_nova.planners.evacuate import waiting
-from kronos_nova.planners.runner_up import runners_up
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
 
@@ -69,6 +68,35 @@ def not_evacuated(state: State, budget_left: int) -> dict[int, str]:
     found = {int(vm): obstacle(state, int(vm)) for vm in waiting(state)}
     otherwise = 'budget' if budget_left <= 0 else 'no_gain'
     return {vm: held[0] if held else otherwise for vm, held in found.items()}
+
+
+def obstacle(state: State, vm: int) -> tuple[str, str] | None:
+    """What keeps an instance on its draining host: a word of
+    :data:`~kronos_nova.objects.plan.SKIP_REASONS` and a line for a person; None if it may go."""
+    hosts = np.arange(len(state.problem.hosts))
+    hosts = hosts[hosts != state.vm_host[vm]]
+    if not len(hosts):
+        return 'capacity', 'there is no other host'
+    delta = state.delta((vm, hosts), model=state.model.for_emptying)
+    if delta.feasible.any():
+        return None
+    # The host that comes nearest to taking it is the one that fails the latest rule.
+    nearest = int(delta.against.argmax())
+    rule = delta.model.rules[delta.against[nearest]]
+    return rule.reason, rule.why(state, vm, int(hosts[nearest]))
+
+
+def blocked(state: State, host: int, held: dict[int, str]) -> dict[str, str]:
+    """Uuid of each instance of a host that has nowhere to go now, to what blocks it.
+
+    :param held: instance index to why it may not be moved at all
+    """
+    found = {}
+    for vm in np.flatnonzero(state.vm_host == host).tolist():
+        against = ('held', held[vm]) if vm in held else obstacle(state, vm)
+        if against:
+            found[state.problem.vms[vm]] = against[1]
+    return found
 
 
 def _words(state, pairs, gains, accepted):

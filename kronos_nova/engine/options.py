@@ -2,14 +2,14 @@
 
 import dataclasses
 
-from kronos_nova.constraints import eligibility
-from kronos_nova.constraints.eligibility import OptOut
 from kronos_nova.engine import windows
 from kronos_nova.engine.caps import CapOptions
 from kronos_nova.engine.pace_options import PaceOptions
 from kronos_nova.engine.restraint import Restraint
 from kronos_nova.engine.windows import Windows
 from kronos_nova.engine.worth import Price
+from kronos_nova.objects import eligibility
+from kronos_nova.objects.eligibility import OptOut
 from kronos_nova.objects.snapshot import UNASSIGNED
 
 DAY = 86400

@@ -53,7 +53,6 @@ from kronos_nova.objects.plan import HostScore
 from kronos_nova.objects.plan import PolicyReport
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
-from kronos_nova.planners import evacuate
 from kronos_nova.planners.base import Limits
 from kronos_nova.policies import PolicySet
 from kronos_nova.simulation import State
@@ -374,7 +373,7 @@ class _Cycle:
         held = {vm: f'it is left alone ({reason})' for vm, reason in case.held.items()}
         state, problem = State(model), model.problem
         for host in np.flatnonzero(problem.draining):
-            blocked = evacuate.blocked(state, host, held)
+            blocked = explain.blocked(state, host, held)
             if blocked:
                 first = min(blocked)
                 yield (f'{problem.hosts[host]} cannot be emptied: {len(blocked)} of '

@@ -14,7 +14,6 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import least_harmful
 from kronos_nova.planners.steps import one_by_one
-from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
 
 BY_ROOM = '; its load is not known, so room alone decides where it goes'
@@ -83,40 +82,6 @@ def by_room(state: State, vm: int) -> list[int]:
     return hosts[np.argsort(state.fill[hosts], kind='stable')].tolist()
 
 
-def is_weighed(problem: Problem, vm: int) -> bool:
-    """Whether it is known what an instance weighs, in any policy at all."""
-    return bool(problem.policies) and not problem.unweighed[vm]
-
-
 def waiting(state: State) -> np.ndarray:
     """intp: the instances that the evacuator may still move."""
     return np.flatnonzero(state.problem.draining[state.vm_host] & state.problem.evacuable)
-
-
-def obstacle(state: State, vm: int) -> tuple[str, str] | None:
-    """What keeps an instance on its draining host: a word of
-    :data:`~kronos_nova.objects.plan.SKIP_REASONS` and a line for a person; None if it may go."""
-    hosts = np.arange(len(state.problem.hosts))
-    hosts = hosts[hosts != state.vm_host[vm]]
-    if not len(hosts):
-        return 'capacity', 'there is no other host'
-    delta = state.delta((vm, hosts), model=state.model.for_emptying)
-    if delta.feasible.any():
-        return None
-    # The host that comes nearest to taking it is the one that fails the latest rule.
-    nearest = int(delta.against.argmax())
-    rule = delta.model.rules[delta.against[nearest]]
-    return rule.reason, rule.why(state, vm, int(hosts[nearest]))
-
-
-def blocked(state: State, host: int, held: dict[int, str]) -> dict[str, str]:
-    """Uuid of each instance of a host that has nowhere to go now, to what blocks it.
-
-    :param held: instance index to why it may not be moved at all
-    """
-    found = {}
-    for vm in np.flatnonzero(state.vm_host == host).tolist():
-        against = ('held', held[vm]) if vm in held else obstacle(state, vm)
-        if against:
-            found[state.problem.vms[vm]] = against[1]
-    return found

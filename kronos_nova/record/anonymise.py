@@ -15,7 +15,7 @@ import yaml
 
 from kronos_nova import boundary
 from kronos_nova import exception
-from kronos_nova.constraints import eligibility
+from kronos_nova.objects import eligibility
 from kronos_nova.objects import metrics
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet

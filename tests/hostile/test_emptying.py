@@ -6,8 +6,8 @@ import dataclasses
 import ddt
 import testtools
 
-from kronos_nova.constraints import eligibility
 from kronos_nova.db import memory
+from kronos_nova.objects import eligibility
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.drain import Drain

@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parents[2] / 'kronos_nova'
 
 # Lowest first; rooms on one floor do not know each other, but for the pairs in SIDEWAYS.
 FLOORS = (
-    ('exception', 'conf', 'version', 'page', 'clock'),
+    ('exception', 'conf', 'version', 'page', 'clock', 'extensions'),
     ('boundary',),
     ('objects',),
     ('policies',),
@@ -28,7 +28,7 @@ SIDEWAYS = {
     ('claims', 'db'), ('inventory', 'placement'), ('record', 'engine'), ('osc', 'cmd'),
 }
 KERNEL = FLOORS[4]
-KERNEL_MAY_USE = {'numpy', 'stevedore', 'kronos_nova'}
+KERNEL_MAY_USE = {'numpy', 'kronos_nova'}
 CLOCKS_AND_CHANCE = {'time', 'random', 'datetime', 'secrets', 'os', 'socket', 'threading',
                      'subprocess', 'pathlib'}
 CONSTRAINTS = re.compile(r'group|zone|cell|isolat|tenant|reserve(?!d)|headroom|capacity|veto|'
@@ -71,6 +71,7 @@ ONE_HOME = {
     'alembic': {'db'},
     'falcon': {'api'},
     'sqlalchemy': {'db', 'claims'},
+    'stevedore': {'extensions', 'claims', 'engine'},
 }
 SHARED_WORDS = {'completed', 'done', 'error', 'failed', 'finished', 'live-migration', 'migrating',
                 'migration', 'running'}

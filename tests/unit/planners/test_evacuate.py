@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from kronos_nova.engine.explain import blocked
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.evacuate import Evacuator
-from kronos_nova.planners.evacuate import blocked
 from kronos_nova.planners.evacuate import waiting
 from tests.unit.planners import clouds
 from tests.unit.simulation.referee import Referee

@@ -11,7 +11,6 @@ from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import least_harmful
 from kronos_nova.planners.evacuate import by_room
-from kronos_nova.planners.evacuate import is_weighed
 from kronos_nova.simulation import State
 
 
@@ -46,7 +45,7 @@ def _runner_up(state, phase, step):
         (vms, hosts), = delta.moves
         return (vms != step.vm) | (hosts != step.destination)
 
-    if not is_weighed(state.problem, step.vm):
+    if not state.problem.policies or state.problem.unweighed[step.vm]:
         return _roomiest_but(state, step)
     vms = np.array([step.vm])
     if phase == SPREAD:
