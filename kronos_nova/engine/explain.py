@@ -26,18 +26,19 @@ PAIRS_AT_ONCE = 1_000_000
 
 
 def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
-                   moves: Sequence[PlannedMove]) -> tuple[PlannedMove, ...]:
+                   moves: Sequence[PlannedMove], ceiling: float) -> tuple[PlannedMove, ...]:
     """The moves of a plan, each with what could have been moved in its place.
 
     :param start: before the first of them
     :param steps: (phase, step) of the same plan, in the same order
+    :param ceiling: load that no host passes, unless it is to empty another
     """
     problem = start.problem
     return tuple(
         move if found is None else dataclasses.replace(move, next_best=NextBest(
             instance_uuid=problem.vms[found.vm], destination=problem.hosts[found.destination],
             memory_mb=int(problem.memory_mb[found.vm]), combined_after=found.combined_after))
-        for move, found in zip(moves, runners_up(start, steps), strict=True))
+        for move, found in zip(moves, runners_up(start, steps, ceiling), strict=True))
 
 
 def skips(reasons: dict[int, str], vms: tuple[str, ...]) -> tuple[Skip, ...]:

@@ -229,7 +229,8 @@ class _Cycle:
         outcome = plan.NO_DATA if needed.why_no_more else plan.NO_MOVE
         report = self.report(scope, load, plan.PLANNED if chosen.steps else outcome, before,
                              after, (*notes, *self.broken(chosen.state)), forecasts)
-        moves = explain.with_next_best(State(planned), chosen.steps, moves)
+        moves = explain.with_next_best(State(planned), chosen.steps, moves,
+                                       self.options.overload_ceiling)
         return dataclasses.replace(
             report, moves=self.pace.told(caps.told(vetting.told(moves))),
             refusals=vetting.refusals(),

@@ -24,7 +24,8 @@ class RunnerUp:
     combined_after: float
 
 
-def runners_up(state: State, steps: Iterable[tuple[str, Step]]) -> Iterator[RunnerUp | None]:
+def runners_up(state: State, steps: Iterable[tuple[str, Step]],
+               ceiling: float) -> Iterator[RunnerUp | None]:
     """For each step of a plan the move that would have lowered the combined imbalance most in its
     place, None where the rules and the policies permit no other.
 
@@ -34,13 +35,15 @@ def runners_up(state: State, steps: Iterable[tuple[str, Step]]) -> Iterator[Runn
 
     :param state: before the first of the steps; the steps are made in it
     :param steps: (phase, step)
+    :param ceiling: load that no host passes, unless it is to empty another
     """
+    within = state.model.with_ceiling(state, ceiling)
     for phase, step in steps:
-        yield _runner_up(state, phase, step)
+        yield _runner_up(state, None if phase == EVACUATE else within, phase, step)
         state.move(step.vm, step.destination)
 
 
-def _runner_up(state, phase, step):
+def _runner_up(state, model, phase, step):
     def wanted(delta):
         (vms, hosts), = delta.moves
         return (vms != step.vm) | (hosts != step.destination)
@@ -50,7 +53,8 @@ def _runner_up(state, phase, step):
     vms = np.array([step.vm])
     if phase == SPREAD:
         vms = np.flatnonzero((state.vm_host == step.source) & state.problem.movable)
-    pair = least_harmful(state, vms, wanted, is_forced=phase == EVACUATE)
+    pair = least_harmful(state, vms, wanted, is_forced=phase == EVACUATE,
+                         model=model)
     if pair is None:
         return _roomiest_but(state, step) if phase == EVACUATE else None
     return RunnerUp(vm=pair[0], destination=pair[1],

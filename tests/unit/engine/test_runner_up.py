@@ -14,9 +14,12 @@ from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
 from tests.unit.planners import clouds
 
+CEILING = 0.6
 
-def combined_instead(state, phase, step):
+
+def combined_instead(start, state, phase, step):
     """Ends of all other moves that would have been permitted."""
+    most = np.maximum(CEILING, start.scores) + TOLERANCE
     vms = np.flatnonzero((state.vm_host == step.source) & state.problem.movable)
     for vm in vms if phase == SPREAD else [step.vm]:
         for host in np.flatnonzero(state.problem.available):
@@ -24,7 +27,8 @@ def combined_instead(state, phase, step):
                 continue
             model = state.model.for_emptying if phase == EVACUATE else state.model
             delta = state.delta((int(vm), int(host)), model=model)
-            if delta.feasible and (delta.accepted or phase == EVACUATE):
+            within = (state.after([(int(vm), int(host))]).scores[host] <= most[host]).all()
+            if delta.feasible and (delta.accepted and within or phase == EVACUATE):
                 yield state.combined() - float(delta.decrease)
 
 
@@ -35,9 +39,10 @@ class RunnersUpTest(testtools.TestCase):
         for phase in (SPREAD, EVACUATE):
             start = State(clouds.model(problem))
             steps = [(phase, step) for step in Greedy().plan(start.copy(), Limits(budget=5))]
-            again = start.copy()
-            for (_phase, step), found in zip(steps, runners_up(start, steps), strict=True):
-                others = list(combined_instead(again, phase, step))
+            before, again = start.copy(), start.copy()
+            for (_phase, step), found in zip(
+                    steps, runners_up(start, steps, CEILING), strict=True):
+                others = list(combined_instead(before, again, phase, step))
                 self.assertEqual(bool(others), found is not None)
                 if others:
                     self.assertAlmostEqual(min(others), found.combined_after,
