@@ -19,7 +19,9 @@ from kronos_nova.engine import planning_process
 from tests.unit.db import fixtures as db_fixtures
 
 INTERVAL = 300
-PATIENCE = 120
+PATIENCE = 600
+"""Seconds. By default the process runs only where nothing else wants a processor, and two seconds
+of work take minutes on a machine where all of them are taken."""
 POLICIES = """policies:
 - {name: cpu, mode: spread, weight: 1.0, threshold: 0.1, imbalance_query: up,
    vm_profile_query: up, max_migrations_per_cycle: 1}
