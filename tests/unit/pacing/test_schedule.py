@@ -19,9 +19,9 @@ WIDE = Links(stream=1000.0, default=1e9)
 CAPS = Caps(total=4, per_source=1, per_destination=2)
 
 
-def job(source, destination, seconds, name=None, **more):
+def job(source, destination, seconds, name=None, fixed=0.0, **more):
     return Job(instance=name or f'{source}{destination}{seconds}', source=source,
-               destination=destination, copy=Copy(memory_mb=1000.0 * seconds), **more)
+               destination=destination, copy=Copy(memory_mb=1000.0 * seconds, fixed=fixed), **more)
 
 
 @st.composite
@@ -62,6 +62,20 @@ class ScheduleTest(testtools.TestCase):
         jobs = [job('a', 'x', 10, 'p'), job('b', 'x', 10, 'q')]
         self.assertEqual([20.0, 20.0], best(jobs, CAPS, LINKS).ends.tolist())
         self.assertEqual([10.0, 10.0], best(jobs, CAPS, WIDE).ends.tolist())
+
+    def test_a_link_is_left_to_others_before_the_copying_begins(self):
+        jobs = [job('a', 'x', 10, 'p'), job('b', 'x', 5, 'q', fixed=10)]
+        self.assertEqual([10.0, 15.0], best(jobs, CAPS, LINKS).ends.tolist())
+        jobs = [job('a', 'x', 10, 'p'), job('b', 'x', 5, 'q', fixed=6)]
+        self.assertEqual([14.0, 15.0], best(jobs, CAPS, LINKS).ends.tolist())
+
+    def test_small_ones_go_beside_large_ones_that_fill_the_link(self):
+        # The two large ones at once, and nothing of the link is used well afterwards.
+        jobs = [*(job('a', f'x{n}', 40, fixed=10) for n in range(2)),
+                *(job('a', f'y{n}', 1, fixed=10) for n in range(8))]
+        caps = Caps(total=2, per_source=2, per_destination=1)
+        self.assertEqual(138.0, schedule.first_come(jobs, caps, LINKS).makespan)
+        self.assertEqual(102.0, best(jobs, caps, LINKS).makespan)
 
     def test_links_that_are_free_are_used_first(self):
         jobs = [job('a', 'x', 10, 'p'), job('b', 'x', 10, 'q'), job('c', 'y', 10, 'r'),
