@@ -1,6 +1,8 @@
 """Clouds of which some hosts are to be emptied, and how long that takes."""
 
+import copy
 import dataclasses
+import math
 
 import numpy as np
 import sqlalchemy as sa
@@ -155,16 +157,20 @@ class Emptier(pipeline.Kronos):
 
 def least(world, case: Case, caps: Caps) -> float:
     """Seconds that no order is shorter than: of the busiest host by its slots, of all slots, and of
-    the busiest link, if each migration had its links for itself, copied nothing twice, and was
-    looked at just when it ended.
+    the busiest link, if each migration had its links for itself. A slot is free for another when
+    Kronos looks, and a link carries nothing before the first copy and after the last.
 
     :param world: after one round
     """
-    link, alone = world.network.link, min(world.network.link, world.network.stream)
+    again = copy.deepcopy(world)
     by_slots, by_links = np.zeros(len(case.counts)), np.zeros(len(case.counts))
-    for _ended, vm, source, _destination in world.ended:
-        copied = float(world.guests.touched[vm])
-        by_slots[source] += world.nova[vm] + copied / alone
-        by_links[source] += copied / link
-    return float(max(by_slots.sum() / caps.total, by_slots.max() / caps.per_source,
-                     by_links.max()))
+    for _ended, vm, source, destination in world.ended:
+        again.place[vm] = source
+        again.start(vm, destination)
+        while again.migrations:
+            again.pass_time(again.next_end())
+        by_slots[source] += math.ceil(again.took[vm] / POLL) * POLL
+        by_links[source] += again.copied[vm] / world.network.link
+    # After the last in a slot nobody has to look.
+    return float(max(by_slots.sum() / caps.total - POLL, by_slots.max() / caps.per_source - POLL,
+                     by_links.max() + worlds.PREPARE[0] + worlds.FINISH[0]))

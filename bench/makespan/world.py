@@ -44,8 +44,8 @@ class Network:
 class _Copy:
     """A live migration: ``left`` is seconds in the stages ``prepare`` and ``finish``, else MiB."""
 
-    def __init__(self, source, destination, prepare):
-        self.source, self.destination = source, destination
+    def __init__(self, source, destination, prepare, finish):
+        self.source, self.destination, self.finish = source, destination, finish
         self.stage, self.left, self.rate = 'prepare', prepare, 1.0
         self.round, self.copied, self.told, self.begun_at = 0.0, 0.0, (0.0, 0.0), None
 
@@ -61,15 +61,14 @@ class SharedLinks(world.World):
         super().__init__(scenario, threshold)
         self.network, self.guests, self._seed = network, guests, seed
         self.took = {}      # {server: seconds of its last migration}
-        self.nova = {}      # {server: those before and after the copying}
         self.copied = {}    # {server: MiB of its last migration}
         self.told = {}      # {server: what Nova was told of that, and of what was left}
         self._rng = {}
 
     def start(self, vm, destination):
         rng = self._rng[vm] = np.random.default_rng([self._seed, vm])
-        copy = _Copy(int(self.place[vm]), destination, rng.uniform(*PREPARE))
-        copy.begun_at, self.nova[vm] = self.now, copy.left
+        copy = _Copy(int(self.place[vm]), destination, rng.uniform(*PREPARE), rng.uniform(*FINISH))
+        copy.begun_at = self.now
         self.migrations[vm] = copy
         self._share()
 
@@ -113,8 +112,7 @@ class SharedLinks(world.World):
             copy.stage = 'stopped' if dirtied <= copy.rate * DOWNTIME else 'rounds'
             copy.left, copy.round = max(dirtied, 0.01), 0.0
         elif copy.stage == 'stopped':
-            copy.stage, copy.left = 'finish', self._rng[vm].uniform(*FINISH)
-            self.nova[vm] += copy.left
+            copy.stage, copy.left = 'finish', copy.finish
         else:
             self._end(vm, copy)
 

@@ -68,3 +68,10 @@ class DrainTest(testtools.TestCase):
         [emptied] = drains.Emptier(case, {}).run(found)
         self.assertTrue(0 < drains.least(found, case, Caps(
             total=4, per_source=1, per_destination=2)) <= emptied.seconds)
+
+    def test_one_after_the_other_takes_what_the_lower_bound_says(self):
+        case = drains.Case((3,))
+        found = drains.cloud(case, world.Network(link=1100.0, stream=1100.0), seed=2)
+        [emptied] = drains.Emptier(case, {'max_concurrent_migrations': 1}).run(found)
+        least = drains.least(found, case, Caps(total=1, per_source=1, per_destination=2))
+        self.assertTrue(least <= emptied.seconds <= least + drains.POLL, (least, emptied.seconds))
