@@ -11,6 +11,7 @@ import numpy as np
 
 from kronos_nova.planners.packing import Packing
 from kronos_nova.simulation import TOLERANCE
+from kronos_nova.simulation.extremes import smallest
 
 MOST_OUT, MOST_BACK = 4, 3
 """Instances of one size that change places at once. Sizes of flavors mostly double from one to the
@@ -123,7 +124,7 @@ class BundleExchanges:
         value += self._usable_of(first, row, back.size, column)
         value += self._usable_of(second, column, out.size, row)
         return any(self._carry_out(out, int(row[n]), back, int(column[n]), vm)
-                   for n in _largest(value, TRIES) if value[n] > least)
+                   for n in smallest(-value, TRIES) if value[n] > least)
 
     def _usable_of(self, room, at, size, of) -> np.ndarray:
         """:meth:`usable` of ``room[at] - size[of]``, a column at a time."""
@@ -160,11 +161,3 @@ class BundleExchanges:
                     and packing.space.conflicts(vm).isdisjoint(found)):
                 found.append(int(vm))
         return found if len(found) == bundles.count[n] else None
-
-
-def _largest(values: np.ndarray, count: int) -> np.ndarray:
-    """Indexes of the largest values, the largest first; of equal ones, the first."""
-    few = np.arange(len(values))
-    if count < len(values):
-        few = np.flatnonzero(values >= np.partition(values, -count)[-count])
-    return few[np.argsort(-values[few], kind='stable')][:count]

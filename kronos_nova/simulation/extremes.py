@@ -22,8 +22,8 @@ class Extremes:
         self.problem, self.scores, self.vm_host = problem, scores, vm_host
         hosts = np.flatnonzero(problem.available)
         counted = scores[hosts]
-        self.tops = [hosts[_least(-column, count)] for column in counted.T]
-        self.bottoms = [hosts[_least(column, count)] for column in counted.T]
+        self.tops = [hosts[smallest(-column, count)] for column in counted.T]
+        self.bottoms = [hosts[smallest(column, count)] for column in counted.T]
         self.imbalances = np.array([
             scores[top[0], p] - scores[bottom[0], p] if len(hosts) else 0.0
             for p, (top, bottom) in enumerate(zip(self.tops, self.bottoms, strict=True))])
@@ -98,7 +98,9 @@ class Extremes:
         return self.combined - after @ self.problem.policy_weights
 
 
-def _least(keys, count):
-    """Indexes of the smallest keys, the smallest first."""
-    few = np.argpartition(keys, count - 1)[:count] if len(keys) > count else np.arange(len(keys))
-    return few[np.argsort(keys[few], kind='stable')]
+def smallest(keys: np.ndarray, count: int) -> np.ndarray:
+    """Indexes of the smallest keys, the smallest first; of equal ones, the first."""
+    few = np.arange(len(keys))
+    if count < len(keys):
+        few = np.flatnonzero(keys <= np.partition(keys, count - 1)[count - 1])
+    return few[np.argsort(keys[few], kind='stable')][:count]
