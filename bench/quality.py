@@ -5,6 +5,7 @@ import statistics
 import numpy as np
 
 from bench import report
+from kronos_nova.simulation import Problem
 
 
 def register(subparsers):
@@ -68,21 +69,28 @@ def _host_count(name: str) -> int:
     return int(''.join(c for c in name.split('_')[0] if c.isdigit()))
 
 
-def _small(seed: int, seconds: float) -> tuple:
+def small_cluster(seed: int) -> tuple[Problem, int]:
+    """A random cluster, and how many moves a plan may have."""
     from bench import inputs
+
+    rng = np.random.default_rng(seed)
+    hosts, vms, budget = (int(rng.integers(*span)) for span in ((6, 13), (40, 121), (2, 11)))
+    threshold, fill = float(rng.choice([0, 0.02, 0.05, 0.1])), float(rng.choice([0.4, 0.55, 0.7]))
+    return inputs.random_cluster(seed, hosts, vms, threshold, fill=fill), budget
+
+
+def _small(seed: int, seconds: float) -> tuple:
     from bench import reference
     from bench import trial
     from kronos_nova.planners.greedy import Greedy
     from kronos_nova.planners.spread import Spread
 
-    rng = np.random.default_rng(seed)
-    hosts, vms, budget = (int(rng.integers(*span)) for span in ((6, 13), (40, 121), (2, 11)))
-    threshold, fill = float(rng.choice([0, 0.02, 0.05, 0.1])), float(rng.choice([0.4, 0.55, 0.7]))
-    problem = inputs.random_cluster(seed, hosts, vms, threshold, fill=fill)
+    problem, budget = small_cluster(seed)
     optimum = reference.spread_optimum(problem, budget, seconds)
     spread, greedy = (trial.plan(kind(), problem, budget) for kind in (Spread, Greedy))
     is_proven = optimum.combined - optimum.bound <= 0.001 * optimum.combined
-    return (seed, hosts, vms, budget, threshold, 'proven' if is_proven else 'best found',
+    return (seed, len(problem.hosts), len(problem.vms), budget, float(problem.thresholds[0]),
+            'proven' if is_proven else 'best found',
             optimum.combined, spread.combined, spread.combined / optimum.combined,
             greedy.combined / optimum.combined, spread.seconds)
 

@@ -22,11 +22,14 @@ class End:
 
 
 class Incumbents:
-    """The best ends, what costs as much with fewer moves first."""
+    """The best ends, what costs as much with fewer moves first.
 
-    def __init__(self, first: End):
-        self.kept = [first]
-        self._known = {frozenset(first.plan)}
+    :param kept: ends that are known, in that order; at least one
+    """
+
+    def __init__(self, kept: list[End]):
+        self.kept = kept.copy()
+        self._known = {frozenset(end.plan) for end in kept}
 
     @property
     def best(self) -> End:

@@ -36,10 +36,9 @@ class Placements:
     scores : float64 (n, P, h); free : float64 (n, c, h); left : intp (n,), moves that a plan may
         still have
     tried : bool (n, 2, h), hosts drawn in vain since the last change, to receive or to send
-    held : bool (n, v + h), what stays where it is for now
     """
 
-    def __init__(self, space: SearchSpace, budget: int, plans: list[Plan], held: list[int]):
+    def __init__(self, space: SearchSpace, budget: int, plans: list[Plan]):
         self.space, hosts = space, len(space.scores)
         self.home = np.concatenate([space.home, np.arange(hosts)])
         self.budget, count = budget, len(plans)
@@ -47,28 +46,23 @@ class Placements:
         self.scores, self.free = space.after(plans)
         self.left = np.full(count, budget)
         self.tried = np.zeros((count, 2, hosts), dtype=bool)
-        self.held = np.zeros(self.place.shape, dtype=bool)
-        self.restart(np.arange(count), plans, held)
+        self.restart(np.arange(count), plans)
 
-    def restart(self, rows: np.ndarray, plans: list[Plan], held: list[int]) -> None:
-        """Begin some placements anew.
-
-        :param held: of each plan an instance that stays where it brings it, -1 for none
-        """
+    def restart(self, rows: np.ndarray, plans: list[Plan]) -> None:
+        """Begin some placements anew."""
         self.place[rows] = self.home
         for row, plan in zip(rows, plans, strict=True):
             vms, there = np.array(plan, dtype=np.intp).reshape(-1, 2).T
             self.place[row, vms] = there
         self.scores[rows], self.free[rows] = self.space.after(plans)
         self.left[rows] = self.budget - np.array([len(plan) for plan in plans])
-        self.tried[rows] = self.held[rows] = False
-        self.held[rows, held] = np.array(held) >= 0
+        self.tried[rows] = False
 
-    def improve(self, smooth: SoftenedMax, chance, are_few: bool) -> tuple[np.ndarray, int]:
+    def improve(self, softened: SoftenedMax, chance, are_few: bool) -> tuple[np.ndarray, int]:
         """Make in each placement the best exchange of a host drawn by what it contributes, if that
         lowers the softened value. Returns which are local optima now, and how many pairs were
         rated."""
-        exchanges = Exchanges(self, smooth, chance, are_few)
+        exchanges = Exchanges(self, softened, chance, are_few)
         improved = Trial(exchanges).make()
         failed = np.ones(len(self.place), dtype=bool)
         failed[improved] = False
@@ -104,10 +98,10 @@ class Exchanges:
     back : intp (n,), the instance whose move is undone if the budget is used, a nothing else
     """
 
-    def __init__(self, owner: Placements, smooth: SoftenedMax, chance, are_few: bool):
-        self.owner, self.space, self.smooth = owner, owner.space, smooth
+    def __init__(self, owner: Placements, softened: SoftenedMax, chance, are_few: bool):
+        self.owner, self.space, self.softened = owner, owner.space, softened
         self.place, self.every = owner.place, np.arange(len(owner.place))[:, None]
-        self.value, self.imbalances, self.shares = smooth.of(owner.scores)
+        self.value, self.imbalances, self.shares = softened.of(owner.scores)
         self.shares[:, len(self.space.hosts):] = 0
         self.share = self.shares.sum(axis=2)
         self.nothing = len(self.space.vms)
@@ -136,14 +130,13 @@ class Exchanges:
         drawn = chance.random(len(share)) * share.sum(axis=1)
         passed = np.cumsum(share, axis=1) < drawn[:, None]
         self.here = np.minimum(passed.sum(axis=1), len(self.space.hosts) - 1)[:, None]
-        goes = ~self.owner.held
-        first = (self.place == self.here) & goes
-        loose = (self.place != self.owner.home) & goes
+        first = self.place == self.here
+        loose = self.place != self.owner.home
         if are_few and self.sends:
             loose[:, self.nothing:self.nothing + len(self.space.hosts)] = True
             return first, loose & ~first
         # What was moved may always be sent elsewhere, also where nothing is amiss any more.
-        second = (_pick(self._partners(), self.every, self.place) & goes) | (loose & ~first)
+        second = _pick(self._partners(), self.every, self.place) | (loose & ~first)
         if are_few:
             loose[:, self.nothing:] = True
             first &= loose
@@ -174,35 +167,34 @@ class Exchanges:
         regret = np.zeros((len(self.every), 1), dtype=np.float32)
         back = np.full(len(self.every), self.nothing)
         full = np.flatnonzero(self.owner.left == 0)
-        may = (self.place[full] != home) & ~self.owner.held[full]
-        number, vms = np.divmod(np.flatnonzero(may), len(home))
+        number, vms = np.divmod(np.flatnonzero(self.place[full] != home), len(home))
         if not len(number):
             return back, regret
         away = self.place[full[number], vms]
-        change = self._going(self.smooth.leaving, full[number], away, vms) + self._going(
-            self.smooth.arriving, full[number], home[vms], vms)
-        each = np.full((len(full), len(home)), NEVER)
+        change = self._going(self.softened.leaving, full[number], away, vms) + self._going(
+            self.softened.arriving, full[number], home[vms], vms)
+        each = np.full((len(full), len(home)), np.inf, dtype=np.float32)
         each[number, vms] = change - self.space.price_change(vms, home[vms], away)
         back[full], regret[full, 0] = each.argmin(axis=1), each.min(axis=1)
         return back, regret
 
     def _going(self, way, number, hosts, things) -> np.ndarray:
         """float32 (...): to first order, what it changes that things leave hosts or arrive."""
-        change = _pick(way, self.smooth.kind.take(hosts), things) - 1
+        change = _pick(way, self.softened.kind.take(hosts), things) - 1
         change *= _pick(self.shares, number, hosts)
         return change.sum(axis=-1)
 
     def _rate(self) -> np.ndarray:
         """What an exchange changes: of either host a product of what each of the two does there."""
-        smooth, first, second = self.smooth, self.first, self.second
-        kind, of = smooth.kind.take(self.here), smooth.kind.take(self.there)
+        softened, first, second = self.softened, self.first, self.second
+        kind, of = softened.kind.take(self.here), softened.kind.take(self.there)
         own = _pick(self.shares, self.every, self.here)
-        gone = _pick(self.shares, self.every, self.there) * _pick(smooth.leaving, of, second)
-        lefts = [own * _pick(smooth.leaving, kind, first)]
-        rights = [self._or_one(_pick(smooth.arriving, kind, second), 1)]
-        for number, arriving in enumerate(smooth.arriving):
+        gone = _pick(self.shares, self.every, self.there) * _pick(softened.leaving, of, second)
+        lefts = [own * _pick(softened.leaving, kind, first)]
+        rights = [self._or_one(_pick(softened.arriving, kind, second), 1)]
+        for number, arriving in enumerate(softened.arriving):
             lefts.append(self._or_one(arriving.take(first, axis=0), 0))
-            rights.append(gone if len(smooth.arriving) == 1 else
+            rights.append(gone if len(softened.arriving) == 1 else
                           np.where((of == number)[:, :, None], gone, np.float32(0)))
         # Behind the terms what is added: regret per move, and NEVER to two moves where one is left.
         first_alone = self.regret * self.leaves - own.sum(axis=2) + self._at_home(first, 0)
@@ -226,7 +218,7 @@ class Exchanges:
         """What it changes at the homes of things that go there, to first order."""
         flags = self.goes_home[side]
         return 0 if flags is None else np.where(flags, self._going(
-            self.smooth.arriving, self.every, self.owner.home.take(things), things), 0)
+            self.softened.arriving, self.every, self.owner.home.take(things), things), 0)
 
     def _moves(self) -> tuple[np.ndarray, np.ndarray]:
         """How many more moves a plan has if the first leave, and if the second arrive: float32
@@ -307,7 +299,7 @@ class Trial:
     def _is_better(self) -> np.ndarray:
         """bool (m,)"""
         owner, space, number, exchanges = self.owner, self.space, self.number, self.exchanges
-        value, imbalances, _ = exchanges.smooth.of(self.scores)
+        value, imbalances, _ = exchanges.softened.of(self.scores)
         value += np.sum(space.price_change(self.things, self.sources, self.goals), axis=0)
         better = value < exchanges.value[number] - TOLERANCE
         better &= ((imbalances <= space.worst) | (imbalances <= exchanges.imbalances[number])

@@ -6,14 +6,13 @@ import dataclasses
 import numpy as np
 
 from kronos_nova.objects.plan import SPREAD
+from kronos_nova.planners import local_search
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.incumbents import End
 from kronos_nova.planners.incumbents import Incumbents
-from kronos_nova.planners.local_search import TINY
-from kronos_nova.planners.local_search import LocalSearch
 from kronos_nova.planners.trim import trim
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
@@ -59,21 +58,21 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
     """The moves (instance, destination) that end best, in a possible order, and whether something
     better was found to which there is none."""
     hosts = hosts_that_matter(state, limits.budget)
-    stairs = STAIRS if len(hosts) * state.problem.movable.sum() <= TINY else 0
+    stairs = STAIRS if len(hosts) * state.problem.movable.sum() <= local_search.TINY_PAIRS else 0
     space = SearchSpace(state, max(limits.budget, stairs), hosts)
     if len(space.hosts) < 2 or not len(space.vms):
         return [], False
     greedy = [(step.vm, step.destination) for step in Greedy().plan(state.copy(), limits)]
-    found, best = Incumbents(End(state.objective(), [])), []
+    found, best = Incumbents([End(state.objective(), [])]), []
     for budget in (*range(1, min(limits.budget, stairs, len(space.vms))), limits.budget):
         some = dataclasses.replace(limits, budget=budget)
         keep(space, found, greedy[:budget])
-        LocalSearch(space, found, some).run()
+        local_search.search(space, found, some)
         best = best_possible(space, found, some, [[], best, greedy[:budget]])
     if is_stuck(state, best, found) and int(SLACK * limits.budget) and not limits.is_over:
         some = dataclasses.replace(limits, budget=int(SLACK * limits.budget))
-        found = Incumbents(End(state.objective(), []))
-        LocalSearch(space, found, some).run()
+        found = Incumbents([End(state.objective(), [])])
+        local_search.search(space, found, some)
         best = best_possible(space, found, limits, [[], best])
     return best, is_stuck(state, best, found)
 

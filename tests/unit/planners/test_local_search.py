@@ -43,7 +43,7 @@ class LocalSearchTest(testtools.TestCase):
         space = SearchSpace(state, limits.budget)
         if len(space.hosts) < 2 or not len(space.vms):
             return
-        found = Incumbents(End(space.state.combined(), []))
+        found = Incumbents([End(space.state.combined(), [])])
         search = LocalSearch(space, found, limits)
         search.effort = EFFORT
         search.run()
@@ -60,14 +60,14 @@ class LocalSearchTest(testtools.TestCase):
         problem, ticks = uneven(), iter(range(1000))
         limits = Limits(budget=100, clock=lambda: next(ticks), deadline=20)
         space = SearchSpace(clouds.start(problem), limits.budget)
-        search = LocalSearch(space, Incumbents(End(space.state.combined(), [])), limits)
+        search = LocalSearch(space, Incumbents([End(space.state.combined(), [])]), limits)
         search.effort = 1e12
         search.run()
         self.assertLess(next(ticks), 30)
 
     def test_with_little_time_fewer_placements_are_begun_so_that_some_get_far(self):
         space = SearchSpace(clouds.start(uneven()), 30)
-        searches = [LocalSearch(space, Incumbents(End(space.state.combined(), [])),
+        searches = [LocalSearch(space, Incumbents([End(space.state.combined(), [])]),
                                 Limits(budget=30, clock=lambda: 5.0, deadline=deadline))
                     for deadline in (float('inf'), 15.0, 5.05)]
         many, enough, few = (search.count for search in searches)

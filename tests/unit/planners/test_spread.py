@@ -3,11 +3,14 @@
 import dataclasses
 import itertools
 
+import ddt
 import numpy as np
 import testtools
 from hypothesis import given
 from hypothesis import settings
 
+from bench import quality
+from bench import trial
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.order import dependencies
@@ -134,6 +137,17 @@ class BudgetTest(testtools.TestCase):
         five, six = (plan(Spread(), problem, Limits(budget=budget))[1].combined()
                      for budget in (5, 6))
         self.assertLessEqual(six, five + 1e-9)
+
+
+@ddt.ddt
+class OptimumTest(testtools.TestCase):
+    """Beside what a mixed integer program proved to be the best, in up to a minute."""
+
+    @ddt.data((7156, 0.072169), (9015, 0.057302), (9041, 0.021525), (9078, 0.020910))
+    @ddt.unpack
+    def test_few_hosts_end_near_the_best_there_is(self, seed, optimum):
+        found = trial.plan(Spread(), *quality.small_cluster(seed)).combined
+        self.assertLessEqual(found, 1.05 * optimum)
 
 
 class ChainTest(testtools.TestCase):
