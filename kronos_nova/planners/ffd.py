@@ -26,7 +26,8 @@ class FirstFitDecreasing:
             if took[host] or empty[host] or not problem.available[host]:
                 continue
             drained[host] = True
-            for vm in self._heaviest_first(state, host):
+            vms = np.flatnonzero((state.vm_host == host) & problem.movable)
+            for vm in vms[np.argsort(-problem.weights[vms] @ weights, kind='stable')]:
                 if len(steps) >= limits.budget or limits.is_over:
                     return steps
                 permitted = state.delta((vm, every)).feasible & ~drained & ~empty
@@ -36,10 +37,3 @@ class FirstFitDecreasing:
                     took[target] = True
                     steps.append(recorder.take(int(vm), target, f'empties {problem.hosts[host]}'))
         return steps
-
-    @staticmethod
-    def _heaviest_first(state, host):
-        problem = state.problem
-        vms = np.flatnonzero((state.vm_host == host) & problem.movable)
-        combined = problem.weights[vms] @ problem.policy_weights
-        return vms[np.argsort(-combined, kind='stable')]

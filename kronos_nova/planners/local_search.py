@@ -141,7 +141,7 @@ class LocalSearch:
         starts = [self._kicked([]) if number % 2 else [] for number in range(self.count)]
         placements, softened = Placements(self.space, self.budget, starts), None
         temperatures = self.tuning.temperatures
-        while not self._is_over:
+        while self.spent < self.effort and not self.limits.is_over:
             part = temperatures[self.turns // self.count % len(temperatures)]
             temperature = part * float(
                 (np.ptp(placements.scores, axis=2) @ self.space.policy_weights).mean())
@@ -152,13 +152,8 @@ class LocalSearch:
             if len(optimal):
                 self.spent += RESTART * len(optimal)
                 self._keep(placements.ends(optimal, self.found.worst))
-                starts = [self._another() for _ in optimal]
-                placements.restart(optimal, starts)
+                placements.restart(optimal, [self._another() for _ in optimal])
         self._keep(placements.ends(np.arange(self.count), self.found.worst))
-
-    @property
-    def _is_over(self) -> bool:
-        return self.spent >= self.effort or self.limits.is_over
 
     def _keep(self, ends: list[End]) -> None:
         for end in ends:
