@@ -2,15 +2,19 @@
 
 from stevedore.extension import ExtensionManager
 
+from kronos_nova import exception
+
 
 def installed(namespace: str) -> ExtensionManager:
     """All of a namespace, imported.
 
-    :raises Exception: whatever one that cannot be imported raises: to go on without it would not be
-        safe
+    :raises ConfigurationError: one cannot be imported: to go on without it would not be safe
     """
     return ExtensionManager(namespace, on_load_failure_callback=_refuse)
 
 
-def _refuse(_manager, _entry_point, error):
-    raise error
+def _refuse(_manager, entry_point, error):
+    raise exception.ConfigurationError(
+        what=f'entry point "{entry_point.name} = {entry_point.value}" of {entry_point.group}',
+        problem=f'cannot be imported: {type(error).__name__}: {error}',
+        remedy='Repair the package that it comes from, or remove it') from error

@@ -19,7 +19,7 @@ def compile_model(problem: Problem, snapshot: Snapshot, rules: ConstraintRules,
                   prices: Prices = FREE) -> Model:
     """The model of an aggregate, with the rules of every installed constraint.
 
-    :raises Exception: as :func:`~kronos_nova.extensions.installed`
+    :raises ConfigurationError: a constraint cannot be imported
     """
     found = extensions.installed(NAMESPACE)
     names = sorted(found.names(), key=lambda name: (

@@ -10,7 +10,7 @@ NAMESPACE = 'kronos_nova.planners'
 def load(name: str, **arguments) -> Planner:
     """The planner called ``name``.
 
-    :raises ConfigurationError: none of that name is installed
+    :raises ConfigurationError: none of that name is installed, or one that is cannot be imported
     """
     found = extensions.installed(NAMESPACE)
     if name not in found:

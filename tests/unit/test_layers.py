@@ -11,8 +11,8 @@ ROOT = pathlib.Path(__file__).parents[2] / 'kronos_nova'
 
 # Lowest first; rooms on one floor do not know each other, but for the pairs in SIDEWAYS.
 FLOORS = (
-    ('exception', 'conf', 'version', 'page', 'clock', 'extensions'),
-    ('boundary',),
+    ('exception', 'conf', 'version', 'page', 'clock'),
+    ('boundary', 'extensions'),
     ('objects',),
     ('policies',),
     ('scoring', 'profiling', 'simulation', 'constraints', 'cooldown', 'planners', 'pacing'),

@@ -1,0 +1,29 @@
+"""What others install beside Kronos."""
+
+from importlib import metadata
+from unittest import mock
+
+import testtools
+from stevedore.extension import ExtensionManager
+
+from kronos_nova import exception
+from kronos_nova.constraints import registry as constraints
+from kronos_nova.planners import registry as planners
+
+
+class BrokenTest(testtools.TestCase):
+    def assert_refused(self, namespace, ask):
+        broken = metadata.EntryPoint('mine', 'no_such_module:Thing', namespace)
+        with mock.patch.object(ExtensionManager, 'list_entry_points', return_value=[broken]):
+            error = self.assertRaises(exception.ConfigurationError, ask)
+        self.assertEqual(
+            f'entry point "mine = no_such_module:Thing" of {namespace}: cannot be imported: '
+            "ModuleNotFoundError: No module named 'no_such_module'. Repair the package that it "
+            'comes from, or remove it', str(error))
+
+    def test_one_planner_that_cannot_be_imported_is_one_error(self):
+        self.assert_refused(planners.NAMESPACE, lambda: planners.load('spread'))
+
+    def test_one_constraint_that_cannot_be_imported_is_one_error(self):
+        self.assert_refused(constraints.NAMESPACE,
+                            lambda: constraints.compile_model(None, None, None))
