@@ -43,8 +43,7 @@ class BestMove:
         self.model = model or (state.model.for_emptying if is_forced else state.model)
         self.extremes = state.extremes()
         self.floor = self.best = floor
-        self._candidates = []
-        self._rows = {}
+        self._candidates, self._rows = [], {}
 
     def _matters(self, gains: np.ndarray) -> np.ndarray:
         """bool, shape of ``gains``: whether a move with such a gain, or bound, may be chosen."""

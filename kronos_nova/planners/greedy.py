@@ -85,9 +85,7 @@ class _Round:
         while start < len(self.vms):
             vms = self.vms[start:start + size]
             on = self.state.vm_host[vms]
-            inside = self.problem.movable[vms] & (on != host)
-            for top in self.tops:
-                inside &= on != top
+            inside = self.problem.movable[vms] & ~np.isin(on, [host, *self.tops])
             self.search.to_host(vms[inside], host)
             if self.search.best >= self.bottoms[host] - ROUNDING:
                 return

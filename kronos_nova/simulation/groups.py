@@ -22,16 +22,15 @@ class Memberships:
         self.anti = np.array([group.anti for group in groups], dtype=bool)
         self.hard = np.array([group.hard for group in groups], dtype=bool)
         self.most = np.array([group.max_per_host for group in groups], dtype=np.intp)
-        self.members, member_of = _rows([group.members for group in groups])
+        self.members, self.member_of = _rows([group.members for group in groups])
         self.arriving, self.arriving_of = _rows([group.arriving for group in groups])
-        self.member_of = member_of
-        self.size = (np.bincount(member_of, minlength=len(groups))
+        self.size = (np.bincount(self.member_of, minlength=len(groups))
                      + np.bincount(self.arriving_of, minlength=len(groups)))
         by_vm = np.argsort(self.members, kind='stable')
-        self._group_of = member_of[by_vm]
+        self._group_of = self.member_of[by_vm]
         self._count = np.bincount(self.members, minlength=len(problem.vms))
         self._first = np.cumsum(self._count) - self._count
-        self._keys = np.sort(member_of * len(problem.vms) + self.members)
+        self._keys = np.sort(self.member_of * len(problem.vms) + self.members)
 
     def of(self, vm: int) -> np.ndarray:
         """intp: the groups of an instance."""
