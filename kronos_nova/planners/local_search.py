@@ -21,7 +21,7 @@ from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation.space import NEVER
 from kronos_nova.simulation.space import SearchSpace
 
-EFFORT, PER_MOVE, PER_THING = 5e7, 3e6, 8e4
+EFFORT, PER_MOVE, PER_THING = 7e7, 3e6, 9e4
 """What the search costs, and beside for each move of the budget and each instance and host, in
 about nanoseconds. A tenth of it finds most, in clusters of any size; longer plans take more
 exchanges, and more things take longer to look at."""
@@ -61,7 +61,8 @@ class Tuning:
     """What depends on the size of a cluster.
 
     times, least, longest : the effort, the least that it is, and up to how many times it may become
-    temperatures : of the turns, as parts of the imbalance that is left
+    temperatures : of the turns, as parts of the imbalance that is left; to be divided by that power
+        of the number of hosts that is called ``cooling``
     skips : leave out exchanges of two instances that are at home
     """
 
@@ -69,6 +70,7 @@ class Tuning:
     least: float = 0.0
     longest: float = 1.0
     temperatures: tuple[float, ...] = (0.3, 0.2, 0.1, 0.05)
+    cooling: float = 0.0
     skips: bool = False
 
 
@@ -78,9 +80,10 @@ SMALL = Tuning(least=1.6e8, longest=4.0)
 """Each host is soon an end, and good plans have little in common, so that it takes hotter turns to
 come from one to another, and the best plan there is may be found: an end that is so much better
 tells that it has not been."""
-SHORT = Tuning(longest=1.2, temperatures=(0.035, 0.08, 0.02, 0.15), skips=True)
+SHORT = Tuning(longest=1.2, temperatures=(0.18, 0.4, 0.1, 0.8), cooling=0.5, skips=True)
 """Many hosts, and fewer moves: only the ends can be mended, and hosts further inside must not
-count. There is not the time to rate all pairs, and there always is a better end."""
+count: the more there are, the denser they are at the ends. There is not the time to rate all pairs,
+and there always is a better end."""
 LONG = Tuning(longest=1.2, temperatures=(0.1, 0.03, 0.2, 0.06))
 """As many moves as hosts, so that the whole cluster can be evened."""
 
@@ -141,9 +144,10 @@ class LocalSearch:
         starts = [self._kicked([]) if number % 2 else [] for number in range(self.count)]
         placements, softened = Placements(self.space, self.budget, starts), None
         temperatures = self.tuning.temperatures
+        colder = len(self.space.hosts) ** -self.tuning.cooling
         while self.spent < self.effort and not self.limits.is_over:
             part = temperatures[self.turns // self.count % len(temperatures)]
-            temperature = part * float(
+            temperature = part * colder * float(
                 (np.ptp(placements.scores, axis=2) @ self.space.policy_weights).mean())
             if softened is None or not COOLED < temperature / softened.temperature < 1 / COOLED:
                 softened = SoftenedMax(self.space, temperature)
