@@ -119,7 +119,8 @@ def _room(scope, snapshot, vm_host, under_way):
         if instance.uuid in under_way.moved:
             arrived[vm_host[vm]] += placement.demands[vm]
     held_back = under_way.held_back(scope.host_names, placement.resource_classes)
-    fields['used'][:hosts] += np.where(known[:, None], arrived, held_back)
+    fields['used'][:hosts] += np.where(known[:, None], arrived, held_back) * placement.is_own
+    fields['used'][hosts:] += under_way.taken(placement.shared, placement.resource_classes)
     return fields
 
 

@@ -13,13 +13,15 @@ class MovesUnderWay:
     """The moves of this cycle so far.
 
     An aggregate is planned from where those before it end. Room that a planned move is to free is
-    not given away: aggregates are carried out side by side, and it may not be free yet.
+    not given away, neither of a host nor of a provider that hosts share: aggregates are carried out
+    side by side, and it may not be free yet.
     """
 
     def __init__(self):
         self.moved: dict[str, str] = {}
         self._shifts = collections.Counter()
         self._leaving = collections.Counter()
+        self._taken = collections.Counter()
 
     def place(self, instance: Instance) -> Instance:
         """The instance where the plans so far leave it."""
@@ -39,13 +41,28 @@ class MovesUnderWay:
             for name, amount in zip(problem.resource_classes, problem.demands[step.vm],
                                     strict=True):
                 self._leaving[problem.hosts[step.source], name] += float(amount)
+            self._take_shared(problem, step)
+
+    def _take_shared(self, problem, step):
+        classes = np.arange(len(problem.resource_classes))
+        rows, before = (problem.row(host, classes) for host in (step.destination, step.source))
+        for c in np.flatnonzero((rows >= len(problem.hosts)) & (rows != before)):
+            provider = problem.shared[rows[c] - len(problem.hosts)]
+            self._taken[provider, problem.resource_classes[c]] += float(problem.demands[step.vm, c])
 
     def shift(self, hosts, policies) -> np.ndarray:
         """float64 (H, P): what the moves so far add to the measured scores."""
-        return np.array([[self._shifts[host, policy.name] for policy in policies]
-                         for host in hosts], dtype=float).reshape(len(hosts), len(policies))
+        return _table(self._shifts, hosts, [policy.name for policy in policies])
 
     def held_back(self, hosts, classes) -> np.ndarray:
         """float64 (H, C): what is still allocated there until the moves are carried out."""
-        return np.array([[self._leaving[host, name] for name in classes]
-                         for host in hosts], dtype=float).reshape(len(hosts), len(classes))
+        return _table(self._leaving, hosts, classes)
+
+    def taken(self, providers, classes) -> np.ndarray:
+        """float64 (S, C): what the moves will be allocated from providers that hosts share."""
+        return _table(self._taken, providers, classes)
+
+
+def _table(counter, rows, columns):
+    return np.array([[counter[row, column] for column in columns] for row in rows],
+                    dtype=float).reshape(len(rows), len(columns))

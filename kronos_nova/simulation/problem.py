@@ -94,6 +94,7 @@ class Problem:
     max_unit: np.ndarray | None = None
     step_size: np.ndarray | None = None
     provider: np.ndarray | None = None
+    shared: tuple[str, ...] = ()
     arriving: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     unweighed: np.ndarray | None = None
     leaving: np.ndarray | None = None

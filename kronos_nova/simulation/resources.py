@@ -30,7 +30,15 @@ class Resources:
     max_unit: np.ndarray | None
     step_size: np.ndarray | None
     provider: np.ndarray | None
+    shared: tuple[str, ...]
     known: np.ndarray
+
+    @property
+    def is_own(self):
+        """bool (H, C), classes that instances of a host are allocated from the host itself."""
+        hosts = np.arange(len(self.known))[:, None]
+        return np.broadcast_to(hosts if self.provider is None else self.provider,
+                               (len(self.known), len(self.resource_classes))) == hosts
 
 
 def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host: np.ndarray,
@@ -62,7 +70,8 @@ def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host:
         resource_classes=classes, demands=demands, used=used, limits=limits, known=known,
         min_unit=least if has_units else None, max_unit=most if has_units else None,
         step_size=step if has_units else None,
-        provider=_provider(hosts, shared, classes) if shared else None)
+        provider=_provider(hosts, shared, classes) if shared else None,
+        shared=tuple(pool.uuid for pool in shared))
 
 
 def _shared(hosts, snapshot):

@@ -519,3 +519,30 @@ class DefaultPlannersTest(PipelineTest):
     """The same with the planners that are used where nobody chooses others."""
 
     planners = 'spread', 'pack'
+
+
+class SharedStorageTest(testtools.TestCase):
+    """Two aggregates, each with a host that has disks of its own and one that is allocated them
+    from storage which both share."""
+
+    def test_room_that_the_plan_of_one_aggregate_takes_is_not_there_for_the_next(self):
+        disks = {'DISK_GB': objects.ResourceInventory(total=20)}
+        hosts = [dataclasses.replace(host(name), inventory={**ROOM, **(
+            disks if name.endswith('0') else {})}) for name in ('a0', 'a1', 'b0', 'b1')]
+        instances = [instance(f'{name}{number}', f'{name}0',
+                              resources={'VCPU': 1, 'DISK_GB': 10})
+                     for name in 'ab' for number in range(2)]
+        snapshot = objects.Snapshot(
+            taken_at='', hosts=tuple(hosts), instances=tuple(instances),
+            aggregates=tuple(objects.Aggregate(name=name, uuid=name, hosts=(f'{name}0', f'{name}1'))
+                             for name in 'ab'),
+            shared_providers=(objects.SharedProvider(
+                uuid='nfs', hosts=('a1', 'b1'), used={},
+                inventory={'DISK_GB': objects.ResourceInventory(total=10)}),))
+        source = Recorded(imbalance={'a0': 0.4, 'a1': 0.0, 'b0': 0.4, 'b1': 0.0},
+                          vm_profile={each.uuid: 0.2 for each in instances})
+        reports = plan_cycle(
+            snapshot, PolicySet(policies=(Policy(**POLICY),)),
+            EngineOptions(include_unassigned_hosts=False),
+            PlannerPorts(source=source, clock=lambda: 0.0, now=NOW)).aggregates
+        self.assertEqual([1, 0], [len(report.moves) for report in reports])
