@@ -7,6 +7,7 @@ machine reassignment (ROADEF 2012).
 """
 
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -98,8 +99,8 @@ def tuning(space: SearchSpace, budget: int) -> Tuning:
     return SHORT if budget < hosts else LONG
 
 
-def search(space: SearchSpace, found: Incumbents, limits: Limits) -> None:
-    """Search a space, and add what is found to what is known."""
+def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[None]:
+    """Search a space, as many times as that is worth it, and add what is found to what is known."""
     costs, spent, known = [], 0.0, found.kept.copy()
     while True:
         own = Incumbents(known)
@@ -107,6 +108,7 @@ def search(space: SearchSpace, found: Incumbents, limits: Limits) -> None:
         one.run()
         for end in own.kept:
             found.keep(end)
+        yield
         costs.append(own.best.cost)
         spent += one.spent
         alike = np.count_nonzero(np.array(costs) <= min(costs) + TOLERANCE)

@@ -67,12 +67,14 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
     for budget in (*range(1, min(limits.budget, stairs, len(space.vms))), limits.budget):
         some = dataclasses.replace(limits, budget=budget)
         keep(space, found, greedy[:budget])
-        local_search.search(space, found, some)
-        best = best_possible(space, found, some, [[], best, greedy[:budget]])
+        for _search in local_search.searches(space, found, some):
+            best = best_possible(space, found, some, [[], best, greedy[:budget]])
+            if is_stuck(state, best, found):
+                break  # the more of such ends are known, the fewer that can be reached
     if is_stuck(state, best, found) and int(SLACK * limits.budget) and not limits.is_over:
         some = dataclasses.replace(limits, budget=int(SLACK * limits.budget))
         found = Incumbents([End(state.objective(), [])])
-        local_search.search(space, found, some)
+        next(local_search.searches(space, found, some))
         best = best_possible(space, found, limits, [[], best])
     return best, is_stuck(state, best, found)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from unittest import mock
 
 import ddt
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import settings
 
 from bench import quality
 from bench import trial
+from kronos_nova.planners import local_search
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.order import dependencies
@@ -137,6 +139,24 @@ class BudgetTest(testtools.TestCase):
         five, six = (plan(Spread(), problem, Limits(budget=budget))[1].combined()
                      for budget in (5, 6))
         self.assertLessEqual(six, five + 1e-9)
+
+
+class FullTest(testtools.TestCase):
+    """Hosts so full that instances could only change places, for which there is no order."""
+
+    def test_it_is_not_searched_anew_for_what_cannot_be_reached(self):
+        hosts, each = 8, 8
+        rng = np.random.default_rng(1)
+        problem = clouds.idle(np.repeat(np.arange(hosts), each), hosts=hosts)
+        weights = rng.random((hosts * each, 1)) / 10
+        problem = dataclasses.replace(
+            problem, weights=weights, scores=weights.reshape(hosts, each).sum(axis=1)[:, None],
+            demands=np.ones((hosts * each, 1)), used=np.full((hosts, 1), float(each)),
+            limits=np.full((hosts, 1), float(each)), thresholds=np.zeros(1))
+        with mock.patch.object(local_search, 'LocalSearch',
+                               side_effect=local_search.LocalSearch) as searches:
+            self.assertEqual([], plan(Spread(), problem, Limits(budget=6))[0])
+        self.assertEqual(2, searches.call_count)  # and one that leaves moves to put aside with
 
 
 @ddt.ddt
