@@ -23,12 +23,14 @@ class FirstFitDecreasing:
         empty = state.guests == 0
         every = np.arange(len(problem.hosts))
         for host in np.argsort(state.scores @ weights, kind='stable'):
+            if limits.is_over:
+                break
             if took[host] or empty[host] or not problem.available[host]:
                 continue
             drained[host] = True
             vms = np.flatnonzero((state.vm_host == host) & problem.movable)
             for vm in vms[np.argsort(-problem.weights[vms] @ weights, kind='stable')]:
-                if len(steps) >= limits.budget or limits.is_over:
+                if len(steps) >= limits.budget:
                     return steps
                 permitted = state.delta((vm, every)).feasible & ~drained & ~empty
                 if permitted.any():

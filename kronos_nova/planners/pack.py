@@ -63,7 +63,13 @@ def _worth(state: State, moves: list[tuple[int, int]]) -> tuple[int, int]:
 
 
 def _freed(state: State, moves: list[tuple[int, int]]) -> set[int]:
-    return set(np.flatnonzero((state.guests > 0) & (state.after(moves).guests == 0)).tolist())
+    """The hosts that are empty once the moves are made."""
+    places, count = state.vm_host.copy(), len(state.guests)
+    for vm, host in moves:
+        places[vm] = host
+    guests = state.guests + np.bincount(places, minlength=count) - np.bincount(
+        state.vm_host, minlength=count)
+    return set(np.flatnonzero((state.guests > 0) & (guests == 0)).tolist())
 
 
 def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:

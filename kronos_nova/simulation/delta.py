@@ -111,9 +111,9 @@ class Delta:
                                               for vms, hosts in self.moves), self.model))
 
     def _permits(self, rule) -> np.ndarray:
-        """bool (...): whether one rule permits all moves of each chain."""
+        """bool, broadcasts to (...): whether one rule permits all moves of each chain."""
         if len(self._moves) == 1:
-            return np.broadcast_to(rule.permits(self.state, *self._moves[0]), self.shape)
+            return rule.permits(self.state, *self._moves[0])
         permits = functools.reduce(np.logical_and, (self._permits_move(rule, n)
                                                     for n in range(len(self.moves))))
         if rule.adds_up:

@@ -36,6 +36,7 @@ class SearchSpace:
     home : intp (v,), where each instance is now
     scores, scale : float64 (h, P); weights : float64 (v + h, P), of the things
     worst : float64 (P,), the imbalance above which a policy may not end
+    is_free : every instance may go to every host, for nothing
     room, free : float64 (h, c), of which is left; sizes : float64 (v + h, c); unit : float64
         (c,), the room of the biggest host
     """
@@ -60,6 +61,7 @@ class SearchSpace:
         self.spacing = [rule for rule in self.model.rules if isinstance(rule, Spacing)]
         self._forbidding = [rule for rule in self.model.rules
                             if not (hasattr(rule, 'linear') or isinstance(rule, Opaque))]
+        self.is_free = self.model.prices.are_free and not self._forbidding
         self._conflicts: dict[int, frozenset[int]] = {}
         self.untouched = self._take_untouched()
         self.weights, self.sizes = (np.pad(rows, ((0, len(self.scores)), (0, 0)))
@@ -120,7 +122,7 @@ class SearchSpace:
         """float32 (v + h, h): the rows of all instances with :data:`NEVER` for inf, and behind them
         of things that cost nothing, one for each host. None if everything may go anywhere for
         nothing."""
-        if self.model.prices.are_free and not self._forbidding:
+        if self.is_free:
             return None
         table = np.zeros((len(self.vms) + len(self.scores), len(self.scores)), dtype=np.float32)
         for start in range(0, len(self.vms), ROWS):
@@ -170,7 +172,8 @@ class SearchSpace:
     def lets_in(self, vm: int, place: np.ndarray) -> np.ndarray:
         """bool (h,): hosts that an instance may go to, and its home, given where all others are;
         room aside. ``place`` as before."""
-        allowed = np.isfinite(self.row(vm))
+        allowed = (np.arange(len(self.scores)) < len(self.hosts) if self.is_free
+                   else np.isfinite(self.row(vm)))
         return allowed & self._apart(vm, np.arange(len(allowed)), place)
 
     def _apart(self, vm, hosts, place):
@@ -185,6 +188,8 @@ class SearchSpace:
 
     def conflicts(self, vm: int) -> frozenset[int]:
         """The other instances of the space that may have to keep away from one."""
+        if not self.spacing:
+            return frozenset()
         if vm not in self._conflicts:
             members = self.model.memberships
             groups = [group for group in members.of(self.vms[vm]) if members.anti[group]

@@ -88,7 +88,8 @@ class State:
     def imbalances(self) -> np.ndarray:
         """float64 (P,): max − min of every policy's scores over the available hosts; 0 where there
         is none."""
-        return self.extremes().imbalances
+        counted = self.scores[self.problem.available]
+        return np.ptp(counted, axis=0) if len(counted) else np.zeros(counted.shape[1])
 
     def combined(self) -> float:
         """The imbalances summed by the policies' weights."""
