@@ -24,8 +24,9 @@ found: so a plan of more moves has met all that one of fewer has, and is not wor
 take some times as long as that of a cluster of the usual size."""
 STUCK, SLACK, SEARCHES = 1e-3, 0.9, 3
 """Where hosts are so full that there is no order for the best plans, and what can be ordered ends
-worse by so much, plans are looked for that leave some moves to put instances aside; and then it is
-searched on from there with the moves that are left, so many times in all."""
+worse by so much, plans are looked for that leave some moves to put instances aside, and then of
+half as many moves again and again: for short plans there is an order more often. From what is found
+it is searched on with the moves that are left, so many times in all."""
 ENDS = 50
 """Hosts at each end of a policy that matter even to a plan of few moves: once the furthest are
 mended, those behind them are the ends."""
@@ -71,12 +72,14 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
             best = best_possible(space, found, some, [[], best, greedy[:budget]])
             if is_stuck(state, best, found):
                 break  # the more of such ends are known, the fewer that can be reached
-    if is_stuck(state, best, found) and int(SLACK * limits.budget) and not limits.is_over:
-        some = dataclasses.replace(limits, budget=int(SLACK * limits.budget))
+    goes_on, part = is_stuck(state, best, found), int(SLACK * limits.budget)
+    while part and is_stuck(state, best, found) and not limits.is_over:
+        some = dataclasses.replace(limits, budget=part)
         found = Incumbents([End(state.objective(), [])])
         next(local_search.searches(space, found, some))
         best = best_possible(space, found, limits, [[], best])
-    return best, is_stuck(state, best, found)
+        part //= 2
+    return best, goes_on
 
 
 def is_stuck(state: State, moves: list[tuple[int, int]], found: Incumbents) -> bool:

@@ -142,21 +142,36 @@ class BudgetTest(testtools.TestCase):
 
 
 class FullTest(testtools.TestCase):
-    """Hosts so full that instances could only change places, for which there is no order."""
+    """Hosts so full that instances can hardly do more than change places, for which there is no
+    order."""
+
+    def full(self, seed, free):
+        """
+        :param free: room that is left on the first host
+        """
+        hosts, each = 8, 8
+        rng = np.random.default_rng(seed)
+        demands = rng.choice([1.0, 2.0, 3.0], (hosts * each, 1))
+        used = demands.reshape(hosts, each).sum(axis=1)[:, None]
+        weights = rng.random((hosts * each, 1)) / 20 * demands
+        return dataclasses.replace(
+            clouds.idle(np.repeat(np.arange(hosts), each), hosts=hosts), weights=weights,
+            scores=weights.reshape(hosts, each).sum(axis=1)[:, None], demands=demands, used=used,
+            limits=used + np.array([free] + [0.0] * (hosts - 1))[:, None], thresholds=np.zeros(1))
 
     def test_it_is_not_searched_anew_for_what_cannot_be_reached(self):
-        hosts, each = 8, 8
-        rng = np.random.default_rng(1)
-        problem = clouds.idle(np.repeat(np.arange(hosts), each), hosts=hosts)
-        weights = rng.random((hosts * each, 1)) / 10
-        problem = dataclasses.replace(
-            problem, weights=weights, scores=weights.reshape(hosts, each).sum(axis=1)[:, None],
-            demands=np.ones((hosts * each, 1)), used=np.full((hosts, 1), float(each)),
-            limits=np.full((hosts, 1), float(each)), thresholds=np.zeros(1))
         with mock.patch.object(local_search, 'LocalSearch',
                                side_effect=local_search.LocalSearch) as searches:
-            self.assertEqual([], plan(Spread(), problem, Limits(budget=6))[0])
-        self.assertEqual(2, searches.call_count)  # and one that leaves moves to put aside with
+            steps, _ = plan(Spread(), self.full(1, free=0.0), Limits(budget=6))
+        self.assertEqual([], steps)
+        self.assertEqual([6, 5, 2, 1], [call.args[2].budget for call in searches.mock_calls])
+
+    def test_a_long_plan_is_not_worse_than_a_short_one(self):
+        for seed in (9, 10):
+            problem = self.full(seed, free=1.0)
+            few, more = (plan(Spread(), problem, Limits(budget=budget, overload_ceiling=9.0))[1]
+                         for budget in (3, 10))
+            self.assertLessEqual(more.combined(), few.combined() + 1e-9)
 
 
 @ddt.ddt
