@@ -50,11 +50,11 @@ def measure(planner: str, hosts: int, budget: int, time_limit: float) -> tuple:
 
     from bench import inputs
     from bench import trial
-    from kronos_nova.planners import registry
+    from kronos_nova.planners import base
     from kronos_nova.planners.base import Limits
     from kronos_nova.simulation import State
 
-    chosen, problem = registry.load(planner), _cluster(inputs, planner, hosts)
+    chosen, problem = base.load(planner), _cluster(inputs, planner, hosts)
     state = State(trial.model_of(problem))
     size = sum(value.nbytes for value in vars(problem).values() if isinstance(value, np.ndarray))
     before, start, begin = _peak(), time.process_time(), time.monotonic()

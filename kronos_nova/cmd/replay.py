@@ -11,7 +11,7 @@ from kronos_nova.cmd import arguments
 from kronos_nova.cmd import program
 from kronos_nova.engine import options as engine_options
 from kronos_nova.engine.restraint import Restraint
-from kronos_nova.planners import registry
+from kronos_nova.planners import base
 from kronos_nova.record import html
 from kronos_nova.record import render
 from kronos_nova.record import replay
@@ -97,7 +97,7 @@ def _configured(arguments):
         chosen['restraint'] = Restraint()
     options = dataclasses.replace(options, **chosen)
     for planner in (options.spread_planner, options.pack_planner):
-        registry.load(planner)
+        base.load(planner)
     return options, replay.Durations(
         aggregate=conf.kronos.cooldown, instance=conf.kronos.instance_cooldown,
         quarantine=conf.kronos.instance_quarantine_seconds)

@@ -13,7 +13,7 @@ from kronos_nova.objects.plan import HOT
 from kronos_nova.objects.plan import PACK
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import PlannedMove
-from kronos_nova.planners import registry as planners
+from kronos_nova.planners import base as planners
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting

@@ -1,10 +1,14 @@
-"""What a planner is."""
+"""What a planner is, and which are installed."""
 
 import dataclasses
 from collections.abc import Callable
 from typing import Protocol
 
+from kronos_nova import exception
+from kronos_nova import extensions
 from kronos_nova.simulation import State
+
+NAMESPACE = 'kronos_nova.planners'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,3 +57,16 @@ class Planner(Protocol):
 
         The steps are in an order in which every rule of the model holds after every one of them.
         """
+
+
+def load(name: str, **arguments) -> Planner:
+    """The planner called ``name``.
+
+    :raises ConfigurationError: none of that name is installed, or one that is cannot be imported
+    """
+    found = extensions.installed(NAMESPACE)
+    if name not in found:
+        raise exception.ConfigurationError(
+            what=f'planner "{name}"', problem='no planner of that name is installed',
+            remedy=f'Choose one of: {", ".join(sorted(found.names()))}')
+    return found[name].plugin(**arguments)

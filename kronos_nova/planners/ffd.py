@@ -20,8 +20,7 @@ class FirstFitDecreasing:
         problem, recorder, steps = state.problem, StepRecorder(state), []
         weights = problem.policy_weights
         drained, took = np.zeros((2, len(problem.hosts)), dtype=bool)
-        empty = state.guests == 0
-        every = np.arange(len(problem.hosts))
+        empty, every = state.guests == 0, np.arange(len(problem.hosts))
         for host in np.argsort(state.scores @ weights, kind='stable'):
             if limits.is_over:
                 break

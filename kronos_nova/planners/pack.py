@@ -64,11 +64,10 @@ def _worth(state: State, moves: list[tuple[int, int]]) -> tuple[int, int]:
 
 def _freed(state: State, moves: list[tuple[int, int]]) -> set[int]:
     """The hosts that are empty once the moves are made."""
-    places, count = state.vm_host.copy(), len(state.guests)
-    for vm, host in moves:
-        places[vm] = host
-    guests = state.guests + np.bincount(places, minlength=count) - np.bincount(
-        state.vm_host, minlength=count)
+    guests = state.guests.copy()
+    for vm, host in dict(moves).items():
+        guests[state.vm_host[vm]] -= 1
+        guests[host] += 1
     return set(np.flatnonzero((state.guests > 0) & (guests == 0)).tolist())
 
 
@@ -145,7 +144,7 @@ class Emptying:
 
     def _empty(self, host: int, price: np.ndarray) -> bool:
         packing, before = self.packing, self.packing.copy()
-        waiting = packing.on(host)
+        waiting = np.flatnonzero(packing.place == host)
         waiting = waiting[np.lexsort((waiting, -packing.size[waiting].max(axis=1, initial=0)))]
         for vm in waiting:
             packing.take(vm)

@@ -44,9 +44,6 @@ class Packing:
         """bool (v,): instances that are not where they were."""
         return self.place != self.space.home
 
-    def on(self, host: int) -> np.ndarray:
-        return np.flatnonzero(self.place == host)
-
     def take(self, vm: int) -> None:
         self.free[self.place[vm]] += self.size[vm]
         self.place[vm] = NOWHERE

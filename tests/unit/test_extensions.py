@@ -8,7 +8,7 @@ from stevedore.extension import ExtensionManager
 
 from kronos_nova import exception
 from kronos_nova.constraints import registry as constraints
-from kronos_nova.planners import registry as planners
+from kronos_nova.planners import base as planners
 
 
 class BrokenTest(testtools.TestCase):
