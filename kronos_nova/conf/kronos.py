@@ -131,7 +131,7 @@ simple first fit decreasing. Others may be installed as entry points of ``kronos
 """),
     cfg.FloatOpt('planning_time_limit', mutable=True, default=10.0, min=0.1, help="""
 Seconds after which planning an aggregate stops and the best plan so far is used. Only clusters of
-thousands of hosts come near the default.
+thousands of hosts come near the default, and some that are nearly full and may have long plans.
 """),
     cfg.FloatOpt('overload_ceiling', mutable=True, default=0.95, min=0.0, max=1.0, help="""
 Load (0 to 1) that no host may pass in any policy while a plan is carried out, unless it already
