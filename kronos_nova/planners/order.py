@@ -44,20 +44,18 @@ class Ordering:
         Returns whether all are made; if not, nothing makes room for those that are left, or the
         budget has nothing left to put an instance aside with.
         """
-        vms, hosts = np.array(moves, dtype=np.intp).reshape(-1, 2).T
-        while len(vms):
-            possible = self._first_possible(vms, hosts)
+        waiting = list(moves)
+        while waiting:
+            possible = self._first_possible(waiting)
             if possible is not None:
-                self.do(int(vms[possible]), int(hosts[possible]))
-                vms, hosts = np.delete(vms, possible), np.delete(hosts, possible)
-            elif not self._park(vms, hosts):
+                self.do(*waiting.pop(possible))
+            elif not self._park(*np.array(waiting).T):
                 return False
         return True
 
-    def _first_possible(self, vms, hosts) -> int | None:
-        for start in range(0, len(vms), AT_ONCE):
-            some = slice(start, start + AT_ONCE)
-            feasible = self.state.delta((vms[some], hosts[some])).feasible
+    def _first_possible(self, moves) -> int | None:
+        for start in range(0, len(moves), AT_ONCE):
+            feasible = self.state.delta(tuple(np.array(moves[start:start + AT_ONCE]).T)).feasible
             if feasible.any():
                 return start + int(feasible.argmax())
         return None

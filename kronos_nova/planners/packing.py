@@ -5,13 +5,13 @@ import copy
 import numpy as np
 
 from kronos_nova.simulation import TOLERANCE
-from kronos_nova.simulation.sizes import equal_rows
+from kronos_nova.simulation.keys import equal_rows
 from kronos_nova.simulation.space import NOWHERE
 from kronos_nova.simulation.space import SearchSpace
 
 
 class Packing:
-    """Where every instance of an space ends; the way there is found later.
+    """Where every instance of a space ends; the way there is found later.
 
     place : intp (v,), host of each instance, or NOWHERE
     free : float64 (h, c), room left, in parts of the biggest host
@@ -55,11 +55,7 @@ class Packing:
     def has_room(self, vm: int) -> np.ndarray:
         """bool (h,): open hosts with room for an instance that is nowhere."""
         room = (self.free + TOLERANCE >= self.size[vm]).all(axis=1) & self.is_open
-        return room & self.lets_in(vm)
-
-    def lets_in(self, vm: int) -> np.ndarray:
-        """bool (h,): hosts that an instance may go to, and its home; room aside."""
-        return self.space.lets_in(vm, self.place)
+        return room & self.space.lets_in(vm, self.place)
 
     def go_home(self) -> None:
         """Put instances back where they were if there is room; the biggest memory first."""

@@ -4,9 +4,9 @@ import copy
 
 import numpy as np
 
+from kronos_nova.simulation.keys import contains
+from kronos_nova.simulation.keys import find
 from kronos_nova.simulation.problem import Problem
-from kronos_nova.simulation.sorted_keys import contains
-from kronos_nova.simulation.sorted_keys import find
 
 
 class Memberships:

@@ -10,7 +10,7 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.pack import Pack
 from kronos_nova.simulation import Problem
-from kronos_nova.simulation.sizes import equal_rows
+from kronos_nova.simulation.keys import equal_rows
 from tests.unit.planners import clouds
 
 
