@@ -119,7 +119,10 @@ def _room(scope, snapshot, vm_host, under_way):
         if instance.uuid in under_way.moved:
             arrived[vm_host[vm]] += placement.demands[vm]
     held_back = under_way.held_back(scope.host_names, placement.resource_classes)
-    fields['used'][:hosts] += np.where(known[:, None], arrived, held_back) * placement.is_own
+    more = np.where(known[:, None], arrived, held_back)
+    if placement.provider is not None:
+        more *= placement.provider == np.arange(hosts)[:, None]
+    fields['used'][:hosts] += more
     fields['used'][hosts:] += under_way.taken(placement.shared, placement.resource_classes)
     return fields
 

@@ -53,8 +53,7 @@ def _runner_up(state, model, phase, step):
     vms = np.array([step.vm])
     if phase == SPREAD:
         vms = np.flatnonzero((state.vm_host == step.source) & state.problem.movable)
-    pair = least_harmful(state, vms, wanted, is_forced=phase == EVACUATE,
-                         model=model)
+    pair = least_harmful(state, vms, wanted, is_forced=phase == EVACUATE, model=model)
     if pair is None:
         return _roomiest_but(state, step) if phase == EVACUATE else None
     return RunnerUp(vm=pair[0], destination=pair[1],

@@ -64,7 +64,7 @@ class BundleExchanges:
         """Bring an instance that is nowhere into a host which lacks room for it: some instances of
         that host go to a second one, which may send others back."""
         packing = self.packing
-        allowed = packing.space.lets_in(vm, packing.place) & packing.is_open
+        allowed = packing.lets_in(vm) & packing.is_open
         out = self._bundles(1, MOST_OUT)
         room = packing.free[out.host] + out.size - packing.size[vm]
         out = out.of(allowed[out.host] & (room + TOLERANCE >= 0).all(axis=1))
@@ -153,11 +153,11 @@ class BundleExchanges:
 
     def _members(self, bundles: Bundles, n: int, destination: int) -> list[int] | None:
         """Instances of a bundle that may go to ``destination``, or None if there are too few."""
-        packing, space, first, found = self.packing, self.packing.space, bundles.first[n], []
+        packing, first, found = self.packing, bundles.first[n], []
         same = (packing.place == bundles.host[n]) & (packing.alike == packing.alike[first])
         same &= packing.moved == packing.moved[first]
         for vm in np.flatnonzero(same):
-            if (len(found) < bundles.count[n] and space.lets_in(vm, packing.place)[destination]
-                    and space.conflicts(vm).isdisjoint(found)):
+            if (len(found) < bundles.count[n] and packing.lets_in(vm)[destination]
+                    and packing.space.conflicts(vm).isdisjoint(found)):
                 found.append(int(vm))
         return found if len(found) == bundles.count[n] else None

@@ -72,12 +72,13 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
             if is_stuck(state, best, found):
                 break  # the more of such ends are known, the fewer that can be reached
     goes_on, part = is_stuck(state, best, found), int(SLACK * limits.budget)
-    while part and is_stuck(state, best, found) and not limits.is_over:
+    still = goes_on
+    while part and still and not limits.is_over:
         some = dataclasses.replace(limits, budget=part)
         found = Incumbents([End(state.objective(), [])])
         next(local_search.searches(space, found, some))
         best = best_possible(space, found, limits, [[], best])
-        part //= 2
+        part, still = part // 2, is_stuck(state, best, found)
     return best, goes_on
 
 

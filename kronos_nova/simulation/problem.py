@@ -60,6 +60,7 @@ class Problem:
         means anything
     provider : intp (H, C), the row of ``limits`` from which instances of a host are allocated each
         class; None means that every host has all of its own
+    shared : uuids (S,) of the providers that hosts share
     arriving : intp (n,), hosts to which an instance is under way, once for each
     unweighed : bool (V,), of which it is not known in every policy what they weigh (``weights`` has
         0 where it is not); by default none

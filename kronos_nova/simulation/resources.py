@@ -33,13 +33,6 @@ class Resources:
     shared: tuple[str, ...]
     known: np.ndarray
 
-    @property
-    def is_own(self):
-        """bool (H, C), classes that instances of a host are allocated from the host itself."""
-        hosts = np.arange(len(self.known))[:, None]
-        return np.broadcast_to(hosts if self.provider is None else self.provider,
-                               (len(self.known), len(self.resource_classes))) == hosts
-
 
 def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host: np.ndarray,
               snapshot: Snapshot) -> Resources:
