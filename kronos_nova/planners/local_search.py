@@ -22,17 +22,18 @@ from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation.space import NEVER
 from kronos_nova.simulation.space import SearchSpace
 
-EFFORT, PER_MOVE, PER_THING = 7e7, 3e6, 9e4
+EFFORT, PER_MOVE, PER_THING = 7e7, 3e6, 1.2e5
 """What the search costs, and beside for each move of the budget and each instance and host, in
 about nanoseconds. A tenth of it finds most, in clusters of any size; longer plans take more
 exchanges, and more things take longer to look at."""
 LONGER, WORTHWHILE = 2.5, 0.01
 """It is gone on with for so many times as long as it took to find an end that is better than the
 one before by this part."""
-ALIKE, ENOUGH = 4, 2e9
-"""Short plans on few hosts are searched for anew, until so many searches have ended alike or so
-much is spent: whether one ends well is chance there, and four miss the best plan more seldom than
-one that takes as long."""
+CHANCY, ALIKE, ENOUGH = range(3, 27), 3, 2e9
+"""Plans of so many moves on few hosts are searched for anew, until so many searches have ended
+alike or so much is spent: whether one ends well is chance there, and three miss the best plan more
+seldom than one that takes as long. Plans of two moves are found at once, and longer ones end well.
+"""
 STEP, RESTART, THING, PAIR = 9e5, 1e4, 60, 15
 """What a round of exchanges costs, beginning a placement anew, finding where one thing is, and
 rating a pair, in about nanoseconds."""
@@ -77,7 +78,7 @@ class Tuning:
 
 TINY = Tuning(times=0.2)
 """A fifth is enough, and :mod:`spread` searches for one budget after the other."""
-SMALL = Tuning(least=1.6e8, longest=4.0)
+SMALL = Tuning(least=2.4e8, longest=2.7)
 """Each host is soon an end, and good plans have little in common, so that it takes hotter turns to
 come from one to another, and the best plan there is may be found: an end that is so much better
 tells that it has not been."""
@@ -131,8 +132,8 @@ class LocalSearch:
         self.budget = min(limits.budget, len(space.vms))
         self.tuning = tuning(space, self.budget)
         effort = self.tuning.times * (EFFORT + PER_MOVE * self.budget + PER_THING * things)
-        self.is_chance = effort < self.tuning.least
-        self.effort = max(effort, self.tuning.least)
+        self.is_chance = bool(self.tuning.least) and self.budget in CHANCY
+        self.effort = max(effort, self.is_chance * self.tuning.least)
         self.longest = self.effort * self.tuning.longest
         self.worthwhile, self.spent, self.turns = found.best.cost, 0.0, 0
         on_each = things / hosts + 1

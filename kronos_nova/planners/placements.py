@@ -10,6 +10,7 @@ import numpy as np
 
 from kronos_nova.planners.incumbents import End
 from kronos_nova.planners.incumbents import Plan
+from kronos_nova.planners.softened_max import FAINTEST
 from kronos_nova.planners.softened_max import SoftenedMax
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation.space import NEVER
@@ -27,6 +28,13 @@ HOMING = {True: 0.5, False: 0.3}
 """How often what changes places with an instance goes home instead; with few moves (True) more
 often, as it then seldom serves on the other host. Without, no plan finds another instance for a
 host that needs one, but only another host for the instance."""
+
+FIRST_ORDER = 0.5
+"""How often exchanges of a plan of few moves are rated to first order: as if any host could be
+mended by its part of the softened value at most. The whole change goes for the furthest host first,
+which ends better where hosts are few and worse where they are many; half of each is never far
+behind.
+"""
 
 
 class Placements:
@@ -91,7 +99,7 @@ class Exchanges:
 
     here : intp (n, 1); first, second : intp (n, a), (n, b), things on it and on its partners,
         filled up with its nothing; there : intp (n, b), where the second are
-    changes : float32 (n, a, b), to first order, per move that it takes
+    changes : float32 (n, a, b), of the softened value, per move that it takes
     goes_home : bool (n, a) and (n, b), what goes home and not to where the other comes from; None
         where nothing does
     drawn : float32 (n, 2, h), by what hosts are drawn, of either side; with many moves of one
@@ -101,11 +109,14 @@ class Exchanges:
     def __init__(self, owner: Placements, softened: SoftenedMax, chance, are_few: bool):
         self.owner, self.space, self.softened = owner, owner.space, softened
         self.place, self.every = owner.place, np.arange(len(owner.place))[:, None]
-        self.value, self.imbalances, self.shares = softened.of(owner.scores)
-        self.shares[:, len(self.space.hosts):] = 0
-        self.share = self.shares.sum(axis=2)
+        self.value, self.imbalances, self.parts = softened.of(owner.scores)
+        shares = self.parts * softened.price
+        shares[:, len(self.space.hosts):] = 0
+        self.tops, self.bottoms = (side.sum(axis=2) for side in np.split(shares, 2, axis=2))
+        self.share = self.tops + self.bottoms
         self.nothing = len(self.space.vms)
-        self.sends, homing = chance.random(2) < (0.5, HOMING[are_few])
+        self.sends, homing, to_first_order = chance.random(3) < (
+            0.5, HOMING[are_few], FIRST_ORDER)
         first, second = self._draw(chance, are_few)
         self.first, self.second = (_filled(things, self.nothing + self.here)
                                    for things in (first, second))
@@ -113,7 +124,7 @@ class Exchanges:
         self.goes_home = self._counterparts(are_few) if homing else (None, None)
         self.back, self.regret = self._least_missed()
         self.leaves, self.arrives = self._moves()
-        self.changes = self._rate()
+        self.changes = self._rate(are_few and to_first_order)
         self._weigh(are_few)
 
     def _draw(self, chance, are_few: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -122,9 +133,8 @@ class Exchanges:
         :param are_few: leave out exchanges of two instances that are at home, which take two of few
             moves: the host, drawn by its part in the tops or in the bottoms, only sends or receives
         """
-        tops, bottoms = (part.sum(axis=2) for part in np.split(self.shares, 2, axis=2))
-        self.drawn = (np.stack([bottoms, tops], axis=1) if are_few
-                      else np.stack([self.share, np.zeros_like(tops)], axis=1))
+        self.drawn = (np.stack([self.bottoms, self.tops], axis=1) if are_few
+                      else np.stack([self.share, np.zeros_like(self.share)], axis=1))
         self.side = int(self.sends and are_few)
         share = np.where(self.owner.tried[:, self.side], 0, self.drawn[:, self.side])
         drawn = chance.random(len(share)) * share.sum(axis=1)
@@ -162,8 +172,8 @@ class Exchanges:
         return (wanted, None) if is_first else (None, wanted)
 
     def _least_missed(self) -> tuple[np.ndarray, np.ndarray]:
-        """The move to undo, and float32 (n, 1), to first order, what that costs."""
-        home = self.owner.home
+        """The move to undo, and float32 (n, 1), what that costs."""
+        home, softened = self.owner.home, self.softened
         regret = np.zeros((len(self.every), 1), dtype=np.float32)
         back = np.full(len(self.every), self.nothing)
         full = np.flatnonzero(self.owner.left == 0)
@@ -171,43 +181,62 @@ class Exchanges:
         if not len(number):
             return back, regret
         away = self.place[full[number], vms]
-        change = self._going(self.softened.leaving, full[number], away, vms) + self._going(
-            self.softened.arriving, full[number], home[vms], vms)
+        left = 1 + self._going(softened.leaving, full[number], away, vms) + self._going(
+            softened.arriving, full[number], home[vms], vms)
+        change = np.log(np.maximum(left, FAINTEST)) @ softened.price
         each = np.full((len(full), len(home)), np.inf, dtype=np.float32)
         each[number, vms] = change - self.space.price_change(vms, home[vms], away)
         back[full], regret[full, 0] = each.argmin(axis=1), each.min(axis=1)
         return back, regret
 
     def _going(self, way, number, hosts, things) -> np.ndarray:
-        """float32 (...): to first order, what it changes that things leave hosts or arrive."""
+        """float64 (..., T): by how much it raises the terms that things leave hosts or arrive."""
         change = _pick(way, self.softened.kind.take(hosts), things) - 1
-        change *= _pick(self.shares, number, hosts)
-        return change.sum(axis=-1)
+        return change * _pick(self.parts, number, hosts)
 
-    def _rate(self) -> np.ndarray:
-        """What an exchange changes: of either host a product of what each of the two does there."""
+    def _rate(self, to_first_order: bool) -> np.ndarray:
+        left = np.matmul(*self._factors())
+        if self.goes_home[0] is not None:
+            np.maximum(left, np.float32(FAINTEST), out=left)
+        left = np.subtract(left, 1, out=left) if to_first_order else np.log(left, out=left)
+        changes = self._alone()
+        for number, price in enumerate(self.softened.price):
+            changes += price * left[:, number]
+        return changes
+
+    def _factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """What is left of each term after an exchange, as a product of float32 (n, T, a, f) and
+        (n, T, f, b): what one host contributes then, what the other does, and all others."""
         softened, first, second = self.softened, self.first, self.second
         kind, of = softened.kind.take(self.here), softened.kind.take(self.there)
-        own = _pick(self.shares, self.every, self.here)
-        gone = _pick(self.shares, self.every, self.there) * _pick(softened.leaving, of, second)
-        lefts = [own * _pick(softened.leaving, kind, first)]
+        own, other = _pick(self.parts, self.every, self.here), _pick(
+            self.parts, self.every, self.there)
+        gone = (other * _pick(softened.leaving, of, second)).astype(np.float32)
+        lefts = [(own * _pick(softened.leaving, kind, first)).astype(np.float32)]
         rights = [self._or_one(_pick(softened.arriving, kind, second), 1)]
         for number, arriving in enumerate(softened.arriving):
             lefts.append(self._or_one(arriving.take(first, axis=0), 0))
             rights.append(gone if len(softened.arriving) == 1 else
                           np.where((of == number)[:, :, None], gone, np.float32(0)))
-        # Behind the terms what is added: regret per move, and NEVER to two moves where one is left.
-        first_alone = self.regret * self.leaves - own.sum(axis=2) + self._at_home(first, 0)
-        second_alone = self.regret * self.arrives + self._at_home(second, 1) - _pick(
-            self.share, self.every, self.there)
+        others = 1 - own - other + self._at_home(second, 1)
+        lefts.append(np.ones_like(lefts[0]))
+        rights.append(np.maximum(others, FAINTEST).astype(np.float32))
+        if self.goes_home[0] is not None:
+            lefts.append(self._at_home(first, 0).astype(np.float32))
+            rights.append(np.ones_like(rights[0]))
+        return (np.stack(lefts, axis=3).transpose(0, 2, 1, 3),
+                np.stack(rights, axis=3).transpose(0, 2, 3, 1))
+
+    def _alone(self) -> np.ndarray:
+        """float32 (n, a, b): the regret of what is undone, and NEVER for what is no exchange and
+        for two moves where one is left."""
+        second_alone = self.regret * self.arrives
         second_alone[self.there == self.here] = NEVER
         is_short = self.owner.left[:, None] < 2
-        lefts.append(np.stack([np.ones_like(first_alone), first_alone,
-                               NEVER * self.leaves.clip(0)], axis=2))
-        rights.append(np.stack([second_alone, np.ones_like(second_alone),
-                                is_short * self.arrives.clip(0)], axis=2))
-        return np.matmul(np.concatenate(lefts, axis=2),
-                         np.concatenate(rights, axis=2).transpose(0, 2, 1))
+        ones = np.ones_like(self.leaves), np.ones_like(second_alone)
+        lefts = ones[0], self.regret * self.leaves, NEVER * self.leaves.clip(0)
+        rights = second_alone, ones[1], is_short * self.arrives.clip(0)
+        return np.matmul(np.stack(lefts, axis=2), np.stack(rights, axis=1))
 
     def _or_one(self, factors, side):
         """Of what goes home nothing is felt where the other comes from."""
@@ -215,9 +244,9 @@ class Exchanges:
         return factors if flags is None else np.where(flags[:, :, None], np.float32(1), factors)
 
     def _at_home(self, things, side):
-        """What it changes at the homes of things that go there, to first order."""
+        """By how much it raises the terms that things arrive at their homes, of those that do."""
         flags = self.goes_home[side]
-        return 0 if flags is None else np.where(flags, self._going(
+        return 0 if flags is None else np.where(flags[:, :, None], self._going(
             self.softened.arriving, self.every, self.owner.home.take(things), things), 0)
 
     def _moves(self) -> tuple[np.ndarray, np.ndarray]:

@@ -6,8 +6,9 @@ it, and it falls with the first of the two moves. The same with the sign turned 
 The log-sum-exp bound of the maximum is in Boyd and Vandenberghe, Convex Optimization, section
 3.1.5.
 
-To first order what a move changes is a product of something of the instance and something of the
-host, so one matrix product rates all pairs at once. Single precision is enough to choose by.
+What an exchange of two instances leaves of such a sum is the rest of it and two products, each of
+something of the one instance with something of the other: one matrix product rates all pairs at
+once. Single precision is enough to choose by.
 """
 
 import numpy as np
@@ -26,6 +27,7 @@ class SoftenedMax:
 
     The T terms are the top of each policy and the bottom of each policy.
 
+    price : float32 (T,), of the logarithm of each term
     kind : intp (h,), which scale each host has
     arriving, leaving : float32 (k, v + h, T), for each kind of host the factor by which a thing
         changes what a host contributes to each term
@@ -33,19 +35,19 @@ class SoftenedMax:
 
     def __init__(self, space: SearchSpace, temperature: float):
         self.space, self.temperature = space, max(temperature, COLDEST)
-        self._price = np.tile(space.policy_weights, 2) * self.temperature
+        self.price = (np.tile(space.policy_weights, 2) * self.temperature).astype(np.float32)
         scales, self.kind = space.kinds
         steps = space.weights * scales[:, None] / self.temperature
         steps = np.clip(np.concatenate([steps, -steps], axis=2), -STEEPEST, STEEPEST)
         self.arriving, self.leaving = (np.exp(way * steps, dtype=np.float32) for way in (1, -1))
 
     def of(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The softened values of scores (n, P, h), float64 (n,); the imbalances, (n, P); and what
-        each host contributes, float32 (n, h, T)."""
+        """The softened values of scores (n, P, h), float64 (n,); the imbalances, (n, P); and which
+        part of each term comes from each host, (n, h, T)."""
         top, bottom = scores.max(axis=2), scores.min(axis=2)
         terms = np.concatenate([scores - top[:, :, None], bottom[:, :, None] - scores], axis=1)
         terms = np.exp(terms / self.temperature)
         sums = terms.sum(axis=2)
-        values = np.log(sums) @ self._price + (top - bottom) @ self.space.policy_weights
-        shares = np.maximum(terms * (self._price / sums)[:, :, None], FAINTEST)
-        return values, top - bottom, shares.astype(np.float32).transpose(0, 2, 1).copy()
+        values = np.log(sums) @ self.price + (top - bottom) @ self.space.policy_weights
+        parts = np.maximum(terms / sums[:, :, None], FAINTEST)
+        return values, top - bottom, parts.transpose(0, 2, 1).copy()
