@@ -65,30 +65,37 @@ class BundleExchanges:
         that host go to a second one, which may send others back."""
         packing = self.packing
         allowed = packing.lets_in(vm) & packing.is_open
-        out = self._bundles(1, MOST_OUT)
+        piles = self._piles()
+        out = self._bundles(piles, 1, MOST_OUT)
         room = packing.free[out.host] + out.size - packing.size[vm]
         out = out.of(allowed[out.host] & (room + TOLERANCE >= 0).all(axis=1))
         out = out.of(np.lexsort((out.size.sum(axis=1), out.price))[:ROWS])
-        return self._make(out, vm, least=-np.inf)
+        return self._make(piles, out, vm, least=-np.inf)
 
     def balance(self) -> bool:
         """Make the exchange after which the most room is usable, if any makes it more."""
-        out = self._bundles(1, MOST_OUT)
+        piles = self._piles()
+        out = self._bundles(piles, 1, MOST_OUT)
         free = self.packing.free[out.host]
         gain = self.usable(free + out.size) - self.usable(free) - out.price
-        return self._make(out.of(np.argsort(-gain, kind='stable')[:ROWS]), None, least=1e-6)
+        return self._make(piles, out.of(smallest(-gain, ROWS)), None, least=1e-6)
 
-    def _bundles(self, least: int, most: int) -> Bundles:
-        """Of every size on every host, ``least`` to ``most`` instances; none (0) once a host."""
+    def _piles(self) -> tuple[np.ndarray, np.ndarray]:
+        """Instances of one size on one host: the first, and how many there are."""
         packing = self.packing
         vms = np.flatnonzero(packing.place >= 0)
         vms = vms[packing.is_open[packing.place[vms]]]
         moved = packing.moved[vms]
         key = (packing.place[vms] * (packing.alike.max() + 1) + packing.alike[vms]) * 2 + moved
         _, first, number = np.unique(key, return_index=True, return_counts=True)
+        return vms[first], number
+
+    def _bundles(self, piles: tuple, least: int, most: int) -> Bundles:
+        """Of every pile ``least`` to ``most`` instances; none (0) once a host."""
+        packing, (first, number) = self.packing, piles
         counts = np.arange(1, most + 1)
         which, count = np.nonzero(counts <= number[:, None])
-        first, count = vms[first][which], counts[count]
+        first, count = first[which], counts[count]
         host = packing.place[first]
         if not least:
             bare = np.flatnonzero(packing.is_open)
@@ -97,11 +104,11 @@ class BundleExchanges:
         price = np.where(packing.moved[first], 0.0, self.price[first]) * count
         return Bundles(host, first, count, packing.size[first] * count[:, None], price)
 
-    def _make(self, out: Bundles, vm: int | None, least: float) -> bool:
+    def _make(self, piles: tuple, out: Bundles, vm: int | None, least: float) -> bool:
         """Rate every pair of what leaves one host and what comes back from another, and make the
         best that is allowed."""
         packing = self.packing
-        back = self._bundles(0, MOST_BACK)
+        back = self._bundles(piles, 0, MOST_BACK)
         if not len(out.host):
             return False
         taken = packing.size[vm] if vm is not None else 0.0

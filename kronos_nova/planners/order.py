@@ -19,8 +19,8 @@ PLACES = 3
 """Hosts that are tried to put an instance aside on. They are sorted by how likely they are to
 serve, and each costs a question for every move that waits."""
 
-AT_ONCE = 32
-"""Moves that are asked about at a time: of the first ones one is nearly always possible."""
+ASKED_FIRST = 32
+"""Moves that are asked about first, before all others: of these one is nearly always possible."""
 
 
 class Ordering:
@@ -44,18 +44,19 @@ class Ordering:
         Returns whether all are made; if not, nothing makes room for those that are left, or the
         budget has nothing left to put an instance aside with.
         """
-        waiting = list(moves)
-        while waiting:
+        waiting = np.array(moves, dtype=np.intp).reshape(-1, 2)
+        while len(waiting):
             possible = self._first_possible(waiting)
             if possible is not None:
-                self.do(*waiting.pop(possible))
-            elif not self._park(*np.array(waiting).T):
+                self.do(*waiting[possible].tolist())
+                waiting = np.delete(waiting, possible, axis=0)
+            elif not self._park(*waiting.T):
                 return False
         return True
 
     def _first_possible(self, moves) -> int | None:
-        for start in range(0, len(moves), AT_ONCE):
-            feasible = self.state.delta(tuple(np.array(moves[start:start + AT_ONCE]).T)).feasible
+        for start, end in ((0, ASKED_FIRST), (ASKED_FIRST, len(moves))):
+            feasible = self.state.delta(tuple(moves[start:end].T)).feasible
             if feasible.any():
                 return start + int(feasible.argmax())
         return None

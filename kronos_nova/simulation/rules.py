@@ -6,7 +6,6 @@ together follows from sums (``adds_up``) are told the other moves; the others sa
 """
 
 import dataclasses
-import functools
 import itertools
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -155,8 +154,11 @@ class LoadLimit(Rule):
 
     def permits(self, state, vms, hosts, others=()):
         within = self.projected(state, vms, hosts, others) <= self.most[hosts] + TOLERANCE
+        permitted = np.True_
         # A policy at a time: much faster than all() over so short an axis.
-        return functools.reduce(np.logical_and, np.moveaxis(within, -1, 0), np.True_)
+        for p in range(within.shape[-1]):
+            permitted = permitted & within[..., p]
+        return permitted
 
     def why(self, state, vm: int, host: int) -> str:
         problem, load = state.problem, self.projected(state, vm, host)
