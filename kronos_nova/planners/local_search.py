@@ -22,19 +22,19 @@ from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation.space import NEVER
 from kronos_nova.simulation.space import SearchSpace
 
-EFFORT, PER_MOVE, PER_THING = 7e7, 2.5e6, 1.1e5
+EFFORT, PER_MOVE, PER_THING = 6e7, 2.1e6, 0.9e5
 """What the search costs, and beside for each move of the budget and each instance and host, in
 about nanoseconds. A tenth of it finds most, in clusters of any size; longer plans take more
 exchanges, and more things take longer to look at."""
 LONGER, WORTHWHILE = 2.5, 0.01
 """It is gone on with for so many times as long as it took to find an end that is better than the
 one before by this part."""
-CHANCY, ALIKE, ENOUGH = range(3, 27), 3, 2e9
+CHANCY, ALIKE, ENOUGH = range(3, 27), 3, 1.7e9
 """Plans of so many moves on few hosts are searched for anew, until so many searches have ended
 alike or so much is spent: whether one ends well is chance there, and three miss the best plan more
 seldom than one that takes as long. Plans of two moves are found at once, and longer ones end well.
 """
-STEP, RESTART, THING, PAIR = 9e5, 1e4, 60, 15
+STEP, RESTART, THING, PAIR = 4e5, 1e4, 60, 15
 """What a round of exchanges costs, beginning a placement anew, finding where one thing is, and
 rating a pair, in about nanoseconds."""
 MOST_SIDE_BY_SIDE = 48
@@ -78,7 +78,7 @@ class Tuning:
 
 TINY = Tuning(times=0.2)
 """A fifth is enough, and :mod:`spread` searches for one budget after the other."""
-SMALL = Tuning(least=2.4e8, longest=2.7)
+SMALL = Tuning(least=2e8, longest=2.7)
 """Each host is soon an end, and good plans have little in common, so that it takes hotter turns to
 come from one to another, and the best plan there is may be found: an end that is so much better
 tells that it has not been."""

@@ -18,7 +18,6 @@ from kronos_nova.simulation import State
 PLACES = 3
 """Hosts that are tried to put an instance aside on. They are sorted by how likely they are to
 serve, and each costs a question for every move that waits."""
-
 ASKED_FIRST = 32
 """Moves that are asked about first, before all others: of these one is nearly always possible."""
 

@@ -24,17 +24,10 @@ UNTRIED = 0.4
 """A placement is taken for a local optimum once the hosts that were drawn in vain contribute all
 but so much of the softened value: with less, few placements get to where they could be changed
 again; with more, they are left too early."""
-HOMING = {True: 0.5, False: 0.3}
-"""How often what changes places with an instance goes home instead; with few moves (True) more
-often, as it then seldom serves on the other host. Without, no plan finds another instance for a
-host that needs one, but only another host for the instance."""
-
-FIRST_ORDER = 0.5
-"""How often exchanges of a plan of few moves are rated to first order: as if any host could be
-mended by its part of the softened value at most. The whole change goes for the furthest host first,
-which ends better where hosts are few and worse where they are many; half of each is never far
-behind.
-"""
+HOMING = 0.3
+"""How often what would come back for an instance goes home instead; with few moves only where a host
+sends. Without, no plan finds another instance for a host that needs one, but only another host for
+the instance."""
 
 
 class Placements:
@@ -51,7 +44,7 @@ class Placements:
         self.home = np.concatenate([space.home, np.arange(hosts)])
         self.budget, count = budget, len(plans)
         self.place = np.tile(self.home, (count, 1))
-        self.scores, self.free = space.after(plans)
+        self.scores, self.free = space.after([[]] * count)
         self.left = np.full(count, budget)
         self.tried = np.zeros((count, 2, hosts), dtype=bool)
         self.restart(np.arange(count), plans)
@@ -98,10 +91,8 @@ class Exchanges:
     """The exchanges of one host with others, in each of n placements, and how good they are.
 
     here : intp (n, 1); first, second : intp (n, a), (n, b), things on it and on its partners,
-        filled up with its nothing; there : intp (n, b), where the second are
+        filled up with its nothing; there, goals : intp (n, b), where the second are, and go
     changes : float32 (n, a, b), of the softened value, per move that it takes
-    goes_home : bool (n, a) and (n, b), what goes home and not to where the other comes from; None
-        where nothing does
     drawn : float32 (n, 2, h), by what hosts are drawn, of either side; with many moves of one
     back : intp (n,), the instance whose move is undone if the budget is used, a nothing else
     """
@@ -115,16 +106,15 @@ class Exchanges:
         self.tops, self.bottoms = (side.sum(axis=2) for side in np.split(shares, 2, axis=2))
         self.share = self.tops + self.bottoms
         self.nothing = len(self.space.vms)
-        self.sends, homing, to_first_order = chance.random(3) < (
-            0.5, HOMING[are_few], FIRST_ORDER)
+        self.sends, homing = chance.random(2) < (0.5, HOMING)
         first, second = self._draw(chance, are_few)
         self.first, self.second = (_filled(things, self.nothing + self.here)
                                    for things in (first, second))
         self.there = _pick(self.place, self.every, self.second)
-        self.goes_home = self._counterparts(are_few) if homing else (None, None)
+        self.goals = self._goals((not are_few or self.sends) and homing)
         self.back, self.regret = self._least_missed()
         self.leaves, self.arrives = self._moves()
-        self.changes = self._rate(are_few and to_first_order)
+        self.changes = self._rate()
         self._weigh(are_few)
 
     def _draw(self, chance, are_few: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -162,14 +152,10 @@ class Exchanges:
         chosen[:, len(self.space.hosts):] = False
         return chosen
 
-    def _counterparts(self, are_few: bool) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """What changes places with an instance and goes home instead: of the first, which is only
-        done with few moves, or of the second."""
-        home, is_first = self.owner.home, are_few and not self.sends
-        things, at = (self.first, self.here) if is_first else (self.second, self.there)
-        homes = home.take(things)
-        wanted = (things < self.nothing) & (homes != at) & (homes != self.here)
-        return (wanted, None) if is_first else (None, wanted)
+    def _goals(self, homing: bool) -> np.ndarray:
+        homes = self.owner.home.take(self.second)
+        return np.where(homing & (homes != self.there) & (self.second < self.nothing),
+                        homes, self.here)
 
     def _least_missed(self) -> tuple[np.ndarray, np.ndarray]:
         """The move to undo, and float32 (n, 1), what that costs."""
@@ -194,12 +180,9 @@ class Exchanges:
         change = _pick(way, self.softened.kind.take(hosts), things) - 1
         return change * _pick(self.parts, number, hosts)
 
-    def _rate(self, to_first_order: bool) -> np.ndarray:
-        left = np.matmul(*self._factors())
-        if self.goes_home[0] is not None:
-            np.maximum(left, np.float32(FAINTEST), out=left)
-        left = np.subtract(left, 1, out=left) if to_first_order else np.log(left, out=left)
-        changes = self._alone()
+    def _rate(self) -> np.ndarray:
+        left, changes = np.matmul(*self._factors()), self._alone()
+        np.log(left, out=left)
         for number, price in enumerate(self.softened.price):
             changes += price * left[:, number]
         return changes
@@ -213,17 +196,19 @@ class Exchanges:
             self.parts, self.every, self.there)
         gone = (other * _pick(softened.leaving, of, second)).astype(np.float32)
         lefts = [(own * _pick(softened.leaving, kind, first)).astype(np.float32)]
-        rights = [self._or_one(_pick(softened.arriving, kind, second), 1)]
+        back = _pick(softened.arriving, kind, second)
+        others = 1 - own - other
+        goes_home = (self.goals != self.here)[:, :, None]
+        if goes_home.any():    # where the first come from, nothing of it is felt
+            back = np.where(goes_home, np.float32(1), back)
+            others = others + np.where(
+                goes_home, self._going(softened.arriving, self.every, self.goals, second), 0)
+        rights = [back]
         for number, arriving in enumerate(softened.arriving):
-            lefts.append(self._or_one(arriving.take(first, axis=0), 0))
-            rights.append(gone if len(softened.arriving) == 1 else
-                          np.where((of == number)[:, :, None], gone, np.float32(0)))
-        others = 1 - own - other + self._at_home(second, 1)
+            lefts.append(arriving.take(first, axis=0))
+            rights.append(gone * (of == number)[:, :, None])
         lefts.append(np.ones_like(lefts[0]))
         rights.append(np.maximum(others, FAINTEST).astype(np.float32))
-        if self.goes_home[0] is not None:
-            lefts.append(self._at_home(first, 0).astype(np.float32))
-            rights.append(np.ones_like(rights[0]))
         return (np.stack(lefts, axis=3).transpose(0, 2, 1, 3),
                 np.stack(rights, axis=3).transpose(0, 2, 3, 1))
 
@@ -234,54 +219,28 @@ class Exchanges:
         second_alone[self.there == self.here] = NEVER
         is_short = self.owner.left[:, None] < 2
         ones = np.ones_like(self.leaves), np.ones_like(second_alone)
-        lefts = ones[0], self.regret * self.leaves, NEVER * self.leaves.clip(0)
+        lefts = ones[0], self.regret * self.leaves, NEVER * self.leaves
         rights = second_alone, ones[1], is_short * self.arrives.clip(0)
         return np.matmul(np.stack(lefts, axis=2), np.stack(rights, axis=1))
-
-    def _or_one(self, factors, side):
-        """Of what goes home nothing is felt where the other comes from."""
-        flags = self.goes_home[side]
-        return factors if flags is None else np.where(flags[:, :, None], np.float32(1), factors)
-
-    def _at_home(self, things, side):
-        """By how much it raises the terms that things arrive at their homes, of those that do."""
-        flags = self.goes_home[side]
-        return 0 if flags is None else np.where(flags[:, :, None], self._going(
-            self.softened.arriving, self.every, self.owner.home.take(things), things), 0)
 
     def _moves(self) -> tuple[np.ndarray, np.ndarray]:
         """How many more moves a plan has if the first leave, and if the second arrive: float32
         (n, a) and (n, b), 1, 0, or -1 for what comes home."""
-        first, second = (self.owner.home.take(things) for things in (self.first, self.second))
-        leaves = ((first == self.here) & (self.first < self.nothing)).astype(np.float32)
-        comes_home = second == self.here
-        if self.goes_home[0] is not None:
-            leaves -= self.goes_home[0]
-        if self.goes_home[1] is not None:
-            comes_home |= self.goes_home[1]
-        arrives = ((second == self.there).astype(np.float32) - comes_home) * (
-            self.second < self.nothing)
-        return leaves, arrives
-
-    def goals(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where the first go, and the second: intp (n, a, b)."""
-        goal, back = self.there[:, None], self.here[:, :, None]
-        home, (row_home, column_home) = self.owner.home, self.goes_home
-        if row_home is not None:
-            goal = np.where(row_home[:, :, None], home[self.first][:, :, None], goal)
-        if column_home is not None:
-            back = np.where(column_home, home[self.second], self.here)[:, None]
-        return goal, back
+        home, nothing = self.owner.home, self.nothing
+        first, second = home.take(self.first), home.take(self.second)
+        leaves = (first == self.here) & (self.first < nothing)
+        arrives = (second == self.there).astype(np.float32) - (second == self.goals)
+        return leaves.astype(np.float32), arrives * (self.second < nothing)
 
     def _weigh(self, are_few) -> None:
         """What else counts: prices, room, and that two moves are to be worth two."""
         space, changes = self.space, self.changes
         if not are_few:
-            changes *= 1 - self.leaves.clip(0)[:, :, None] * (self.arrives.clip(0) / 2)[:, None]
+            changes *= 1 - self.leaves[:, :, None] * (self.arrives.clip(0) / 2)[:, None]
         if space.prices_at is not None:
-            goal, back = self.goals()
-            changes += space.price_change(self.first[:, :, None], self.here[:, :, None], goal)
-            changes += space.price_change(self.second[:, None], self.there[:, None], back)
+            here, there, goals = self.here[:, :, None], self.there[:, None], self.goals[:, None]
+            changes += space.price_change(self.first[:, :, None], here, there)
+            changes += space.price_change(self.second[:, None], there, goals)
         for c, sizes in enumerate(space.sizes.T):
             room = self.owner.free[:, c] - space.floor[:, c]
             first, second = sizes.take(self.first)[:, :, None], sizes.take(self.second)
@@ -305,18 +264,14 @@ class Trial:
         row, column = np.divmod(best[number], exchanges.changes.shape[2])
         here, home = exchanges.here[number, 0], self.owner.home
         first, second = exchanges.first[number, row], exchanges.second[number, column]
-        there = exchanges.there[number, column]
-        row_home, column_home = exchanges.goes_home
-        goal = there if row_home is None else np.where(row_home[number, row], home[first], there)
-        back = here if column_home is None else np.where(
-            column_home[number, column], home[second], here)
-        self.more = (self._moved(first, goal) - self._moved(first, here)
+        there, back = exchanges.there[number, column], exchanges.goals[number, column]
+        self.more = (self._moved(first, there) - self._moved(first, here)
                      + self._moved(second, back) - self._moved(second, there))
         self.undoes = self.more > self.owner.left[number]
         undo = np.where(self.undoes, exchanges.back[number], exchanges.nothing)
         self.things = np.stack([first, second, undo])
         self.sources = np.stack([here, there, exchanges.place[number, undo]])
-        self.goals = np.stack([goal, back, home[undo]])
+        self.goals = np.stack([there, back, home[undo]])
         self.scores, self.free = self.owner.scores[number], self.owner.free[number]
         self.space.shift(self.scores, self.free, np.arange(len(number)), self.things, self.sources,
                          self.goals)

@@ -66,7 +66,6 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
     found, best = Incumbents([End(state.objective(), [])]), []
     for budget in (*range(1, min(limits.budget, stairs, len(space.vms))), limits.budget):
         some = dataclasses.replace(limits, budget=budget)
-        keep(space, found, greedy[:budget])
         for _search in local_search.searches(space, found, some):
             best = best_possible(space, found, some, [[], best, greedy[:budget]])
             if is_stuck(state, best, found):
@@ -85,14 +84,6 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
 def is_stuck(state: State, moves: list[tuple[int, int]], found: Incumbents) -> bool:
     """Whether far better ends were found than the moves lead to."""
     return state.after(moves).objective() > found.best.cost + STUCK
-
-
-def keep(space: SearchSpace, found: Incumbents, moves: list[tuple[int, int]]) -> None:
-    """Begin with a plan that is known, if nothing it touches is left out of the search."""
-    touched = [host for vm, there in moves for host in (space.state.vm_host[vm], there)]
-    if np.isin(touched, space.hosts).all():
-        trial = space.state.after(moves)
-        found.keep(End(trial.objective(), space.plan_of(trial)))
 
 
 def hosts_that_matter(state: State, budget: int) -> np.ndarray:

@@ -198,12 +198,6 @@ class SearchSpace:
             self._conflicts[vm] = frozenset(np.flatnonzero(others).tolist()) - {vm}
         return self._conflicts[vm]
 
-    def plan_of(self, state: State) -> list[tuple[int, int]]:
-        """Where instances are in another state, as a plan."""
-        there = np.searchsorted(self.hosts, state.vm_host[self.vms])
-        moved = np.flatnonzero(there != self.home)
-        return [(int(vm), int(there[vm])) for vm in moved]
-
     def after(self, plans: list[list[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray]:
         """The end states of plans, each a list of (instance, destination): scores (n, P, h) and
         free (n, c, h)."""

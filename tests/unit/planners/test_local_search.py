@@ -72,7 +72,7 @@ class LocalSearchTest(testtools.TestCase):
                     for deadline in (float('inf'), 15.0, 5.05)]
         many, enough, few = (search.count for search in searches)
         self.assertEqual(many, enough)
-        self.assertLess(few, many / 10)
+        self.assertLess(few, many / 5)
 
 
 class FewMovesTest(testtools.TestCase):

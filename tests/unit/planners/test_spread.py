@@ -203,7 +203,7 @@ class ChainTest(testtools.TestCase):
 class ForbiddenBeforeTest(testtools.TestCase):
     """v0 and v1 keep apart, and v1 goes where v0 was: seen from the start it may not."""
 
-    def test_a_plan_of_greedy_over_a_host_that_was_forbidden_is_gone_on_from(self):
+    def test_it_ends_no_worse_than_greedy_over_a_host_that_was_forbidden(self):
         apart = Group(uuid='g', name='g', members=np.array([0, 1]), anti=True, hard=True)
         weights = np.array([[0.3], [0.15], [0.0]])
         problem = dataclasses.replace(
