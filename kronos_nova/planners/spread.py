@@ -2,6 +2,7 @@
 reassignment (Google, ROADEF/EURO challenge 2012) under a budget of moves."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 
@@ -21,6 +22,9 @@ STAIRS = 16
 """Budgets that are searched one after the other in a tiny cluster, each from what those before it
 found: so a plan of more moves has met all that one of fewer has, and is not worse. So many searches
 take some times as long as that of a cluster of the usual size."""
+TRIED = 2
+"""Plans of so many moves are all tried there: a single best one is easily missed where a policy may
+not get worse."""
 STUCK, SLACK, SEARCHES = 1e-3, 0.9, 3
 """Where hosts are so full that there is no order for the best plans, and what can be ordered ends
 worse by so much, plans are looked for that leave some moves to put instances aside, and then of
@@ -66,6 +70,8 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
     found, best = Incumbents([End(state.objective(), [])]), []
     for budget in (*range(1, min(limits.budget, stairs, len(space.vms))), limits.budget):
         some = dataclasses.replace(limits, budget=budget)
+        if budget <= min(stairs, TRIED):
+            keep_all(space, found, budget)
         for _search in local_search.searches(space, found, some):
             best = best_possible(space, found, some, [[], best, greedy[:budget]])
             if is_stuck(state, best, found):
@@ -84,6 +90,20 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
 def is_stuck(state: State, moves: list[tuple[int, int]], found: Incumbents) -> bool:
     """Whether far better ends were found than the moves lead to."""
     return state.after(moves).objective() > found.best.cost + STUCK
+
+
+def keep_all(space: SearchSpace, found: Incumbents, moves: int) -> None:
+    """Begin with all plans of so many moves."""
+    vms, hosts = np.indices((len(space.vms), len(space.hosts))).reshape(2, -1)
+    chains = np.array(list(itertools.combinations(range(len(vms)), moves)))
+    chains = chains[np.diff(vms[chains]).all(axis=1)].T
+    delta = space.state.delta(*zip(space.vms[vms[chains]], space.hosts[hosts[chains]],
+                                   strict=True))
+    good = delta.feasible & (delta.imbalances <= space.worst).all(axis=1)
+    now = space.state.objective()
+    for change, chain in zip(delta.objective[good], chains.T[good], strict=True):
+        found.keep(End(now + float(change), list(zip(
+            vms[chain].tolist(), hosts[chain].tolist(), strict=True))))
 
 
 def hosts_that_matter(state: State, budget: int) -> np.ndarray:

@@ -200,6 +200,21 @@ class ChainTest(testtools.TestCase):
         self.assertAlmostEqual(best_of_all(problem, 2), state.combined(), places=9)
 
 
+class EvenPolicyTest(testtools.TestCase):
+    """One policy is even and must stay so; the move that helps the other most makes it uneven."""
+
+    def test_the_one_exchange_that_keeps_it_even_is_found(self):
+        weights = np.array([[0.0, 0.05], [0.1, 0.05], [0.05, 0.1], [0.0, 0.2], [0.0, 0.1]])
+        scores = np.array([[0.25, 0.4], [0.0, 0.4]])
+        problem = dataclasses.replace(
+            clouds.idle([0, 0, 0, 1, 1], hosts=2), policies=('p', 'q'), weights=weights,
+            policy_weights=np.array([0.88, 0.12]), thresholds=np.zeros(2), scores=scores,
+            capacity_scores=scores, capacity_thresholds=np.full(2, np.inf),
+            host_scale=np.ones((2, 2)))
+        _, state = plan(Spread(), problem, Limits(budget=2))
+        self.assertAlmostEqual(best_of_all(problem, 2), state.combined(), places=9)
+
+
 class ForbiddenBeforeTest(testtools.TestCase):
     """v0 and v1 keep apart, and v1 goes where v0 was: seen from the start it may not."""
 
