@@ -22,7 +22,7 @@ from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation.space import NEVER
 from kronos_nova.simulation.space import SearchSpace
 
-EFFORT, PER_MOVE, PER_THING = 6e7, 2.1e6, 0.9e5
+EFFORT, PER_MOVE, PER_THING = 6e7, 2.1e6, 1.1e5
 """What the search costs, and beside for each move of the budget and each instance and host, in
 about nanoseconds. A tenth of it finds most, in clusters of any size; longer plans take more
 exchanges, and more things take longer to look at."""

@@ -24,10 +24,12 @@ UNTRIED = 0.4
 """A placement is taken for a local optimum once the hosts that were drawn in vain contribute all
 but so much of the softened value: with less, few placements get to where they could be changed
 again; with more, they are left too early."""
-HOMING = 0.3
-"""How often what would come back for an instance goes home instead; with few moves only where a host
-sends. Without, no plan finds another instance for a host that needs one, but only another host for
-the instance."""
+HOMING, FIRST_ORDER = 0.3, 0.7
+"""How often what would come back for an instance goes home instead; with few moves only where a
+host sends. Without, no plan finds another instance for a host that needs one, but only another host
+for the instance. And how often few moves are rated to first order, as if a host could be mended by
+its part of the softened value at most: the whole change goes for the furthest host first, which is
+worse where hosts are many."""
 
 
 class Placements:
@@ -106,7 +108,7 @@ class Exchanges:
         self.tops, self.bottoms = (side.sum(axis=2) for side in np.split(shares, 2, axis=2))
         self.share = self.tops + self.bottoms
         self.nothing = len(self.space.vms)
-        self.sends, homing = chance.random(2) < (0.5, HOMING)
+        self.sends, homing, first_order = chance.random(3) < (0.5, HOMING, FIRST_ORDER)
         first, second = self._draw(chance, are_few)
         self.first, self.second = (_filled(things, self.nothing + self.here)
                                    for things in (first, second))
@@ -114,7 +116,7 @@ class Exchanges:
         self.goals = self._goals((not are_few or self.sends) and homing)
         self.back, self.regret = self._least_missed()
         self.leaves, self.arrives = self._moves()
-        self.changes = self._rate()
+        self.changes = self._rate(are_few and first_order)
         self._weigh(are_few)
 
     def _draw(self, chance, are_few: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -180,9 +182,9 @@ class Exchanges:
         change = _pick(way, self.softened.kind.take(hosts), things) - 1
         return change * _pick(self.parts, number, hosts)
 
-    def _rate(self) -> np.ndarray:
+    def _rate(self, first_order: bool) -> np.ndarray:
         left, changes = np.matmul(*self._factors()), self._alone()
-        np.log(left, out=left)
+        np.subtract(left, 1, out=left) if first_order else np.log(left, out=left)
         for number, price in enumerate(self.softened.price):
             changes += price * left[:, number]
         return changes

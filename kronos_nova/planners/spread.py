@@ -18,13 +18,11 @@ from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
 from kronos_nova.simulation.space import SearchSpace
 
-STAIRS = 16
+STAIRS, TRIED = 16, 2
 """Budgets that are searched one after the other in a tiny cluster, each from what those before it
 found: so a plan of more moves has met all that one of fewer has, and is not worse. So many searches
-take some times as long as that of a cluster of the usual size."""
-TRIED = 2
-"""Plans of so many moves are all tried there: a single best one is easily missed where a policy may
-not get worse."""
+take some times as long as that of a cluster of the usual size. The shortest plans are all tried: a
+single best one is easily missed where a policy may not get worse."""
 STUCK, SLACK, SEARCHES = 1e-3, 0.9, 3
 """Where hosts are so full that there is no order for the best plans, and what can be ordered ends
 worse by so much, plans are looked for that leave some moves to put instances aside, and then of
