@@ -9,8 +9,13 @@ from oslo_db import exception as db_exc
 
 
 def _retrying(*errors):
+    def is_one(error):
+        # A deadlock takes savepoints with it: that one does not exist is then all that is raised,
+        # and oslo.db keeps why.
+        return isinstance(error, errors) or isinstance(getattr(error, 'cause', None), errors)
+
     return tenacity.retry(
-        retry=tenacity.retry_if_exception_type(errors),
+        retry=tenacity.retry_if_exception(is_one),
         wait=tenacity.wait_random_exponential(multiplier=0.1, max=1.6),
         stop=tenacity.stop_after_attempt(6), reraise=True)
 
