@@ -29,9 +29,9 @@ exchanges, and more things take longer to look at."""
 LONGER, WORTHWHILE = 2.5, 0.01
 """It is gone on with for so many times as long as it took to find an end that is better than the
 one before by this part."""
-CHANCY, ALIKE, ENOUGH = range(3, 27), 3, 1.7e9
+CHANCY, ALIKE, ENOUGH = range(3, 27), 5, 1.7e9
 """Plans of so many moves on few hosts are searched for anew, until so many searches have ended
-alike or so much is spent: whether one ends well is chance there, and three miss the best plan more
+alike or so much is spent: whether one ends well is chance there, and some miss the best plan more
 seldom than one that takes as long. Plans of two moves are found at once, and longer ones end well.
 """
 STEP, RESTART, THING, PAIR = 4e5, 1e4, 60, 15
