@@ -32,8 +32,7 @@ one before by this part."""
 CHANCY, ALIKE, ENOUGH = range(3, 27), 5, 1.7e9
 """Plans of so many moves on few hosts are searched for anew, until so many searches have ended
 alike or so much is spent: whether one ends well is chance there, and some miss the best plan more
-seldom than one that takes as long. Plans of two moves are found at once, and longer ones end well.
-"""
+seldom than one that takes as long. Plans of two moves are found at once, longer ones end well."""
 STEP, RESTART, THING, PAIR = 4e5, 1e4, 60, 15
 """What a round of exchanges costs, beginning a placement anew, finding where one thing is, and
 rating a pair, in about nanoseconds."""

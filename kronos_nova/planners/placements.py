@@ -45,9 +45,8 @@ class Placements:
         self.space, hosts = space, len(space.scores)
         self.home = np.concatenate([space.home, np.arange(hosts)])
         self.budget, count = budget, len(plans)
-        self.place = np.tile(self.home, (count, 1))
+        self.place, self.left = np.tile(self.home, (count, 1)), np.full(count, budget)
         self.scores, self.free = space.after([[]] * count)
-        self.left = np.full(count, budget)
         self.tried = np.zeros((count, 2, hosts), dtype=bool)
         self.restart(np.arange(count), plans)
 

@@ -12,10 +12,13 @@ from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.greedy import Greedy
+from kronos_nova.planners.incumbents import KEPT
 from kronos_nova.planners.incumbents import End
 from kronos_nova.planners.incumbents import Incumbents
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
+from kronos_nova.simulation.extremes import smallest
+from kronos_nova.simulation.space import NEVER
 from kronos_nova.simulation.space import SearchSpace
 
 STAIRS, TRIED = 16, 2
@@ -91,17 +94,18 @@ def is_stuck(state: State, moves: list[tuple[int, int]], found: Incumbents) -> b
 
 
 def keep_all(space: SearchSpace, found: Incumbents, moves: int) -> None:
-    """Begin with all plans of so many moves."""
-    vms, hosts = np.indices((len(space.vms), len(space.hosts))).reshape(2, -1)
-    chains = np.array(list(itertools.combinations(range(len(vms)), moves)))
-    chains = chains[np.diff(vms[chains]).all(axis=1)].T
-    delta = space.state.delta(*zip(space.vms[vms[chains]], space.hosts[hosts[chains]],
-                                   strict=True))
-    good = delta.feasible & (delta.imbalances <= space.worst).all(axis=1)
-    now = space.state.objective()
-    for change, chain in zip(delta.objective[good], chains.T[good], strict=True):
-        found.keep(End(now + float(change), list(zip(
-            vms[chain].tolist(), hosts[chain].tolist(), strict=True))))
+    """Begin with the best of all plans of so many moves."""
+    single = [(vm, host) for vm, host in np.ndindex(len(space.vms), len(space.hosts))
+              if host != space.home[vm]]
+    plans = [plan for plan in itertools.combinations(single, moves) if len(dict(plan)) == moves]
+    scores, free = space.after(plans)
+    imbalances = np.ptp(scores, axis=2)
+    combined = imbalances @ space.policy_weights
+    vms, hosts = np.array(plans, dtype=np.intp).reshape(-1, moves, 2).T
+    prices = np.sum(space.price_change(vms, space.home[vms], hosts), axis=0)
+    combined[(prices >= NEVER) | ~space.is_legal(imbalances, free)] = np.inf
+    for n in smallest(combined + prices, KEPT):
+        found.keep(End(float(combined[n]) + space.price_of(plans[n]), list(plans[n])))
 
 
 def hosts_that_matter(state: State, budget: int) -> np.ndarray:
