@@ -6,6 +6,7 @@ together follows from sums (``adds_up``) are told the other moves; the others sa
 """
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -87,11 +88,10 @@ class Room(Rule):
     """What an instance is allocated must be free on the provider it comes from, in every class."""
 
     def permits(self, state, vms, hosts, others=()):
-        permitted = np.True_
         # A class at a time: much faster than all() over so short an axis.
-        for c in range(len(state.problem.resource_classes)):
-            permitted = permitted & self._fits(state, c, vms, hosts, others)
-        return permitted
+        return functools.reduce(np.logical_and, (
+            self._fits(state, c, vms, hosts, others)
+            for c in range(len(state.problem.resource_classes))), np.True_)
 
     def _fits(self, state, c, vms, hosts, others):
         problem = state.problem
@@ -154,11 +154,8 @@ class LoadLimit(Rule):
 
     def permits(self, state, vms, hosts, others=()):
         within = self.projected(state, vms, hosts, others) <= self.most[hosts] + TOLERANCE
-        permitted = np.True_
         # A policy at a time: much faster than all() over so short an axis.
-        for p in range(within.shape[-1]):
-            permitted = permitted & within[..., p]
-        return permitted
+        return functools.reduce(np.logical_and, np.moveaxis(within, -1, 0), np.True_)
 
     def why(self, state, vm: int, host: int) -> str:
         problem, load = state.problem, self.projected(state, vm, host)
