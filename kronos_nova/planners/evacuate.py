@@ -56,12 +56,10 @@ def _next(state, within, forced_within):
                 or least_harmful(state, weighed, is_forced=True))
         if pair:
             return *pair, ''
-        pair = _roomiest(state, vms[some & unweighed])
-        if pair:
-            return *pair, BY_ROOM
-        pair = _roomiest(state, weighed)
-        if pair:
-            return *pair, BY_ROOM_THERE
+        for by_room_alone, words in (vms[some & unweighed], BY_ROOM), (weighed, BY_ROOM_THERE):
+            pair = _roomiest(state, by_room_alone)
+            if pair:
+                return *pair, words
     return None
 
 
