@@ -154,6 +154,7 @@ class Exchanges:
         return chosen
 
     def _goals(self, homing: bool) -> np.ndarray:
+        """intp (n, b)"""
         homes = self.owner.home.take(self.second)
         return np.where(homing & (homes != self.there) & (self.second < self.nothing),
                         homes, self.here)
