@@ -135,7 +135,9 @@ class ServerGroup:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveUnderWay:
     """A migration that was asked for already, by anybody. The instance is still listed on
-    ``source``; what it needs on ``destination`` is in that host's ``used``, where that is known."""
+    ``source``; what it needs on ``destination`` is in the ``used`` of that host, where that is
+    known, and of the providers that it shares.
+    """
 
     instance_uuid: str
     source: str
@@ -165,17 +167,32 @@ class Snapshot:
         there its allocation went when the migration took over the one on the source.
         """
         instances = {instance.uuid: instance for instance in self.instances}
-        known = {host.name for host in self.hosts}
+        known = {host.name: host for host in self.hosts}
         added = {move.instance_uuid: move for move in self.moves_under_way}
         needed = collections.defaultdict(collections.Counter)
+        shared = self._shared()
         for move in moves:
-            instance = instances.get(move.instance_uuid)
+            instance, destination = instances.get(move.instance_uuid), known.get(move.destination)
             if (instance is not None and instance.host == move.source != move.destination
-                    and move.destination in known and move.instance_uuid not in added):
+                    and destination is not None and move.instance_uuid not in added):
                 added[move.instance_uuid] = move
-                needed[move.destination].update(instance.resources)
-        hosts = tuple(_using(host, needed.get(host.name)) for host in self.hosts)
-        return dataclasses.replace(self, hosts=hosts, moves_under_way=tuple(added.values()))
+                for name, amount in _more(instance, shared[move.source], shared[move.destination]):
+                    needed[shared[move.destination].get(name, destination.uuid)][name] += amount
+        hosts, pools = (tuple(_using(provider, needed.get(provider.uuid)) for provider in providers)
+                        for providers in (self.hosts, self.shared_providers))
+        return dataclasses.replace(self, hosts=hosts, shared_providers=pools,
+                                   moves_under_way=tuple(added.values()))
+
+    def _shared(self) -> dict[str, dict[str, str]]:
+        """Of each host, what its instances are allocated from a provider that it shares: resource
+        class to the provider's uuid."""
+        found = {host.name: {} for host in self.hosts}
+        inventories = {host.name: host.inventory for host in self.hosts}
+        for pool in sorted(self.shared_providers, key=lambda pool: pool.uuid):
+            for name in found.keys() & pool.hosts:
+                found[name].update(dict.fromkeys(
+                    pool.inventory.keys() - inventories[name].keys(), pool.uuid))
+        return found
 
     def hosts_of(self, scope: str) -> tuple[str, ...]:
         """Sorted host names of the aggregate called ``scope``, or of the pool :data:`UNASSIGNED`.
@@ -191,10 +208,22 @@ class Snapshot:
         raise KeyError(scope)
 
 
-def _using(host, more):
-    """The host with more of it in use, where it is known what is."""
-    if not more or host.used is None:
-        return host
-    used = collections.Counter(host.used)
+def _more(instance, before, after):
+    """(resource class, amount) of what an instance will be allocated elsewhere than it is.
+
+    :param before, after: what is shared on the hosts of the move, as ``Snapshot._shared`` has it
+    """
+    yield from instance.resources.items()
+    if instance.resources:
+        for name, amount in instance.shared_resources.items():
+            if before.get(name) != after.get(name):
+                yield name, amount
+
+
+def _using(provider, more):
+    """The host or the shared provider with more of it in use, where it is known what is."""
+    if not more or provider.used is None:
+        return provider
+    used = collections.Counter(provider.used)
     used.update(more)
-    return dataclasses.replace(host, used=dict(sorted(used.items())))
+    return dataclasses.replace(provider, used=dict(sorted(used.items())))

@@ -525,24 +525,35 @@ class SharedStorageTest(testtools.TestCase):
     """Two aggregates, each with a host that has disks of its own and one that is allocated them
     from storage which both share."""
 
-    def test_room_that_the_plan_of_one_aggregate_takes_is_not_there_for_the_next(self):
+    def setUp(self):
+        super().setUp()
         disks = {'DISK_GB': objects.ResourceInventory(total=20)}
-        hosts = [dataclasses.replace(host(name), inventory={**ROOM, **(
+        hosts = [dataclasses.replace(host(name), used={}, inventory={**ROOM, **(
             disks if name.endswith('0') else {})}) for name in ('a0', 'a1', 'b0', 'b1')]
         instances = [instance(f'{name}{number}', f'{name}0',
                               resources={'VCPU': 1, 'DISK_GB': 10})
                      for name in 'ab' for number in range(2)]
-        snapshot = objects.Snapshot(
+        self.snapshot = objects.Snapshot(
             taken_at='', hosts=tuple(hosts), instances=tuple(instances),
             aggregates=tuple(objects.Aggregate(name=name, uuid=name, hosts=(f'{name}0', f'{name}1'))
                              for name in 'ab'),
             shared_providers=(objects.SharedProvider(
                 uuid='nfs', hosts=('a1', 'b1'), used={},
                 inventory={'DISK_GB': objects.ResourceInventory(total=10)}),))
+
+    def moves(self, snapshot):
+        """How many the plan of each aggregate has."""
         source = Recorded(imbalance={'a0': 0.4, 'a1': 0.0, 'b0': 0.4, 'b1': 0.0},
-                          vm_profile={each.uuid: 0.2 for each in instances})
+                          vm_profile={each.uuid: 0.2 for each in snapshot.instances})
         reports = plan_cycle(
             snapshot, PolicySet(policies=(Policy(**POLICY),)),
             EngineOptions(include_unassigned_hosts=False),
             PlannerPorts(source=source, clock=lambda: 0.0, now=NOW)).aggregates
-        self.assertEqual([1, 0], [len(report.moves) for report in reports])
+        return [len(report.moves) for report in reports]
+
+    def test_room_that_the_plan_of_one_aggregate_takes_is_not_there_for_the_next(self):
+        self.assertEqual([1, 0], self.moves(self.snapshot))
+
+    def test_room_that_an_open_plan_takes_is_not_there_either(self):
+        move = objects.MoveUnderWay(instance_uuid='b0', source='b0', destination='b1')
+        self.assertEqual([0, 0], self.moves(self.snapshot.with_moves_under_way([move])))
