@@ -226,6 +226,14 @@ class Spacing(Rule):
         return np.where(members.anti[groups], inside < members.most[groups],
                         there == counts.most_others(groups, state.vm_host[vms]))
 
+    def room(self, state, group: int, hosts: np.ndarray) -> np.ndarray | None:
+        """intp (n,): how many more members of a group each host may have, None if the rule does not
+        keep them apart."""
+        members = state.model.memberships
+        if self.forbids[group] and members.anti[group]:
+            return members.most[group] - state.groups.on(group, hosts)
+        return None
+
     def entangles(self, state, moves):
         return state.model.share_group(moves, self.forbids & ~state.model.memberships.anti)
 

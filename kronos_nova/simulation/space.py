@@ -62,7 +62,7 @@ class SearchSpace:
         self._forbidding = [rule for rule in self.model.rules
                             if not (hasattr(rule, 'linear') or isinstance(rule, Opaque))]
         self.is_free = self.model.prices.are_free and not self._forbidding
-        self._conflicts: dict[int, frozenset[int]] = {}
+        self._known: dict[tuple[Spacing, int], tuple | bool] = {}
         self.untouched = self._take_untouched()
         self.weights, self.sizes = (np.pad(rows, ((0, len(self.scores)), (0, 0)))
                                     for rows in (self.weights, self.sizes))
@@ -177,26 +177,31 @@ class SearchSpace:
         return allowed & self._apart(vm, np.arange(len(allowed)), place)
 
     def _apart(self, vm, hosts, place):
-        moved = [other for other in sorted(self.conflicts(vm)) if place[other] != self.home[other]]
         apart = np.ones(len(hosts), dtype=bool)
-        if moved:
-            to = np.append(self.hosts, [NOWHERE] * (self.untouched + 1))
-            others = tuple((self.vms[other], to[place[other]]) for other in moved)
-            for rule in self.spacing:
-                apart &= rule.permits(self.state, self.vms[vm], to[hosts], others)
+        for members, room in self._spacings(vm):
+            here = np.bincount(place[members] + 1, minlength=len(room) + 1)[1:]
+            apart &= here[hosts] - (place[vm] == hosts) < room[hosts]
         return apart | (hosts == self.home[vm])
 
     def conflicts(self, vm: int) -> frozenset[int]:
         """The other instances of the space that may have to keep away from one."""
-        if not self.spacing:
-            return frozenset()
-        if vm not in self._conflicts:
-            members = self.model.memberships
-            groups = [group for group in members.of(self.vms[vm]) if members.anti[group]
-                      and any(rule.forbids[group] for rule in self.spacing)]
-            others = np.isin(self.vms, members.members[np.isin(members.member_of, groups)])
-            self._conflicts[vm] = frozenset(np.flatnonzero(others).tolist()) - {vm}
-        return self._conflicts[vm]
+        return frozenset(other for members, _room in self._spacings(vm)
+                         for other in members.tolist()) - {vm}
+
+    def _spacings(self, vm) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Of each group of an instance that keeps its members apart: those in the space, and how
+        many of them each host may have."""
+        groups = self.model.memberships.of(self.vms[vm]).tolist()
+        return [found for rule in self.spacing for group in groups
+                if (found := self._spacing(rule, group))]
+
+    def _spacing(self, rule, group):
+        if (rule, group) not in self._known:
+            every, room = self.model.memberships, rule.room(self.state, group, self.hosts)
+            members = np.flatnonzero(np.isin(self.vms, every.members[every.member_of == group]))
+            self._known[rule, group] = room is not None and (members, np.pad(
+                room + np.bincount(self.home[members], minlength=len(room)), (0, self.untouched)))
+        return self._known[rule, group]
 
     def after(self, plans: list[list[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray]:
         """The end states of plans, each a list of (instance, destination): scores (n, P, h) and

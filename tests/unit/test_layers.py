@@ -59,7 +59,7 @@ READS = {
     'simulation/problem.py': {'provider'},
     'simulation/rules.py': {'anti', 'capacity_scores', 'demands', 'limits', 'max_per_host', 'most',
                             'used'},
-    'simulation/space.py': {'anti', 'permits'},
+    'simulation/space.py': {'permits'},
     'simulation/state.py': {'capacity_scores', 'demands', 'limits', 'misplaced', 'used'},
 }
 """What hard rules go by, and where constraints, planners and the model read it once it is read

@@ -1,11 +1,13 @@
 """The local search of ``spread``."""
 
 import dataclasses
+from unittest import mock
 
 import numpy as np
 import testtools
 from hypothesis import given
 from hypothesis import settings
+from hypothesis import strategies as st
 
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
@@ -13,6 +15,9 @@ from kronos_nova.planners.incumbents import End
 from kronos_nova.planners.incumbents import Incumbents
 from kronos_nova.planners.local_search import LocalSearch
 from kronos_nova.planners.spread import Spread
+from kronos_nova.simulation import Group
+from kronos_nova.simulation.rules import Spacing
+from kronos_nova.simulation.space import NOWHERE
 from kronos_nova.simulation.space import SearchSpace
 from tests.unit.planners import clouds
 
@@ -73,6 +78,44 @@ class LocalSearchTest(testtools.TestCase):
         many, enough, few = (search.count for search in searches)
         self.assertEqual(many, enough)
         self.assertLess(few, many / 10)
+
+
+class SpacingTest(testtools.TestCase):
+    @settings(max_examples=60 * clouds.MANY, deadline=None)
+    @given(clouds.problems(most_groups=8, share_of_members=0.5),
+           st.randoms(use_true_random=False))
+    def test_members_are_let_in_where_the_rule_permits_it(self, problem, any_):
+        state = clouds.start(problem)
+        space = SearchSpace(state, 9)
+        rules = [rule for rule in state.model.rules if isinstance(rule, Spacing)]
+        if not (len(space.vms) and rules):
+            return
+        place, count = space.home.copy(), len(space.hosts)
+        for vm in any_.sample(range(len(place)), len(place) // 2):
+            place[vm] = any_.choice([NOWHERE, *range(count)])
+        to = np.append(space.hosts, NOWHERE)
+        for vm, home in enumerate(space.home):
+            others = tuple((space.vms[other], to[place[other]])
+                           for other in np.flatnonzero(place != space.home) if other != vm)
+            permitted = (np.arange(count) == home) | (
+                rules[0].permits(state, space.vms[vm], space.hosts)
+                & rules[0].permits(state, space.vms[vm], space.hosts, others)
+                & np.isfinite(space.row(vm)))
+            self.assertEqual(permitted.tolist(), space.lets_in(vm, place).tolist())
+
+    def test_no_rule_is_asked_about_every_exchange(self):
+        """A rule looks through all that was moved, of a group that may have hundreds of members."""
+        problem = uneven()
+        group = Group(uuid='g', name='g', members=np.arange(240), anti=True, hard=True,
+                      max_per_host=12)
+        space = SearchSpace(clouds.start(dataclasses.replace(problem, groups=(group,))), 30)
+        self.assertIsNotNone(space.prices_at)
+        found = Incumbents([End(space.state.combined(), [])])
+        search = LocalSearch(space, found, Limits(budget=30))
+        search.effort = search.longest = EFFORT
+        with mock.patch.object(Spacing, 'permits', side_effect=AssertionError('it is asked')):
+            search.run()
+        self.assertLess(found.best.cost, space.state.combined())
 
 
 class FewMovesTest(testtools.TestCase):
