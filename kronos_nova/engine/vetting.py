@@ -97,7 +97,8 @@ class Vetting:
         return tuple(self._told(move) for move in moves)
 
     def _told(self, move):
-        why = self._verdicts[move.instance_uuid, move.destination].unasked
+        pair = move.instance_uuid, move.destination
+        why = self._verdicts.get(pair, OUT_OF_TIME).unasked
         if not why:
             return move
         return dataclasses.replace(move, reason=f'{move.reason}; not asked for beforehand: {why}')

@@ -414,6 +414,16 @@ class PipelineTest(testtools.TestCase):
         self.plan(planning_time_limit=10.0)
         self.assertLess(self.clock.now, 10.0 + 3.0)
 
+    def test_a_plan_that_has_too_many_moves_at_the_deadline_has_fewer_then(self):
+        """There is no time left to ask about any of them."""
+        self.clock = SlowClock(tick=2.0)
+        for uuid in self.instances:
+            self.change(uuid, project_id='rich')
+        report = self.plan(planning_time_limit=10.0, caps=CapOptions(per_project=1))
+        self.assertEqual('planned', report.outcome)
+        move, = report.moves
+        self.assertIn('planning_time_limit was over', move.reason)
+
     def test_what_has_no_profile_stays(self):
         self.source.answers['vm_profile'] = {'d': 0.2}
         report = self.plan()
