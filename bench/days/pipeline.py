@@ -124,7 +124,7 @@ class Cloud:
 
     # What a cycle reads.
 
-    def read(self, scopes=None):
+    def read(self, scopes=None, moves=()):
         return snapshot.Snapshot(
             taken_at=self.utcnow().isoformat(),
             hosts=tuple(self._host(number) for number in range(len(self.hosts))),

@@ -191,7 +191,7 @@ class Cycle:
         Plans first: a move that ends meanwhile is told by where its instance then is.
         """
         moves = self.ports.journal.moves_under_way()
-        return self.ports.inventory.read(self._scopes()).with_moves_under_way(moves)
+        return self.ports.inventory.read(self._scopes(), moves).with_moves_under_way(moves)
 
     def _units(self, snapshot):
         """{aggregate: those that it shares hosts with} of all that are planned."""

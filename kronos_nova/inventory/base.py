@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Protocol
 
+from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.objects.snapshot import Snapshot
 
 
@@ -10,13 +11,15 @@ class InventorySource(Protocol):
     """Reads hosts, instances, aggregates, server groups and services of a cloud, all projects, all
     cells."""
 
-    def read(self, scopes: Collection[str] | None = None) -> Snapshot:
+    def read(self, scopes: Collection[str] | None = None,
+             moves: Collection[MoveUnderWay] = ()) -> Snapshot:
         """The hosts of some aggregates and what runs there, at one moment, or of the whole cloud.
 
-        Other hosts may be there too, where an instance moves to or from one of these. Aggregates
+        Other hosts are there too, where an instance moves to or from one of these. Aggregates
         are all there, with those of their hosts that are.
 
         :param scopes: names of aggregates, and UNASSIGNED for the hosts of none
+        :param moves: that Nova may know nothing of yet
         :raises InventoryError: Nova or placement could not be read; nothing partial is ever
         returned
         """

@@ -49,7 +49,8 @@ class OpenStackInventory:
         self._providers = providers.ProviderCache()
         self._names_elsewhere = {}
 
-    def read(self, scopes: Collection[str] | None = None) -> Snapshot:
+    def read(self, scopes: Collection[str] | None = None,
+             moves: Collection[MoveUnderWay] = ()) -> Snapshot:
         """Hosts with QEMU or KVM and what runs there, all projects and cells.
 
         The public API does not tell the cells of hosts, so all seem to be in one; Nova itself
@@ -59,12 +60,13 @@ class OpenStackInventory:
         all are listed, and those that are not wanted dropped.
 
         :param scopes: names of the aggregates whose hosts are wanted, or None for all hosts
+        :param moves: as :class:`kronos_nova.inventory.base.InventorySource` says
         :raises InventoryError: a part could not be read, or a cell is down; nothing partial is
             ever returned
         """
         taken_at = self._clock().strftime('%Y-%m-%dT%H:%M:%SZ')
         try:
-            return self._read(taken_at, scopes)
+            return self._read(taken_at, scopes, moves)
         except (openstack.exceptions.SDKException, exceptions.ClientException) as error:
             raise exception.InventoryError(problem=_cause(error)) from error
         except (KeyError, TypeError, ValueError, AttributeError, boundary.OutOfBounds) as error:
@@ -100,13 +102,13 @@ class OpenStackInventory:
         except (openstack.exceptions.SDKException, exceptions.ClientException) as error:
             raise exception.InventoryError(problem=_cause(error)) from error
 
-    def _read(self, taken_at, scopes):
+    def _read(self, taken_at, scopes, moves):
         services = {s['host']: s for s in self._compute('/os-services?binary=nova-compute',
                                                         'services')}
         shape.refuse_silent_cells(services.values())
         aggregates = [shape.aggregate(a) for a in self._compute('/os-aggregates', 'aggregates')]
         migrations = list(self._migrations_under_way())
-        wanted = scope.HostScope(aggregates, scopes).with_ends_of(migrations)
+        wanted = scope.HostScope(aggregates, scopes).with_ends_of((*migrations, *moves))
         hypervisors = [h for h in self._pages('/os-hypervisors/detail', 'hypervisors')
                        if nova_facts.is_supported(h['hypervisor_type'])
                        and h['service']['host'] in wanted]

@@ -52,10 +52,11 @@ class InProcessInventory:
         self._silent = False
         self._read_last = None  # {host: cell} of the last reading, None for all
 
-    def read(self, scopes=None) -> snapshot.Snapshot:
+    def read(self, scopes=None, moves=()) -> snapshot.Snapshot:
         """Hosts with QEMU or KVM and what runs there, all projects and cells.
 
         :param scopes: names of the aggregates whose hosts are wanted, or None for all hosts
+        :param moves: as :class:`kronos_nova.inventory.base.InventorySource` says
         Of cells whose database answers: of the others ``unread`` tells.
 
         :raises InventoryError: the API database, placement, or no cell at all can be read
@@ -63,7 +64,7 @@ class InProcessInventory:
         taken_at = clock.utcnow().strftime('%Y-%m-%dT%H:%M:%SZ')
         context = cells.admin_context()
         with _readable():
-            return self._read(context, taken_at, scopes)
+            return self._read(context, taken_at, scopes, moves)
 
     def names_elsewhere(self, attribute, names):
         """As :class:`kronos_nova.inventory.base.InventorySource` says; of cells that answer."""
@@ -81,10 +82,10 @@ class InProcessInventory:
                     found |= nova_tables.names_elsewhere(cell_context, attribute, names, hosts)
         return found
 
-    def _read(self, context, taken_at, scopes):
+    def _read(self, context, taken_at, scopes, planned):
         self._pace.begin()
         aggregates = nova_tables.aggregates(context)
-        wanted = scope.HostScope(aggregates, scopes)
+        wanted = scope.HostScope(aggregates, scopes).with_ends_of(planned)
         (nodes, servers, moves), unread = self._read_cells(context, wanted)
         on_hosts = collections.defaultdict(set)
         for server in servers:

@@ -57,7 +57,7 @@ class Cloud:
     def on(self, host):
         return {uuid for uuid, each in self.instances.items() if each.host == host}
 
-    def read(self, scopes=None):
+    def read(self, scopes=None, moves=()):
         return snapshot.Snapshot(
             taken_at='2026-11-20T12:00:00Z',
             hosts=tuple(snapshot.Host(

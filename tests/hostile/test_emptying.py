@@ -178,7 +178,7 @@ class EmptyingTest(testtools.TestCase):
         control = self.begin()
         found = dataclasses.replace(control.cloud.read(), hosts=(), instances=(),
                                     unread={'gpu': '3 of its hosts could not be read'})
-        control.cloud.read = lambda scopes=None: found
+        control.cloud.read = lambda scopes=None, moves=(): found
         report = control.run()
         self.assertEqual(plans.NO_DATA, report.outcome)
         self.assertIn('3 of its hosts could not be read', report.warnings)

@@ -24,7 +24,7 @@ class TwoAggregatesTest(test_cycle.CycleTestCase):
         self.cycles.begin('bad', 'one', self.clock(), 1)
         real = self.cloud.read
 
-        def read(scopes=None):
+        def read(scopes=None, moves=()):
             snapshot = real(scopes)
             return dataclasses.replace(
                 snapshot, aggregates=(*snapshot.aggregates, dataclasses.replace(

@@ -34,6 +34,7 @@ from kronos_nova.engine import locks
 from kronos_nova.engine import options
 from kronos_nova.engine import planning_process
 from kronos_nova.inventory import providers
+from kronos_nova.inventory import scope
 from kronos_nova.inventory import shape
 from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves
@@ -118,25 +119,29 @@ class Cloud:
         hosts, host = self.aggregates[name], name_of(number)
         (hosts.remove if host in hosts else hosts.append)(host)
 
-    def read(self, scopes=None):
+    def read(self, scopes=None, moves=()):
         with self.lock:
-            placed, aggregates = dict(self.placed), self.aggregate_hosts()
+            placed, aggregates = dict(self.placed), [
+                snapshot.Aggregate(name=name, uuid=name, hosts=tuple(hosts))
+                for name, hosts in self.aggregates.items()]
+        wanted = scope.HostScope(aggregates, scopes).with_ends_of(moves)
         trees = providers.ProviderCache().read(self.client, {
             uuid_of(host): {each for each, where in placed.items() if where == host}
             for host in self.hosts})
-        held = {host: shape.held_by_consumer(trees.of[uuid_of(host)]) for host in self.hosts}
+        held = {host: shape.held_by_consumer(trees.of[uuid_of(host)]) for host in self.hosts
+                if host in wanted}
         return snapshot.Snapshot(
             taken_at=self.clock().isoformat(),
             hosts=tuple(snapshot.Host(
                 name=host, uuid=uuid_of(host), inventory=shape.inventory(trees.of[uuid_of(host)]),
                 used=shape.used(trees.of[uuid_of(host)]),
-                service=snapshot.Service(state='up', status='enabled')) for host in self.hosts),
+                service=snapshot.Service(state='up', status='enabled')) for host in held),
             instances=tuple(snapshot.Instance(
                 uuid=each, name=each, display_name=each, host=host, project_id='p',
                 status='ACTIVE', vcpus=self.size[each], memory_mb=512, disk_gb=1,
-                resources=held[host].get(each, {})) for each, host in placed.items()),
-            aggregates=tuple(snapshot.Aggregate(name=name, uuid=name, hosts=tuple(hosts))
-                             for name, hosts in aggregates.items()))
+                resources=held[host].get(each, {})) for each, host in placed.items()
+                if host in held),
+            aggregates=scope.within(aggregates, held))
 
     def names_elsewhere(self, attribute, names):
         return set()

@@ -18,6 +18,7 @@ from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.inventory import providers
 from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import history
 from kronos_nova.plugin import nova_records
@@ -46,6 +47,20 @@ class ColumnsTest(test_two_ways.QemuTestCase):
             self.assertEqual(5, len(snapshot.instances))
             self.assertEqual(['db'], [group.name for group in snapshot.server_groups])
             self.assertEqual([('gpu', ())], [(a.name, a.hosts) for a in snapshot.aggregates])
+
+    def test_the_other_ends_of_moves_that_are_planned_are_read_too(self):
+        """Such as of a plan of an aggregate that a host has left since."""
+        self.populate()
+        server = self.boot('host1')
+        for destination, expected in (('host3', {'host1', 'host3'}), ('host2', {'host3'})):
+            moves = [MoveUnderWay(instance_uuid=server['id'], source='host1',
+                                  destination=destination)]
+            for way in (InProcessInventory(), public_inventory(self)):
+                found = way.read(['gpu'], moves).with_moves_under_way(moves)
+                hosts = {host.name: host for host in found.hosts}
+                self.assertEqual(expected, hosts.keys())
+                needed = self.held_by(server['id'])['host1'] if 'host1' in hosts else {}
+                self.assertEqual(needed, hosts['host3'].used)
 
     def test_names_that_instances_elsewhere_have_too_are_known_both_ways(self):
         self.populate()

@@ -19,7 +19,7 @@ class UnreadableCloud:
     def __init__(self, path):
         self.path = path
 
-    def read(self, scopes=None):
+    def read(self, scopes=None, moves=()):
         with self.path.open('a') as file:
             file.write(f'{pathlib.Path("/proc/self").readlink()} {",".join(scopes)}\n')
         raise exception.InventoryError(problem='it cannot be read')

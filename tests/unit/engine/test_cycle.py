@@ -63,7 +63,8 @@ class RecordedCloud:
         self.aggregates = {'gpu': ('a', 'b')}
         self.used = None
 
-    def read(self, scopes=None):
+    def read(self, scopes=None, moves=()):
+        self.asked_for = moves
         return snapshot.Snapshot(
             taken_at='2026-11-20T12:00:00Z',
             hosts=tuple(snapshot.Host(
@@ -313,6 +314,7 @@ class CycleTest(CycleTestCase):
         read = cycle.Cycle(self.ports(), loader.parse(POLICIES), OPTIONS, RULES, self.clock)._read()
         self.assertEqual([snapshot.MoveUnderWay(instance_uuid='vm1', source='a', destination='b')],
                          list(read.moves_under_way))  # vm4 is on b by now
+        self.assertEqual({'vm1', 'vm4'}, {move.instance_uuid for move in self.cloud.asked_for})
         self.assertEqual([2, 3], [host.used['VCPU'] for host in read.hosts])
 
     def test_what_shares_hosts_cools_together(self):
