@@ -86,7 +86,7 @@ def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
     """
     start, keep = _burden(before), len(steps)
     while keep and not (_burden(after) + after.price() <= start + TOLERANCE
-                        and (keep == len(steps) or spoils_nothing(before, after))):
+                        and spoils_nothing(before, after)):
         keep -= 1
         after.move(steps[keep].vm, steps[keep].source)
     return steps[:keep]

@@ -8,6 +8,7 @@ import testtools
 from kronos_nova.cooldown.memory import PastTry
 from kronos_nova.engine.worth import Price
 from kronos_nova.engine.worth import prices
+from kronos_nova.engine.worth import still_gains
 from kronos_nova.engine.worth import worthwhile
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.greedy import Greedy
@@ -66,6 +67,19 @@ class WorthTest(testtools.TestCase):
         kept = worthwhile(before, after, steps)
         self.assertEqual([], kept)  # one move alone gains its price, but spoils policy b
         self.assertTrue(np.allclose(before.scores, after.scores))
+
+    def test_what_is_left_of_a_plan_spoils_no_policy(self):
+        """The first move of the plan lowers a most, and the second mends what it does to b."""
+        problem = clouds.idle([0, 0, 1], hosts=2)
+        problem = dataclasses.replace(
+            problem, policies=('a', 'b'), policy_weights=np.array([0.5, 0.5]),
+            thresholds=np.zeros(2), weights=np.array([[0.25, 0.05], [0.1, 0.0], [0.0, 0.05]]),
+            scores=np.array([[0.6, 0.3], [0.1, 0.3]]), host_scale=np.ones((2, 2)),
+            capacity_scores=np.full((2, 2), np.nan), capacity_thresholds=np.full(2, np.inf))
+        before, after = (clouds.start(problem) for _ in range(2))
+        steps = [clouds.step(after, vm, host) for vm, host in ((0, 1), (2, 0))]
+        self.assertEqual(steps, still_gains(before, steps))
+        self.assertEqual([], still_gains(before, steps[:1]))
 
 
 class Even:
