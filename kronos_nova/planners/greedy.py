@@ -16,6 +16,7 @@ from kronos_nova.planners.best_move import ROUNDING
 from kronos_nova.planners.best_move import BestMove
 from kronos_nova.planners.steps import one_by_one
 from kronos_nova.simulation import TOLERANCE
+from kronos_nova.simulation import Model
 from kronos_nova.simulation import State
 
 FIRST_LOOK = 2048
@@ -28,9 +29,10 @@ class Greedy:
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
         smallest_first = np.argsort(state.problem.memory_mb, kind='stable')
+        model = state.model.with_ceiling(state, limits.overload_ceiling)
 
         def choose():
-            pair = None if state.is_balanced else _Round(state, smallest_first).best_move()
+            pair = None if state.is_balanced else _Round(state, model, smallest_first).best_move()
             return pair and (*pair, 'evens the load')
 
         return one_by_one(state, limits, choose)
@@ -39,11 +41,11 @@ class Greedy:
 class _Round:
     """The search for one move, from one class of moves to the next."""
 
-    def __init__(self, state: State, smallest_first: np.ndarray):
+    def __init__(self, state: State, model: Model, smallest_first: np.ndarray):
         self.state, self.problem, self.vms = state, state.problem, smallest_first
         self.tops = self._gaps(state.extremes().tops)
         self.bottoms = self._gaps(state.extremes().bottoms)
-        self.search = BestMove(state, floor=TOLERANCE)
+        self.search = BestMove(state, floor=TOLERANCE, model=model)
 
     def best_move(self) -> tuple[int, int] | None:
         """The (instance, destination) that lowers the combined imbalance most, or None."""

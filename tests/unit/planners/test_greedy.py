@@ -52,9 +52,17 @@ class GreedyTest(testtools.TestCase):
     @settings(max_examples=150 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_the_plan_is_that_of_trying_every_pair(self, problem):
-        steps = Greedy().plan(clouds.start(problem), Limits(budget=6))
+        steps = Greedy().plan(clouds.start(problem), Limits(budget=6, overload_ceiling=9.0))
         self.assertEqual(try_everything(problem, 6),
                          [(step.vm, step.destination) for step in steps])
+
+    @settings(max_examples=40 * clouds.MANY, deadline=None)
+    @given(clouds.problems())
+    def test_no_host_passes_the_ceiling(self, problem):
+        steps = Greedy().plan(clouds.start(problem), Limits(budget=6, overload_ceiling=0.4))
+        ceiling = np.maximum(0.4, problem.scores) + 1e-9
+        for step, state in clouds.replayed(self, problem, steps, ceiling=0.4):
+            self.assertTrue((state.scores[step.destination] <= ceiling[step.destination]).all())
 
     @settings(max_examples=60 * clouds.MANY, deadline=None)
     @given(clouds.problems())
