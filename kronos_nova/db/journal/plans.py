@@ -28,7 +28,6 @@ TOLD_WHEN_MADE = {plans.PROPOSED: n.PLAN_PROPOSED, plans.EXECUTING: n.PLAN_APPRO
 class Plans:
     """The journal of plans."""
 
-    @retried
     def record_plan(self, report, state, now, expires_at, stagger=0.0,
                     purpose=automation.BALANCE, cold=()):
         """Write a plan; with ``state`` EXECUTING its moves too, ready to be dispatched.
@@ -42,14 +41,21 @@ class Plans:
         :returns: the plan's uuid
         :raises PlanPending: the aggregate has an open plan already, whoever made it
         """
+        return self._record_plan(uuidutils.generate_uuid(), report, state, now, expires_at,
+                                 stagger, purpose, cold)
+
+    @retried
+    def _record_plan(self, uuid, report, state, now, expires_at, stagger, purpose, cold):
         with rows.serialized(self.database, PLANNING) as session:
+            if session.get(models.PlanRow, uuid):  # written by a try whose answer was lost
+                return uuid
             if state in plans.OPEN:
                 _refuse_second_plan(session, report.name)
             fingerprint = _fingerprint(report.moves)
             if state == plans.OBSERVED and _saw_again(session, report, fingerprint, now):
                 return _last_plan(session, report.name).uuid
             plan = models.PlanRow(
-                uuid=uuidutils.generate_uuid(), aggregate=report.name, mode=report.mode,
+                uuid=uuid, aggregate=report.name, mode=report.mode,
                 planner=report.planner, state=state, created_at=now, expires_at=expires_at,
                 combined_before=report.combined_before, combined_after=report.combined_after,
                 move_count=len(report.moves), fingerprint=fingerprint, last_seen_at=now,

@@ -1,9 +1,15 @@
 """Which transactions are run again."""
 
+import sqlalchemy as sa
 import testtools
 from oslo_db import exception as db_exc
 
+from kronos_nova.db import drains as db_drains
+from kronos_nova.db import journal
 from kronos_nova.db.retry import retried
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import plan as plans
+from tests.unit.db import fixtures
 
 
 class RetriedTest(testtools.TestCase):
@@ -30,3 +36,34 @@ class RetriedTest(testtools.TestCase):
 
     def test_any_other_error_is_raised(self):
         self.assertRaises(db_exc.DBError, self.runs, db_exc.DBError(Exception('no such column')))
+
+
+class LostAnswerTest(testtools.TestCase):
+    """The connection ends after a commit and before the answer to it: what is run again is there
+    already, and is not another's."""
+
+    def setUp(self):
+        super().setUp()
+        self.database = self.useFixture(fixtures.ControlDatabase()).database
+        self.now = fixtures.Clock()()
+        self.commits = 0
+        sa.event.listen(self.database._write, 'after_commit', self.lose_the_first)
+
+    def lose_the_first(self, _session):
+        self.commits += 1
+        if self.commits == 1:
+            raise db_exc.DBConnectionError
+
+    def test_a_plan(self):
+        plan = journal.Journal(self.database, 'one')
+        uuid = plan.record_plan(fixtures.report([('vm1', 'a', 'b')]), plans.EXECUTING, self.now,
+                                self.now)
+        self.assertEqual([uuid], [record.uuid for record in plan.plans()])
+        self.assertEqual(1, len(plan.moves()))
+        self.assertEqual(2, self.commits)
+
+    def test_a_drain(self):
+        db_drains.Drains(self.database).request([drains.Drain(
+            uuid='d', host='a', aggregate='gpu', state=drains.REQUESTED, requested_by='me',
+            requested_at=self.now)])
+        self.assertEqual(2, self.commits)
