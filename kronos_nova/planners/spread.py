@@ -78,13 +78,11 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
             if is_stuck(state, best, found):
                 break  # the more of such ends are known, the fewer that can be reached
     goes_on, part = is_stuck(state, best, found), int(SLACK * limits.budget)
-    still = goes_on
-    while part and still and not limits.is_over:
-        some = dataclasses.replace(limits, budget=part)
+    while part and is_stuck(state, best, found) and not limits.is_over:
         found = Incumbents([End(state.objective(), [])])
-        next(local_search.searches(space, found, some))
+        next(local_search.searches(space, found, dataclasses.replace(limits, budget=part)))
         best = best_possible(space, found, limits, [[], best])
-        part, still = part // 2, is_stuck(state, best, found)
+        part //= 2
     return best, goes_on
 
 
