@@ -101,7 +101,7 @@ class MetricsReader:
         return self._answer(metrics.MetricQuery(policy.name, kind, promql), _PROMQL[kind])
 
     def answer(self, query: metrics.MetricQuery) -> Vector:
-        """The answer to a further query of a policy; as :meth:`vector`."""
+        """The answer to a further query of a policy, or of none; as :meth:`vector`."""
         key = query.policy, query.kind
         if key not in self._answers:
             self._answers[key] = self._answer(query, query.kind)
@@ -119,8 +119,9 @@ class MetricsReader:
         except exception.MetricsError as error:
             return error
         if vector.warnings and not self._accepts_partial:
+            whose = 'migration' if query.policy == metrics.MIGRATION else f'policy {query.policy}'
             return exception.MetricsPartial(
-                source=f'policy {query.policy}, {name}',
+                source=f'{whose}, {name}',
                 problem='the answer is not whole, or not sure: ' + '; '.join(vector.warnings))
         return vector
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from kronos_nova import exception
-from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.engine.measure import MetricsReader
 from kronos_nova.objects import metrics
 from kronos_nova.policies import MigrationQueries
 
@@ -36,14 +36,14 @@ def questions(queries: MigrationQueries) -> Iterator[metrics.MetricQuery]:
             yield metrics.MetricQuery(metrics.MIGRATION, kind, promql)
 
 
-def measure(queries: MigrationQueries, source: MetricsSource) -> MeasuredGuests:
+def measure(queries: MigrationQueries, reader: MetricsReader) -> MeasuredGuests:
     """Ask what there is a query for. Where there is no answer, what is learnt holds; a figure that
     cannot be true (negative, not finite, of a link that carries nothing, given twice) is none."""
     found, warnings = {kind: {} for kind in metrics.OF_MIGRATION}, []
     for query in questions(queries):
         is_link = query.kind == metrics.LINK
         try:
-            vector = source.query(query)
+            vector = reader.answer(query)
         except exception.MetricsError as error:
             warnings.append(f'migration.{query.kind}_query has no answer, and what was learnt of '
                             f'moves holds: {error}')

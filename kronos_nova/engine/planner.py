@@ -156,7 +156,7 @@ class _Cycle:
                                   ports.names_elsewhere)
         self.under_way = MovesUnderWay()
         self.habits = {}
-        measured = measure_moves(policies.migration, ports.source)
+        measured = measure_moves(policies.migration, self.feed)
         self.pace = pace.Pace(options.pace, memory.tries, snapshot, measured)
         self.moves_unmeasured = measured.warnings
         self.memory = dataclasses.replace(memory, endless=self.pace.endless())

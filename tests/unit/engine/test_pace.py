@@ -136,6 +136,26 @@ class PaceTest(testtools.TestCase):
         self.assertEqual(2, len(report.moves))
         self.assertIn('migration.dirty_rate_query has no answer', ' '.join(report.warnings))
 
+    def test_an_answer_that_is_not_whole_is_none(self):
+        self.policies = self.policies.model_copy(update={'migration': MigrationQueries(
+            dirty_rate_query='d')})
+        self.ports.source.answers.update(dirty_rate={'a': 2048 * MIB})
+        before = self.ports.source.query
+
+        def query(asked):
+            warnings = ('a store did not answer',) if asked.kind == 'dirty_rate' else ()
+            return dataclasses.replace(before(asked), warnings=warnings)
+
+        self.ports.source.query = query
+        report = self.plan()
+        self.assertEqual(2, len(report.moves))
+        self.assertIn('what was learnt of moves holds: migration, dirty_rate: the answer is '
+                      'not whole, or not sure: a store did not answer', ' '.join(report.warnings))
+        options = dataclasses.replace(self.options(), accept_partial_metrics=True)
+        report, = plan_cycle(self.snapshot(), self.policies, options, self.ports).aggregates
+        self.assertEqual(('a',), {skip.reason: skip.instances
+                                  for skip in report.not_moved}['endless'])
+
     def test_it_is_told_whose_instances_move_and_who_is_the_better_for_it(self):
         self.instances = [dataclasses.replace(each, project_id=project)
                           for each, project in zip(self.instances, 'pqrr', strict=True)]

@@ -15,6 +15,7 @@ from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.cmd import record
 from kronos_nova.engine import pace_measured
+from kronos_nova.engine.measure import MetricsReader
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.objects.metrics import IMBALANCE
 from kronos_nova.objects.metrics import VM_PROFILE
@@ -154,7 +155,8 @@ class RecordTest(RecordTestCase):
         recording, policy_set = replay.read(self.target)
         self.assertEqual(self.answers['dirty'],
                          (self.target / 'metrics/_migration/dirty_rate.json').read_bytes())
-        measured = pace_measured.measure(policy_set.migration, recording.metrics)
+        measured = pace_measured.measure(
+            policy_set.migration, MetricsReader(recording.metrics))
         self.assertEqual(({self.uuid: 512.0}, {'cmp1': 1250.0}, {}),
                          (measured.dirty, measured.links, measured.used))
 
@@ -214,7 +216,8 @@ class AnonymiseTest(RecordTestCase):
         self.test_no_name_uuid_or_project_is_left_in_any_file()
         recording, policy_set = replay.read(self.target)
         instance, host = recording.snapshot.instances[0], recording.snapshot.hosts[0]
-        measured = pace_measured.measure(policy_set.migration, recording.metrics)
+        measured = pace_measured.measure(
+            policy_set.migration, MetricsReader(recording.metrics))
         self.assertEqual(({instance.uuid: 512.0}, {host.name: 1250.0}),
                          (measured.dirty, measured.links))
 
