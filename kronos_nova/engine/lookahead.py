@@ -54,11 +54,11 @@ class ForecastColumns:
 class _Loads:
     """What a policy's forecast is of: the instances of a scope, or its hosts.
 
-    names : as the label of the history has them
+    names : as the label of the history has them, None where several have the same
     now : float64 (N,), NaN = not known
     """
 
-    names: Sequence[str]
+    names: Sequence[str | None]
     now: np.ndarray
     placed: forecast.PlacedLoads
     label: str
@@ -141,7 +141,9 @@ class _Asked:
     def loads(self, scope, problem, number):
         policy = self.policy
         if policy.is_forecast_by_vm:
-            names = [getattr(each, policy.vm_profile_label_type) for each in scope.instances]
+            shared = self.feed.shared_names(policy.vm_profile_label_type)
+            names = [None if name in shared else name for name in (
+                getattr(each, policy.vm_profile_label_type) for each in scope.instances)]
             now = problem.loads(of_leaving=False)[:, number]
             return _Loads(names, now, forecast.PlacedLoads(
                 problem.vm_host, problem.host_scale[problem.vm_host, number], len(problem.hosts)),

@@ -65,7 +65,7 @@ class MetricsReader:
                 warnings = (f'the profile is missing, every instance takes the fallback: {vector}',)
                 vector = Vector(samples=())
             samples = profiling.by_label(vector, policy.vm_profile_label)
-            unusable = sorted(samples.keys() & self._shared_names(policy.vm_profile_label_type))
+            unusable = sorted(samples.keys() & self.shared_names(policy.vm_profile_label_type))
             if unusable:
                 warnings += (f'{len(unusable)} values of the label "{policy.vm_profile_label}" are '
                              f'names of several instances, such as "{unusable[0]}": not used',)
@@ -74,7 +74,7 @@ class MetricsReader:
             self._profiles[policy.name] = samples, warnings + vector.warnings
         return self._profiles[policy.name]
 
-    def _shared_names(self, label_type):
+    def shared_names(self, label_type: str) -> set[str]:
         """What more than one instance of the cloud is called, of the names of those here."""
         if label_type not in self._shared:
             counts = collections.Counter(getattr(each, label_type) for each in self._instances)

@@ -146,6 +146,12 @@ class LookaheadTest(testtools.TestCase):
         self.forecast_cache = ForecastCache()
         self.assertEqual('balanced', self.plan().outcome)
 
+    def test_of_a_name_that_several_servers_share_nothing_is_known(self):
+        self.policy |= {'vm_profile_label_type': 'display_name',
+                        'vm_profile_fallback': 'flavor_vcpu_ratio'}
+        self.loads['web'] = office(.2)
+        self.assertEqual('too little of the last days is known', self.forecast().detail)
+
     def test_what_is_under_way_will_not_load_the_host_that_it_leaves(self):
         self.under_way = (objects.MoveUnderWay(
             instance_uuid='vm0', source='h0', destination='h1'),)
