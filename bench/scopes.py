@@ -82,7 +82,7 @@ def _problem(cloud):
     scope = Scopes(cloud).scope('a0', MovesUnderWay())
     hosts, vms, one = len(scope.hosts), len(scope.instances), np.ones(1)
     vm_host, uuids = scope.vm_host, tuple(i.uuid for i in scope.instances)
-    room = simulation.resources(scope.hosts, scope.instances, vm_host, cloud)
+    room, _known = simulation.resources(scope.hosts, scope.instances, vm_host, cloud)
     load = np.random.default_rng(0).random((vms, 1)) * hosts / vms
     scores = np.zeros((hosts, 1))
     np.add.at(scores, vm_host, load)
@@ -92,8 +92,7 @@ def _problem(cloud):
         capacity_scores=np.full((hosts, 1), np.nan), capacity_thresholds=one * np.inf,
         vm_host=vm_host, memory_mb=np.full(vms, 1024), movable=np.ones(vms, dtype=bool),
         available=scope.available, groups=simulation.groups(cloud, uuids, scope.host_names),
-        resource_classes=room.resource_classes, demands=room.demands, used=room.used,
-        limits=room.limits)
+        **room)
 
 
 def _model(cloud):

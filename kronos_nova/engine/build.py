@@ -110,20 +110,18 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
 def _room(scope, snapshot, vm_host, under_way):
     """The fields of a problem that placement decides. What moves planned earlier in this cycle will
     need is added, and what they will leave is not free yet."""
-    placement = simulation.resources(scope.hosts, scope.instances, vm_host, snapshot)
-    fields = {field.name: getattr(placement, field.name)
-              for field in dataclasses.fields(placement) if field.name != 'known'}
-    known, hosts = placement.known, len(scope.hosts)
-    arrived = np.zeros((hosts, len(placement.resource_classes)))
+    fields, known = simulation.resources(scope.hosts, scope.instances, vm_host, snapshot)
+    hosts, classes = len(scope.hosts), fields['resource_classes']
+    arrived = np.zeros((hosts, len(classes)))
     for vm, instance in enumerate(scope.instances):
         if instance.uuid in under_way.moved:
-            arrived[vm_host[vm]] += placement.demands[vm]
-    held_back = under_way.held_back(scope.host_names, placement.resource_classes)
+            arrived[vm_host[vm]] += fields['demands'][vm]
+    held_back = under_way.held_back(scope.host_names, classes)
     more = np.where(known[:, None], arrived, held_back)
-    if placement.provider is not None:
-        more *= placement.provider == np.arange(hosts)[:, None]
+    if fields['provider'] is not None:
+        more *= fields['provider'] == np.arange(hosts)[:, None]
     fields['used'][:hosts] += more
-    fields['used'][hosts:] += under_way.taken(placement.shared, placement.resource_classes)
+    fields['used'][hosts:] += under_way.taken(fields['shared'], classes)
     return fields
 
 

@@ -1,7 +1,5 @@
 """From the objects of a snapshot to the arrays of a problem."""
 
-import dataclasses
-
 import numpy as np
 
 from kronos_nova import boundary
@@ -14,32 +12,14 @@ from kronos_nova.simulation.problem import Group
 NOTHING = ResourceInventory(total=0)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Resources:
-    """Placement's view: classes (C), and the others as in
-    :class:`~kronos_nova.simulation.Problem`.
-
-    known : bool (H,), hosts that say themselves what is used
-    """
-
-    resource_classes: tuple[str, ...]
-    demands: np.ndarray
-    used: np.ndarray
-    limits: np.ndarray
-    min_unit: np.ndarray | None
-    max_unit: np.ndarray | None
-    step_size: np.ndarray | None
-    provider: np.ndarray | None
-    shared: tuple[str, ...]
-    known: np.ndarray
-
-
 def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host: np.ndarray,
-              snapshot: Snapshot) -> Resources:
-    """What the instances are allocated, and what the providers can allocate.
+              snapshot: Snapshot) -> tuple[dict[str, object], np.ndarray]:
+    """The fields of a :class:`~kronos_nova.simulation.Problem` that placement decides: what the
+    instances are allocated, and what the providers can allocate. And bool (H,), hosts that say
+    themselves what is used.
 
-    Where a host does not say what is used, it is the sum of what its instances are allocated, and
-    what those need that are under way to it.
+    Where a host does not, it is the sum of what its instances are allocated, and what those need
+    that are under way to it.
     """
     classes = tuple(sorted({name for instance in instances for name in (
         *instance.resources, *instance.shared_resources)}))
@@ -59,12 +39,10 @@ def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host:
     known = np.array([host.used is not None for host in hosts], dtype=bool)
     said = _table([row.used or {} for row in (*hosts, *shared)], classes, 0, float)
     used = np.where(np.append(known, np.ones(len(shared), dtype=bool))[:, None], said, used)
-    return Resources(
-        resource_classes=classes, demands=demands, used=used, limits=limits, known=known,
-        min_unit=least if has_units else None, max_unit=most if has_units else None,
-        step_size=step if has_units else None,
-        provider=_provider(hosts, shared, classes) if shared else None,
-        shared=tuple(pool.uuid for pool in shared))
+    units = {'min_unit': least, 'max_unit': most, 'step_size': step} if has_units else {}
+    return {**units, 'resource_classes': classes, 'demands': demands, 'used': used,
+            'limits': limits, 'shared': tuple(pool.uuid for pool in shared),
+            'provider': _provider(hosts, shared, classes) if shared else None}, known
 
 
 def _shared(hosts, snapshot):
