@@ -2,7 +2,8 @@
 what is counted from them would fall.
 
 A total is added to in the transaction that makes what it counts, so that it is neither missed nor
-counted twice, whoever dies.
+counted twice, whoever dies. Only where the connection ends between a commit and the answer to it,
+what is tried again may be counted a second time.
 
 Beside them are the figures of the last audit of allocations, which every audit replaces.
 """
