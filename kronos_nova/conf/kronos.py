@@ -135,7 +135,8 @@ thousands of hosts come near the default, and some that are nearly full and may 
 """),
     cfg.FloatOpt('overload_ceiling', mutable=True, default=0.95, min=0.0, max=1.0, help="""
 Load (0 to 1) that no host may pass in any policy while a plan is carried out, unless it already
-did. A disabled host is emptied past it where no other host is left to take an instance.
+did. A disabled host is emptied past it where no other host is left to take an instance. Packing
+goes by the ``capacity_threshold`` of each policy instead.
 """),
     cfg.FloatOpt('min_coverage', mutable=True, default=1.0, min=0.0, max=1.0, help="""
 Part (0 to 1) of an aggregate's available hosts that must have a sample for a policy to count in a

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from kronos_nova.engine.build import PlanningCase
+from kronos_nova.engine.phases import rules_of
 from kronos_nova.engine.worth import still_gains
-from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import PACK
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.planners.base import Step
+from kronos_nova.simulation import Model
 from kronos_nova.simulation import State
 
 NO_GAIN = 'with the load of now, what is left of the plan gains too little for what it costs'
@@ -29,11 +30,13 @@ class Checked:
     waits_for: str = ''
 
 
-def check_again(case: PlanningCase, state: State, report: AggregateReport) -> Checked:
+def check_again(case: PlanningCase, state: State, capped: Model,
+                report: AggregateReport) -> Checked:
     """Which moves may not be made any more, taken one after the other, and whether those that may
     still gain what they should.
 
-    :param state: before any move, of a model with the overload ceiling; it is moved about
+    :param state: before any move; it is moved about
+    :param capped: its model with the overload ceiling
     """
     wrong, steps = {}, {}
     vms = {uuid: index for index, uuid in enumerate(case.problem.vms)}
@@ -41,7 +44,7 @@ def check_again(case: PlanningCase, state: State, report: AggregateReport) -> Ch
     moves = sorted(report.moves, key=lambda move: move.order)
     for move in moves:
         vm, destination = vms.get(move.instance_uuid), hosts.get(move.destination)
-        why = _why_not(case, state, move, vm, destination)
+        why = _why_not(case, state, capped, move, vm, destination)
         missed = wrong.keys() & set(move.depends_on)
         if missed and not why:
             why = f'move {min(missed)}, on which it depends, is left out'
@@ -59,7 +62,7 @@ def check_again(case: PlanningCase, state: State, report: AggregateReport) -> Ch
     return Checked(wrong=_with_dependants(wrong, moves))
 
 
-def _why_not(case, state, move, vm, destination):
+def _why_not(case, state, capped, move, vm, destination):
     if vm is None:
         return 'the instance is not in the aggregate any more'
     if vm in case.held:
@@ -68,7 +71,7 @@ def _why_not(case, state, move, vm, destination):
         return f'the instance is on {case.problem.hosts[state.vm_host[vm]]} now'
     if destination is None:
         return f'{move.destination} is not in the aggregate any more'
-    model = state.model.for_emptying if move.phase == EVACUATE else state.model
+    model = rules_of(move.phase, state.model, capped)
     against = int(state.delta((vm, destination), model=model).against)
     return '' if against < 0 else model.rules[against].why(state, vm, destination)
 

@@ -31,7 +31,7 @@ def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
 
     :param start: before the first of them
     :param steps: (phase, step) of the same plan, in the same order
-    :param ceiling: load that no host passes, unless it is to empty another
+    :param ceiling: load that no host passes, unless it is to empty another or to pack
     """
     problem = start.problem
     return tuple(

@@ -161,6 +161,15 @@ def _before(model, limits):
     return start.under(model.with_ceiling(start, limits.overload_ceiling))
 
 
+def rules_of(phase: str, model: Model, capped: Model) -> Model:
+    """By which rules the moves of a phase are judged. The overload ceiling is nothing to packing,
+    where each policy says how full a host may get, and yields where a host is to be emptied.
+
+    :param capped: the model with the overload ceiling
+    """
+    return {EVACUATE: model.for_emptying, PACK: model}.get(phase, capped)
+
+
 def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
     """The plan without some moves and what makes no sense without them; the rest stays.
 
@@ -191,7 +200,7 @@ def _that_hold(chosen, gone, state):
     """Orders of the steps that may be made one after the other without those that are gone."""
     kept = []
     for order, (phase, step) in enumerate(chosen.steps, 1):
-        model = state.model.for_emptying if phase == EVACUATE else state.model
+        model = rules_of(phase, chosen.state.model, state.model)
         waits_for = {position + 1 for position in step.depends_on}
         if (order not in gone and waits_for <= set(kept) and state.vm_host[step.vm] == step.source
                 and state.delta((step.vm, step.destination), model=model).feasible):

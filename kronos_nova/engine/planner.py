@@ -144,8 +144,7 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     model = cycle.lasting(scope, case, ahead, around) if cycle.is_restrained else cycle.compiled(
         ahead, around, options.price)
     start = State(model)
-    return check_again(case, start.under(model.with_ceiling(start, options.overload_ceiling)),
-                       report)
+    return check_again(case, start, model.with_ceiling(start, options.overload_ceiling), report)
 
 
 class _Cycle:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kronos_nova.engine.phases import rules_of
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners.base import Step
@@ -35,11 +36,11 @@ def runners_up(state: State, steps: Iterable[tuple[str, Step]],
 
     :param state: before the first of the steps; the steps are made in it
     :param steps: (phase, step)
-    :param ceiling: load that no host passes, unless it is to empty another
+    :param ceiling: load that no host passes, unless it is to empty another or to pack
     """
     within = state.model.with_ceiling(state, ceiling)
     for phase, step in steps:
-        yield _runner_up(state, None if phase == EVACUATE else within, phase, step)
+        yield _runner_up(state, rules_of(phase, state.model, within), phase, step)
         state.move(step.vm, step.destination)
 
 

@@ -13,6 +13,7 @@ from kronos_nova.engine.caps import CapOptions
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.planner import plan_cycle
+from kronos_nova.engine.planner import still_valid
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.dry_run import AGREED
 from kronos_nova.objects.dry_run import Verdict
@@ -490,6 +491,32 @@ class PipelineTest(testtools.TestCase):
         self.assertEqual(('h1',), self.plan().hosts_emptied)
         self.source.answers['capacity']['h0'] = 0.45
         self.assertNotIn('h1', self.plan().hosts_emptied)
+
+    def fuller_than_the_ceiling(self):
+        """What is on h1 and h2 fits on h0 by the policy, and above the overload ceiling."""
+        self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.99}
+        self.instances |= {'e': instance('e', 'h1'), 'f': instance('f', 'h2', project_id='p2')}
+        self.source.answers |= {
+            'imbalance': {'h0': 0.945, 'h1': 0.02, 'h2': 0.01},
+            'capacity': {'h0': 0.945, 'h1': 0.02, 'h2': 0.01},
+            'vm_profile': {**dict.fromkeys('abcd', 0.2), 'e': 0.02, 'f': 0.01}}
+
+    def test_a_packed_plan_that_was_approved_is_held_to_what_it_was_planned_by(self):
+        self.fuller_than_the_ceiling()
+        report = self.plan()
+        self.assertEqual({'e': 'h0', 'f': 'h0'}, {
+            move.instance_uuid: move.destination for move in report.moves})
+        found = still_valid(
+            self.snapshot(), PolicySet(policies=(Policy(**self.policy),)), self.options,
+            PlannerPorts(source=self.source, clock=self.clock, now=NOW), Memory(), report)
+        self.assertEqual({}, found.wrong)
+
+    def test_what_is_left_of_a_packed_plan_is_too(self):
+        self.fuller_than_the_ceiling()
+        self.change('f', project_id='p1')
+        self.clock = SlowClock(tick=2.0)
+        report = self.plan(planning_time_limit=10.0, caps=CapOptions(per_project=1))
+        self.assertEqual(['f'], [move.instance_uuid for move in report.moves])
 
     def test_packing_without_knowing_how_full_hosts_are_is_no_data(self):
         self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.5}

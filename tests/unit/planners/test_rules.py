@@ -28,7 +28,7 @@ PLANNERS = {
     'evacuate': Evacuator, 'affinity': AffinityEnforcer, 'risk': LowerRisk, 'even': EvenOut,
     'relieve': lambda: Relieve(Marks(*np.array([[0.5], [0.4], [0.25]]).repeat(2, axis=1)))}
 CEILING = 0.6
-HEEDS_CEILING = {'affinity', 'spread', 'risk', 'even', 'relieve'}
+HEEDS_CEILING = PLANNERS.keys() - {'evacuate', 'ffd', 'pack'}
 
 
 @st.composite
