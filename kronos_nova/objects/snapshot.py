@@ -170,29 +170,19 @@ class Snapshot:
         known = {host.name: host for host in self.hosts}
         added = {move.instance_uuid: move for move in self.moves_under_way}
         needed = collections.defaultdict(collections.Counter)
-        shared = self._shared()
+        shared = pools_of(self.hosts, self.shared_providers)
         for move in moves:
             instance, destination = instances.get(move.instance_uuid), known.get(move.destination)
             if (instance is not None and instance.host == move.source != move.destination
                     and destination is not None and move.instance_uuid not in added):
                 added[move.instance_uuid] = move
-                for name, amount in _more(instance, shared[move.source], shared[move.destination]):
+                for name, amount in _more(
+                        instance, shared.get(move.source, {}), shared[move.destination]):
                     needed[shared[move.destination].get(name, destination.uuid)][name] += amount
         hosts, pools = (tuple(_using(provider, needed.get(provider.uuid)) for provider in providers)
                         for providers in (self.hosts, self.shared_providers))
         return dataclasses.replace(self, hosts=hosts, shared_providers=pools,
                                    moves_under_way=tuple(added.values()))
-
-    def _shared(self) -> dict[str, dict[str, str]]:
-        """Of each host, what its instances are allocated from a provider that it shares: resource
-        class to the provider's uuid."""
-        found = {host.name: {} for host in self.hosts}
-        inventories = {host.name: host.inventory for host in self.hosts}
-        for pool in sorted(self.shared_providers, key=lambda pool: pool.uuid):
-            for name in found.keys() & pool.hosts:
-                found[name].update(dict.fromkeys(
-                    pool.inventory.keys() - inventories[name].keys(), pool.uuid))
-        return found
 
     def hosts_of(self, scope: str) -> tuple[str, ...]:
         """Sorted host names of the aggregate called ``scope``, or of the pool :data:`UNASSIGNED`.
@@ -208,10 +198,23 @@ class Snapshot:
         raise KeyError(scope)
 
 
+def pools_of(hosts: Iterable[Host],
+             pools: Iterable[SharedProvider]) -> dict[str, dict[str, str]]:
+    """Of each host, what its instances are allocated from a provider that it shares: resource class
+    to the provider's uuid. What the host has itself comes from there."""
+    found = {host.name: {} for host in hosts}
+    inventories = {host.name: host.inventory for host in hosts}
+    for pool in sorted(pools, key=lambda pool: pool.uuid):
+        for name in found.keys() & pool.hosts:
+            found[name].update(dict.fromkeys(
+                pool.inventory.keys() - inventories[name].keys(), pool.uuid))
+    return found
+
+
 def _more(instance, before, after):
     """(resource class, amount) of what an instance will be allocated elsewhere than it is.
 
-    :param before, after: what is shared on the hosts of the move, as ``Snapshot._shared`` has it
+    :param before, after: what is shared on the hosts of the move, as :func:`pools_of` has it
     """
     yield from instance.resources.items()
     if instance.resources:

@@ -7,6 +7,7 @@ from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import ResourceInventory
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.objects.snapshot import pools_of
 from kronos_nova.simulation.problem import Group
 
 NOTHING = ResourceInventory(total=0)
@@ -68,14 +69,10 @@ def _add_arriving(used, hosts, classes, snapshot):
 
 def _provider(hosts, shared, classes):
     """intp (H, C): a host's own row for what it has itself, else that of a provider it shares."""
-    provider = np.repeat(np.arange(len(hosts))[:, None], len(classes), axis=1)
-    index = {host.name: number for number, host in enumerate(hosts)}
-    for number, pool in enumerate(shared, start=len(hosts)):
-        for host in (index[name] for name in pool.hosts if name in index):
-            for c, name in enumerate(classes):
-                if name in pool.inventory and name not in hosts[host].inventory:
-                    provider[host, c] = number
-    return provider
+    number = {pool.uuid: number for number, pool in enumerate(shared, start=len(hosts))}
+    return np.array([[number.get(pools.get(name), host) for name in classes]
+                     for host, pools in enumerate(pools_of(hosts, shared).values())],
+                    dtype=np.intp)
 
 
 def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> tuple[Group, ...]:
