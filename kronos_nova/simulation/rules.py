@@ -8,6 +8,7 @@ together follows from sums (``adds_up``) are told the other moves; the others sa
 import dataclasses
 import functools
 import itertools
+import operator
 from collections.abc import Callable
 from collections.abc import Iterable
 from typing import ClassVar
@@ -89,7 +90,7 @@ class Room(Rule):
 
     def permits(self, state, vms, hosts, others=()):
         # A class at a time: much faster than all() over so short an axis.
-        return functools.reduce(np.logical_and, (
+        return functools.reduce(operator.and_, (
             self._fits(state, c, vms, hosts, others)
             for c in range(len(state.problem.resource_classes))), np.True_)
 
@@ -155,7 +156,8 @@ class LoadLimit(Rule):
     def permits(self, state, vms, hosts, others=()):
         within = self.projected(state, vms, hosts, others) <= self.most[hosts] + TOLERANCE
         # A policy at a time: much faster than all() over so short an axis.
-        return functools.reduce(np.logical_and, np.moveaxis(within, -1, 0), np.True_)
+        return functools.reduce(operator.and_, (
+            within[..., p] for p in range(within.shape[-1])), np.True_)
 
     def why(self, state, vm: int, host: int) -> str:
         problem, load = state.problem, self.projected(state, vm, host)

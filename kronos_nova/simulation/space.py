@@ -191,8 +191,8 @@ class SearchSpace:
     def _spacings(self, vm) -> list[tuple[np.ndarray, np.ndarray]]:
         """Of each group of an instance that keeps its members apart: those in the space, and how
         many of them each host may have."""
-        groups = self.model.memberships.of(self.vms[vm]).tolist()
-        return [found for rule in self.spacing for group in groups
+        return [found for rule in self.spacing
+                for group in self.model.memberships.of(self.vms[vm]).tolist()
                 if (found := self._spacing(rule, group))]
 
     def _spacing(self, rule, group):
