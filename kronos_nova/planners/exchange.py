@@ -150,9 +150,12 @@ class BundleExchanges:
             return False
         for other in (*leaving, *coming):
             packing.take(other)
-        for host, others in (there, leaving), (here, coming if vm is None else [*coming, vm]):
-            for other in others:
-                packing.put(other, host)
+        for other in leaving:
+            packing.put(other, there)
+        for other in coming:
+            packing.put(other, here)
+        if vm is not None:
+            packing.put(vm, here)
         return True
 
     def _members(self, bundles: Bundles, n: int, destination: int) -> list[int] | None:

@@ -77,12 +77,13 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
             best = best_possible(space, found, some, [[], best, greedy[:budget]])
             if is_stuck(state, best, found):
                 break  # the more of such ends are known, the fewer that can be reached
-    goes_on, part = is_stuck(state, best, found), int(SLACK * limits.budget)
-    while part and is_stuck(state, best, found) and not limits.is_over:
+    goes_on = still = is_stuck(state, best, found)
+    part = int(SLACK * limits.budget)
+    while part and still and not limits.is_over:
         found = Incumbents([End(state.objective(), [])])
         next(local_search.searches(space, found, dataclasses.replace(limits, budget=part)))
         best = best_possible(space, found, limits, [[], best])
-        part //= 2
+        part, still = part // 2, is_stuck(state, best, found)
     return best, goes_on
 
 

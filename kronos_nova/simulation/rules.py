@@ -6,9 +6,7 @@ together follows from sums (``adds_up``) are told the other moves; the others sa
 """
 
 import dataclasses
-import functools
 import itertools
-import operator
 from collections.abc import Callable
 from collections.abc import Iterable
 from typing import ClassVar
@@ -89,10 +87,11 @@ class Room(Rule):
     """What an instance is allocated must be free on the provider it comes from, in every class."""
 
     def permits(self, state, vms, hosts, others=()):
+        permitted = np.True_
         # A class at a time: much faster than all() over so short an axis.
-        return functools.reduce(operator.and_, (
-            self._fits(state, c, vms, hosts, others)
-            for c in range(len(state.problem.resource_classes))), np.True_)
+        for c in range(len(state.problem.resource_classes)):
+            permitted = permitted & self._fits(state, c, vms, hosts, others)
+        return permitted
 
     def _fits(self, state, c, vms, hosts, others):
         problem = state.problem
@@ -155,9 +154,11 @@ class LoadLimit(Rule):
 
     def permits(self, state, vms, hosts, others=()):
         within = self.projected(state, vms, hosts, others) <= self.most[hosts] + TOLERANCE
+        permitted = np.True_
         # A policy at a time: much faster than all() over so short an axis.
-        return functools.reduce(operator.and_, (
-            within[..., p] for p in range(within.shape[-1])), np.True_)
+        for p in range(within.shape[-1]):
+            permitted = permitted & within[..., p]
+        return permitted
 
     def why(self, state, vm: int, host: int) -> str:
         problem, load = state.problem, self.projected(state, vm, host)
