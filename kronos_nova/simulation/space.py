@@ -62,7 +62,7 @@ class SearchSpace:
         self._forbidding = [rule for rule in self.model.rules
                             if not (hasattr(rule, 'linear') or isinstance(rule, Opaque))]
         self.is_free = self.model.prices.are_free and not self._forbidding
-        self._known: dict[tuple[Spacing, int], tuple | bool] = {}
+        self._known: dict[tuple[Spacing, int], tuple | None] = {}
         self.untouched = self._take_untouched()
         self.weights, self.sizes = (np.pad(rows, ((0, len(self.scores)), (0, 0)))
                                     for rows in (self.weights, self.sizes))
@@ -199,7 +199,7 @@ class SearchSpace:
         if (rule, group) not in self._known:
             every, room = self.model.memberships, rule.room(self.state, group, self.hosts)
             members = np.flatnonzero(np.isin(self.vms, every.members[every.member_of == group]))
-            self._known[rule, group] = room is not None and (members, np.pad(
+            self._known[rule, group] = None if room is None else (members, np.pad(
                 room + np.bincount(self.home[members], minlength=len(room)), (0, self.untouched)))
         return self._known[rule, group]
 
