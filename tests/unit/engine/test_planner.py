@@ -495,7 +495,7 @@ class PipelineTest(testtools.TestCase):
     def fuller_than_the_ceiling(self):
         """What is on h1 and h2 fits on h0 by the policy, and above the overload ceiling."""
         self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.99}
-        self.instances |= {'e': instance('e', 'h1'), 'f': instance('f', 'h2', project_id='p2')}
+        self.instances |= {'e': instance('e', 'h1'), 'f': instance('f', 'h2')}
         self.source.answers |= {
             'imbalance': {'h0': 0.945, 'h1': 0.02, 'h2': 0.01},
             'capacity': {'h0': 0.945, 'h1': 0.02, 'h2': 0.01},
@@ -513,7 +513,6 @@ class PipelineTest(testtools.TestCase):
 
     def test_what_is_left_of_a_packed_plan_is_too(self):
         self.fuller_than_the_ceiling()
-        self.change('f', project_id='p1')
         self.clock = SlowClock(tick=2.0)
         report = self.plan(planning_time_limit=10.0, caps=CapOptions(per_project=1))
         self.assertEqual(['f'], [move.instance_uuid for move in report.moves])

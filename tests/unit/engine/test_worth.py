@@ -15,6 +15,15 @@ from kronos_nova.planners.greedy import Greedy
 from tests.unit.planners import clouds
 
 
+def uneven_in_one_of_two(weights):
+    """Two hosts; of three instances of these weights the first two are on the fuller one."""
+    return dataclasses.replace(
+        clouds.idle([0, 0, 1], hosts=2), policies=('a', 'b'), policy_weights=np.array([0.5, 0.5]),
+        thresholds=np.zeros(2), weights=np.array(weights),
+        scores=np.array([[0.6, 0.3], [0.1, 0.3]]), host_scale=np.ones((2, 2)),
+        capacity_scores=np.full((2, 2), np.nan), capacity_thresholds=np.full(2, np.inf))
+
+
 class WorthTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
@@ -55,12 +64,7 @@ class WorthTest(testtools.TestCase):
         self.assertEqual(self.plan(per_move=0.095)[1], self.plan(per_gib=0.19)[1])
 
     def test_no_cut_leaves_a_policy_spoilt(self):
-        problem = clouds.idle([0, 0, 1], hosts=2)
-        problem = dataclasses.replace(
-            problem, policies=('a', 'b'), policy_weights=np.array([0.5, 0.5]),
-            thresholds=np.zeros(2), weights=np.array([[0.4, 0.2], [0.1, 0.0], [0.0, 0.3]]),
-            scores=np.array([[0.6, 0.3], [0.1, 0.3]]), host_scale=np.ones((2, 2)),
-            capacity_scores=np.full((2, 2), np.nan), capacity_thresholds=np.full(2, np.inf))
+        problem = uneven_in_one_of_two([[0.4, 0.2], [0.1, 0.0], [0.0, 0.3]])
         cost = prices(problem, Price(per_move=0.12), (), Even())
         before, after = (clouds.start(problem, prices=cost) for _ in range(2))
         steps = [clouds.step(after, vm, host) for vm, host in ((0, 1), (2, 0))]
@@ -70,12 +74,7 @@ class WorthTest(testtools.TestCase):
 
     def test_what_is_left_of_a_plan_spoils_no_policy(self):
         """The first move of the plan lowers a most, and the second mends what it does to b."""
-        problem = clouds.idle([0, 0, 1], hosts=2)
-        problem = dataclasses.replace(
-            problem, policies=('a', 'b'), policy_weights=np.array([0.5, 0.5]),
-            thresholds=np.zeros(2), weights=np.array([[0.25, 0.05], [0.1, 0.0], [0.0, 0.05]]),
-            scores=np.array([[0.6, 0.3], [0.1, 0.3]]), host_scale=np.ones((2, 2)),
-            capacity_scores=np.full((2, 2), np.nan), capacity_thresholds=np.full(2, np.inf))
+        problem = uneven_in_one_of_two([[0.25, 0.05], [0.1, 0.0], [0.0, 0.05]])
         before, after = (clouds.start(problem) for _ in range(2))
         steps = [clouds.step(after, vm, host) for vm, host in ((0, 1), (2, 0))]
         self.assertEqual(steps, still_gains(before, steps))
