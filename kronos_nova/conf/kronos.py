@@ -130,8 +130,10 @@ Which planner frees hosts: ``pack`` (default) frees the most hosts within the bu
 simple first fit decreasing. Others may be installed as entry points of ``kronos_nova.planners``.
 """),
     cfg.FloatOpt('planning_time_limit', mutable=True, default=10.0, min=0.1, help="""
-Seconds after which planning an aggregate stops and the best plan so far is used. Only clusters of
-thousands of hosts come near the default, and some that are nearly full and may have long plans.
+Seconds after which planning an aggregate stops and the best plan so far is used. The report then
+has a warning that names this option. Before the limit, plans do not depend on the time. Only
+clusters of thousands of hosts come near the default, and some that are nearly full and may have
+long plans.
 """),
     cfg.FloatOpt('overload_ceiling', mutable=True, default=0.95, min=0.0, max=1.0, help="""
 Load (0 to 1) that no host may pass in any policy while a plan is carried out, unless it already

@@ -208,7 +208,7 @@ class _Cycle:
                                forecasts)
         limits = self.limits()
         vetting = Vetting(self.ports.dry_run, around, case.problem.hosts,
-                          lambda: limits.is_over)
+                          lambda: limits.is_past)
         caps = RemainingCaps(self.options.caps, case.problem, around.instances, self.memory)
         planned = model
         if needed.goes_by_load and self.is_restrained:
@@ -225,6 +225,8 @@ class _Cycle:
         reasons |= dict.fromkeys(late, 'late')
         if late:
             notes = (*notes, pace.said_late(len(late), self.options.pace))
+        if limits.cut.happened:
+            notes = (*notes, _stopped(self.options.planning_time_limit))
         outcome = plan.NO_DATA if needed.why_no_more else plan.NO_MOVE
         report = self.report(scope, load, plan.PLANNED if chosen.steps else outcome, before,
                              after, (*notes, *self.broken(chosen.state)), forecasts)
@@ -422,6 +424,12 @@ class _Cycle:
             host_scores=tuple(_host_scores(scope, load, after)),
             broken_groups=0 if before is None else int(
                 before.model.broken(before, hard=True, soft=False).sum()))
+
+
+def _stopped(seconds):
+    """The warning about a search that the deadline stopped."""
+    return (f'The search was stopped by planning_time_limit ({seconds:g} s); the plan is the best '
+            'found by then.')
 
 
 def _combined(state, policies):

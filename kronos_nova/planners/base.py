@@ -11,25 +11,45 @@ from kronos_nova.simulation import State
 NAMESPACE = 'kronos_nova.planners'
 
 
+@dataclasses.dataclass(slots=True)
+class Cut:
+    """A record of whether the deadline has stopped a search."""
+
+    happened: bool = False
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What a planner may spend.
 
     budget : moves that may still be planned
     clock : monotonic seconds; the kernel has no clock of its own
-    deadline : on that clock; a planner stops there with the best plan so far
+    deadline : on that clock; a planner stops there with the best plan so far. Before it, no choice
+        depends on the time
     overload_ceiling : no host may pass this score in any policy on the way, unless it already was
         above
+    cut : set once a planner stops at the deadline; copies of the limits share the record
     """
 
     budget: int
     clock: Callable[[], float] = lambda: 0.0
     deadline: float = float('inf')
     overload_ceiling: float = 0.95
+    cut: Cut = dataclasses.field(default_factory=Cut, compare=False)
+
+    @property
+    def is_past(self) -> bool:
+        """Whether the deadline has passed."""
+        return self.clock() >= self.deadline
 
     @property
     def is_over(self) -> bool:
-        return self.clock() >= self.deadline
+        """Whether a search has to stop at the deadline. Ask only where the search would continue
+        otherwise, because the answer yes is recorded as a cut."""
+        if self.is_past:
+            self.cut.happened = True
+            return True
+        return False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

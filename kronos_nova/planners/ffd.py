@@ -22,10 +22,10 @@ class FirstFitDecreasing:
         drained, took = np.zeros((2, len(problem.hosts)), dtype=bool)
         empty, every = state.guests == 0, np.arange(len(problem.hosts))
         for host in np.argsort(state.scores @ weights, kind='stable'):
-            if limits.is_over:
-                break
             if took[host] or empty[host] or not problem.available[host]:
                 continue
+            if limits.is_over:
+                break
             drained[host] = True
             vms = np.flatnonzero((state.vm_host == host) & problem.movable)
             for vm in vms[np.argsort(-problem.weights[vms] @ weights, kind='stable')]:

@@ -137,8 +137,7 @@ class LocalSearch:
         self.worthwhile, self.spent, self.turns = found.best.cost, 0.0, 0
         on_each = things / hosts + 1
         rated = on_each * (1.5 if self.tuning.skips else on_each) * min(hosts, PARTNERS)
-        nanoseconds = min(self.effort, 1e9 * (limits.deadline - limits.clock()))
-        round_ = nanoseconds / max(ROUNDS, TIMES * self.budget) - STEP
+        round_ = self.effort / max(ROUNDS, TIMES * self.budget) - STEP
         self.count = MOST_SIDE_BY_SIDE if self.tuning is TINY else int(np.clip(
             round_ / (THING * things + PAIR * rated), 1, MOST_SIDE_BY_SIDE))
 

@@ -46,7 +46,7 @@ class Pack:
         best = best if freed else []
         for moves in sorted([needed, *search(space, limits)], key=lambda m: _worth(state, m)):
             least = _worth(state, best)
-            if _worth(state, moves) >= least or (limits.is_over and best):
+            if _worth(state, moves) >= least or (best and limits.is_over):
                 break
             ordering = order.Ordering(state, limits)
             if ordering.do_all(moves) and _worth(state, ordering.done) < least:

@@ -174,7 +174,7 @@ def trim(state: State, plan: list[tuple[int, int]], worst: np.ndarray,
             after.move(vm, home[vm])
     for vm, _host in plan:
         here = home[vm]
-        if limits.is_over or after.vm_host[vm] == here:
+        if after.vm_host[vm] == here or limits.is_over:
             continue
         others = np.flatnonzero((after.vm_host == here) & (home == here)
                                 & state.problem.movable & (memory < memory[vm]))

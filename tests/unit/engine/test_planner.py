@@ -415,6 +415,27 @@ class PipelineTest(testtools.TestCase):
         self.plan(planning_time_limit=10.0)
         self.assertLess(self.clock.now, 10.0 + 3.0)
 
+    def test_a_search_that_the_deadline_stops_is_reported(self):
+        self.clock = SlowClock(tick=6.0)
+        report = self.plan(planning_time_limit=10.0)
+        self.assertIn('The search was stopped by planning_time_limit (10 s); the plan is the best '
+                      'found by then.', report.warnings)
+
+    def test_a_search_that_ends_in_time_is_not_reported_as_stopped(self):
+        self.assertNotIn('planning_time_limit', ' '.join(self.plan().warnings))
+
+    def test_questions_without_time_do_not_count_as_a_stopped_search(self):
+        """Each move says that it was not asked about."""
+        self.clock = SlowClock()
+
+        def dry_run(move, instance, destination):
+            self.clock.now += 10.0
+            return AGREED
+        self.dry_run = dry_run
+        report = self.plan(planning_time_limit=10.0)
+        self.assertIn('planning_time_limit was over', report.moves[-1].reason)
+        self.assertEqual((), report.warnings)
+
     def test_a_plan_that_has_too_many_moves_at_the_deadline_has_fewer_then(self):
         """There is no time left to ask about any of them."""
         self.clock = SlowClock(tick=2.0)

@@ -1,6 +1,7 @@
 """The local search of ``spread``."""
 
 import dataclasses
+import itertools
 from unittest import mock
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
+from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.incumbents import End
 from kronos_nova.planners.incumbents import Incumbents
 from kronos_nova.planners.local_search import LocalSearch
@@ -70,14 +72,28 @@ class LocalSearchTest(testtools.TestCase):
         search.run()
         self.assertLess(next(ticks), 30)
 
-    def test_with_little_time_fewer_placements_are_begun_so_that_some_get_far(self):
-        space = SearchSpace(clouds.start(uneven()), 30)
-        searches = [LocalSearch(space, Incumbents([End(space.state.combined(), [])]),
-                                Limits(budget=30, clock=lambda: 5.0, deadline=deadline))
-                    for deadline in (float('inf'), 15.0, 5.025)]
-        many, enough, few = (search.count for search in searches)
-        self.assertEqual(many, enough)
-        self.assertLess(few, many / 10)
+    def test_the_plan_does_not_depend_on_the_time_that_is_left(self):
+        """While the clock does not reach the deadline, only the effort counts."""
+        plans = []
+        for deadline in (float('inf'), 15.0, 5.55, 5.025):
+            limits = Limits(budget=100, clock=lambda: 5.0, deadline=deadline)
+            plans.append(Spread().plan(clouds.start(uneven()), limits))
+            self.assertFalse(limits.cut.happened)
+        self.assertEqual(plans[:1] * 4, plans)
+
+    def test_a_search_that_the_deadline_stops_says_so(self):
+        ticks = iter(range(1000))
+        limits = Limits(budget=100, clock=lambda: next(ticks), deadline=20)
+        Spread().plan(clouds.start(uneven()), limits)
+        self.assertTrue(limits.cut.happened)
+
+    def test_a_plan_of_a_stopped_search_is_no_worse_than_greedy(self):
+        for deadline in (0, 60, 120, 400):
+            clock = itertools.count().__next__
+            state, greedy = clouds.start(uneven()), clouds.start(uneven())
+            Spread().plan(state, Limits(budget=30, clock=clock, deadline=deadline))
+            Greedy().plan(greedy, Limits(budget=30, clock=lambda: 0, deadline=deadline and 1))
+            self.assertLessEqual(state.combined(), greedy.combined())
 
 
 class SpacingTest(testtools.TestCase):
