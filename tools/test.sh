@@ -43,7 +43,7 @@ suite() {
 export CI=true
 
 check 'ruff' .venv/bin/ruff check .
-check 'shellcheck' shellcheck tools/*.sh devstack/settings devstack/plugin.sh \
+check 'shellcheck' shellcheck tools/*.sh tools/compare-plans devstack/settings devstack/plugin.sh \
     tests/e2e/devstack/stack.sh .ci/run
 check 'doc8' .venv/bin/doc8 -q --max-line-length 120 doc/source README.rst
 check 'codespell' .venv/bin/codespell kronos_nova tests bench doc/source devstack tools README.rst
