@@ -64,7 +64,7 @@ def show(report: Report) -> None:
         for column in table.columns:
             shown.add_column(column, justify='right')
         for row in table.rows:
-            shown.add_row(*(_cell(value) for value in row))
+            shown.add_row(*(cell(value) for value in row))
         console.print(shown)
     for line in report.notes:
         console.print(line, markup=False)
@@ -99,7 +99,8 @@ def _processor() -> str:
                  if line.startswith('model name')), platform.machine())
 
 
-def _cell(value) -> str:
+def cell(value) -> str:
+    """A value as a table shows it."""
     if value is None:
         return '–'
     if isinstance(value, float):

@@ -1,0 +1,207 @@
+"""Cycles of an installation, one after the other, in virtual time.
+
+A cycle is :func:`kronos_nova.engine.planner.plan_cycle`. Every planned move completes. The memory
+of the cycles is what :class:`kronos_nova.engine.cycle.Cycle` would read from the control database.
+"""
+
+import dataclasses
+import math
+import time
+
+from bench import installation
+from kronos_nova.cooldown import Memory
+from kronos_nova.cooldown import PastMove
+from kronos_nova.cooldown.memory import PastTry
+from kronos_nova.cooldown.repetition import growing
+from kronos_nova.engine import cycle
+from kronos_nova.engine import options as engine_options
+from kronos_nova.engine.planner import PlannerPorts
+from kronos_nova.engine.planner import plan_cycle
+from kronos_nova.objects import plan
+from kronos_nova.objects.plan import AggregateReport
+from kronos_nova.objects.plan import PlannedMove
+from kronos_nova.pacing import company
+from kronos_nova.policies import PolicySet
+
+DAY = 86400.0
+WEEK = 7 * DAY
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MadeMove:
+    """A move that completed; times in Unix seconds."""
+
+    planned_at: float
+    begun_at: float
+    ended_at: float
+    move: PlannedMove
+
+
+class Installation:
+    """Plans a cloud as an installation does.
+
+    :param conf: a ConfigOpts with all options of Kronos
+
+    made : the moves so far, in the order in which they ended
+    cpu_seconds : processor time of all cycles
+    """
+
+    def __init__(self, cloud: installation.Cloud, policies: PolicySet, conf):
+        self.cloud, self.policies = cloud, policies
+        self.rules = cycle.CycleRules.from_conf(conf)
+        self.interval = conf.kronos.evaluation_interval
+        self.options = dataclasses.replace(
+            engine_options.from_conf(conf), aggregates=tuple(cloud.aggregates),
+            include_unassigned_hosts=False)
+        self.made: list[MadeMove] = []
+        self.cpu_seconds = 0.0
+        self._aggregates = {}    # {aggregate: until when it cools}
+        self._cooled = {}        # {instance uuid: (until when it cools, how often it was cooled)}
+        self._imbalanced = {}    # {aggregate: cycles in a row that found it imbalanced}
+        self._habits = {}
+
+    def evaluate(self) -> tuple[AggregateReport, ...]:
+        """Run a cycle now. Planned moves are not carried out."""
+        ports = PlannerPorts(source=self.cloud, clock=time.process_time, now=self.cloud.now,
+                             learn=self._habits.__setitem__)
+        begun = time.process_time()
+        found = plan_cycle(self.cloud.snapshot(), self.policies, self.options, ports,
+                           self.memory()).aggregates
+        self.cpu_seconds += time.process_time() - begun
+        for report in found:
+            above = any(policy.is_above_threshold for policy in report.policies)
+            self._imbalanced[report.name] = self._imbalanced.get(report.name, 0) + 1 if above else 0
+        return found
+
+    def memory(self) -> Memory:
+        """What cycles before this one left."""
+        now = self.cloud.now
+        moved = {}
+        for each in self.made:
+            if each.planned_at >= now - WEEK and each.move.phase != plan.EVACUATE:
+                moved[each.move.instance_uuid] = moved.get(each.move.instance_uuid, 0) + 1
+        return Memory(
+            aggregates={name: until - now for name, until in self._aggregates.items()},
+            instances={uuid: until - now for uuid, (until, _times) in self._cooled.items()},
+            imbalanced=dict(self._imbalanced), instances_moved=moved,
+            habits=dict(self._habits) if self.options.restraint else {},
+            moves=tuple(self._past_moves()), tries=tuple(self._past_tries()))
+
+    def carry_out(self, report: AggregateReport) -> float:
+        """Make the moves of a plan, each when the plan expects it.
+
+        Time does not pass by that: plans of several aggregates are carried out together.
+
+        :returns: Unix seconds at which the last move ends
+        """
+        now, ended = self.cloud.now, self.cloud.now
+        for move in sorted(report.moves, key=lambda move: (_begins(move), move.order)):
+            begun = now + _begins(move)
+            self.made.append(MadeMove(now, begun, begun + move.expected_seconds, move))
+            self.cloud.move(move.instance_uuid, move.destination)
+            ended = max(ended, begun + move.expected_seconds)
+            self._cool(move.instance_uuid)
+        self._aggregates[report.name] = ended + self.rules.cooldown
+        return ended
+
+    def wait(self, until: float) -> None:
+        """Let time pass until the first evaluation that is not before ``until``."""
+        begin = installation.BEGIN
+        intervals = math.ceil((until - begin) / self.interval - 1e-9)
+        self.cloud.now = max(begin + intervals * self.interval, self.cloud.now + self.interval)
+
+    def cools_until(self, aggregate: str) -> float:
+        """Unix seconds until which a cycle leaves an aggregate alone."""
+        return self._aggregates.get(aggregate, 0.0)
+
+    def next_rested(self) -> float | None:
+        """Unix seconds at which the next instance is free again; None if none cools."""
+        return min((until for until, _times in self._cooled.values() if until > self.cloud.now),
+                   default=None)
+
+    def _cool(self, uuid):
+        now, rules = self.cloud.now, self.rules
+        until, times = self._cooled.get(uuid, (now, 0))
+        if until < now - rules.instance_cooldown_max:
+            until, times = now, 0
+        length = growing(rules.instance_cooldown, rules.instance_cooldown_factor,
+                         rules.instance_cooldown_max, times)
+        self._cooled[uuid] = max(until, now + length), times + 1
+
+    def _past_moves(self):
+        since = self.cloud.now - self.rules.return_window
+        for each in self.made:
+            if each.ended_at >= since:
+                yield PastMove(instance_uuid=each.move.instance_uuid, source=each.move.source,
+                               destination=each.move.destination, ended_at=each.ended_at)
+
+    def _past_tries(self):
+        since = self.cloud.now - self.rules.experience_window
+        recent = [each for each in self.made if each.ended_at >= since]
+        shared = company.sharing({
+            'source': each.move.source, 'destination': each.move.destination,
+            'begun': each.begun_at, 'ended': each.ended_at} for each in recent)
+        for each, sharing in zip(recent, shared, strict=True):
+            move, lasted = each.move, each.ended_at - each.begun_at
+            yield PastTry(
+                instance_uuid=move.instance_uuid, source=move.source, destination=move.destination,
+                memory_mb=move.memory_mb, seconds=lasted, failed=False, lasted=lasted,
+                sharing=sharing, expected=move.expected_seconds)
+
+
+def _begins(move):
+    return move.begins_after or 0.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """Where the cycles of one aggregate ended.
+
+    cycles : plans until every policy was at or below its threshold; None where that never was
+    hours : virtual time until then, or until the end
+    moves : all moves, also those after the threshold was reached
+    last : outcome of the last evaluation
+    """
+
+    cycles: int | None
+    hours: float
+    imbalances: tuple[float, ...]
+    moves: tuple[PlannedMove, ...]
+    cpu_seconds: float
+    last: str
+
+    @property
+    def gib(self) -> float:
+        return sum(move.memory_mb for move in self.moves) / 1024
+
+
+def operate(found: Installation, threshold: float, most: int) -> Outcome:
+    """Evaluate the only aggregate of a cloud until nothing more is to be done.
+
+    That is when it is balanced; or when two evaluations in a row find no move, although no instance
+    cools; or after ``most`` evaluations. Evaluations during a cooldown are passed over.
+    """
+    cloud, [name] = found.cloud, found.cloud.aggregates
+    plans, reached, idle, last, ended = 0, None, 0, '', cloud.now
+    if cloud.is_balanced(name, threshold):
+        reached = 0, cloud.now
+    for _evaluation in range(most):
+        [report] = found.evaluate()
+        last = report.outcome
+        if report.moves:
+            plans, idle = plans + 1, 0
+            ended = found.carry_out(report)
+            if reached is None and cloud.is_balanced(name, threshold):
+                reached = plans, ended
+            found.wait(found.cools_until(name))
+            continue
+        rested = found.next_rested()
+        idle += rested is None
+        if last == plan.BALANCED or idle == 2:
+            break
+        found.wait(rested or cloud.now)
+    cycles, at = reached or (None, ended)
+    return Outcome(
+        cycles=cycles, hours=(at - installation.BEGIN) / 3600,
+        imbalances=tuple(cloud.imbalances(name).tolist()),
+        moves=tuple(each.move for each in found.made), cpu_seconds=found.cpu_seconds, last=last)
