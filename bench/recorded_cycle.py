@@ -15,10 +15,9 @@ import time
 
 import psutil
 from nova import objects
-from oslo_config import cfg
 
+from bench import installation
 from bench import recording
-from kronos_nova import conf
 from kronos_nova.engine import child
 from kronos_nova.engine import options
 from kronos_nova.record import replay
@@ -41,10 +40,8 @@ def main():
 
 def _cycle():
     """How many moves were planned."""
-    settings = cfg.ConfigOpts()
-    conf.register_opts(settings)
-    settings([])
-    chosen = dataclasses.replace(options.from_conf(settings), aggregates=(recording.AGGREGATE,))
+    chosen = dataclasses.replace(options.from_conf(installation.conf()),
+                                 aggregates=(recording.AGGREGATE,))
     snapshot, policies = replay.read(os.environ['KRONOS_BENCH_SNAPSHOT'])
     report = replay.replay(snapshot, policies, chosen, FOREVER)
     return sum(len(aggregate.moves) for aggregate in report.aggregates)

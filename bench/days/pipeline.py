@@ -7,10 +7,9 @@ import pathlib
 import tempfile
 
 import numpy as np
-from oslo_config import cfg
 
+from bench import installation
 from bench.days import scenario as scenarios
-from kronos_nova import conf as kronos_conf
 from kronos_nova.cooldown import PastMove
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
@@ -69,15 +68,10 @@ class Kronos:
         return Cloud(world)
 
     def _conf(self):
-        conf = cfg.ConfigOpts()
-        kronos_conf.register_opts(conf)
-        conf([], default_config_files=[])
+        # The search ends by its effort, so that the same day has the same plans.
         fixed = {'automation': 'auto', 'include_unassigned_hosts': True,
-                 # The search ends by its effort, so that the same day has the same plans.
                  'planning_time_limit': 3600.0}
-        for option, value in {**fixed, **self._overrides}.items():
-            conf.set_override(option, value, 'kronos')
-        return conf
+        return installation.conf(**fixed | self._overrides)
 
     def evaluate(self):
         now = self._cloud.utcnow()
