@@ -97,13 +97,18 @@ def balcon(name: str) -> Problem:
 
 
 def random_cluster(seed: int, hosts: int, vms: int, threshold: float = 0.05, *,
-                   fill: float = 0.55, mode: str = 'spread') -> Problem:
+                   fill: float = 0.55, cpu_fill: float | None = None,
+                   mode: str = 'spread') -> Problem:
     """A made-up cluster of equal hosts whose load is uneven: hosts draw instances with unequal
-    chances, but never more than placement would allow."""
+    chances, but never more than placement would allow.
+
+    :param fill: part of the hosts' cores and memory that is allocated
+    :param cpu_fill: part of the cores, if that is another
+    """
     rng = np.random.default_rng(seed)
     cores = rng.choice([1, 2, 4, 8, 16], vms, p=[.25, .3, .25, .15, .05])
     memory = cores * rng.choice([1, 2, 4], vms) * 1024
-    host = np.array([cores.sum() / hosts / fill, memory.sum() / hosts / fill])
+    host = np.array([cores.sum() / hosts / (cpu_fill or fill), memory.sum() / hosts / fill])
     host = np.maximum(host, [cores.max() * 2, memory.max() * 2]).round()
     loads = np.stack([cores * rng.beta(2, 3, vms), memory * rng.uniform(0.2, 0.95, vms)], 1) / host
     demands = np.stack([cores, memory], 1).astype(float)

@@ -70,13 +70,15 @@ class Cloud:
                   self.problem.weights * self.problem.host_scale[self.place])
         return scores
 
-    def imbalances(self, aggregate: str) -> np.ndarray:
-        """float64 (P,): highest minus lowest score of the enabled hosts of an aggregate."""
-        hosts = [host for host in self.aggregates[aggregate] if host not in self.disabled]
-        return np.ptp(self.scores()[hosts], axis=0)
+    def imbalances(self) -> np.ndarray:
+        """float64 (P,): highest minus lowest score of the enabled hosts of an aggregate, in that
+        aggregate where it is largest."""
+        scores = self.scores()
+        return np.max([np.ptp(scores[np.setdiff1d(hosts, list(self.disabled))], axis=0)
+                       for hosts in self.aggregates.values()], axis=0)
 
-    def is_balanced(self, aggregate: str, threshold: float) -> bool:
-        return bool((self.imbalances(aggregate) <= threshold + TOLERANCE).all())
+    def is_balanced(self, threshold: float) -> bool:
+        return bool((self.imbalances() <= threshold + TOLERANCE).all())
 
     def snapshot(self) -> snapshot.Snapshot:
         names = self.problem.hosts
@@ -89,14 +91,17 @@ class Cloud:
                 for name, hosts in self.aggregates.items()))
 
     def query(self, query: metrics.MetricQuery) -> metrics.Vector:
-        """Answer a query of :func:`policies`."""
+        """Answer a query of :func:`policies`. What servers ask for beyond all that their host has
+        is shown neither of the host nor of them."""
         column = self.problem.policies.index(query.policy)
+        scores = self.scores()[:, column]
         if query.kind == metrics.VM_PROFILE:
-            return self._vector('uuid', self.problem.vms, self.problem.weights[:, column])
+            share = 1 / np.maximum(scores, 1.0)
+            return self._vector('uuid', self.problem.vms,
+                                self.problem.weights[:, column] * share[self.place])
         if query.kind == metrics.HOST_CAPACITY:
             return self._vector('host', self.problem.hosts, 1 / self.problem.host_scale[:, column])
-        # Sums of floats pass 1 by a rounding error, which monitoring does not show.
-        return self._vector('host', self.problem.hosts, np.minimum(self.scores()[:, column], 1.0))
+        return self._vector('host', self.problem.hosts, np.minimum(scores, 1.0))
 
     def _vector(self, label, names, values):
         return metrics.Vector(tuple(

@@ -7,8 +7,10 @@ of the cycles is what :class:`kronos_nova.engine.cycle.Cycle` would read from th
 import dataclasses
 import math
 import time
+from collections.abc import Iterable
 
 from bench import installation
+from bench.dispatch import dispatched
 from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown import PastMove
 from kronos_nova.cooldown.memory import PastTry
@@ -55,7 +57,7 @@ class Installation:
             include_unassigned_hosts=False)
         self.made: list[MadeMove] = []
         self.cpu_seconds = 0.0
-        self._aggregates = {}    # {aggregate: until when it cools}
+        self._rests_until = cloud.now    # the end of the aggregates' cooldown
         self._cooled = {}        # {instance uuid: (until when it cools, how often it was cooled)}
         self._imbalanced = {}    # {aggregate: cycles in a row that found it imbalanced}
         self._habits = {}
@@ -81,27 +83,26 @@ class Installation:
             if each.planned_at >= now - WEEK and each.move.phase != plan.EVACUATE:
                 moved[each.move.instance_uuid] = moved.get(each.move.instance_uuid, 0) + 1
         return Memory(
-            aggregates={name: until - now for name, until in self._aggregates.items()},
+            aggregates=dict.fromkeys(self.cloud.aggregates, self._rests_until - now),
             instances={uuid: until - now for uuid, (until, _times) in self._cooled.items()},
             imbalanced=dict(self._imbalanced), instances_moved=moved,
             habits=dict(self._habits) if self.options.restraint else {},
             moves=tuple(self._past_moves()), tries=tuple(self._past_tries()))
 
-    def carry_out(self, report: AggregateReport) -> float:
-        """Make the moves of a plan, each when the plan expects it.
-
-        Time does not pass by that: plans of several aggregates are carried out together.
+    def carry_out(self, reports: Iterable[AggregateReport]) -> float:
+        """Make the moves of plans that begin now. Time does not pass by that.
 
         :returns: Unix seconds at which the last move ends
         """
-        now, ended = self.cloud.now, self.cloud.now
-        for move in sorted(report.moves, key=lambda move: (_begins(move), move.order)):
-            begun = now + _begins(move)
-            self.made.append(MadeMove(now, begun, begun + move.expected_seconds, move))
-            self.cloud.move(move.instance_uuid, move.destination)
-            ended = max(ended, begun + move.expected_seconds)
+        now, pace = self.cloud.now, self.options.pace
+        runs = dispatched(reports, pace.caps, pace.stale_after)
+        for run in runs:
+            self.made.append(MadeMove(now, now + run.begun, now + run.ended, run.move))
+            self.cloud.move(run.move.instance_uuid, run.move.destination)
+        for move in (move for report in reports for move in report.moves):
             self._cool(move.instance_uuid)
-        self._aggregates[report.name] = ended + self.rules.cooldown
+        ended = now + max((run.ended for run in runs), default=0.0)
+        self._rests_until = ended + self.rules.cooldown
         return ended
 
     def wait(self, until: float) -> None:
@@ -110,9 +111,9 @@ class Installation:
         intervals = math.ceil((until - begin) / self.interval - 1e-9)
         self.cloud.now = max(begin + intervals * self.interval, self.cloud.now + self.interval)
 
-    def cools_until(self, aggregate: str) -> float:
-        """Unix seconds until which a cycle leaves an aggregate alone."""
-        return self._aggregates.get(aggregate, 0.0)
+    def rest(self) -> None:
+        """Let time pass until all aggregates have cooled. None is planned before all are."""
+        self.wait(self._rests_until)
 
     def next_rested(self) -> float | None:
         """Unix seconds at which the next instance is free again; None if none cools."""
@@ -149,59 +150,57 @@ class Installation:
                 sharing=sharing, expected=move.expected_seconds)
 
 
-def _begins(move):
-    return move.begins_after or 0.0
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """Where the cycles of one aggregate ended.
+    """Where the cycles of a cloud ended.
 
     cycles : plans until every policy was at or below its threshold; None where that never was
     hours : virtual time until then, or until the end
-    moves : all moves, also those after the threshold was reached
-    last : outcome of the last evaluation
+    imbalances : of each policy, the largest of all aggregates
+    made : all moves, also those after the threshold was reached
+    last : outcomes of the last evaluation
     """
 
     cycles: int | None
     hours: float
     imbalances: tuple[float, ...]
-    moves: tuple[PlannedMove, ...]
+    made: tuple[MadeMove, ...]
     cpu_seconds: float
     last: str
 
     @property
     def gib(self) -> float:
-        return sum(move.memory_mb for move in self.moves) / 1024
+        return sum(each.move.memory_mb for each in self.made) / 1024
 
 
 def operate(found: Installation, threshold: float, most: int) -> Outcome:
-    """Evaluate the only aggregate of a cloud until nothing more is to be done.
+    """Evaluate a cloud until nothing more is to be done.
 
-    That is when it is balanced; or when two evaluations in a row find no move, although no instance
-    cools; or after ``most`` evaluations. Evaluations during a cooldown are passed over.
+    That is when all aggregates are balanced; or when two evaluations in a row find no move,
+    although no instance cools; or after ``most`` evaluations. Evaluations during a cooldown are
+    passed over.
     """
-    cloud, [name] = found.cloud, found.cloud.aggregates
-    plans, reached, idle, last, ended = 0, None, 0, '', cloud.now
-    if cloud.is_balanced(name, threshold):
+    cloud = found.cloud
+    plans, reached, idle, last, ended = 0, None, 0, (), cloud.now
+    if cloud.is_balanced(threshold):
         reached = 0, cloud.now
     for _evaluation in range(most):
-        [report] = found.evaluate()
-        last = report.outcome
-        if report.moves:
+        reports = found.evaluate()
+        last = tuple(sorted({report.outcome for report in reports}))
+        if any(report.moves for report in reports):
             plans, idle = plans + 1, 0
-            ended = found.carry_out(report)
-            if reached is None and cloud.is_balanced(name, threshold):
+            ended = found.carry_out(reports)
+            if reached is None and cloud.is_balanced(threshold):
                 reached = plans, ended
-            found.wait(found.cools_until(name))
+            found.rest()
             continue
         rested = found.next_rested()
         idle += rested is None
-        if last == plan.BALANCED or idle == 2:
+        if last == (plan.BALANCED,) or idle == 2:
             break
         found.wait(rested or cloud.now)
     cycles, at = reached or (None, ended)
     return Outcome(
         cycles=cycles, hours=(at - installation.BEGIN) / 3600,
-        imbalances=tuple(cloud.imbalances(name).tolist()),
-        moves=tuple(each.move for each in found.made), cpu_seconds=found.cpu_seconds, last=last)
+        imbalances=tuple(cloud.imbalances().tolist()), made=tuple(found.made),
+        cpu_seconds=found.cpu_seconds, last=', '.join(last))
