@@ -18,8 +18,8 @@ from kronos_nova.simulation import Problem
 
 AGGREGATE = 'cluster'
 BEGIN = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC).timestamp()
-HIGH, TARGET = 0.9, 0.8
-"""Marks of the policies of mode ``relieve``."""
+MARKS = 0.9, 0.8
+"""``high`` and ``target`` of the policies of mode ``relieve``."""
 FULL = 1.0
 """``capacity_threshold`` of the policies of mode ``pack``."""
 
@@ -126,9 +126,11 @@ class Cloud:
             resources=resources)
 
 
-def policies_file(problem: Problem, mode: str, threshold: float, budget: int) -> str:
+def policies_file(problem: Problem, mode: str, threshold: float, budget: int,
+                  marks: tuple[float, float] = MARKS) -> str:
     """The policies of a problem as an operator writes them."""
-    more = {'spread': {'threshold': threshold}, 'relieve': {'high': HIGH, 'target': TARGET},
+    high, target = marks
+    more = {'spread': {'threshold': threshold}, 'relieve': {'high': high, 'target': target},
             'pack': {'threshold': threshold, 'capacity_threshold': FULL}}[mode]
     return yaml.safe_dump({'policies': [
         {'name': name, 'mode': mode, 'weight': float(weight), 'max_migrations_per_cycle': budget,
@@ -139,8 +141,8 @@ def policies_file(problem: Problem, mode: str, threshold: float, budget: int) ->
 
 
 def policies(problem: Problem, mode: str = 'spread', threshold: float = 0.05,
-             budget: int = 50) -> PolicySet:
-    return loader.parse(policies_file(problem, mode, threshold, budget))
+             budget: int = 50, marks: tuple[float, float] = MARKS) -> PolicySet:
+    return loader.parse(policies_file(problem, mode, threshold, budget, marks))
 
 
 def _differ(problem):
