@@ -1,7 +1,6 @@
 """One plan for each of many budgets: a larger budget must not end worse."""
 
 import math
-import sys
 
 from bench import report
 
@@ -71,7 +70,7 @@ def _rows(case, budgets, age):
         row = (case.cluster, case.mode, case.restraint, budget, 'yes' if age else 'no',
                WORDS[case.mode], found.end, len(found.moves), found.gib, found.last_begins, ratio,
                found.cpu_seconds)
-        print('  '.join(map(report.cell, row)), file=sys.stderr)
+        report.progress(row)
         yield row
 
 
@@ -82,7 +81,7 @@ def _in_time(case, rows):
     fitting, fits = case.fitting(IN_TIME)
     row = (*limited[:4], limited[6], free[6], free[7], fitting, fits,
            _ratio(limited[6], fits, case.least))
-    print('  '.join(map(report.cell, row)), file=sys.stderr)
+    report.progress(row)
     return row
 
 

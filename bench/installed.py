@@ -1,7 +1,5 @@
 """Constant load under an installation: cycle after cycle until the thresholds are reached."""
 
-import sys
-
 from bench import report
 
 COLUMNS = ('cluster', 'threshold', 'budget', 'variant', 'cycles', 'hours', 'cpu', 'memory',
@@ -100,7 +98,7 @@ def _row(name, threshold, budget, variant, most):
     row = (name, threshold, budget, label, NEVER if found.cycles is None else found.cycles,
            found.hours, *found.imbalances, len(found.made), found.gib, trimmed,
            found.cpu_seconds, found.last)
-    print('  '.join(map(report.cell, row)), file=sys.stderr)
+    report.progress(row)
     return row
 
 

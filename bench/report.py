@@ -64,12 +64,17 @@ def show(report: Report) -> None:
         for column in table.columns:
             shown.add_column(column, justify='right')
         for row in table.rows:
-            shown.add_row(*(cell(value) for value in row))
+            shown.add_row(*(_cell(value) for value in row))
         console.print(shown)
     for line in report.notes:
         console.print(line, markup=False)
     for line in report.failures:
         console.print(f'MISSED: {line}', markup=False)
+
+
+def progress(row: tuple) -> None:
+    """Show a row at once; a bench may take many minutes."""
+    print('  '.join(map(_cell, row)), file=sys.stderr)
 
 
 def conditions() -> dict:
@@ -99,8 +104,7 @@ def _processor() -> str:
                  if line.startswith('model name')), platform.machine())
 
 
-def cell(value) -> str:
-    """A value as a table shows it."""
+def _cell(value) -> str:
     if value is None:
         return '–'
     if isinstance(value, float):

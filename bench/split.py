@@ -1,7 +1,5 @@
 """The same cloud in four aggregates and in one: what either costs and spares for each host."""
 
-import sys
-
 import numpy as np
 
 from bench import inputs
@@ -60,7 +58,7 @@ def _row(hosts, threshold, budget, restraint, seed, most):
     hot = [hot_minutes(problem, made) / hosts for made in ((), split.made, merged.made)]
     row = (hosts, threshold, budget, restraint, seed, split.cycles, merged.cycles, *copied, *hot,
            split.cpu_seconds + merged.cpu_seconds)
-    print('  '.join(map(report.cell, row)), file=sys.stderr)
+    report.progress(row)
     return row
 
 
