@@ -3,7 +3,16 @@
 # tests on Nova 34, a smoke set on Nova 33, and the demo in its fast form. Sets up what they need
 # (tools/setup.sh) where that has not been done.
 # The last line counts: N passed, N failed, N skipped. Exit status 1 when anything failed.
+#
+#   tools/test.sh            all of this
+#   tools/test.sh --quick    style and unit tests alone, with fewer examples and without the slowest
+#                            (tests/unit/slow.txt): under 4 minutes on two cores
 set -u
+
+case "${1:-}" in
+    '' | --quick) ;;
+    *) echo "usage: tools/test.sh [--quick]" >&2; exit 2 ;;
+esac
 
 cd "$(dirname -- "$0")/.." || exit 2
 tools/setup.sh --if-needed || exit 2
@@ -39,6 +48,13 @@ suite() {
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
+# finish: print the counts and exit
+finish() {
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ "$failed" -eq 0 ]
+    exit
+}
+
 # By this hypothesis draws the same examples every time: what the gate says depends on the code alone.
 export CI=true
 
@@ -47,6 +63,11 @@ check 'shellcheck' shellcheck tools/*.sh tools/compare-plans devstack/settings d
     tests/e2e/devstack/stack.sh .ci/run
 check 'doc8' .venv/bin/doc8 -q --max-line-length 120 doc/source README.rst
 check 'codespell' .venv/bin/codespell kronos_nova tests bench doc/source devstack tools README.rst
+if [ "${1:-}" = --quick ]; then
+    export KRONOS_EXAMPLES=0.1
+    suite unit .venv/bin/python ./tests/unit --exclude-regex "$(cat tests/unit/slow.txt)"
+    finish
+fi
 check 'documentation' .venv/bin/python -m sphinx -W -q -b html doc/source doc/build/html
 check 'release notes' .venv/bin/reno lint
 # They have commands of their own; one that cannot be imported would keep all from running.
@@ -76,6 +97,4 @@ suite nova-33 .venv-33/bin/python ./tests/functional --exclude-regex DeadConduct
     'claims.*(boot_and_delete|never_counted_twice|survives_audit)' 'cmd.test_commands'
 unset OS_NOVA_DISABLE_EVENTLET_PATCHING HYPOTHESIS_NO_PLUGINS
 check 'demo' env KRONOS_DEMO_VENV="$PWD/.venv" tools/demo.sh --fast
-
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+finish

@@ -16,8 +16,20 @@ from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
 from tests.unit.simulation.referee import Referee
 
-MANY = int(os.environ.get('KRONOS_EXAMPLES', '1'))
-"""How many times as many examples as in the gate."""
+
+class Factor:
+    """A factor of a count of examples, such as ``60 * Factor('0.1')``. The product is an int of at
+    least 1."""
+
+    def __init__(self, text: str):
+        self.value = float(text)
+
+    def __rmul__(self, count: int) -> int:
+        return max(1, round(count * self.value))
+
+
+MANY = Factor(os.environ.get('KRONOS_EXAMPLES', '1'))
+"""How many times as many examples as in the gate; below 1, fewer."""
 
 # Few different figures, so that ties are common.
 FIGURES = st.sampled_from([0.0, 0.05, 0.1, 0.1, 0.15, 0.2, 0.25, 0.3])
