@@ -6,6 +6,7 @@ import time
 from bench import report
 
 KNOWN = 'pattern', 'jobs', 'none', 'planetlab'
+CONSTANT = 'still', 'noise'
 
 
 def register(subparsers):
@@ -25,6 +26,11 @@ def register(subparsers):
                              '(none)')
     parser.add_argument('--known-days', type=int, default=1, metavar='N',
                         help='how many of them, but of PlanetLab (1)')
+    parser.add_argument('--constant', nargs='*', default=[], choices=CONSTANT, metavar='KIND',
+                        help='also days of constant load: "still", or with "noise" around even '
+                             'means, where every move is made on noise alone (none)')
+    parser.add_argument('--constant-days', type=int, default=1, metavar='N',
+                        help='how many days these have (1)')
     parser.add_argument('--sizes', nargs='*', default=['20x200'], metavar='HxV',
                         help='hosts and servers (20x200)')
     parser.add_argument('--strategies', nargs='*', metavar='NAME',
@@ -52,23 +58,29 @@ def run(args) -> report.Report:
     rows, tallies, alone = [], {}, 0.0
     for scenario in _scenarios(args):
         alone += bounds.unavoidable(scenario)
-        for strategy in _strategies(args):
+        for strategy in _strategies(args, scenario.hosts):
             begun = time.process_time()
             found = world.live(scenario, strategy, args.threshold)
             seconds = time.process_time() - begun
             size = f'{scenario.hosts}x{len(scenario.vcpus)}'
             rows.append((scenario.name, size, strategy.name, *found.row(), seconds))
+            report.progress(rows[-1])
             tallies[scenario.name, size, strategy.name] = found
     if args.plots:
         from bench.days import drawn
         drawn.save(tallies, args.threshold, args.plots)
     columns = ('scenario', 'size', 'strategy', *tally.COLUMNS, 'CPU s')
+    constant = [row for row in rows if 'constant' in row[0]]
+    changing = [row for row in rows if row not in constant]
     return report.Report(tables=(
-        report.Table('all days together', summary.COLUMNS, summary.rows(columns, rows)),
-        report.Table('day by day', columns, rows)),
+        report.Table('all days together', summary.COLUMNS, summary.rows(columns, changing)),
+        report.Table('day by day', columns, changing),
+        report.Table('constant load', columns, constant)),
         notes=(f'Threshold {args.threshold}, mean load {args.load}; time above the threshold is a '
                'part of the time, contention minutes are of servers whose host wants more than '
                'there is. The oracle knows what comes.',
+               'With constant load and noise every move is made on noise alone: the means of the '
+               'hosts are even from the beginning.',
                f'{alone:,.0f} hot host minutes are of a server that alone asks for more than 0.9 '
                'of a host.'))
 
@@ -88,11 +100,14 @@ def _scenarios(args):
                     args.planetlab), hosts, vms, args.load, args.seed)
             else:
                 yield scenario.ordinary(hosts, vms, args.load, args.seed, args.known_days, kind)
+        for kind in args.constant:
+            yield scenario.constant(hosts, vms, args.load, args.seed, args.constant_days,
+                                    kind == 'noise')
         if args.week:
             yield scenario.week(hosts, vms, args.load, args.seed, args.week)
 
 
-def _strategies(args):
+def _strategies(args, hosts):
     from bench.days import bounds
     from bench.days import pipeline
     from bench.days import rivals
@@ -108,4 +123,5 @@ def _strategies(args):
              bounds.HabitsKnown(), rivals.Oracle()]
     if args.watcher_python:
         known.append(rivals.Watcher(args.watcher_python, args.watcher_interval, args.threshold))
-    return [each for each in known if args.strategies is None or each.name in args.strategies]
+    return [each for each in known if hosts <= each.largest
+            and (args.strategies is None or each.name in args.strategies)]

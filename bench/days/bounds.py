@@ -28,6 +28,7 @@ class HabitsKnown(rivals.NoMoves):
     each server by itself. The best single move again and again."""
 
     name = 'habits known'
+    largest = 40
 
     def __init__(self, seed: int = 0):
         self._seed = seed

@@ -45,6 +45,8 @@ class Kronos:
     :param overrides: of ``[kronos]``, what is not at its default
     """
 
+    largest = math.inf
+
     def __init__(self, name: str, threshold: float, policies: str = POLICIES, **overrides):
         self.name, self._file = name, policies
         self._threshold, self._overrides = threshold, overrides

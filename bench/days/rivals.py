@@ -2,6 +2,7 @@
 at once, and no more than there is room for."""
 
 import json
+import math
 import pathlib
 import subprocess
 
@@ -16,9 +17,13 @@ GIVEN_UP = 1800.0
 
 
 class NoMoves:
-    """Leaves everything where it is."""
+    """Leaves everything where it is.
+
+    largest : hosts for which a strategy takes no more than minutes
+    """
 
     name = 'no moves'
+    largest = math.inf
 
     def begin(self, world):
         self.world = world
@@ -129,6 +134,7 @@ class Oracle(_Mover):
     """
 
     name = 'oracle'
+    largest = 40
     HOT, HEAT, PRICE = .8, 50.0, 2e-4
     """Above which load a host counts as hot; how much more that counts than unevenness; and by how
     much the mean square of a host's distance from the mean has to fall for each GiB."""

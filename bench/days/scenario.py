@@ -18,6 +18,10 @@ MEMORY_FILL = 0.65
 DAYS_KNOWN = 9
 """That monitoring knows of: the same hours of last week, and of a day before them."""
 
+NOISE = 0.1
+"""Standard deviation of a server's noise, as a part of its vCPUs: of a host with ten servers some
+.06, so that 100 hosts are .3 apart although their means are even."""
+
 DOWN, UP, DISABLED = 'down', 'up', 'disabled'
 
 
@@ -69,17 +73,42 @@ def planetlab(path: pathlib.Path, day: str, hosts: int, vms: int, mean: float,
               seed: int = 0) -> Scenario:
     """A day of PlanetLab: CPU in percent of each of some servers, drawn of those that there are.
 
+    Where more servers are asked for than the day has, all are drawn again and again; every further
+    time each begins its day at another moment, and midnight follows the evening.
+
     :param mean: load of the hosts over the day
     """
     rng = np.random.default_rng([seed, int(day)])
     with np.load(path) as days:
         percent = days[day]
-    if vms > len(percent):
-        raise ValueError(f'{day} has {len(percent)} servers, not {vms}')
-    chosen = rng.choice(len(percent), vms, replace=False)
+    drawn = [rng.choice(len(percent), min(vms - done, len(percent)), replace=False)
+             for done in range(0, vms, len(percent))]
     vcpus = rng.choice(VCPUS, vms, p=CHANCES)
-    demand = percent[chosen].T / 100.0 * vcpus
-    return _scenario(f'PlanetLab {day}', rng, hosts, vcpus, demand, mean)
+    share = np.concatenate([percent[drawn[0]], *(_shifted(rng, percent[chosen])
+                                                 for chosen in drawn[1:])]).T / 100.0
+    return _scenario(f'PlanetLab {day}', rng, hosts, vcpus, share * vcpus, mean)
+
+
+def _shifted(rng, rows):
+    """Each row from another column on, and its beginning at its end."""
+    count = rows.shape[1]
+    columns = (np.arange(count) + rng.integers(count, size=(len(rows), 1))) % count
+    return np.take_along_axis(rows, columns, axis=1)
+
+
+def constant(hosts: int, vms: int, mean: float, seed: int = 0, days: int = 1,
+             is_noisy: bool = False) -> Scenario:
+    """Servers of constant load. Where it is noisy the means are constant and each sample is off by
+    a noise of its own; the means of the hosts are even from the beginning, so that every move is
+    made on noise alone."""
+    rng = np.random.default_rng([seed, hosts, vms, is_noisy])
+    vcpus = rng.choice(VCPUS, vms, p=CHANCES)
+    share = np.tile(rng.beta(.8, 3.2, vms), (days * DAY, 1))
+    if is_noisy:
+        share += rng.normal(0, NOISE, share.shape)
+    demand = share.clip(.01, 1.0) * vcpus
+    return _scenario(f'{days} days, constant{" with noise" if is_noisy else ""}', rng, hosts, vcpus,
+                     demand, mean, is_even=is_noisy)
 
 
 def week(hosts: int, vms: int, mean: float, seed: int = 0, days: int = 7) -> Scenario:
@@ -190,19 +219,35 @@ def _bursts(rng, samples, count):
     return bursts
 
 
-def _scenario(name, rng, hosts, vcpus, demand, mean, **others):
+def _scenario(name, rng, hosts, vcpus, demand, mean, is_even=False, **others):
     count = len(vcpus)
     memory = vcpus * rng.choice(MIB_PER_VCPU, count)
     there = others.get('born', np.zeros(count, dtype=np.intp)) == 0
     capacity = max(memory.sum() / hosts / MEMORY_FILL, 2.0 * memory.max())
     cores = max(demand.sum(axis=1).mean() / hosts / mean, vcpus.max())
-    place = np.full(count, -1)
-    free = np.full(hosts, capacity)
-    for vm in np.flatnonzero(there):  # as Nova's weigher of memory would
-        place[vm] = free.argmax()
-        free[place[vm]] -= memory[vm]
+    placed = _evenly(demand.mean(axis=0), memory, hosts, capacity) if is_even else (
+        _where_memory_is_free(there, memory, hosts, capacity))
     return Scenario(**{
         'name': name, 'hosts': hosts, 'cores': round(cores), 'memory_mb': round(capacity),
         'vcpus': vcpus, 'vm_memory_mb': memory, 'demand': demand.astype(np.float32),
         'born': np.zeros(count, dtype=np.intp), 'dies': np.full(count, len(demand)),
-        'place': place, **others})
+        'place': placed, **others})
+
+
+def _where_memory_is_free(there, memory, hosts, capacity):
+    """intp (V,): as Nova's weigher of memory would have them; -1 for what is not there."""
+    place, free = np.full(len(memory), -1), np.full(hosts, capacity)
+    for vm in np.flatnonzero(there):
+        place[vm] = free.argmax()
+        free[place[vm]] -= memory[vm]
+    return place
+
+
+def _evenly(load, memory, hosts, capacity):
+    """intp (V,): the largest load first, where there is least and memory is free."""
+    place, free, used = np.full(len(memory), -1), np.full(hosts, capacity), np.zeros(hosts)
+    for vm in np.argsort(-load, kind='stable'):
+        place[vm] = np.where(free >= memory[vm], used, np.inf).argmin()
+        free[place[vm]] -= memory[vm]
+        used[place[vm]] += load[vm]
+    return place

@@ -1,7 +1,9 @@
 """The bench of days tells the truth about small worlds, and the same thing every time."""
 
 import dataclasses
+import pathlib
 
+import fixtures
 import numpy as np
 import testtools
 
@@ -140,6 +142,24 @@ class ScenarioTest(testtools.TestCase):
         there = one.place >= 0
         used = np.bincount(one.place[there], weights=one.vm_memory_mb[there])
         self.assertTrue((used <= one.memory_mb).all())
+
+    def test_where_more_servers_are_asked_for_than_a_day_has_they_are_shifted_in_time(self):
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'days.npz')
+        np.savez(path, **{'20110303': np.arange(3 * 288).reshape(3, 288) % 101})
+        few, many = (scenario.planetlab(path, '20110303', 2, vms, .5) for vms in (3, 9))
+        self.assertEqual(((288, 3), (288, 9)), (few.demand.shape, many.demand.shape))
+        share = np.sort(many.demand / many.vcpus, axis=0)
+        np.testing.assert_allclose(np.sort(share[:, :3]), np.sort(share[:, 3:6]))
+        self.assertFalse(np.allclose(many.demand[:, :3], many.demand[:, 3:6]))
+
+    def test_noise_is_around_means_that_are_even(self):
+        still, noisy = (scenario.constant(20, 200, .5, is_noisy=noisy) for noisy in (False, True))
+        self.assertTrue((still.demand == still.demand[0]).all())
+        def imbalance(found, demand):
+            return np.ptp(np.bincount(found.place, weights=demand) / found.cores)
+        self.assertGreater(imbalance(still, still.demand[0]), .25)
+        self.assertLess(imbalance(noisy, noisy.demand.mean(axis=0)), .05)
+        self.assertGreater(imbalance(noisy, noisy.demand[0]), .15)
 
     def test_jobs_begin_suddenly_at_the_same_time_every_day_or_week(self):
         found = scenario.ordinary(4, 40, .5, kind='jobs')
