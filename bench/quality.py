@@ -48,10 +48,13 @@ def run(args) -> report.Report:
         report.Table('summary', ('figure', 'value'), summary),
         report.Table('combined imbalance for the same budget', (
             'cluster', 'budget', 'before', 'lower bound', 'greedy', 'spread', 'greedy moves',
-            'spread moves', 'greedy CPU s', 'spread CPU s'), large),
+            'spread moves', 'greedy CPU s', 'spread CPU s', 'installed', 'installed moves',
+            'installed, restraint 0', 'installed, restraint 0, moves'), large),
         report.Table('against the optimum', (
             'seed', 'hosts', 'vms', 'budget', 'threshold', 'optimum is', 'optimum', 'spread',
-            'spread / optimum', 'greedy / optimum', 'spread CPU s'), small)),
+            'spread / optimum', 'greedy / optimum', 'spread CPU s', 'installed / optimum',
+            'installed, restraint 0 / optimum'), small)),
+        notes=('Installed: one cycle of plan_cycle with the default options.',),
         failures=tuple(failures))
 
 
@@ -88,11 +91,14 @@ def _small(seed: int, seconds: float) -> tuple:
     problem, budget = small_cluster(seed)
     optimum = reference.spread_optimum(problem, budget, seconds)
     spread, greedy = (trial.plan(kind(), problem, budget) for kind in (Spread, Greedy))
+    installed, free = (trial.installed(problem, 'spread', budget, **options)
+                       for options in ({}, {'restraint': 0.0}))
     is_proven = optimum.combined - optimum.bound <= 0.001 * optimum.combined
     return (seed, len(problem.hosts), len(problem.vms), budget, float(problem.thresholds[0]),
             'proven' if is_proven else 'best found',
             optimum.combined, spread.combined, spread.combined / optimum.combined,
-            greedy.combined / optimum.combined, spread.seconds)
+            greedy.combined / optimum.combined, spread.seconds,
+            installed.combined / optimum.combined, free.combined / optimum.combined)
 
 
 def _large(name: str, budget: int) -> tuple:
@@ -106,6 +112,8 @@ def _large(name: str, budget: int) -> tuple:
 
     problem = inputs.cluster(name)
     spread, greedy = (trial.plan(kind(), problem, budget) for kind in (Spread, Greedy))
+    installed, free = (trial.installed(problem, 'spread', budget, **options)
+                       for options in ({}, {'restraint': 0.0}))
     return (name, budget, State(Model(problem)).combined(), reference.spread_bound(problem, budget),
             greedy.combined, spread.combined, greedy.moves, spread.moves, greedy.seconds,
-            spread.seconds)
+            spread.seconds, installed.combined, installed.moves, free.combined, free.moves)

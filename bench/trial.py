@@ -6,6 +6,8 @@ import time
 
 import numpy as np
 
+from bench import installation
+from bench import operation
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.constraints.capacity import Capacity
 from kronos_nova.constraints.headroom import Headroom
@@ -47,6 +49,24 @@ def plan(planner, problem: Problem, budget: int, seconds: float = float('inf')) 
         budget=budget, clock=time.process_time, deadline=start + seconds))
     used = time.process_time() - start
     return judge(problem, [(step.vm, step.destination) for step in steps], used)
+
+
+def installed(problem: Problem, mode: str, budget: int, **overrides) -> Trial:
+    """Run one cycle with the options of an installation, and judge its plan.
+
+    ``seconds`` are those of the whole cycle.
+
+    :param overrides: options of ``[kronos]`` with other values
+    """
+    case = operation.Installation(
+        installation.Cloud(problem),
+        installation.policies(problem, mode, float(problem.thresholds[0]), budget),
+        installation.conf(**overrides))
+    [found] = case.evaluate()
+    vms, hosts = ({name: n for n, name in enumerate(names)}
+                  for names in (problem.vms, problem.hosts))
+    return judge(problem, [(vms[move.instance_uuid], hosts[move.destination])
+                           for move in found.moves], case.cpu_seconds)
 
 
 def judge(problem: Problem, moves: list[tuple[int, int]], seconds: float) -> Trial:

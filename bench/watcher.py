@@ -66,17 +66,21 @@ def run(args) -> report.Report:
         size = len(inputs.cluster(name).hosts)
         theirs = [_theirs(args, name, 'spread', row) for row in SPREADING if size <= row.largest]
         ours = [_spread(name, row) for row in theirs if row[3]]
-        spreading += [row for pair in zip([r for r in theirs if r[3]], ours, strict=True)
-                      for row in pair] + [row for row in theirs if not row[3]]
+        installed = [_installed(name, row) for row in theirs if row[3]]
+        spreading += [row for rows in zip([r for r in theirs if r[3]], ours, installed, strict=True)
+                      for row in rows] + [row for row in theirs if not row[3]]
         failures += _lost_spreading([row for row in theirs if row[3]], ours)
         theirs = [_theirs(args, name, 'pack', row) for row in PACKING if size <= row.largest]
-        packing += [*theirs, _pack(name)]
-        failures += _lost_packing(theirs, packing[-1])
+        pack = _pack(name)
+        packing += [*theirs, pack, _installed_pack(name)]
+        failures += _lost_packing(theirs, pack)
     return report.Report(tables=(
         report.Table('spreading; spread has at most the moves and the time of the row above it',
                      COLUMNS, spreading),
         report.Table('packing', COLUMNS, packing)), failures=tuple(failures),
-        notes=('A dash for the CPU seconds: given up after the timeout, or it failed.',))
+        notes=('A dash for the CPU seconds: given up after the timeout, or it failed.',
+               'Kronos installed: one cycle of plan_cycle with the default options; spreading, '
+               'with at most the moves of the strategy; its seconds are those of the whole cycle.'))
 
 
 def _theirs(args, cluster: str, mode: str, row: Row) -> tuple:
@@ -109,6 +113,14 @@ def _spread(cluster: str, theirs: tuple) -> tuple:
     return _row(cluster, 'Kronos spread', found)
 
 
+def _installed(cluster: str, theirs: tuple) -> tuple:
+    from bench import inputs
+    from bench import trial
+
+    return _row(cluster, 'Kronos installed',
+                trial.installed(inputs.cluster(cluster), 'spread', theirs[3]))
+
+
 def _pack(cluster: str) -> tuple:
     from bench import inputs
     from bench import trial
@@ -116,6 +128,15 @@ def _pack(cluster: str) -> tuple:
 
     problem = inputs.cluster(cluster, 'pack')
     return _row(cluster, 'Kronos pack', trial.plan(Pack(), problem, 2 * len(problem.vms)))
+
+
+def _installed_pack(cluster: str) -> tuple:
+    from bench import inputs
+    from bench import trial
+
+    problem = inputs.cluster(cluster, 'pack')
+    return _row(cluster, 'Kronos pack installed',
+                trial.installed(problem, 'pack', 2 * len(problem.vms)))
 
 
 def _row(cluster: str, label: str, found) -> tuple:

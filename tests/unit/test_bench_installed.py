@@ -14,10 +14,12 @@ from bench import installed
 from bench import one_plan
 from bench import operation
 from bench import split
+from bench import trial
 from kronos_nova.objects import plan
 from kronos_nova.objects.metrics import VM_PROFILE
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.move import Caps
+from kronos_nova.planners import greedy
 
 CAPS = Caps(total=2, per_source=1, per_destination=2)
 
@@ -115,6 +117,15 @@ class OperationTest(testtools.TestCase):
 
 
 class FiguresTest(testtools.TestCase):
+    def test_a_cycle_is_judged_as_a_bare_planner_is(self):
+        problem = inputs.random_cluster(1, 6, 40)
+        bare = trial.plan(greedy.Greedy(), problem, 8)
+        whole = trial.installed(problem, 'spread', 8, restraint=0.0, spread_planner='greedy')
+        self.assertEqual((bare.moves, 0), (whole.moves, whole.refused))
+        self.assertAlmostEqual(bare.combined, whole.combined)
+        self.assertLess(trial.installed(inputs.random_cluster(1, 6, 40, mode='pack'), 'pack',
+                                        8).hosts, 6)
+
     def test_what_need_not_have_moved_is_trimmed(self):
         problem = cloud([0.3, 0.3, 0.05], [0, 0, 0]).problem
         made = [operation.MadeMove(0, 0, 0, move(1, 'cmp00000', 'cmp00001', instance_uuid=uuid))
