@@ -51,6 +51,7 @@ def register(subparsers):
 
 def run(args) -> report.Report:
     from bench.days import bounds
+    from bench.days import scenario as scenarios
     from bench.days import summary
     from bench.days import tally
     from bench.days import world
@@ -70,12 +71,13 @@ def run(args) -> report.Report:
         from bench.days import drawn
         drawn.save(tallies, args.threshold, args.plots)
     columns = ('scenario', 'size', 'strategy', *tally.COLUMNS, 'CPU s')
-    constant = [row for row in rows if 'constant' in row[0]]
+    constant = [row for row in rows if row[0].startswith(scenarios.CONSTANT)]
     changing = [row for row in rows if row not in constant]
-    return report.Report(tables=(
-        report.Table('all days together', summary.COLUMNS, summary.rows(columns, changing)),
-        report.Table('day by day', columns, changing),
-        report.Table('constant load', columns, constant)),
+    tables = (report.Table('all days together', summary.COLUMNS, summary.rows(columns, changing)),
+              report.Table('day by day', columns, changing),
+              report.Table('constant load', columns, constant))
+    return report.Report(
+        tables=tuple(table for table in tables if table.rows),
         notes=(f'Threshold {args.threshold}, mean load {args.load}; time above the threshold is a '
                'part of the time, contention minutes are of servers whose host wants more than '
                'there is. The oracle knows what comes.',

@@ -22,6 +22,9 @@ NOISE = 0.1
 """Standard deviation of a server's noise, as a part of its vCPUs: of a host with ten servers some
 .06, so that 100 hosts are .3 apart although their means are even."""
 
+CONSTANT = 'constant load'
+"""How the names of scenarios of constant load begin."""
+
 DOWN, UP, DISABLED = 'down', 'up', 'disabled'
 
 
@@ -107,8 +110,8 @@ def constant(hosts: int, vms: int, mean: float, seed: int = 0, days: int = 1,
     if is_noisy:
         share += rng.normal(0, NOISE, share.shape)
     demand = share.clip(.01, 1.0) * vcpus
-    return _scenario(f'{days} days, constant{" with noise" if is_noisy else ""}', rng, hosts, vcpus,
-                     demand, mean, is_even=is_noisy)
+    return _scenario(f'{CONSTANT}{" with noise" if is_noisy else ""}, {days} days', rng, hosts,
+                     vcpus, demand, mean, is_even=is_noisy)
 
 
 def week(hosts: int, vms: int, mean: float, seed: int = 0, days: int = 7) -> Scenario:
