@@ -1,12 +1,13 @@
 """Constant load under an installation: cycle after cycle until the thresholds are reached."""
 
 from bench import report
+from kronos_nova.objects import plan
 
 COLUMNS = ('cluster', 'threshold', 'budget', 'variant', 'cycles', 'hours', 'cpu', 'memory',
            'moves', 'GiB', 'GiB trimmed', 'CPU s', 'last outcome')
 COMPARED = ('cluster', 'threshold', 'budget', 'variant', 'cycles / restraint 0',
             'hours / restraint 0', 'GiB / least known', 'least known is of', 'GiB / trimmed')
-NEVER = 'never'
+NEVER, NOT_YET = 'never', 'not yet'
 MOST_CYCLES, MOST_GIB = 1.5, 1.1
 """Goals: cycles in ratio to ``restraint = 0``, GiB in ratio to the least known."""
 PER_GIB = 0.001, 0.005
@@ -29,8 +30,8 @@ def register(subparsers):
                         help='also this spread_planner, with restraint 0; may be given several '
                              'times')
     parser.add_argument('--no-more', action='store_true',
-                        help='leave out the variants that only tell the least GiB: greedy, and '
-                             'spread with a price for each GiB')
+                        help='leave out the variants that only lower the least GiB known: '
+                             'greedy, and spread with a price for each GiB')
     parser.add_argument('--cycles', type=int, default=40, metavar='N',
                         help='evaluations of a case at most (40)')
     parser.add_argument('--split', type=int, nargs='+', metavar='HOSTS',
@@ -64,7 +65,7 @@ def run(args) -> report.Report:
         failures=tuple(_failures(compared)),
         notes=('Cycles: plans until every policy was at or below its threshold; evaluations '
                'during cooldowns only count in the hours. Hours: until then, or until the last '
-               'move.',
+               'move. Never: no move was left; not yet: --cycles evaluations were over.',
                'GiB trimmed: of the same end, without the servers that could have stayed. The '
                'order of moves is not looked at.'))
 
@@ -95,11 +96,18 @@ def _row(name, threshold, budget, variant, most):
     trimmed = None
     if found.cycles is not None:
         trimmed = trimmed_gib(problem, found.made, threshold)
-    row = (name, threshold, budget, label, NEVER if found.cycles is None else found.cycles,
+    row = (name, threshold, budget, label, _cycles(found),
            found.hours, *found.imbalances, len(found.made), found.gib, trimmed,
            found.cpu_seconds, found.last)
     report.progress(row)
     return row
+
+
+def _cycles(found):
+    """Cycles to the threshold, or why there are none: no move is left, or time is over."""
+    if found.cycles is not None:
+        return found.cycles
+    return NOT_YET if plan.PLANNED in found.last else NEVER
 
 
 def trimmed_gib(problem, made, threshold: float) -> float:
@@ -143,7 +151,7 @@ def _compared(found):
     """
     cases = [dict(zip(COLUMNS, row, strict=True)) for row in found]
     base = next((case for case in cases if case['variant'] == 'restraint 0'), None)
-    reached = [case for case in cases if case['cycles'] != NEVER]
+    reached = [case for case in cases if case['cycles'] not in (NEVER, NOT_YET)]
     least = min(reached, key=lambda case: case['GiB'], default=None)
     trimmed = min((case['GiB trimmed'] for case in reached), default=None)
     for case in cases:
@@ -152,7 +160,7 @@ def _compared(found):
         is_there, is_comparable = case in reached, base in reached
         yield (*(case[name] for name in COMPARED[:4]),
                _ratio(case, base, 'cycles') if is_there and is_comparable
-               else NEVER if is_comparable else None,
+               else case['cycles'] if is_comparable else None,
                _ratio(case, base, 'hours') if is_there and is_comparable else None,
                (case['GiB'] + 1e-9) / (least['GiB'] + 1e-9) if is_there else None,
                least['variant'] if least else None,
@@ -160,7 +168,7 @@ def _compared(found):
 
 
 def _ratio(case, base, name):
-    """Of two figures that may both be 0."""
+    """Divide two figures, both of which may be 0."""
     return (case[name] + 1e-9) / (base[name] + 1e-9)
 
 
@@ -169,8 +177,8 @@ def _failures(compared):
         case = dict(zip(COMPARED, row, strict=True))
         what = f'{row[0]}, threshold {row[1]}, budget {row[2]}, {row[3]}'
         cycles, copied = case['cycles / restraint 0'], case['GiB / least known']
-        if cycles == NEVER:
-            yield f'{what} never reaches the threshold, restraint 0 does'
+        if cycles in (NEVER, NOT_YET):
+            yield f'{what}: threshold {cycles} reached, with restraint 0 it is'
         elif cycles is not None and cycles > MOST_CYCLES:
             yield f'{what} takes {cycles:.2f} times the cycles, target {MOST_CYCLES}'
         if copied is not None and copied > MOST_GIB:

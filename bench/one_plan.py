@@ -18,18 +18,18 @@ from kronos_nova.objects.drain import Drain
 from kronos_nova.objects.plan import PlannedMove
 
 HOT_PART, BELOW = 0.2, 0.1
-"""With ``relieve``: the part of the hosts that is above ``high``, and by how much ``target`` is
+"""Marks of ``relieve``: the part of the hosts that is above ``high``, and by how much ``target`` is
 lower. The load of the clusters is below the 0.9 of other benches."""
 DRAINED_PART = 0.1
-"""Of the hosts, those that are disabled or drained."""
+"""Part of the hosts that is disabled or drained."""
 NEVER_BALANCED = 1.0
 """A threshold that nothing exceeds."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Planned:
-    """What a plan does. ``end`` is what it leaves, less is better; ``last_begins`` the seconds
-    after which its last move begins."""
+    """A plan. ``end`` is what it leaves, less is better; ``last_begins`` the seconds after which
+    its last move begins."""
 
     end: float
     moves: tuple[PlannedMove, ...]

@@ -76,7 +76,7 @@ class Installation:
         return found
 
     def memory(self) -> Memory:
-        """What cycles before this one left."""
+        """Collect what cycles before this one left."""
         now = self.cloud.now
         moved = {}
         for each in self.made:

@@ -10,7 +10,7 @@ from kronos_nova.objects.plan import HOT
 
 PARTS = 4
 VMS_PER_HOST, FILL, CPU_FILL = 20, 0.6, 1.3
-"""Of the random clouds: some hosts are hot."""
+"""Parameters of the random clouds, with which some hosts are hot."""
 HORIZON = 12 * 3600.0
 """Seconds for which hot hosts are counted: no case takes that long."""
 MOST_APART = 1.15
@@ -20,8 +20,8 @@ COLUMNS = ('hosts', 'threshold', 'budget', 'restraint', 'seed', 'cycles, split',
            'hot minutes a host, split', 'hot minutes a host, merged', 'CPU s')
 MEANS = (*COLUMNS[:4], *COLUMNS[7:12], 'GiB, merged / split', 'hot minutes, merged / split')
 UNIT, OF_NONE = 0.05, 0.01
-"""What is added to both sides of a ratio, either of which may be 0: GiB of a host, and a part of
-the hot minutes without any move."""
+"""Summands of both sides of a ratio, either of which may be 0: GiB of a host, and a part of the hot
+minutes without any move."""
 
 
 def tables(args) -> tuple[tuple[report.Table, ...], list[str]]:

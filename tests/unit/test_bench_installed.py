@@ -132,6 +132,20 @@ class FiguresTest(testtools.TestCase):
                 for uuid in problem.vms[1:]]
         self.assertEqual(4.0, installed.trimmed_gib(problem, made, 0.1))
 
+    def test_restraint_is_compared_with_none_and_with_the_least_that_was_copied(self):
+        def row(variant, cycles, gib):
+            return ('c', .1, 10, variant, cycles, 1.0, .0, .0, 9, gib, gib / 2, .1, 'balanced')
+
+        cases = [row('restraint 0', 2, 50.0), row('greedy', 4, 40.0), row('restraint 1', 4, 60.0),
+                 row('restraint 2', installed.NEVER, 10.0)]
+        one, two = (dict(zip(installed.COMPARED, found, strict=True))
+                    for found in installed._compared(cases))
+        self.assertAlmostEqual(2.0, one['cycles / restraint 0'])
+        self.assertAlmostEqual(1.5, one['GiB / least known'])
+        self.assertEqual((installed.NEVER, None),
+                         (two['cycles / restraint 0'], two['GiB / least known']))
+        self.assertEqual(3, len(list(installed._failures(installed._compared(cases)))))
+
     def test_hot_minutes_end_when_the_load_has_left(self):
         found = cloud([0.5, 0.45], [0, 0])
         made = [operation.MadeMove(0, 0, installation.BEGIN + 600, move(
