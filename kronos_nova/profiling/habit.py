@@ -70,19 +70,36 @@ class Habits:
         known = dict(zip(self.vms, self.figures[:, VARIANCE], strict=True))
         return np.array([known.get(vm, 0.0) for vm in vms], dtype=float)
 
-    def expected(self, vms: tuple[str, ...], loads: np.ndarray) -> np.ndarray:
-        """float64 (V,): the mean load of the next half hour; of an instance that is not known, what
+    def expected(self, vms: tuple[str, ...], loads: np.ndarray, far: float = 1.0) -> np.ndarray:
+        """float64 (V,): the mean load of the time to come; of an instance that is not known, what
         it is now.
 
         :param loads: float64 (V,), now; NaN = not measured, and stays so
+        :param far: of how much of the time to come, in times of about half an hour; 0 is now
         """
+        seconds, mean, slope = self._slopes(vms, far)
+        return np.where(seconds > 0, mean + slope * (loads - mean), loads)
+
+    def noise(self, vms: tuple[str, ...], far: float = 1.0) -> np.ndarray:
+        """float64 (V,): the part of the variance that is not likely to last; 0 where nothing is
+        known.
+
+        A load is the sum of a part that lasts, whose variance is the covariance with what comes,
+        and one that does not.
+        """
+        seconds, _mean, slope = self._slopes(vms, far)
+        return np.where(seconds > 0, (1.0 - slope) * self.variances(vms), 0.0)
+
+    def _slopes(self, vms, far):
+        """float64 (V,) each: for how long an instance is known, its mean, and which part of what a
+        load is off its mean is expected to last."""
         known = dict(zip(self.vms, self.figures, strict=True))
         figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, FIGURES)
         seconds, mean, variance, _hour, covariance = figures.T
         slope = np.divide(covariance, variance, out=np.ones(len(vms)),
                           where=variance > LEAST_VARIANCE).clip(0.0, 1.0)
         slope = (slope * seconds + AT_FIRST * AS_GOOD_AS) / (seconds + AS_GOOD_AS)
-        return np.where(seconds > 0, mean + slope * (loads - mean), loads)
+        return seconds, mean, slope ** far
 
 
 _UNKNOWN = np.zeros(FIGURES)

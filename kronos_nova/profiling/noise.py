@@ -1,0 +1,38 @@
+"""What noise alone makes of an imbalance.
+
+Hosts whose mean loads are all equal are never seen equal. With *n* of them the distance of the
+highest from the lowest grows with *n*: it is the expected range of *n* normal variables (Tippett,
+Biometrika 17, 1925), which with equal deviations is 3.7 of these for 20 hosts and 5.8 for 320.
+"""
+
+import numpy as np
+
+_REACH, _STEPS = 6.0, 240
+"""Standard deviations up to which the distribution of the highest is summed up, and in how many
+steps. The error is below a thousandth of the range."""
+_TABLE = np.linspace(-8.0, 8.0, 3201)
+_DENSITY = np.exp(-_TABLE ** 2 / 2)
+_CUMULATED = (np.cumsum(_DENSITY) - _DENSITY / 2) / _DENSITY.sum()
+_LEAST = 1e-300
+_DIGITS = 3
+"""Digits of the logarithm by which deviations are told apart; many hosts then share one."""
+
+
+def expected_range(deviations: np.ndarray) -> float:
+    """The mean distance of the highest from the lowest of independent normal loads with the same
+    mean.
+
+    :param deviations: float64 (n,), the standard deviation of each
+    """
+    varying = deviations[deviations > 0]
+    if not len(varying):
+        return 0.0
+    rounded = np.exp(np.round(np.log(varying), _DIGITS))
+    sizes, counts = np.unique(rounded, return_counts=True)
+    at = np.linspace(0.0, _REACH * float(varying.max()), _STEPS)
+    above, below = (np.exp(np.log(np.maximum(np.interp(
+        side[:, None] / sizes, _TABLE, _CUMULATED), _LEAST)) @ counts) for side in (at, -at))
+    if len(varying) < len(deviations):    # the highest is never below a load that does not vary
+        below = np.zeros(len(at))
+    # The mean of the highest; that of the lowest is its negative.
+    return 2.0 * max(float(np.trapezoid(1.0 - above - below, at)), 0.0)
