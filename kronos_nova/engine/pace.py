@@ -1,6 +1,9 @@
 """When each move of a plan is to begin, and what it is expected to be like."""
 
 import dataclasses
+import statistics
+import sys
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -29,6 +32,14 @@ BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
 """What is added to the score of the host that a move relieves: the phases go one after the other,
 and a score is at most 1."""
 MIGRATING = 'migrating'
+ROUNDS = 5
+"""Plans that are made until all moves of one can begin in time. Two are mostly enough; where moves
+off one host wait for each other it takes more."""
+SAMPLED = 256
+"""Instances of which it is worked out what moving one takes, to know how many fit into a time."""
+AMPLE = 2.0
+"""Times as many moves as would fit if all were typical may be planned at first: short ones may be
+chosen."""
 MOST_SCHEDULED = 2000
 """Moves of a plan; what it takes to play them through grows with the square. More, which no night
 has room for, begin in the order in which they were planned."""
@@ -64,6 +75,14 @@ class Pace:
     def seconds(self, uuid: str) -> float:
         """That moving an instance takes, between hosts of which nothing is known."""
         return self._experience.seconds(self._guest(uuid))
+
+    def most_moves(self) -> int:
+        """About how many moves can begin before a plan is too old, or more."""
+        uuids = sorted(self._instances)[::max(1, len(self._instances) // SAMPLED)]
+        if not uuids or not np.isfinite(self._options.stale_after):
+            return sys.maxsize
+        typical = statistics.median(map(self.seconds, uuids))
+        return int(AMPLE * self._options.caps.total * (1 + self._options.stale_after / typical))
 
     def slowness(self, source: str, destination: str) -> float:
         """By which factor moves between two hosts take longer than others do."""
@@ -141,27 +160,38 @@ class Pace:
         return min(self._links.stream, self._links.of(job.source), self._links.of(job.destination))
 
 
-def timely(pace: Pace, chosen: Chosen, scores: Mapping[str, float],
-           limits: Limits) -> tuple[Chosen, tuple[PlannedMove, ...], frozenset[int]]:
-    """What of a plan can begin while the load is still that for which it was made; its moves, as of
-    :meth:`Pace.paced`; and the indexes of the instances that stay because of that."""
-    moves = pace.paced(chosen.moves(), scores)
-    late = pace.late(moves)
-    if not late:
-        return chosen, moves, frozenset()
-    kept = without(chosen, late, limits)
-    moving = {step.vm for _phase, step in kept.steps}
-    return (kept, pace.paced(kept.moves(), scores),
-            frozenset({step.vm for _phase, step in chosen.steps} - moving))
+@dataclasses.dataclass(frozen=True, slots=True)
+class TimelyPlan:
+    """A plan and its moves as of :meth:`Pace.paced`. ``is_short`` tells that the budget has more
+    moves than could begin in time."""
+
+    chosen: Chosen
+    moves: tuple[PlannedMove, ...]
+    is_short: bool
+
+
+def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, float],
+           limits: Limits) -> TimelyPlan:
+    """A plan of moves that can all begin while the load is still that for which it was made.
+
+    A plan is made for a budget of moves, and its moves are scheduled. Where the turn of some comes
+    too late another plan is made, for as many moves as there was time for: what is left of a longer
+    plan was never meant to stand alone.
+    """
+    budget = min(limits.budget, pace.most_moves())
+    for _ in range(ROUNDS):
+        chosen = choose(dataclasses.replace(limits, budget=budget))
+        moves = pace.paced(chosen.moves(), scores)
+        late = pace.late(moves)
+        if not late or limits.is_past:
+            break
+        budget = len(moves) - len(late)
+    if late:
+        chosen = without(chosen, late, limits)
+        moves = pace.paced(chosen.moves(), scores)
+    return TimelyPlan(chosen, moves, is_short=bool(late) or len(moves) >= budget < limits.budget)
 
 
 def highest(problem: Problem) -> dict[str, float]:
     """Host to its highest score in a policy."""
     return dict(zip(problem.hosts, problem.scores.max(axis=1, initial=0.0).tolist(), strict=True))
-
-
-def said_late(count: int, options: PaceOptions) -> str:
-    """What an operator must know of moves that were left out because their turn came too late."""
-    return (f'{count} instances stay for a later plan: their turn would come after more than '
-            f'{options.stale_after:.0f} s (stale_plan_age), and the load they were chosen for '
-            'would not be the load there is')

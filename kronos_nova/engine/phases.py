@@ -6,6 +6,8 @@ from collections.abc import Collection
 import numpy as np
 
 from kronos_nova.engine.options import EngineOptions
+from kronos_nova.engine.worth import CopyPrices
+from kronos_nova.engine.worth import is_restrained
 from kronos_nova.engine.worth import still_gains
 from kronos_nova.engine.worth import worthwhile
 from kronos_nova.objects.plan import EVACUATE
@@ -32,7 +34,8 @@ class DuePhases:
     """What is wrong in an aggregate, and so which planners have something to do.
 
     ``relieve`` are the marks that a host is above, None if none is; ``lower_risk`` tells that with
-    restraint a host is full, now or in an hour to come; ``may_balance`` is False while an imbalance
+    restraint a host is full, now or in an hour to come, and ``copy_prices`` what its moves have to
+    save; ``may_balance`` is False while an imbalance
     has not lasted long enough yet, or load was spread a short time ago; ``why_no_more`` tells why
     hosts are emptied and nothing else is done, ``''`` if that is not so.
     """
@@ -42,6 +45,7 @@ class DuePhases:
     balance: bool
     relieve: Marks | None = None
     lower_risk: bool = False
+    copy_prices: CopyPrices | None = None
     may_balance: bool = True
     why_no_more: str = ''
 
@@ -136,15 +140,11 @@ def _as_from_now(model, state):
     """The model, with restraint so that what an earlier phase moved stays where it is: what makes
     hosts less likely to become full and what evens them out may be at odds."""
     moved = state.vm_host != model.problem.vm_host
-    if not _is_restrained(model.problem) or not moved.any():
+    if not is_restrained(model.problem) or not moved.any():
         return model
     allowed = np.repeat([[True], [False]], len(model.problem.hosts), axis=1)
     return model.with_rules(Sets(reason='cap', kind=moved.astype(np.intp), allowed=allowed,
                                  why=lambda state, vm, host: 'the plan moves it already'))
-
-
-def _is_restrained(problem):
-    return problem.variances is not None
 
 
 def _in_order(state, steps, limits):
@@ -228,9 +228,9 @@ def _runners(problem, due, planner, options):
                             soft=options.enforce_soft_affinity)
     if due.relieve:
         yield Relieve(due.relieve)
-    is_restrained = _is_restrained(problem)    # and then ends below what begins it
-    may_spread = due.may_balance and (due.balance or not is_restrained)
-    if is_restrained and (may_spread or due.lower_risk):
-        yield LowerRisk()
+    restrained = is_restrained(problem)    # and then ends below what begins it
+    may_spread = due.may_balance and (due.balance or not restrained)
+    if restrained and (may_spread or due.lower_risk):
+        yield LowerRisk(due.copy_prices)
     if may_spread:
         yield planners.load(planner)

@@ -42,6 +42,7 @@ from kronos_nova.engine.pace_measured import measure as measure_moves
 from kronos_nova.engine.scopes import Scopes
 from kronos_nova.engine.under_way import MovesUnderWay
 from kronos_nova.engine.vetting import Vetting
+from kronos_nova.engine.worth import copy_prices
 from kronos_nova.engine.worth import prices
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import plan
@@ -141,8 +142,9 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     around = cycle.scopes.around(scope)
     case = build(scope, load, cycle.feed, around, cycle.under_way, memory, options)
     ahead = cycle.ahead(case, cycle.forecasts(scope, load, case))
-    model = cycle.lasting(scope, case, ahead, around) if cycle.is_restrained else cycle.compiled(
-        ahead, around, options.price)
+    if cycle.is_restrained:
+        ahead = cycle.outlook(scope, case, ahead).problem
+    model = cycle.compiled(ahead, around)
     start = State(model)
     return check_again(case, start, model.with_ceiling(start, options.overload_ceiling), report)
 
@@ -190,11 +192,10 @@ class _Cycle:
             return self.report(scope, load, plan.NO_DATA, notes=tuple(stranded(scope)))
         around = self.scopes.around(scope)
         case = build(scope, load, self.feed, around, self.under_way, self.memory, self.options)
-        if self.is_restrained:
-            self.learn(scope, case)
         forecasts = self.forecasts(scope, load, case)
         ahead = self.ahead(case, forecasts)
-        model = self.compiled(ahead, around, self.options.price)
+        expected = self.outlook(scope, case, ahead) if self.is_restrained else None
+        model = self.compiled(ahead, around)
         needed = self.needed(scope, load, model, forecasts)
         before = State(model)
         notes = (*case.warnings, *lookahead.warnings(forecasts), *stranded(scope),
@@ -211,20 +212,22 @@ class _Cycle:
                           lambda: limits.is_past)
         caps = RemainingCaps(self.options.caps, case.problem, around.instances, self.memory)
         planned = model
-        if needed.goes_by_load and self.is_restrained:
-            planned = self.lasting(scope, case, ahead, around)
-        chosen, moves, late = pace.timely(
-            self.pace, self.choose(planned, needed, limits, Checks(vetting, caps)),
+        if needed.goes_by_load and expected:
+            planned = self.compiled(expected.problem, around)
+        timely = pace.timely(
+            self.pace, lambda limits: self.choose(planned, needed, limits, Checks(vetting, caps)),
             pace.highest(case.problem), limits)
+        chosen, moves = timely.chosen, timely.moves
         after = chosen.state if planned is model else _after(model, chosen.steps)
         self.under_way.add(after, [step for _phase, step in chosen.steps])
         reasons = case.held | self.stayed(chosen, needed)
         refused = {refusal.instance_uuid for refusal in vetting.refusals()}
         reasons |= {vm: 'refused' for vm, uuid in enumerate(case.problem.vms)
                     if uuid in refused and chosen.state.vm_host[vm] == case.problem.vm_host[vm]}
-        reasons |= dict.fromkeys(late, 'late')
-        if late:
-            notes = (*notes, pace.said_late(len(late), self.options.pace))
+        if timely.is_short:
+            reasons = {vm: 'late' if reason == 'budget' else reason
+                       for vm, reason in reasons.items()}
+            notes = (*notes, said_short(len(moves), limits.budget, self.options.pace))
         if limits.cut.happened:
             notes = (*notes, _stopped(self.options.planning_time_limit))
         outcome = plan.NO_DATA if needed.why_no_more else plan.NO_MOVE
@@ -242,9 +245,10 @@ class _Cycle:
     def is_restrained(self):
         return bool(self.options.restraint) and self.policies.mode == 'spread'
 
-    def compiled(self, problem, around, price):
-        return registry.compile_model(problem, around, self.rules,
-                                      prices(problem, price, self.memory.tries, self.pace))
+    def compiled(self, problem, around):
+        return registry.compile_model(
+            problem, around, self.rules,
+            prices(problem, self.options.price, self.memory.tries, self.pace))
 
     def forecasts(self, scope, load, case):
         """What is expected of the policies with a forecast, {policy: ForecastColumns}."""
@@ -258,11 +262,9 @@ class _Cycle:
         """The problem of the present and the hours to come."""
         return lookahead.expanded(case.problem, forecasts, self.is_restrained)
 
-    def lasting(self, scope, case, ahead, around):
-        """The model by which moves are chosen with restraint: of the load that is likely to last.
-        """
-        return self.compiled(restraint.lasting(ahead, self.learn(scope, case)), around,
-                             self.options.restraint.priced(self.options.price))
+    def outlook(self, scope, case, ahead):
+        """What moves are chosen by with restraint: the load that is likely to last."""
+        return restraint.outlook(ahead, self.learn(scope, case), self.options.restraint.amount)
 
     def learn(self, scope, case):
         """{policy: Habits} of the instances, after this look at them."""
@@ -278,6 +280,9 @@ class _Cycle:
         found = phases.needed(model, self.policies.mode, self.options,
                               marks(lookahead.policy_of_columns(load.policies, forecasts)),
                               not self.too_early(scope.name))
+        if self.is_restrained:
+            found = dataclasses.replace(found, copy_prices=copy_prices(
+                model.problem, self.pace, self.options.restraint.amount))
         is_known = load.policies and not (self.policies.mode == 'pack' and load.no_data)
         return found if is_known else found.only_evacuating('no_profile')
 
@@ -424,6 +429,13 @@ class _Cycle:
             host_scores=tuple(_host_scores(scope, load, after)),
             broken_groups=0 if before is None else int(
                 before.model.broken(before, hard=True, soft=False).sum()))
+
+
+def said_short(count, budget, options):
+    """The warning about a plan that has not the time for all the moves that it might have."""
+    return (f'{count} moves of {budget} (max_migrations_per_cycle) can begin within '
+            f'{options.stale_after:.0f} s (stale_plan_age); the others are left to later plans, '
+            'because the load that they would be chosen for would not be the load there is.')
 
 
 def _stopped(seconds):

@@ -1,55 +1,62 @@
-"""Plans that last: for the load that the next half hour is likely to bring, so that no host is
-likely to become full, down to a target and no further, and only with moves that are worth it."""
+"""Plans that last: for the load that the next half hour is likely to bring, down to the target and
+no further.
+
+Two kinds of gain are told apart. While a policy is above its threshold by more than noise, the way
+to the target is what the operator asked for: single moves need not pay, and the cheapest way is
+taken. Everything else is optional: each move that makes a full host less likely has to save more
+than its copy costs (:mod:`kronos_nova.engine.worth`).
+"""
 
 import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
 
-from kronos_nova.engine.worth import Price
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Planner
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.risk import EvenOut
+from kronos_nova.planners.level import Level
 from kronos_nova.profiling import Habits
+from kronos_nova.profiling import expected_range
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
 
-TARGET = 0.5
-"""Of the threshold, at which a plan has done enough. What is left up to the threshold is room for
-what nobody can foresee. Chosen by ``bench days`` on one of its days and one made-up week, others
-are still to be tried."""
-PER_MOVE, PER_GIB = 0.01, 0.001
-"""What each move, and each GiB of it, has to lower the combined imbalance by: a move of 10 GiB a
-fiftieth of a host. Chosen as the target was."""
+LEAST_TARGET = 0.8
+"""Part of the threshold. A target leaves room for what noise makes of an imbalance, but is never
+below this part. With less, plans copy more for hosts that are no calmer; with more, what nobody can
+foresee is above the threshold again soon. Measured by ``bench days``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Restraint:
-    """``amount`` 0 is none; what moves have to gain grows with it."""
+    """``amount`` 0 is none. With more, expected load looks further ahead, and moves that nobody
+    asked for have to save more."""
 
     amount: float = 0.0
 
     def __bool__(self):
         return self.amount > 0
 
-    def priced(self, price: Price) -> Price:
-        """The price with what restraint asks for, where that is more."""
-        return dataclasses.replace(price, per_move=max(price.per_move, self.amount * PER_MOVE),
-                                   per_gib=max(price.per_gib, self.amount * PER_GIB))
-
     def plan(self, planner: Planner, state: State, limits: Limits) -> list[Step]:
-        """Even the load out, one move after the other, each of which pays by the imbalance and the
-        risk together. Where none does, and a policy is likely to stay above its threshold, the
-        planner that was chosen looks for several that do together."""
+        """The cheapest way to the target. Where none is found, what the planner that was chosen
+        finds."""
         if not self:
             return planner.plan(state, limits)
-        steps = EvenOut().plan(state, limits)
-        thresholds = state.problem.thresholds / TARGET
-        if steps or (state.imbalances() <= thresholds + TOLERANCE).all():
-            return steps
-        return planner.plan(state, limits)
+        return Level().plan(state, limits) or planner.plan(state, limits)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outlook:
+    """What is expected of an aggregate in the next half hour.
+
+    problem : with the loads that are likely, and for thresholds those imbalances at which a plan
+        that begins now ends; a policy in which nothing is to be done is at or below its own
+    noise : float64 (P,), the imbalance that is to be expected of hosts whose likely loads are equal
+    """
+
+    problem: Problem
+    noise: np.ndarray
 
 
 def learnt(known: Mapping[str, Habits], problem: Problem, now: float) -> dict[str, Habits]:
@@ -61,25 +68,50 @@ def learnt(known: Mapping[str, Habits], problem: Problem, now: float) -> dict[st
             for name, loads in zip(problem.policies, problem.loads().T, strict=True)}
 
 
-def lasting(problem: Problem, habits: Mapping[str, Habits]) -> Problem:
-    """The problem with the load that instances and hosts are likely to have in the next half hour,
-    and the target for a threshold.
+def outlook(problem: Problem, habits: Mapping[str, Habits], far: float = 1.0) -> Outlook:
+    """The problem with the load that instances and hosts are likely to have.
 
     What a host has beside its instances stays as it is, and so does what is forecast, what an
     instance weighs of which that is not known in every policy, and what is under way, whose load
     counts where it goes.
+
+    :param far: how far ahead, in times of about half an hour
     """
     weights = problem.weights.copy()
     variances = np.zeros(weights.shape) if problem.variances is None else problem.variances.copy()
+    passing = variances.copy()
     for number, (name, loads) in enumerate(
             zip(problem.policies, problem.loads(of_leaving=False).T, strict=True)):
         if name in habits:
-            likely = habits[name].expected(problem.vms, loads)
+            likely = habits[name].expected(problem.vms, loads, far)
             weights[:, number] = np.where(np.isnan(likely), weights[:, number], likely)
             variances[:, number] = habits[name].variances(problem.vms)
+            passing[:, number] = habits[name].noise(problem.vms, far)
     shift = np.zeros(problem.scores.shape)
     np.add.at(shift, problem.vm_host,
               (weights - problem.weights) * problem.host_scale[problem.vm_host])
-    return dataclasses.replace(problem, weights=weights, variances=variances,
-                               thresholds=TARGET * problem.thresholds,
-                               scores=np.maximum(problem.scores + shift, 0.0))
+    likely = dataclasses.replace(problem, weights=weights, variances=variances,
+                                 scores=np.maximum(problem.scores + shift, 0.0))
+    noise = _noise(likely, passing)
+    return Outlook(dataclasses.replace(likely, thresholds=_targets(likely, noise)), noise)
+
+
+def _noise(problem, variances):
+    """float64 (P,): the expected range of the hosts' loads by the variances (V, P) of their
+    instances."""
+    of_hosts = np.zeros(problem.scores.shape)
+    np.add.at(of_hosts, problem.vm_host,
+              variances * problem.host_scale[problem.vm_host] ** 2)
+    return np.array([expected_range(np.sqrt(column))
+                     for column in of_hosts[problem.available].T])
+
+
+def _targets(problem, noise):
+    """float64 (P,): where a plan ends. A policy that is above its threshold and above what noise
+    makes goes as far below as noise may take it up again, at most to a part of that; another one
+    may be where it is."""
+    limit = np.maximum(problem.thresholds, noise)
+    scores = problem.scores[problem.available]
+    imbalances = np.ptp(scores, axis=0) if len(scores) else np.zeros(len(limit))
+    return np.where(imbalances > limit + TOLERANCE,
+                    np.maximum(limit - noise, LEAST_TARGET * limit), limit)

@@ -2,12 +2,15 @@
 
 import collections
 import dataclasses
+import functools
+from collections.abc import Callable
 from collections.abc import Iterable
 from typing import Protocol
 
 import numpy as np
 
 from kronos_nova.cooldown.memory import PastTry
+from kronos_nova.planners import level
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.risk import risk
 from kronos_nova.simulation import TOLERANCE
@@ -16,6 +19,15 @@ from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
 
 MIB_PER_GIB = 1024
+HOUR = 3600.0
+COPY_CORES = 2.0
+"""Cores that a live migration keeps busy: one at either end."""
+FULL_HOST = 1.5
+"""Core-hours that servers lack on a host that is to be expected full, until it is not. With more,
+more moves pay; with less, fewer. By this one of 10 GiB at 1,000 MiB/s has to make a fiftieth of a
+host less likely to be full, which ``bench days`` was best with."""
+CopyPrices = Callable[[np.ndarray], np.ndarray]
+"""Instances (n,) to the price of copying each, float64 (n,)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,17 +87,30 @@ def _failures(tries):
     return found
 
 
+def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float) -> CopyPrices:
+    """What moves that nobody asked for must save: the hosts that are to be expected full at a time,
+    times ``amount``.
+
+    A copy takes a core of both hosts for as long as it lasts. A host that is full takes
+    :data:`FULL_HOST` from its servers until it is not.
+    """
+    @functools.cache
+    def price(vm):
+        return amount * COPY_CORES * pace.seconds(problem.vms[vm]) / HOUR / FULL_HOST
+
+    return lambda vms: np.array([price(vm) for vm in vms.tolist()], dtype=float)
+
+
 def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
-    """The longest beginning of a plan that gains its price, by the combined imbalance and the risk
-    of full hosts together, and spoils no policy.
+    """The longest beginning of a plan that gains its price and spoils no policy.
 
     Later steps are taken back in ``after``. A planner orders its moves by what they gain, so what
     is cut off is what gains least.
 
     :param before: settled, so that the price counts from there
     """
-    start, keep = _burden(before), len(steps)
-    while keep and not (_burden(after) + after.price() <= start + TOLERANCE
+    gain, keep = Gain(before), len(steps)
+    while keep and not (gain.of(after) + TOLERANCE >= after.price()
                         and spoils_nothing(before, after)):
         keep -= 1
         after.move(steps[keep].vm, steps[keep].source)
@@ -94,7 +119,7 @@ def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
 
 def still_gains(before: State, steps: list[Step]) -> list[Step]:
     """Of moves that spread the load and were chosen together with others, or at another time: the
-    longest beginning that gains its price by itself, from ``before``."""
+    longest beginning that gains its price without these, from ``before``."""
     before = before.copy()
     before.settle()
     if before.is_balanced:
@@ -103,13 +128,35 @@ def still_gains(before: State, steps: list[Step]) -> list[Step]:
     for step in steps:
         after.move(step.vm, step.destination)
     kept = worthwhile(before, after, steps)
-    return kept if _burden(before) - _burden(after) > TOLERANCE else []
+    return kept if Gain(before).of(after) > TOLERANCE else []
 
 
-def _burden(state):
-    """What is wrong with a state: the combined imbalance, and the hosts that are to be expected
-    full."""
-    return state.combined() + risk(state)
+class Gain:
+    """What moves gain that start from a state.
+
+    The combined imbalance falls only once the last of the hosts at an end is better off. With
+    restraint a plan may be the first part of a longer way, so what it takes off the excess of hosts
+    counts too; between two hosts both are the same. What it makes hosts more likely to become full
+    is taken off, and what less likely is added.
+    """
+
+    def __init__(self, before: State):
+        self._before = before.combined(), risk(before)
+        self._band = level.band_of(before) if is_restrained(before.problem) else None
+        self._excess = self._excess_of(before)
+
+    def of(self, after: State) -> float:
+        combined, full = self._before
+        evened = max(combined - after.combined(), self._excess - self._excess_of(after))
+        return evened + full - risk(after)
+
+    def _excess_of(self, state):
+        return level.excess(state, self._band) if self._band else 0.0
+
+
+def is_restrained(problem: Problem) -> bool:
+    """Whether a problem is of the load that is likely, and not of that of this moment."""
+    return problem.variances is not None
 
 
 def spoils_nothing(before: State, after: State) -> bool:

@@ -1,5 +1,5 @@
-"""Makes hosts less likely to become full, and evens them out: steepest descent on how often hosts
-are to be expected full, by itself and together with the imbalance.
+"""Makes hosts less likely to become full: steepest descent on how often hosts are to be expected
+full.
 
 A load flickers, and what is full in five minutes is seen when it is over. Of a host the load is
 known that is likely, ``μ``, and the variance around it, ``V``, the sum of those of its instances.
@@ -12,11 +12,12 @@ one that an instance leaves: to have a few hosts very full would be the least ri
 about full.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from kronos_nova.objects.plan import HOT
 from kronos_nova.objects.plan import RELIEVE
-from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.steps import one_by_one
@@ -61,9 +62,16 @@ def _of_hosts(state):
 
 class LowerRisk:
     """The move that lowers the risk most, less its price, again and again for as long as there is
-    one. Each instance is moved once."""
+    one. Each instance is moved once.
+
+    :param copy_prices: instances (n,) to what each move must lower the risk by, float64 (n,), if
+        the price of the model is not higher
+    """
 
     phase = RELIEVE
+
+    def __init__(self, copy_prices: Callable[[np.ndarray], np.ndarray] | None = None):
+        self._copy_prices = copy_prices or (lambda vms: np.zeros(len(vms)))
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
         model = state.model.with_ceiling(state, limits.overload_ceiling)
@@ -71,39 +79,26 @@ class LowerRisk:
         return one_by_one(state, limits, lambda: self._choose(state, model))
 
     def _choose(self, state, model):
-        pair = _Round(state, model).best()
+        pair = _Round(state, model, self._copy_prices).best()
         return pair and (*pair, f'makes {state.problem.hosts[state.vm_host[pair[0]]]} less likely '
                          'to become full')
-
-
-class EvenOut(LowerRisk):
-    """The same of the risk and the combined imbalance together, until every policy is at or below
-    its threshold."""
-
-    phase = SPREAD
-
-    def _choose(self, state, model):
-        pair = None if state.is_balanced else _EvenRound(state, model).best()
-        return pair and (*pair, 'evens the load')
 
 
 class _Round:
     """The search for one move."""
 
-    def __init__(self, state, model):
+    def __init__(self, state, model, copy_prices):
         self.state, self.model, self.problem = state, model, state.problem
         self.variances = _of_hosts(state)
         self.chances = chance(state.scores, self.variances)
         hosts = np.flatnonzero(self.problem.available)
         hosts = hosts[np.argsort(-self._weighed(self.chances[hosts]), kind='stable')]
-        sources, self.destinations = self._ends(hosts)
+        # Hosts to leave, and to go to.
+        sources, self.destinations = hosts[:SOURCES], hosts[-DESTINATIONS:]
         unmoved = state.vm_host == state.origin
         self.vms = np.flatnonzero(self.problem.movable & unmoved
                                   & np.isin(state.vm_host, sources))
-
-    def _ends(self, hosts):
-        """(hosts to leave, hosts to go to) of all, which are the riskiest first."""
-        return hosts[:SOURCES], hosts[-DESTINATIONS:]
+        self.copy_prices = copy_prices(self.vms)
 
     def best(self):
         """(instance, destination), or None."""
@@ -115,8 +110,9 @@ class _Round:
             rows, columns = np.unravel_index(order[begin:begin + AT_ONCE], gains.shape)
             pairs = self.vms[rows], self.destinations[columns]
             delta = self.state.delta(pairs, model=self.model)
-            pays = gains[rows, columns] + self._prices(*pairs) > delta.price + TOLERANCE
-            feasible = np.flatnonzero(pays & self._permitted(delta))
+            least = np.maximum(delta.price, self.copy_prices[rows])
+            pays = gains[rows, columns] + self._prices(rows, columns) > least + TOLERANCE
+            feasible = np.flatnonzero(pays & delta.feasible)
             if len(feasible):
                 return int(pairs[0][feasible[0]]), int(pairs[1][feasible[0]])
         return None
@@ -129,20 +125,20 @@ class _Round:
         most = np.maximum(scores[self.state.vm_host[vms]], HOT)
         return ((after > scores[hosts]) & (after > most + TOLERANCE)).any(axis=-1)
 
-    def _permitted(self, delta):
-        return delta.feasible
-
     def _gains(self):
         """float64 (instances, destinations): by how much the risk falls, less the price."""
         vms, hosts = self.vms, self.destinations
         sources = self.state.vm_host[vms]
         relieved = self._weighed(self.chances[sources] - self._with(vms, sources, -1))
         burdened = self._weighed(self._with(vms[:, None], hosts, 1) - self.chances[hosts])
-        return relieved[:, None] - burdened - self._prices(vms[:, None], hosts)
+        rows, columns = np.indices(burdened.shape, sparse=True)
+        return relieved[:, None] - burdened - self._prices(rows, columns)
 
-    def _prices(self, vms, hosts):
+    def _prices(self, rows, columns):
         """float64 (...): what moves cost, but for what they do to soft groups."""
-        return self.model.prices.of(vms, self.state.origin[vms], hosts)
+        vms, hosts = self.vms[rows], self.destinations[columns]
+        return np.maximum(self.model.prices.of(vms, self.state.origin[vms], hosts),
+                          self.copy_prices[rows])
 
     def _with(self, vms, hosts, sign):
         """float64 (..., P): the chances of hosts with or without an instance."""
@@ -158,20 +154,3 @@ class _Round:
 
     def _weighed(self, chances):
         return chances @ self.problem.policy_weights
-
-
-class _EvenRound(_Round):
-    """The search for one move that also counts for what it does to the imbalance."""
-
-    def _ends(self, hosts):
-        sources, destinations = super()._ends(hosts)
-        extremes = self.state.extremes()
-        return (np.union1d(sources, np.concatenate(extremes.tops)),
-                np.union1d(destinations, np.concatenate(extremes.bottoms)))
-
-    def _permitted(self, delta):
-        return delta.accepted & delta.feasible
-
-    def _gains(self):
-        moves = self.vms[:, None], self.destinations
-        return super()._gains() + self.state.delta(moves).decrease

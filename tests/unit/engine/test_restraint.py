@@ -12,7 +12,6 @@ from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.planner import plan_cycle
 from kronos_nova.engine.planner import still_valid
 from kronos_nova.engine.restraint import Restraint
-from kronos_nova.engine.worth import Price
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
@@ -66,32 +65,32 @@ class RestraintTest(testtools.TestCase):
     def test_a_plan_begins_above_the_threshold_and_ends_at_the_target(self):
         report = self.plan()
         imbalance = report.policies[0].imbalance_after
-        self.assertTrue(.1 < imbalance <= .2 + 1e-9)
-        self.assertEqual(4, len(report.moves))
+        self.assertTrue(.2 < imbalance <= .4 + 1e-9)
+        self.assertEqual(3, len(report.moves))
         self.assertEqual(3, len(self.plan(spread_planner='greedy', restraint=Restraint()).moves))
-        self.assertEqual(4, len(self.plan(spread_planner='greedy').moves))
         self.policy['threshold'] = .9
         self.assertEqual('balanced', self.plan().outcome)
 
-    def test_where_no_single_move_helps_the_planner_that_was_chosen_looks_for_more(self):
+    def test_where_no_single_move_lowers_the_imbalance_several_do(self):
         self.hosts = 'h0', 'h1', 'h2', 'h3'
         self.place = dict.fromkeys(('vm0', 'vm1', 'vm2', 'vm3'), 'h1')
         self.policy['threshold'] = .3
-        self.assertEqual('no_move', self.plan(spread_planner='greedy').outcome)
-        self.assertEqual('planned', self.plan().outcome)
+        report = self.plan(spread_planner='greedy')
+        self.assertEqual(2, len(report.moves))
+        self.assertLessEqual(report.policies[0].imbalance_after, .3 + 1e-9)
 
     def test_an_instance_that_is_mostly_idle_is_not_moved_for_what_it_does_now(self):
         self.loads = {'calm': .2, 'quiet': .2, 'wild': .3}
         report = self.plan(self.seen(wild=.02))
-        self.assertEqual(['calm', 'quiet'], [move.instance_uuid for move in report.moves])
+        self.assertEqual(['calm'], [move.instance_uuid for move in report.moves])
 
     def test_what_is_reported_is_what_was_measured(self):
         self.loads = {'calm': .2, 'quiet': .2, 'wild': .3}
         report = self.plan(self.seen(wild=.02))
         [policy] = report.policies
         self.assertAlmostEqual(.7, policy.imbalance_before)
-        self.assertAlmostEqual(.1, policy.imbalance_after)
-        self.assertAlmostEqual(.1, report.combined_after)
+        self.assertAlmostEqual(.5, policy.imbalance_after)
+        self.assertAlmostEqual(.5, report.combined_after)
 
     def test_an_instance_is_moved_once_in_a_plan_and_never_there_and_back(self):
         """What makes hosts less likely to become full and what evens them out may be at odds."""
@@ -124,8 +123,8 @@ class RestraintTest(testtools.TestCase):
         problem = dataclasses.replace(
             idle([0, 1], hosts=2), weights=np.array([[.4], [.1]]), scores=np.array([[.6], [.1]]),
             unweighed=np.array([True, False]))
-        lasting = restraint.lasting(problem, restraint.learnt({}, problem, clouds.NOW))
-        self.assertEqual([[.6], [.1]], lasting.scores.tolist())
+        expected = restraint.outlook(problem, restraint.learnt({}, problem, clouds.NOW)).problem
+        self.assertEqual([[.6], [.1]], expected.scores.tolist())
 
     def test_a_load_that_is_not_likely_to_last_is_no_reason_to_move(self):
         report = self.plan(self.seen(**dict.fromkeys(self.loads, .01)))
@@ -148,12 +147,8 @@ class RestraintTest(testtools.TestCase):
         self.assertEqual({}, still_valid(self.snapshot(), policies, self.options, self.ports(),
                                          memory, self.plan(habits)).wrong)
         calm = Memory(habits={'agg': {'cpu': self.seen(calm=.01, quiet=.01, wild=.02)}})
-        self.assertEqual([1, 2], list(still_valid(self.snapshot(), policies, self.options,
-                                               self.ports(), calm, self.plan(habits)).wrong))
-
-    def test_a_large_instance_has_to_gain_more(self):
-        price = Restraint(2.0).priced(Price(per_move=.5))
-        self.assertEqual((.5, 2 * restraint.PER_GIB), (price.per_move, price.per_gib))
+        self.assertEqual([1], list(still_valid(self.snapshot(), policies, self.options,
+                                            self.ports(), calm, self.plan(habits)).wrong))
 
     def test_those_that_flicker_are_parted_before_the_load_is_spread(self):
         self.hosts, self.variance = ('h0', 'h1'), .03

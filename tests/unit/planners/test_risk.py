@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from kronos_nova.objects.plan import HOT
 from kronos_nova.planners.base import Limits
-from kronos_nova.planners.risk import EvenOut
 from kronos_nova.planners.risk import LowerRisk
 from kronos_nova.planners.risk import chance
 from kronos_nova.planners.risk import risk
@@ -95,36 +94,3 @@ class LowerRiskTest(testtools.TestCase):
             self.assertLessEqual((loads > .9).mean(), np.sqrt(found))
         self.assertGreater(chance(np.array([1.2]), np.array([0.0]))[0],
                            chance(np.array([1.1]), np.array([0.0]))[0])
-
-
-class EvenOutTest(testtools.TestCase):
-    @settings(max_examples=60 * clouds.MANY, deadline=None)
-    @given(flickering())
-    def test_every_rule_holds_after_every_step(self, problem):
-        ceiling = np.maximum(0.5, problem.scores) + 1e-9
-        steps = EvenOut().plan(clouds.start(problem), Limits(budget=5, overload_ceiling=0.5))
-        for step, state in clouds.replayed(self, problem, steps, ceiling=0.5):
-            self.assertTrue((state.scores[step.destination] <= ceiling[step.destination]).all())
-
-    @settings(max_examples=60 * clouds.MANY, deadline=None)
-    @given(flickering(), st.sampled_from((0.0, 0.01, 0.1)))
-    def test_it_takes_the_move_that_lowers_imbalance_and_risk_most_if_that_pays(
-            self, problem, price):
-        referee = Referee(problem)
-        state = clouds.start(problem, prices=Prices(vms=np.full(len(problem.vms), price)))
-        if state.is_balanced:
-            return
-        before, best = state.combined() + risk(state), 1e-9
-        for vm in np.flatnonzero(problem.movable):
-            for host in np.flatnonzero(problem.available):
-                if host != state.vm_host[vm] and referee.permits(state.vm_host, vm, host):
-                    accepted = state.delta((vm, host)).accepted
-                    left = state.scores[state.vm_host[vm]].copy()
-                    source = state.move(vm, host)
-                    if accepted and not makes_full(state, vm, left):
-                        best = max(best, before - state.combined() - risk(state) - price)
-                    state.move(vm, source)
-        steps = EvenOut().plan(state, Limits(budget=1, overload_ceiling=9.0))
-        self.assertEqual(best > 2e-9, bool(steps))
-        if steps:
-            self.assertAlmostEqual(best, before - state.combined() - risk(state) - price, places=9)

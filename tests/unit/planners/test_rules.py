@@ -14,10 +14,10 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.evacuate import Evacuator
 from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.greedy import Greedy
+from kronos_nova.planners.level import Level
 from kronos_nova.planners.pack import Pack
 from kronos_nova.planners.relieve import Marks
 from kronos_nova.planners.relieve import Relieve
-from kronos_nova.planners.risk import EvenOut
 from kronos_nova.planners.risk import LowerRisk
 from kronos_nova.planners.spread import Spread
 from tests.unit.planners import clouds
@@ -25,7 +25,7 @@ from tests.unit.simulation.referee import Referee
 
 PLANNERS = {
     'greedy': Greedy, 'spread': Spread, 'ffd': FirstFitDecreasing, 'pack': Pack,
-    'evacuate': Evacuator, 'affinity': AffinityEnforcer, 'risk': LowerRisk, 'even': EvenOut,
+    'evacuate': Evacuator, 'affinity': AffinityEnforcer, 'risk': LowerRisk, 'level': Level,
     'relieve': lambda: Relieve(Marks(*np.array([[0.5], [0.4], [0.25]]).repeat(2, axis=1)))}
 CEILING = 0.6
 HEEDS_CEILING = PLANNERS.keys() - {'evacuate', 'ffd', 'pack'}

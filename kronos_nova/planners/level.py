@@ -1,0 +1,490 @@
+"""Level: every policy within its target, with the least memory to copy.
+
+The loads of a policy are level when they lie in a band as wide as the target. What a host has above
+or below the band is its *excess*, which adds up over hosts: the same pair of hosts has the same
+excess in an aggregate of four hosts and of four thousand, while max − min falls only once the last
+of the hosts at an end is in the band. A plan is built host by host, the largest excess first, each
+time by the move that takes away most excess for its cost (the greedy rule for covering problems,
+Chvátal 1979), and then made cheaper by ruin and recreate (Schrimpf et al. 2000).
+
+The whole way to the target is searched, also where the budget ends before it: the plan is then the
+beginning of that way, and the next cycle begins where this one ends.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from kronos_nova.objects.plan import SPREAD
+from kronos_nova.planners import order
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import Step
+from kronos_nova.planners.spread import hosts_that_matter
+from kronos_nova.simulation import TOLERANCE
+from kronos_nova.simulation import State
+from kronos_nova.simulation.space import SearchSpace
+
+MIB_PER_GIB = 1024
+MOVE_PARTS = (0.5, 0.1)
+"""What a move costs in addition to the memory that it copies, as parts of the memory of an instance
+of mean size: first, and once a way is found. With more, ways have fewer and larger moves; with
+less, more and smaller ones, and the search finds worse ways in the same time. Measured by ``bench
+installed``."""
+FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
+"""The same for ways of fewer and larger moves, tried where the cheapest one takes more plans than
+one."""
+PREMIUM = 1.25
+"""Cost in memory, relative to the cheapest way, up to which a way of fewer plans is preferred."""
+MOST_MOVES, REACH = 200, 2
+"""Moves of a way that are searched: this many, or this many times the budget if that is more.
+With fewer, what is left of a long way is estimated from less of it; with more, a plan for
+thousands of hosts takes longer than it needs to."""
+EFFORT, EFFORT_MOVE, STEP = 4e7, 8e5, 1e4
+"""Pairs of instance and host that are rated at most to make a way cheaper, and for each of its
+moves; and as how many one step counts in addition: about half a second of a processor at most. A
+quarter of it costs 2 % of memory on clusters of 32 and 100 hosts."""
+PLACES, SHORT = 12, 5000
+"""Other places that are tried for the band of each policy, as long as moves times hosts are no more
+than the second figure. In larger clusters another place always costs memory."""
+NOISE = 0.3
+"""Standard deviation of the logarithm by which ratings are blurred when a ruined part is built
+again. Without it the same part comes back; with 1, worse parts do."""
+TAKEN_BACK, MORE_TAKEN_BACK = 8, 3
+"""Moves of two hosts that a ruin takes back at most, and up to how many of others in addition."""
+DEVIATION = 0.5
+"""Mean costs of a move by which a way may be dearer than the best one to be worked on."""
+REBUILT = 6
+"""Moves that may be made again beyond the number that a ruin took back."""
+TRIES = 8
+"""Best pairs of one host that are looked at before it is left alone, where groups forbid them."""
+UNFIT = 1e9
+"""GiB that one unit of excess counts in a comparison of two ways: more than any cloud has."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Band:
+    """A range of load for each policy.
+
+    low, high : float64 (P,), load of a host
+    weights : float64 (P,), what excess counts in each policy
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def around(cls, scores: np.ndarray, widths: np.ndarray, weights: np.ndarray) -> 'Band':
+        """The bands of some widths in which as much load is missing below as is too much above:
+        then every unit of load that leaves a host is of use where it arrives.
+
+        :param scores: float64 (h, P) of the hosts that count
+        :param widths: float64 (P,)
+        """
+        low, high = scores.min(axis=0) - widths, scores.max(axis=0)
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            too_much = np.maximum(scores - middle - widths, 0).sum(axis=0)
+            missing = np.maximum(middle - scores, 0).sum(axis=0)
+            low = np.where(too_much > missing, middle, low)
+            high = np.where(too_much > missing, high, middle)
+        # A band in which all hosts are already may lie anywhere: its middle is theirs.
+        ends = np.stack([scores.min(axis=0), scores.max(axis=0)])
+        is_wide = np.ptp(ends, axis=0) <= widths
+        low = np.where(is_wide, (ends.sum(axis=0) - widths) / 2, (low + high) / 2)
+        # A policy that counts nothing in the combined imbalance has a threshold all the same.
+        return cls(low, low + widths, np.maximum(weights, LEAST_WEIGHT))
+
+    def moved(self, policy: int, low: float) -> 'Band':
+        """The same, elsewhere in one policy."""
+        lows = self.low.copy()
+        lows[policy] = low
+        return Band(lows, lows + self.high - self.low, self.weights)
+
+    def excess(self, scores: Sequence[np.ndarray]) -> np.ndarray:
+        """float64 (...): what loads have outside the bands, by the weights.
+
+        :param scores: an array (...) for each policy
+        """
+        # A policy at a time: much faster than all() over so short an axis.
+        return sum(weight * (np.maximum(each - high, 0.0) + np.maximum(low - each, 0.0))
+                   for each, low, high, weight in zip(
+                       scores, self.low, self.high, self.weights, strict=True))
+
+
+LEAST_WEIGHT = 1e-3
+"""What excess counts at least, in any policy."""
+BISECTIONS = 50
+"""Halvings of a range of load of about 1: exact to the last digit."""
+
+
+class Level:
+    """The first part of the cheapest way to the targets that is known.
+
+    ``thresholds`` of the problem are the targets.
+    """
+
+    phase = SPREAD
+
+    def plan(self, state: State, limits: Limits) -> list[Step]:
+        if state.is_balanced or limits.budget < 1:
+            return []
+        capped = state.under(state.model.with_ceiling(state, limits.overload_ceiling))
+        capped.settle()
+        way = search(capped, limits)
+        moves = possible(capped, way, limits)
+        return order.carry_out(moves, state, lambda source: 'evens the load')
+
+
+def band_of(state: State) -> Band:
+    """The bands that the available hosts of a state are to be in."""
+    problem = state.problem
+    return Band.around(state.scores[problem.available], problem.thresholds, problem.policy_weights)
+
+
+def excess(state: State, band: Band) -> float:
+    """What the available hosts have outside the bands."""
+    return float(band.excess(state.scores[state.problem.available].T).sum())
+
+
+def search(state: State, limits: Limits) -> list[tuple[int, int]]:
+    """The moves (instance, destination) of the best way, those first that relieve the hosts with
+    the largest excess."""
+    reach = max(MOST_MOVES, REACH * limits.budget)
+    space = SearchSpace(state, reach, hosts_that_matter(state, reach))
+    if len(space.hosts) < 2 or not len(space.vms):
+        return []
+    mean = float(space.memory.mean()) / MIB_PER_GIB
+
+    def built(band, part):
+        leveling = Leveling(space, band)
+        leveling.build(reach, part * mean)
+        return leveling
+
+    best = _best_band(band_of(state), lambda band: built(band, MOVE_PARTS[0]), reach)
+    is_whole = best.count < reach
+    for part in MOVE_PARTS:
+        best.refine(part * mean, limits)
+        best.trim()
+    if best.plans(limits.budget) > 1 and is_whole:
+        larger = [built(best.band, part) for part in FEWER_MOVES]
+        other = min(larger, key=lambda each: (each.left(), each.plans(limits.budget), each.gib()))
+        other.refine(FEWER_MOVES[larger.index(other)] * mean, limits)
+        other.trim()
+        if (other.plans(limits.budget) < best.plans(limits.budget)
+                and other.left() <= best.left() and other.gib() <= PREMIUM * best.gib()):
+            best = other
+    return [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in best.sequence()]
+
+
+def _best_band(band, build, most):
+    """The way of least memory to the band, or to one that lies a little higher or lower. Where
+    instances are few and large, one at whose end a host is already is often easier to get to.
+
+    :param build: Band to a Leveling
+    :param most: moves; longer ways are only built once
+    """
+    best = build(band)
+    if best.count * len(best.excess) > SHORT or best.count >= most:
+        return best
+    for policy, scores in enumerate(best.space.scores.T):
+        lows = np.unique(np.concatenate([scores, scores - (band.high - band.low)[policy]]))
+        for low in lows[np.argsort(np.abs(lows - band.low[policy]), kind='stable')][:PLACES]:
+            other = build(best.band.moved(policy, float(low)))
+            if (other.left(), other.gib()) < (best.left(), best.gib()):
+                best = other
+    return best
+
+
+class Leveling:
+    """One search: where instances are to be, and what excess that leaves.
+
+    place : intp (v,), host of each instance
+    scores : float64 (P, h); free : float64 (c, h), room left; excess : float64 (h,)
+    cost : float64 (v,), GiB that moving each instance counts
+    rated : pairs rated so far
+    """
+
+    def __init__(self, space: SearchSpace, band: Band):
+        self.space, self.band = space, band
+        count, hosts = len(space.vms), len(space.hosts)
+        self.home, self.place = space.home, space.home.copy()
+        self.weights, self.sizes = space.weights[:count].T.copy(), space.sizes[:count].T.copy()
+        self.scale = space.scale[:hosts].T.copy()
+        self.scores, self.free = space.scores[:hosts].T.copy(), space.free[:hosts].T.copy()
+        self.memory = space.memory / MIB_PER_GIB
+        self.cost = self.memory
+        self.excess = band.excess(self.scores)
+        self.prices = None if space.prices_at is None else space.prices_at[:count, :hosts]
+        self.chance, self.blur, self.rated = np.random.default_rng(0), 0.0, 0
+
+    @property
+    def moved(self) -> np.ndarray:
+        """intp: the instances that are not at home."""
+        return np.flatnonzero(self.place != self.home)
+
+    @property
+    def count(self) -> int:
+        return len(self.moved)
+
+    def gib(self) -> float:
+        """Memory to copy."""
+        return float(self.memory[self.moved].sum())
+
+    def left(self) -> float:
+        """The excess that is left, without what is below the tolerance."""
+        return float(np.round(self.excess.sum(), DIGITS))
+
+    def plans(self, budget: int) -> int:
+        """How many plans of so many moves it takes."""
+        return -(-self.count // budget)
+
+    def total(self) -> float:
+        """What the search makes small: the excess and the prices above all, then the cost."""
+        moved, excess = self.moved, self.excess.sum()
+        if self.prices is not None:
+            excess += self.prices[moved, self.place[moved]].sum()
+        return float(UNFIT * excess + self.cost[moved].sum())
+
+    def move(self, vm: int, host: int) -> None:
+        source = self.place[vm]
+        for there, sign in ((source, -1), (host, 1)):
+            self.scores[:, there] += sign * self.weights[:, vm] * self.scale[:, there]
+            self.free[:, there] -= sign * self.sizes[:, vm]
+            self.excess[there] = self.band.excess(self.scores[:, there])
+        self.place[vm] = host
+
+    def build(self, most: int, move_gib: float) -> None:
+        """Make moves until no host has an excess that one could make smaller, or ``most`` are
+        made.
+
+        :param move_gib: what each move costs in addition
+        """
+        self.cost = self.memory + move_gib
+        is_stuck = np.zeros(len(self.excess), dtype=bool)
+        for _ in range(most):
+            self.rated += STEP
+            host = int(np.where(is_stuck, 0.0, self.excess).argmax())
+            while self.excess[host] > TOLERANCE and not is_stuck[host]:
+                moves = self._best_move(host) or self._best_exchange(host)
+                if moves:
+                    break
+                is_stuck[host] = True
+                host = int(np.where(is_stuck, 0.0, self.excess).argmax())
+            else:
+                return
+            for move in moves:
+                self.move(*move)
+            is_stuck[:] = False
+
+    def _best_move(self, host):
+        """[(instance, destination)] of the best move off or onto a host; None if none is of use."""
+        found = [self._off(host)]
+        if (self.scores[:, host] < self.band.low - TOLERANCE).any():
+            found.append(self._onto(host))
+        rating, moves = max(found, key=lambda pair: pair[0])
+        return moves if rating > 0 else None
+
+    def _off(self, host):
+        """(rating, [(instance, destination)]) of the best move off a host."""
+        vms, hosts = np.flatnonzero(self.place == host), np.arange(len(self.excess))
+        left = self.scores[:, host, None] - self.weights[:, vms] * self.scale[:, host, None]
+        change = self.band.excess(left) - self.excess[host]
+        there = [scores + weights[vms, None] * scale for scores, weights, scale in zip(
+            self.scores, self.weights, self.scale, strict=True)]
+        change = change[:, None] + self.band.excess(there) - self.excess
+        ratings = self._rated(change, (vms[:, None], hosts))
+        ratings[:, host] = 0.0
+        for sizes, free in zip(self.sizes, self.free, strict=True):
+            ratings[sizes[vms, None] > free + TOLERANCE] = 0.0
+        return self._first_allowed(ratings, lambda row, to: [(int(vms[row]), int(to))])
+
+    def _onto(self, host):
+        """(rating, [(instance, destination)]) of the best move onto a host."""
+        vms = np.flatnonzero(self.place != host)
+        for sizes, free in zip(self.sizes, self.free[:, host], strict=True):
+            vms = vms[sizes[vms] <= free + TOLERANCE]
+        change = self._left_by(vms)
+        arrived = self.scores[:, host, None] + self.weights[:, vms] * self.scale[:, host, None]
+        change += self.band.excess(arrived) - self.excess[host]
+        return self._first_allowed(self._rated(change, (vms, host))[:, None],
+                                   lambda row, _: [(int(vms[row]), host)])
+
+    def _left_by(self, vms):
+        """float64 (n,): by how much the excess of its host changes when an instance leaves."""
+        sources = self.place[vms]
+        left = self.scores[:, sources] - self.weights[:, vms] * self.scale[:, sources]
+        return self.band.excess(left) - self.excess[sources]
+
+    def _rated(self, change, *moves):
+        """float64 (...): the excess that moves take away for what they cost; 0 for no use.
+
+        :param change: float64 (...), of the excess
+        :param moves: (instances, hosts) of each move of a chain
+        """
+        self.rated += change.size
+        cost = 0.0
+        for vms, hosts in moves:
+            is_away, will_be = self.place[vms] != self.home[vms], hosts != self.home[vms]
+            cost = cost + self.cost[vms] * (will_be.astype(float) - is_away)
+            if self.prices is not None:
+                # A price is what a move must take away; see min_gain and soft_group_cost.
+                change = change + self.prices[vms, hosts] - self.prices[vms, self.place[vms]]
+        # What costs nothing more is as good as free.
+        ratings = -change / np.maximum(cost, FREE_GIB)
+        ratings[change > -TOLERANCE] = 0.0
+        if self.blur:
+            ratings *= np.exp(self.chance.normal(0.0, self.blur, ratings.shape))
+        return ratings
+
+    def _first_allowed(self, ratings, chain):
+        """(rating, [(instance, destination)]) of the best chain that groups allow.
+
+        :param ratings: float64 (n, m)
+        :param chain: row and column to its moves
+        """
+        for _ in range(TRIES if ratings.size else 0):
+            row, column = np.unravel_index(ratings.argmax(), ratings.shape)
+            rating, moves = float(ratings[row, column]), chain(row, column)
+            if rating <= 0 or all(self._is_apart(vm, host) for vm, host in moves):
+                return rating, moves
+            ratings[row, column] = 0.0
+        return 0.0, []
+
+    def _is_apart(self, vm, host):
+        return not self.space.spacing or self.space.keeps_apart(vm, host, self.place)
+
+    def _best_exchange(self, host):
+        """[(instance, destination)] of the best exchange of two instances of which one is on a
+        host; None if none is of use."""
+        here, others = np.flatnonzero(self.place == host), np.flatnonzero(self.place != host)
+        if not (len(here) and len(others)):
+            return None
+        there = self.place[others]
+        more = [weights[others] - weights[here, None] for weights in self.weights]
+        own = [scores[host] + each * scale[host] for scores, each, scale in zip(
+            self.scores, more, self.scale, strict=True)]
+        other = [scores[there] - each * scale[there] for scores, each, scale in zip(
+            self.scores, more, self.scale, strict=True)]
+        change = (self.band.excess(own) - self.excess[host]
+                  + self.band.excess(other) - self.excess[there])
+        ratings = self._rated(change, (here[:, None], there), (others, host))
+        for sizes, free in zip(self.sizes, self.free, strict=True):
+            bigger = sizes[others] - sizes[here, None]
+            ratings[(bigger > free[host] + TOLERANCE) | (-bigger > free[there] + TOLERANCE)] = 0.0
+        rating, moves = self._first_allowed(ratings, lambda row, column: [
+            (int(here[row]), int(there[column])), (int(others[column]), host)])
+        return moves if rating > 0 else None
+
+    def refine(self, move_gib: float, limits: Limits) -> None:
+        """Take some moves back and build that part again, as long as the effort lasts; the best
+        way is kept.
+
+        :param move_gib: what each move costs in addition
+        """
+        self.cost = self.memory + move_gib
+        end = self.rated + min(EFFORT, EFFORT_MOVE * self.count) / len(MOVE_PARTS)
+        self.blur = NOISE
+        best = now = self.total()
+        kept = self._all()
+        while self.rated < end and self.count and not limits.is_over:
+            before = self._all()
+            gone = self._ruined()
+            for vm in gone:
+                self.move(int(vm), int(self.home[vm]))
+            self.build(len(gone) + REBUILT, move_gib)
+            total = self.total()
+            if total < best - TOLERANCE:
+                best, kept = total, self._all()
+            if total <= max(now, best + DEVIATION * self.cost[self.moved].mean()):
+                now = total
+            else:
+                self.place, self.scores, self.free, self.excess = before
+        self.place, self.scores, self.free, self.excess = kept
+        self.blur = 0.0
+
+    def _all(self):
+        return self.place.copy(), self.scores.copy(), self.free.copy(), self.excess.copy()
+
+    def _ruined(self):
+        """intp: the instances of a ruin, some of two hosts between which one was moved, and a few
+        others."""
+        moved = self.moved
+        vm = self.chance.choice(moved)
+        ends = self.place[vm], self.home[vm]
+        near = moved[np.isin(self.place[moved], ends) | np.isin(self.home[moved], ends)]
+        near = self.chance.permutation(near)[:TAKEN_BACK]
+        more = self.chance.choice(moved, int(self.chance.integers(0, MORE_TAKEN_BACK + 1)))
+        return np.union1d(near, more)
+
+    def trim(self) -> None:
+        """Take back what is not needed, the largest first, wherever the band then is."""
+        if self.left() > 0:
+            return
+        widths = self.band.high - self.band.low + TOLERANCE
+        for vm in self.moved[np.argsort(-self.memory[self.moved], kind='stable')].tolist():
+            there = int(self.place[vm])
+            fits = (self.sizes[:, vm] <= self.free[:, self.home[vm]] + TOLERANCE).all()
+            if fits and self._is_apart(vm, int(self.home[vm])):
+                self.move(vm, int(self.home[vm]))
+                if (self._imbalances() > widths).any():
+                    self.move(vm, there)
+        low, high = self._ends()
+        self.band = Band((low + high - widths) / 2, (low + high + widths) / 2, self.band.weights)
+        self.excess = self.band.excess(self.scores)
+
+    def _ends(self):
+        """float64 (P,) each: the lowest and the highest load."""
+        # Of hosts that no move touches the space has the ends.
+        scores = np.concatenate([self.scores, self.space.scores[len(self.excess):].T], axis=1)
+        return scores.min(axis=1), scores.max(axis=1)
+
+    def _imbalances(self):
+        low, high = self._ends()
+        return high - low
+
+    def sequence(self) -> list[tuple[int, int]]:
+        """The moves, from the first state on: those of the host with the largest excess first,
+        each time the one that takes away most."""
+        goals, vms = self.place.copy(), self.moved
+        for vm in vms:
+            self.move(int(vm), int(self.home[vm]))
+        moves = []
+        while len(vms):
+            change = self._left_by(vms)
+            arrived = self.scores[:, goals[vms]] + (
+                self.weights[:, vms] * self.scale[:, goals[vms]])
+            change += self.band.excess(arrived) - self.excess[goals[vms]]
+            helps = change < -TOLERANCE
+            worst = np.maximum(self.excess[self.place[vms]], self.excess[goals[vms]])
+            n = np.lexsort((change, -np.round(worst, DIGITS), ~helps))[0]
+            vm = int(vms[n])
+            self.move(vm, int(goals[vm]))
+            moves.append((vm, int(goals[vm])))
+            vms = np.delete(vms, n)
+        return moves
+
+
+FREE_GIB = 0.01
+"""GiB that a move counts at least, so that one of an instance that is on its way anyhow comes
+first, and among such the one that takes away most."""
+DIGITS = 9
+"""Of excess that are told apart: those of :data:`TOLERANCE`."""
+
+
+def possible(state: State, way: list[tuple[int, int]], limits: Limits) -> list[tuple[int, int]]:
+    """As much of a way as the budget and every rule permit, that leaves less excess and spoils no
+    policy; in a possible order."""
+    band = band_of(state)
+    most = np.maximum(state.imbalances(), state.problem.thresholds) + TOLERANCE
+    ordering = order.Ordering(state, limits)
+    ordering.do_all(way[:limits.budget])
+    moves = ordering.done[:limits.budget]
+    while moves:
+        after = state.after(moves)
+        if ((after.imbalances() <= most).all()
+                and excess(after, band) < excess(state, band) - TOLERANCE):
+            return moves
+        moves = moves[:-1]
+    return []

@@ -1,0 +1,126 @@
+"""Every policy within its target, with the least memory to copy."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import testtools
+
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.level import Band
+from kronos_nova.planners.level import Level
+from kronos_nova.simulation import Prices
+from tests.unit.planners import clouds
+
+ANYWHERE = Limits(budget=1000, overload_ceiling=9.0)
+
+
+def cloud(loads, place, hosts, threshold, memory_mb=None):
+    """Hosts of one size with nothing on them but instances of these loads."""
+    problem = clouds.idle(list(place), hosts=hosts)
+    weights, scores = np.array(loads, dtype=float)[:, None], np.zeros((hosts, 1))
+    np.add.at(scores, np.array(place), weights)
+    return dataclasses.replace(
+        problem, weights=weights, scores=scores, thresholds=np.array([threshold]),
+        memory_mb=problem.memory_mb if memory_mb is None else np.array(memory_mb))
+
+
+def drawn(seed, hosts=3, vms=6):
+    rng = np.random.default_rng(seed)
+    return cloud(rng.choice([.05, .1, .15, .2], vms), rng.integers(0, hosts, vms), hosts, .15,
+                 1024 * rng.choice([1, 2, 4, 8], vms))
+
+
+def least_memory(problem):
+    """MiB to copy for the cheapest end within the threshold, by trying all; None for none."""
+    hosts, found = range(len(problem.hosts)), []
+    for place in itertools.product(hosts, repeat=len(problem.vms)):
+        scores = np.zeros(len(problem.hosts))
+        np.add.at(scores, list(place), problem.weights[:, 0])
+        if np.ptp(scores) <= problem.thresholds[0] + 1e-9:
+            found.append(int(problem.memory_mb[np.array(place) != problem.vm_host].sum()))
+    return min(found, default=None)
+
+
+def copied(problem, steps):
+    return sum(int(problem.memory_mb[step.vm]) for step in steps)
+
+
+class BandTest(testtools.TestCase):
+    def test_as_much_is_missing_below_as_is_too_much_above(self):
+        scores = np.random.default_rng(0).random((30, 2))
+        band = Band.around(scores, np.array([.2, .4]), np.ones(2))
+        for n in (0, 1):
+            self.assertAlmostEqual(np.maximum(scores[:, n] - band.high[n], 0).sum(),
+                                   np.maximum(band.low[n] - scores[:, n], 0).sum())
+
+    def test_where_all_hosts_are_within_it_nothing_is_outside(self):
+        scores = np.array([[.2], [.3], [.25]])
+        band = Band.around(scores, np.array([.1]), np.ones(1))
+        self.assertEqual([0, 0, 0], band.excess(scores.T).round(12).tolist())
+
+
+class LevelTest(testtools.TestCase):
+    def test_it_copies_about_the_least_memory_there_is(self):
+        best, own, reached = 0, 0, 0
+        for seed in range(60):
+            problem = drawn(seed)
+            least = least_memory(problem)
+            if not least:
+                continue
+            state = clouds.start(problem)
+            steps = Level().plan(state, ANYWHERE)
+            if state.is_balanced:
+                best, own, reached = best + least, own + copied(problem, steps), reached + 1
+        self.assertGreater(reached, 25)
+        self.assertLessEqual(own, 1.1 * best)
+
+    def test_the_same_pair_of_hosts_has_the_same_moves_among_many(self):
+        loads, place = [.3, .2, .2, .1, .1], [0, 0, 0, 0, 1]
+        for pairs in (1, 40):
+            problem = cloud(loads * pairs, [2 * pair + host for pair in range(pairs)
+                                            for host in place], 2 * pairs, .4)
+            state = clouds.start(problem)
+            self.assertEqual(pairs, len(Level().plan(state, ANYWHERE)))
+            self.assertTrue(state.is_balanced)
+
+    def test_plans_one_after_the_other_take_no_longer_a_way_than_one(self):
+        rng = np.random.default_rng(5)
+        problem = cloud(rng.choice([.02, .05, .1], 240), rng.integers(0, 12, 240), 30, .1,
+                        1024 * rng.choice([1, 2, 4, 8], 240))
+        whole = clouds.start(problem)
+        steps = Level().plan(whole, ANYWHERE)
+        self.assertTrue(whole.is_balanced)
+        state, memory, plans = clouds.start(problem), 0, 0
+        while not state.is_balanced:
+            some = Level().plan(state, Limits(budget=10, overload_ceiling=9.0))
+            self.assertTrue(0 < len(some) <= 10)
+            memory, plans = memory + copied(problem, some), plans + 1
+        self.assertLessEqual(memory, 1.05 * copied(problem, steps))
+        self.assertLessEqual(plans, len(steps) // 10 + 2)
+
+    def test_a_way_of_one_plan_is_preferred_for_a_little_more_memory(self):
+        # Ten small ones, or five of twice the load that have a tenth more memory together.
+        problem = cloud([.04] * 10 + [.08] * 5, [0] * 15, 2, .05, [1000] * 10 + [2200] * 5)
+        many = Level().plan(clouds.start(problem), ANYWHERE)
+        few = Level().plan(clouds.start(problem), Limits(budget=5, overload_ceiling=9.0))
+        self.assertLessEqual(copied(problem, many), 10200)
+        self.assertEqual((5, 11000), (len(few), copied(problem, few)))
+
+    def test_a_move_that_takes_away_less_than_its_price_is_not_made(self):
+        problem = cloud([.3, .2, .2, .1, .1], [0, 0, 0, 0, 1], 2, .1)
+        free = Level().plan(clouds.start(problem), ANYWHERE)
+        self.assertNotEqual([], free)
+        for price, some in ((.05, True), (.9, False)):
+            steps = Level().plan(clouds.start(problem, prices=Prices(vms=np.full(5, price))),
+                                 ANYWHERE)
+            self.assertEqual(some, bool(steps))
+
+    def test_what_is_level_stays(self):
+        self.assertEqual([], Level().plan(clouds.start(cloud([.1, .1], [0, 1], 2, .05)), ANYWHERE))
+
+    def test_two_hosts_exchange_where_no_single_move_is_of_use(self):
+        problem = cloud([.5, .4, .3, .2], [0, 0, 1, 1], 2, .25)
+        state = clouds.start(problem)
+        self.assertEqual(2, len(Level().plan(state, ANYWHERE)))
+        self.assertTrue(state.is_balanced)
