@@ -58,6 +58,9 @@ REBUILT = 6
 """Moves that may be made again beyond the number that a ruin took back."""
 TRIES = 8
 """Best pairs of one host that are looked at before it is left alone, where groups forbid them."""
+BEYOND = 4.0
+"""What each move beyond those of fewer plans costs in addition, as a part of the memory of an
+instance of mean size. With less, ways stay a move or two too long for one plan."""
 UNFIT = 1e9
 """GiB that one unit of excess counts in a comparison of two ways: more than any cloud has."""
 
@@ -168,10 +171,13 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
         best.refine(part * mean, limits)
         best.trim()
     if best.plans(limits.budget) > 1 and is_whole:
+        fewer = limits.budget * (best.plans(limits.budget) - 1)
         larger = [built(best.band, part) for part in FEWER_MOVES]
-        other = min(larger, key=lambda each: (each.left(), each.plans(limits.budget), each.gib()))
-        other.refine(FEWER_MOVES[larger.index(other)] * mean, limits)
-        other.trim()
+        other = min(larger, key=lambda each: (each.left(), max(each.count, fewer), each.gib()))
+        other.fewer = fewer
+        for part in (FEWER_MOVES[larger.index(other)], MOVE_PARTS[-1]):
+            other.refine(part * mean, limits)
+            other.trim()
         if (other.plans(limits.budget) < best.plans(limits.budget)
                 and other.left() <= best.left() and other.gib() <= PREMIUM * best.gib()):
             best = other
@@ -203,6 +209,7 @@ class Leveling:
     place : intp (v,), host of each instance
     scores : float64 (P, h); free : float64 (c, h), room left; excess : float64 (h,)
     cost : float64 (v,), GiB that moving each instance counts
+    fewer : moves beyond which each costs :data:`BEYOND` more
     rated : pairs rated so far
     """
 
@@ -218,6 +225,7 @@ class Leveling:
         self.excess = band.excess(self.scores)
         self.prices = None if space.prices_at is None else space.prices_at[:count, :hosts]
         self.chance, self.blur, self.rated = np.random.default_rng(0), 0.0, 0
+        self.fewer = len(self.place)
 
     @property
     def moved(self) -> np.ndarray:
@@ -241,11 +249,14 @@ class Leveling:
         return -(-self.count // budget)
 
     def total(self) -> float:
-        """What the search makes small: the excess and the prices above all, then the cost."""
+        """What the search makes small: the excess and the prices above all, then the moves beyond
+        ``fewer`` and the cost."""
         moved, excess = self.moved, self.excess.sum()
+        beyond = max(0, len(moved) - self.fewer)
         if self.prices is not None:
             excess += self.prices[moved, self.place[moved]].sum()
-        return float(UNFIT * excess + self.cost[moved].sum())
+        return float(UNFIT * excess + BEYOND * self.memory.mean() * beyond
+                     + self.cost[moved].sum())
 
     def move(self, vm: int, host: int) -> None:
         source = self.place[vm]
