@@ -20,11 +20,13 @@ from kronos_nova.conf import mistyped
 from kronos_nova.conf import strict
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
+from kronos_nova.db.memory import Cycles
 from kronos_nova.engine import options as engine_options
 from kronos_nova.engine import scope
 from kronos_nova.engine import windows as engine_windows
 from kronos_nova.metrics import prometheus
 from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.operations import overview
 
 OK, NOT_CHECKED, WARNING, FAILED = 'ok', 'not checked', 'warning', 'failed'
 _WORST_LAST = (OK, NOT_CHECKED, WARNING, FAILED)
@@ -112,7 +114,8 @@ def examine(conf, role: roles.Role) -> Report:
     check('scope', lambda: _scope(conf, snapshot), ('Nova', snapshot))
     check('names', lambda: _names(conf, snapshot, windows), ('Nova', snapshot),
           ('maintenance_window', windows))
-    check('database', lambda: _database(conf))
+    database = check('database', lambda: _database(conf))
+    check('noise', lambda: _noise(database), ('The control database', database))
     check('claims', lambda: _claims(conf))
     check('broker', lambda: _broker(conf))
     return Report(role.name, tuple(checks.rows), _queries(conf, policy_set, client, snapshot))
@@ -269,13 +272,29 @@ def _database(conf):
         raise exception.ConfigurationError(
             what='The control database', problem=f'{file} does not exist',
             remedy='Run "kronos-manage db sync" as the user of nova-conductor.')
+    engine = db_engine.control_engine(conf)
     try:
-        migrate.check(db_engine.control_engine(conf), migrate.CONTROL)
+        migrate.check(engine, migrate.CONTROL)
     except (db_exception.DBError, ValueError) as error:
         raise exception.ConfigurationError(
             what='[kronos_database] connection', problem=db_engine.first_line(error),
             remedy='Compare user, password, host and database with what was created') from error
-    return 'the control database is at the revision that this code needs', None
+    return ('the control database is at the revision that this code needs',
+            db_engine.Database(engine))
+
+
+def _noise(database):
+    """What evaluations know of the noise of loads, beside the thresholds."""
+    found = [(name, policy) for name, report in overview.reports(Cycles(database).last()).items()
+             for policy in report.policies if policy.noise is not None]
+    below = [f'{policy.name} in {name}: the threshold {policy.threshold:g} is below what noise '
+             f'makes there, {policy.noise:.3f}; raise it'
+             for name, policy in found if policy.is_below_noise]
+    if below:
+        raise CheckWarning('; '.join(below))
+    if not found:
+        return 'not known yet: it takes some evaluations with restraint', None
+    return f'{columns.count(len(found), "threshold")} above what noise makes', None
 
 
 def _broker(conf):

@@ -41,6 +41,7 @@ class EngineOptions:
     max_sample_age: float | None = None
     accept_partial_metrics: bool = False
     hold_cycles: int = 1
+    cooldown: int = 0
     spread_interval: int = 0
     return_window: float = 0.0
     reserve_hosts: int = 0

@@ -1,6 +1,5 @@
 """One cycle: from what was read to what is to be moved, and why."""
 
-import collections
 import dataclasses
 import datetime
 import math
@@ -22,6 +21,7 @@ from kronos_nova.engine import explain
 from kronos_nova.engine import lookahead
 from kronos_nova.engine import pace
 from kronos_nova.engine import phases
+from kronos_nova.engine import remarks
 from kronos_nova.engine import restraint
 from kronos_nova.engine.approval import Checked
 from kronos_nova.engine.approval import check_again
@@ -156,7 +156,7 @@ class _Cycle:
         self.feed = MetricsReader(ports.source, snapshot.instances, options.accept_partial_metrics,
                                   ports.names_elsewhere)
         self.under_way = MovesUnderWay()
-        self.habits = {}
+        self.habits, self.noise = {}, {}
         measured = measure_moves(policies.migration, self.feed)
         self.pace = pace.Pace(options.pace, memory.tries, snapshot, measured)
         self.moves_unmeasured = measured.warnings
@@ -189,7 +189,7 @@ class _Cycle:
     def plan(self, scope: Scope) -> AggregateReport:
         load = self.measure(scope)
         if not load.policies and not self.options.evacuate_disabled_hosts:
-            return self.report(scope, load, plan.NO_DATA, notes=tuple(stranded(scope)))
+            return self.report(scope, load, plan.NO_DATA, notes=tuple(remarks.stranded(scope)))
         around = self.scopes.around(scope)
         case = build(scope, load, self.feed, around, self.under_way, self.memory, self.options)
         forecasts = self.forecasts(scope, load, case)
@@ -198,8 +198,10 @@ class _Cycle:
         model = self.compiled(ahead, around)
         needed = self.needed(scope, load, model, forecasts)
         before = State(model)
-        notes = (*case.warnings, *lookahead.warnings(forecasts), *stranded(scope),
-                 *self.blocked(case, model), *self.moves_unmeasured)
+        self.noise = noise_of(load.policies, expected)
+        notes = (*case.warnings, *lookahead.warnings(forecasts), *remarks.stranded(scope),
+                 *self.blocked(case, model), *self.moves_unmeasured,
+                 *remarks.below_noise(load.policies, self.noise))
         if needed.is_idle:  # what is not known is not balanced
             outcome = plan.NO_DATA if load.no_data else plan.BALANCED
             return self.report(scope, load, outcome, before, before, notes, forecasts)
@@ -227,16 +229,17 @@ class _Cycle:
         if timely.is_short:
             reasons = {vm: 'late' if reason == 'budget' else reason
                        for vm, reason in reasons.items()}
-            notes = (*notes, said_short(len(moves), limits.budget, self.options.pace))
         if limits.cut.happened:
-            notes = (*notes, _stopped(self.options.planning_time_limit))
+            notes = (*notes, remarks.stopped(self.options.planning_time_limit))
         outcome = plan.NO_DATA if needed.why_no_more else plan.NO_MOVE
         report = self.report(scope, load, plan.PLANNED if chosen.steps else outcome, before,
                              after, (*notes, *self.broken(chosen.state)), forecasts)
         moves = explain.with_next_best(State(planned), chosen.steps, moves,
                                        self.options.overload_ceiling)
         return dataclasses.replace(
-            report, moves=self.pace.told(caps.told(vetting.told(moves))),
+            report, notes=(*remarks.about(timely, limits.budget, self.options.pace),
+                           *remarks.more_plans(State(planned), timely, self.options.cooldown)),
+            moves=self.pace.told(caps.told(vetting.told(moves))),
             refusals=vetting.refusals(),
             not_moved=explain.skips(reasons, case.problem.vms),
             hosts_emptied=_emptied(before, chosen.state))
@@ -419,6 +422,7 @@ class _Cycle:
                     imbalance_before=float(imbalances[number]),
                     imbalance_after=float(after.imbalances()[number]),
                     forecast=lookahead.told(policy.name, forecasts, before.problem, imbalances),
+                    noise=self.noise.get(policy.name),
                     **self.answered(load, policy.name))
         return AggregateReport(
             name=scope.name, outcome=outcome, mode=self.policies.mode, planner=self.planner,
@@ -431,17 +435,11 @@ class _Cycle:
                 before.model.broken(before, hard=True, soft=False).sum()))
 
 
-def said_short(count, budget, options):
-    """The warning about a plan that has not the time for all the moves that it might have."""
-    return (f'{count} moves of {budget} (max_migrations_per_cycle) can begin within '
-            f'{options.stale_after:.0f} s (stale_plan_age); the others are left to later plans, '
-            'because the load that they would be chosen for would not be the load there is.')
-
-
-def _stopped(seconds):
-    """The warning about a search that the deadline stopped."""
-    return (f'The search was stopped by planning_time_limit ({seconds:g} s); the plan is the best '
-            'found by then.')
+def noise_of(policies, outlook):
+    """{policy: what noise makes of its imbalance}, of those of which that is known."""
+    return {} if outlook is None else {
+        policy.name: float(noise) for policy, noise in zip(policies, outlook.noise, strict=False)
+        if noise > 0}
 
 
 def _combined(state, policies):
@@ -474,14 +472,3 @@ def _emptied(before, after):
     emptied = (np.bincount(before.vm_host, minlength=size) > 0) & (
         np.bincount(after.vm_host, minlength=size) == 0)
     return tuple(before.problem.hosts[host] for host in np.flatnonzero(emptied))
-
-
-def stranded(scope):
-    """What an operator must know of servers on hosts that nothing can be migrated off."""
-    on_host = collections.Counter(instance.host for instance in scope.instances)
-    for host in scope.hosts:
-        service = host.service
-        if on_host[host.name] and (service.state != 'up' or service.forced_down):
-            how = 'forced down' if service.forced_down else 'down'
-            yield (f'{host.name} is {how} ({service.status}) with {on_host[host.name]} servers on '
-                   'it; nothing can be migrated off it')

@@ -134,7 +134,9 @@ class PolicyReport:
     the figures are None.
 
     ``coverage`` is the fraction of the available hosts with a sample, ``sample_age`` how many
-    seconds old the oldest of these was, None where there was none.
+    seconds old the oldest of these was, None where there was none. ``noise`` is the imbalance that
+    is to be expected of these hosts where what lasts is equal on all of them, None where it is not
+    known how much loads vary.
     """
 
     name: str
@@ -147,6 +149,12 @@ class PolicyReport:
     coverage: float = 0.0
     sample_age: float | None = None
     forecast: ForecastReport | None = None
+    noise: float | None = None
+
+    @property
+    def is_below_noise(self) -> bool:
+        """Whether the threshold cannot be kept to, however even the hosts are."""
+        return self.noise is not None and self.noise > self.threshold
 
     @property
     def is_above_threshold(self) -> bool:
@@ -169,7 +177,9 @@ class HostScore:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateReport:
     """What a cycle found and decided for one aggregate (or the pool of hosts in none).
-    ``broken_groups`` counts the server groups with a hard policy that were broken before it."""
+    ``broken_groups`` counts the server groups with a hard policy that were broken before it.
+    ``notes`` say more about the plan; in contrast to ``warnings`` they ask nothing of an operator.
+    """
 
     name: str
     outcome: str
@@ -182,6 +192,7 @@ class AggregateReport:
     moves: tuple[PlannedMove, ...] = ()
     not_moved: tuple[Skip, ...] = ()
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     host_scores: tuple[HostScore, ...] = ()
     broken_groups: int = 0

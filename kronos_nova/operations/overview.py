@@ -363,7 +363,7 @@ def _balanced(_report):
 
 def _planned(report):
     count = len(report.moves)
-    return f'{count} move{"s" if count != 1 else ""} planned'
+    return ' '.join([f'{count} move{"s" if count != 1 else ""} planned', *report.notes])
 
 
 def _first_warning(report):

@@ -56,6 +56,8 @@ def print_tables(report: CycleReport, console: Console):
                 console.print(table)
         if aggregate.hosts_emptied:
             console.print(_shown('Emptied: ' + ', '.join(aggregate.hosts_emptied)))
+        for note in aggregate.notes:
+            console.print(_shown(f'Note: {note}'))
         for warning in aggregate.warnings:
             console.print(_shown(f'Warning: {warning}'))
         console.print()

@@ -34,7 +34,7 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual(3, status)
         self.assertEqual({'broker': 'warning', 'claims': 'not checked', 'plugin': 'not checked'}, {
             name: state for name, (state, _) in checks.items() if state != 'ok'})
-        self.assertEqual(['broker', 'claims', 'database', 'names', 'nova', 'options', 'placement',
+        self.assertEqual(['broker', 'claims', 'database', 'names', 'noise', 'nova', 'options', 'placement',
                           'plugin', 'policies', 'prometheus', 'scope', 'typos', 'windows'],
                          sorted(checks))
         self.assertIn('3 hosts with QEMU/KVM, 3 of them available, 2 instances',

@@ -75,7 +75,7 @@ class PaceTest(testtools.TestCase):
         self.assertEqual({'late': ('b', 'c', 'd')},
                          {skip.reason: skip.instances for skip in report.not_moved})
         self.assertIn('1 moves of 10 (max_migrations_per_cycle) can begin within 10 s',
-                      ' '.join(report.warnings))
+                      ' '.join(report.notes))
 
     def test_what_is_under_way_is_on_its_link(self):
         two = Caps(total=2, per_source=1, per_destination=2)

@@ -1,0 +1,70 @@
+"""What an operator must know of an evaluation in addition to its moves: the warnings and the notes
+of a report."""
+
+import collections
+import math
+
+from kronos_nova.objects import plan
+from kronos_nova.planners import level
+from kronos_nova.simulation import TOLERANCE
+
+
+def below_noise(policies, noise):
+    """The warnings about thresholds that cannot be kept to."""
+    for policy in policies:
+        if noise.get(policy.name, 0.0) > policy.threshold:
+            yield (f'{policy.name}: the threshold {policy.threshold:g} is below what noise makes '
+                   f'of the imbalance of these hosts, {noise[policy.name]:.3f}; nothing is moved '
+                   'for differences up to that. Raise the threshold.')
+
+
+def more_plans(before, timely, cooldown):
+    """The note about a plan that is the first of several to the targets.
+
+    :param before: the state of the expected load before any move
+    :param cooldown: seconds between two plans
+    """
+    steps, after = timely.chosen.steps, timely.chosen.state
+    if after.is_balanced or not any(phase == plan.SPREAD for phase, _step in steps):
+        return
+    band = level.band_of(before)
+    left = level.excess(after, band)
+    gained = level.excess(before, band) - left
+    if gained <= TOLERANCE:
+        return
+    plans = 1 + math.ceil(left / gained)
+    lasts = max((move.begins_after or 0.0) + (move.expected_seconds or 0.0)
+                for move in timely.moves)
+    together = _hours(plans * lasts + (plans - 1) * cooldown)
+    yield (f'This plan is the first of about {plans}, which take about {together} together, '
+           'cooldown included.')
+
+
+def _hours(seconds):
+    hours, minutes = divmod(max(1, round(seconds / 60)), 60)
+    return f'{hours} h {minutes:02} min' if hours else f'{minutes} min'
+
+
+def about(timely, budget, options):
+    """The note about a plan that has not the time for all the moves that it might have."""
+    if timely.is_short:
+        yield (f'{len(timely.moves)} moves of {budget} (max_migrations_per_cycle) can begin within '
+               f'{options.stale_after:.0f} s (stale_plan_age); more are left to later plans, '
+               'because the load that they would be chosen for would not be the load there is.')
+
+
+def stopped(seconds):
+    """The warning about a search that the deadline stopped."""
+    return (f'The search was stopped by planning_time_limit ({seconds:g} s); the plan is the best '
+            'found by then.')
+
+
+def stranded(scope):
+    """What an operator must know of servers on hosts that nothing can be migrated off."""
+    on_host = collections.Counter(instance.host for instance in scope.instances)
+    for host in scope.hosts:
+        service = host.service
+        if on_host[host.name] and (service.state != 'up' or service.forced_down):
+            how = 'forced down' if service.forced_down else 'down'
+            yield (f'{host.name} is {how} ({service.status}) with {on_host[host.name]} servers on '
+                   'it; nothing can be migrated off it')
