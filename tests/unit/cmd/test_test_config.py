@@ -34,8 +34,9 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual(3, status)
         self.assertEqual({'broker': 'warning', 'claims': 'not checked', 'plugin': 'not checked'}, {
             name: state for name, (state, _) in checks.items() if state != 'ok'})
-        self.assertEqual(['broker', 'claims', 'database', 'names', 'noise', 'nova', 'options', 'placement',
-                          'plugin', 'policies', 'prometheus', 'scope', 'typos', 'windows'],
+        self.assertEqual(['broker', 'claims', 'database', 'names', 'noise', 'nova', 'options',
+                          'placement', 'plugin', 'policies', 'prometheus', 'scope', 'typos',
+                          'windows'],
                          sorted(checks))
         self.assertIn('3 hosts with QEMU/KVM, 3 of them available, 2 instances',
                       checks['nova'][1])
