@@ -237,12 +237,20 @@ class _Cycle:
         moves = explain.with_next_best(State(planned), chosen.steps, moves,
                                        self.options.overload_ceiling)
         return dataclasses.replace(
-            report, notes=(*remarks.about(timely, limits.budget, self.options.pace),
-                           *remarks.more_plans(State(planned), timely, self.options.cooldown)),
+            report, notes=self.notes(timely, limits, expected, before, State(planned)),
             moves=self.pace.told(caps.told(vetting.told(moves))),
             refusals=vetting.refusals(),
             not_moved=explain.skips(reasons, case.problem.vms),
             hosts_emptied=_emptied(before, chosen.state))
+
+    def notes(self, timely, limits, outlook, before, planned):
+        """What is said of a plan in addition; by ``before`` it is measured, by ``planned`` made."""
+        found = remarks.about(timely, limits.budget, self.options.pace)
+        if outlook is None:
+            return tuple(found)
+        if timely.moves:
+            return (*found, *remarks.more_plans(planned, timely, self.options.cooldown))
+        return tuple(remarks.left_above(before, outlook))
 
     @property
     def is_restrained(self):

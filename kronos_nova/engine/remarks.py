@@ -7,6 +7,8 @@ import math
 from kronos_nova.objects import plan
 from kronos_nova.planners import level
 from kronos_nova.simulation import TOLERANCE
+from kronos_nova.simulation import Model
+from kronos_nova.simulation import State
 
 
 def below_noise(policies, noise):
@@ -18,6 +20,28 @@ def below_noise(policies, noise):
                    'for differences up to that. Raise the threshold.')
 
 
+def left_above(before, outlook):
+    """The notes about policies above their thresholds for which nothing is moved.
+
+    :param before: the state of the measured load
+    """
+    expected = State(Model(outlook.problem))
+    columns = zip(before.problem.policies, before.problem.thresholds, before.imbalances(),
+                  expected.imbalances(), outlook.problem.thresholds, outlook.least, strict=True)
+    for name, threshold, measured, likely, target, least in columns:
+        if measured <= threshold + TOLERANCE:
+            continue
+        if likely <= target + TOLERANCE and least > threshold:
+            yield (f'{name}: no placement goes below {least:.3f}, because of one instance or of '
+                   'what cannot be moved; the other hosts are close together.')
+        elif likely <= target + TOLERANCE:
+            yield (f'{name}: of {measured:.3f} only {likely:.3f} is likely to last, and up to '
+                   f'{target:.3f} nothing is moved.')
+        else:
+            yield (f'{name}: no permitted plan was found that brings {likely:.3f} closer to '
+                   f'{target:.3f}. That none exists is not proved.')
+
+
 def more_plans(before, timely, cooldown):
     """The note about a plan that is the first of several to the targets.
 
@@ -25,7 +49,7 @@ def more_plans(before, timely, cooldown):
     :param cooldown: seconds between two plans
     """
     steps, after = timely.chosen.steps, timely.chosen.state
-    if after.is_balanced or not any(phase == plan.SPREAD for phase, _step in steps):
+    if after.is_balanced or not any(phase in plan.BY_LOAD for phase, _step in steps):
         return
     band = level.band_of(before)
     left = level.excess(after, band)

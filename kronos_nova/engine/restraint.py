@@ -15,6 +15,7 @@ import numpy as np
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Planner
 from kronos_nova.planners.base import Step
+from kronos_nova.planners.bound import least_imbalances
 from kronos_nova.planners.level import Level
 from kronos_nova.profiling import Habits
 from kronos_nova.profiling import expected_range
@@ -53,10 +54,12 @@ class Outlook:
     problem : with the loads that are likely, and for thresholds those imbalances at which a plan
         that begins now ends; a policy in which nothing is to be done is at or below its own
     noise : float64 (P,), the imbalance that is to be expected of hosts whose likely loads are equal
+    least : float64 (P,), the imbalance of the likely loads that no plan can go below
     """
 
     problem: Problem
     noise: np.ndarray
+    least: np.ndarray
 
 
 def learnt(known: Mapping[str, Habits], problem: Problem, now: float) -> dict[str, Habits]:
@@ -92,8 +95,9 @@ def outlook(problem: Problem, habits: Mapping[str, Habits], far: float = 1.0) ->
               (weights - problem.weights) * problem.host_scale[problem.vm_host])
     likely = dataclasses.replace(problem, weights=weights, variances=variances,
                                  scores=np.maximum(problem.scores + shift, 0.0))
-    noise = _noise(likely, passing)
-    return Outlook(dataclasses.replace(likely, thresholds=_targets(likely, noise)), noise)
+    noise, least = _noise(likely, passing), least_imbalances(likely)
+    return Outlook(dataclasses.replace(likely, thresholds=_targets(likely, noise, least)),
+                   noise, least)
 
 
 def _noise(problem, variances):
@@ -106,11 +110,13 @@ def _noise(problem, variances):
                      for column in of_hosts[problem.available].T])
 
 
-def _targets(problem, noise):
+def _targets(problem, noise, least):
     """float64 (P,): where a plan ends. A policy that is above its threshold and above what noise
     makes goes as far below as noise may take it up again, at most to a part of that; another one
-    may be where it is."""
+    may be where it is. Where one instance keeps a policy above, the others are to be as close
+    together as they would be without it."""
     limit = np.maximum(problem.thresholds, noise)
+    limit = np.where(least > limit, least + limit / 2, limit)
     scores = problem.scores[problem.available]
     imbalances = np.ptp(scores, axis=0) if len(scores) else np.zeros(len(limit))
     return np.where(imbalances > limit + TOLERANCE,

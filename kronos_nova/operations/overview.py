@@ -381,7 +381,8 @@ def _no_data(report):
 
 def _no_move(report):
     counts = ', '.join(f'{count} {word}' for word, count in stayed(report))
-    return f'no move is permitted and of use; servers that stay: {counts or "none"}'
+    return ' '.join([f'no move is permitted and of use; servers that stay: {counts or "none"}',
+                     *report.notes])
 
 
 _REASONS = collections.defaultdict(lambda: lambda report: report.outcome, {

@@ -20,7 +20,9 @@ from tests.unit.engine import test_planner as clouds
 from tests.unit.planners.clouds import idle
 
 
-class RestraintTest(testtools.TestCase):
+class Cloud(testtools.TestCase):
+    """Three hosts, and eight instances of a tenth of one, all on the first."""
+
     def setUp(self):
         super().setUp()
         self.hosts = ('h0', 'h1', 'h2')
@@ -62,6 +64,8 @@ class RestraintTest(testtools.TestCase):
                    for name, load in self.loads.items()]
         return Habits(clouds.NOW - 300, tuple(self.loads), np.array(figures))
 
+
+class RestraintTest(Cloud):
     def test_a_plan_begins_above_the_threshold_and_ends_at_the_target(self):
         report = self.plan()
         imbalance = report.policies[0].imbalance_after
@@ -200,3 +204,48 @@ class RestraintTest(testtools.TestCase):
             dataclasses.replace(self.options, evacuate_disabled_hosts=True),
             self.ports()).aggregates
         self.assertEqual({'evacuate'}, {move.phase for move in report.moves})
+
+
+class SizeTest(Cloud):
+    """What holds for clouds of any size."""
+
+    def test_many_hosts_are_brought_to_the_threshold_as_few_are(self):
+        """The more hosts there are, the less a single move does to the highest and the lowest."""
+        for pairs in (1, 100):
+            self.hosts = tuple(f'h{number}' for number in range(2 * pairs))
+            self.loads = {f'vm{host:03}{part}': .15 for host in range(pairs) for part in 'abcdef'}
+            self.loads |= {f'vm{host:03}a': .1 for host in range(pairs, 2 * pairs)}
+            self.place = {name: f'h{int(name[2:5])}' for name in self.loads}
+            self.policy |= {'threshold': .2, 'max_migrations_per_cycle': 1000}
+            report = self.plan()
+            self.assertLessEqual(report.policies[0].imbalance_after, .2 + 1e-9)
+            self.assertEqual(2 * pairs, len(report.moves))
+
+    def test_a_plan_that_is_one_of_several_says_so(self):
+        self.hosts = tuple(f'h{number}' for number in range(8))
+        self.loads = {f'vm{number:02}': .1 for number in range(36)}
+        self.place = {name: f'h{int(name[2:]) // 9}' for name in self.loads}
+        self.policy |= {'threshold': .1, 'max_migrations_per_cycle': 4}
+        report = self.plan(cooldown=600)
+        self.assertEqual(4, len(report.moves))
+        self.assertIn('This plan is the first of about', ' '.join(report.notes))
+
+    def test_noise_is_not_chased_and_said_where_the_threshold_is_below_it(self):
+        self.hosts = tuple(f'h{number}' for number in range(10))
+        self.place = {name: f'h{number}' for number, name in enumerate(self.loads)}
+        self.variance, self.policy['threshold'] = .0025, .05
+        means = dict(self.loads)
+        self.loads |= {'vm0': .2, 'vm1': .02}
+        report = self.plan(self.seen(**means))
+        self.assertEqual(((), 'no_move'), (report.moves, report.outcome))
+        [warning] = [each for each in report.warnings if 'noise' in each]
+        self.assertIn('the threshold 0.05 is below what noise makes', warning)
+        self.assertTrue(.1 < report.policies[0].noise < .2)
+        self.assertIn('likely to last', ' '.join(report.notes))
+
+    def test_what_no_placement_can_mend_is_said_and_not_chased(self):
+        self.loads = {'large': .8, 'small': .1, 'other': .1}
+        self.place = {'large': 'h0', 'small': 'h1', 'other': 'h2'}
+        report = self.plan(self.seen())
+        self.assertEqual(((), 'no_move'), (report.moves, report.outcome))
+        self.assertIn('no placement goes below 0.700', ' '.join(report.notes))
