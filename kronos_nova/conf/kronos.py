@@ -172,23 +172,30 @@ once and evenness can wait: 21600 spreads at most four times a day. Of use only 
 ``high``; otherwise ``cooldown`` does the same.
 """),
     cfg.FloatOpt('restraint', mutable=True, default=1.0, min=0.0, max=100.0, help="""
-How reluctantly load is spread. With 0 a plan goes by the load of this moment, and as far as the
-planner can. With more, plans are for the load that the next half hour is likely to bring, by what
-each instance was like in the last day; once a policy is above its threshold they first make it less
-likely that hosts become full (above 0.9), then go down to half of the threshold and no further, in
-as few moves as that takes; where a host is full, the first is done also within the thresholds; and
-every move must lower the combined imbalance, and the number of hosts that are to be expected full,
-by 0.01 and by 0.001 for each GiB it copies, both times this number, or by what ``min_gain`` and
-``min_gain_per_gib`` say where that is more. No instance goes
-back within a day to a host that it left. 1, the default, has a fraction of the moves of 0 and fewer
-hosts that are full. Raise it where migrations are dear; set 0 where evenness is all that counts,
-such as in tests. It is fully of use some hours after Kronos was started for the first time, when
-it has seen what instances are like. A replay knows nothing of that, and goes by it only if a file
-of its options sets it.
+How reluctantly load is spread.
+
+With 0, a plan goes by the load of this moment and as far as the planner can. With more, plans are
+for the load that the next half hour is likely to bring, by what each instance was like in the last
+day. Once a policy is above its threshold by that load, and by more than noise makes, the plan takes
+the way to the threshold that copies least, and no move of it has to pay. Moves that nobody asked
+for, those that make a host less likely to become full (above 0.9), are made only if they save more
+core-hours than their copy costs. No instance goes back within a day to a host that it left.
+
+The default, 1, has a fraction of the moves of 0 and fewer hosts that are full. Raise it where
+migrations are dear: expected load then looks further ahead, and what is optional has to save as
+many times more. Set it to 0 where evenness is all that counts, such as in tests.
+
+It is fully of use some hours after Kronos was started for the first time, when it has seen what
+instances are like. A replay knows nothing of that, and goes by it only if a file of its options
+sets it.
+
+Related options: ``hold_cycles``, ``min_gain``, ``return_window``,
+``max_moves_per_instance_and_week``.
 """),
     cfg.FloatOpt('min_gain', mutable=True, default=0.0, min=0.0, max=1.0, help="""
-By how much every move of a spread plan must lower the combined imbalance (0 to 1). The planner
-``spread`` weighs each move's gain against it; of other planners' plans the end that gains less on
+By how much every move of a spread plan must lower the combined imbalance (0 to 1), or with
+``restraint`` what its two hosts have above or below where they are to be. The planner ``spread``
+weighs each move's gain against it; of other planners' plans the end that gains less on
 average is cut off. 0 takes every gain. Raise it where plans contain many moves that change little:
 0.005 is a start value.
 """),
