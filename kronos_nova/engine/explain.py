@@ -129,8 +129,8 @@ def _spreading(state, candidates):
     extremes = state.extremes()
     if extremes.is_balanced:
         return
-    tops = [int(hosts[0]) for hosts in extremes.tops if len(hosts)]
-    bottoms = np.array(sorted({int(hosts[0]) for hosts in extremes.bottoms if len(hosts)}))
+    tops, bottoms = (np.unique(np.concatenate(extremes.counting(ends)))
+                     for ends in (extremes.tops, extremes.bottoms))
     on_top = np.isin(state.vm_host[candidates], tops)
     everywhere = np.flatnonzero(state.problem.available)
     for vms, hosts in ((candidates[on_top], everywhere), (candidates[~on_top], bottoms)):

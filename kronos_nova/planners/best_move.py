@@ -66,13 +66,16 @@ class BestMove:
             self.best = max(self.best, float(self._row(int(vm)).max(initial=-np.inf)))
         self._candidates.append((bounds, vms, np.full(len(vms), EVERYWHERE)))
 
-    def to_host(self, vms: np.ndarray, host: int) -> None:
-        """Show the moves of these instances to ``host``."""
+    def to_host(self, vms: np.ndarray, host: int) -> float:
+        """Show the moves of these instances to ``host``. Returns what the best of them gains, -inf
+        if none may be chosen."""
         gains, vms = self._near(self._gains(self.state.delta((vms, host))), vms)
         feasible = self.state.delta((vms, host), model=self.model).feasible
         gains, vms = gains[feasible], vms[feasible]
-        self.best = max(self.best, float(gains.max(initial=-np.inf)))
+        most = float(gains.max(initial=-np.inf))
+        self.best = max(self.best, most)
         self._candidates.append((gains, vms, np.full(len(vms), host)))
+        return most
 
     def found(self) -> tuple[int, int] | None:
         """The best of all that was shown, as (instance, destination)."""

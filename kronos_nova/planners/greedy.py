@@ -5,6 +5,10 @@ only if it leaves the one host at a policy's top or enters the one at its bottom
 more than the gap to the next host. So few instances matter: those on a top host, each of which is
 bounded by what it could gain at best, and those that may enter a bottom host. Only what may still
 beat the best move found so far is looked at closely.
+
+Where hosts are left out, the ones that are left out at an end matter too: the end moves by one host
+if any of them comes inside. The bound is the same for each of them: the gap between the first host
+that counts and the next.
 """
 
 import numpy as np
@@ -43,8 +47,9 @@ class _Round:
 
     def __init__(self, state: State, model: Model, smallest_first: np.ndarray):
         self.state, self.problem, self.vms = state, state.problem, smallest_first
-        self.tops = self._gaps(state.extremes().tops)
-        self.bottoms = self._gaps(state.extremes().bottoms)
+        extremes = state.extremes()
+        self.tops = self._gaps(extremes.tops, extremes.counting(extremes.tops))
+        self.bottoms = self._gaps(extremes.bottoms, extremes.counting(extremes.bottoms))
         self.search = BestMove(state, floor=TOLERANCE, model=model)
 
     def best_move(self) -> tuple[int, int] | None:
@@ -55,14 +60,15 @@ class _Round:
             show(host)
         return self.search.found()
 
-    def _gaps(self, ends):
+    def _gaps(self, ends, counting):
         """End host to the most that a move touching it can gain there, over all policies."""
         gaps = {}
-        for policy, hosts in enumerate(ends):
-            if len(hosts) > 1:
-                first, second = self.state.scores[hosts[:2], policy]
+        for policy, (hosts, deciding) in enumerate(zip(ends, counting, strict=True)):
+            if len(hosts) > len(deciding):
+                first, second = self.state.scores[hosts[len(deciding) - 1:][:2], policy]
                 gain = abs(float(first - second)) * self.problem.policy_weights[policy]
-                gaps[int(hosts[0])] = gaps.get(int(hosts[0]), 0.0) + gain
+                for host in deciding.tolist():
+                    gaps[host] = gaps.get(host, 0.0) + gain
         return gaps
 
     def _classes(self):
@@ -88,7 +94,9 @@ class _Round:
             vms = self.vms[start:start + size]
             on = self.state.vm_host[vms]
             inside = self.problem.movable[vms] & ~np.isin(on, [host, *self.tops])
-            self.search.to_host(vms[inside], host)
-            if self.search.best >= self.bottoms[host] - ROUNDING:
+            found = self.search.to_host(vms[inside], host)
+            # Where hosts are left out, several have this bound, and another may have come first.
+            most = self.search.best if self.problem.left_out is None else found
+            if most >= self.bottoms[host] - ROUNDING:
                 return
             start, size = start + size, size * 4

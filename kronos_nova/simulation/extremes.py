@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from kronos_nova.simulation import spans
 from kronos_nova.simulation.problem import TOLERANCE
 from kronos_nova.simulation.problem import Problem
 
@@ -11,22 +12,28 @@ class Extremes:
 
     A move changes two hosts, so the highest score afterwards is that of one of the two or else the
     highest of three that is neither: three hosts from each end of a policy are all one needs; of
-    k moves together, 2k + 1.
+    k moves together, 2k + 1. Hosts that are left out at an end come in addition.
 
     imbalances : float64 (P,), now
-    tops, bottoms : for each policy intp (count,), the hosts with the highest (lowest) scores, the
-        furthest first; fewer if there are fewer
+    left_out : hosts that are left out at each end, for each policy
+    tops, bottoms : for each policy intp (count + its left_out,), the hosts with the highest
+        (lowest) scores, the furthest first; fewer if there are fewer
     """
 
     def __init__(self, problem: Problem, scores: np.ndarray, vm_host: np.ndarray, count: int):
         self.problem, self.scores, self.vm_host = problem, scores, vm_host
         hosts = np.flatnonzero(problem.available)
         counted = scores[hosts]
-        self.tops = [hosts[smallest(-column, count)] for column in counted.T]
-        self.bottoms = [hosts[smallest(column, count)] for column in counted.T]
-        self.imbalances = np.array([
+        self.left_out = ([0] * counted.shape[1] if problem.left_out is None
+                         else problem.left_out.tolist())
+        self.tops, self.bottoms = (
+            [hosts[smallest(sign * column, count + beyond)]
+             for column, beyond in zip(counted.T, self.left_out, strict=True)]
+            for sign in (-1, 1))
+        self.imbalances = (np.array([
             scores[top[0], p] - scores[bottom[0], p] if len(hosts) else 0.0
             for p, (top, bottom) in enumerate(zip(self.tops, self.bottoms, strict=True))])
+            if problem.left_out is None else spans.imbalances(counted.T, problem.left_out))
         self.combined = float(self.imbalances @ problem.policy_weights)
 
     @property
@@ -36,9 +43,19 @@ class Extremes:
 
     @property
     def low_ends(self) -> np.ndarray:
-        """intp: the hosts that are at the bottom of some policy once any one host is not."""
-        return np.array(sorted({int(host) for hosts in self.bottoms for host in hosts[:2]}),
-                        dtype=np.intp)
+        """intp: the hosts that are at the bottom of some policy, or left out there, once any one
+        host is not."""
+        return np.array(sorted({
+            int(host) for hosts, beyond in zip(self.bottoms, self.left_out, strict=True)
+            for host in hosts[:2 + beyond]}), dtype=np.intp)
+
+    def counting(self, ends: list[np.ndarray]) -> list[np.ndarray]:
+        """For each policy intp (n,): the hosts of an end whose scores decide where that end is,
+        which are the first that counts and those that are left out before it.
+
+        :param ends: :attr:`tops` or :attr:`bottoms`
+        """
+        return [hosts[:1 + beyond] for hosts, beyond in zip(ends, self.left_out, strict=True)]
 
     def after(self, *moves: tuple) -> np.ndarray:
         """float64 (..., P): the imbalances after moves, as in :meth:`State.delta`."""
@@ -63,6 +80,8 @@ class Extremes:
         problem, scores = self.problem, self.scores[:, policy]
         shifts = [(hosts, sign * problem.weights[vms, policy] * problem.host_scale[hosts, policy])
                   for hosts, vms, sign in changes]
+        if self.left_out[policy]:
+            return self._between(policy, shifts)
         touched = [hosts for hosts, _ in shifts]
         high = self._beyond(self.tops[policy], scores, -np.inf, touched)
         low = self._beyond(self.bottoms[policy], scores, np.inf, touched)
@@ -76,6 +95,24 @@ class Extremes:
             high = np.maximum(high, np.where(counts, value, -np.inf))
             low = np.minimum(low, np.where(counts, value, np.inf))
         return np.where(high >= low, high - low, 0.0)
+
+    def _between(self, policy, shifts):
+        """The same where hosts are left out."""
+        scores, beyond = self.scores[:, policy], self.left_out[policy]
+        if np.count_nonzero(self.problem.available) - 2 * beyond < 2:
+            return 0.0
+        touched, values = [], []
+        for hosts, _ in shifts:
+            counts = self.problem.available[hosts]
+            for others, _ in touched:    # a host that several moves touch counts once
+                counts = counts & (others != hosts)
+            touched.append((hosts, counts))
+            values.append(scores[hosts] + sum(np.where(there == hosts, change, 0.0)
+                                              for there, change in shifts))
+        high = _after_changes(self.tops[policy], scores, touched, values, beyond)
+        low = -_after_changes(self.bottoms[policy], -scores, touched,
+                              [-value for value in values], beyond)
+        return high - low
 
     @staticmethod
     def _beyond(ends, scores, nothing, touched):
@@ -96,6 +133,45 @@ class Extremes:
     def decrease(self, after) -> np.ndarray:
         """float64 (...): by how much the combined imbalance falls."""
         return self.combined - after @ self.problem.policy_weights
+
+
+def _after_changes(ends, scores, touched, values, beyond):
+    """float64 (...): the highest score behind ``beyond`` higher ones, once some hosts have other
+    scores.
+
+    Let r be the scores of the untouched hosts and x the new ones, each in descending order. If j of
+    the new scores are among the highest, the score in question is the lower one of the j-th of x
+    and the untouched score that follows. The highest of these over all j is the answer.
+
+    :param ends: the hosts with the highest scores, in descending order
+    :param touched: (hosts, whether they count) of each change
+    :param values: the new score of each of these hosts
+    """
+    never = len(scores)
+    rank = np.full(len(scores), never)
+    rank[ends] = np.arange(len(ends))
+    gone = _ascending([np.where(counts, rank[hosts], never) for hosts, counts in touched])
+    new = _ascending([np.where(counts, -value, np.inf)
+                      for (_, counts), value in zip(touched, values, strict=True)])
+    rest = np.append(scores[ends], np.full(len(touched), -np.inf))
+    result = -np.inf
+    for more in range(len(new) + 1):
+        value = np.inf
+        if more <= beyond:
+            index = beyond - more
+            for each in gone:
+                index = index + (each <= index)
+            value = rest[index]
+        result = np.maximum(result, np.minimum(value, -new[more - 1]) if more else value)
+    return result
+
+
+def _ascending(parts):
+    """Arrays that broadcast to one shape, sorted element by element."""
+    for last in range(len(parts) - 1, 0, -1):
+        for n in range(last):
+            parts[n:n + 2] = np.minimum(*parts[n:n + 2]), np.maximum(*parts[n:n + 2])
+    return parts
 
 
 def smallest(keys: np.ndarray, count: int) -> np.ndarray:

@@ -68,6 +68,8 @@ class Problem:
     doubtful : bool (V,), of which another try is likely to fail; by default none
     variances : float64 (V, P), of the load of each instance around ``weights``, in their unit; None
         means that it is not known
+    left_out : intp (P,), available hosts with the highest scores, and as many with the lowest, that
+        do not count in the imbalance of a policy; None means no host in any policy
     """
 
     hosts: tuple[str, ...]
@@ -101,6 +103,7 @@ class Problem:
     leaving: np.ndarray | None = None
     doubtful: np.ndarray | None = None
     variances: np.ndarray | None = None
+    left_out: np.ndarray | None = None
 
     def __post_init__(self):
         nothing = np.zeros(len(self.vms), dtype=bool)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from kronos_nova.simulation import spans
 from kronos_nova.simulation.delta import Delta
 from kronos_nova.simulation.extremes import Extremes
 from kronos_nova.simulation.groups import GroupCounts
@@ -86,9 +87,11 @@ class State:
         self._extremes = {}
 
     def imbalances(self) -> np.ndarray:
-        """float64 (P,): max − min of every policy's scores over the available hosts; 0 where there
-        is none."""
+        """float64 (P,): max − min of every policy's scores over the available hosts, without those
+        that are left out; 0 where there is none."""
         counted = self.scores[self.problem.available]
+        if self.problem.left_out is not None:
+            return spans.imbalances(counted.T, self.problem.left_out)
         return np.ptp(counted, axis=0) if len(counted) else np.zeros(counted.shape[1])
 
     def combined(self) -> float:

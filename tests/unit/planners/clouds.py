@@ -67,7 +67,13 @@ def problems(draw, max_hosts=6, max_vms=14, max_policies=3, least=(2, 1, 1), mos
         vm_host=vm_host, memory_mb=rng.choice([512, 1024], vms),
         movable=(rng.random(vms) < 0.9) & available[vm_host], available=available,
         groups=tuple(_groups(rng, vms, arriving, most_groups, share_of_members)),
-        arriving=arriving, **_room(rng, vm_host, hosts))
+        arriving=arriving, **_room(rng, vm_host, hosts),
+        left_out=_left_out(rng, np.count_nonzero(available), policies))
+
+
+def _left_out(rng, hosts, policies):
+    """Hosts at each end that do not count, in one cloud of three."""
+    return rng.integers(0, 1 + hosts // 2, policies) if rng.random() < 0.35 else None
 
 
 def _room(rng, vm_host, hosts):

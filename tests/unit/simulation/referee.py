@@ -166,8 +166,16 @@ class Referee:
         return (self.problem.vms[vm], self.problem.hosts[host]) not in self.rules.vetoes
 
     def imbalances(self, place):
-        scores = self.scores(place)[self.problem.available]
-        return np.ptp(scores, axis=0) if len(scores) else np.zeros(scores.shape[1])
+        columns = self.scores(place)[self.problem.available].T.tolist()
+        left_out = self.problem.left_out
+        left_out = [0] * len(columns) if left_out is None else left_out.tolist()
+        return np.array([self._imbalance(sorted(column), count)
+                         for column, count in zip(columns, left_out, strict=True)])
+
+    @staticmethod
+    def _imbalance(ascending, left_out):
+        kept = ascending[left_out:len(ascending) - left_out]
+        return kept[-1] - kept[0] if kept else 0.0
 
     def misplaced(self, place):
         """Of each group."""

@@ -67,12 +67,13 @@ class CasesTest(testtools.TestCase):
                 ('soft groups cost', not referee.rules.soft_groups_veto),
                 ('shared', problem.provider is not None),
                 ('of others', problem.used.sum() > problem.demands.sum()),
-                ('under way', any(len(each.arriving) for each in problem.groups))) if has)
+                ('under way', any(len(each.arriving) for each in problem.groups)),
+                ('left out', problem.left_out is not None and problem.left_out.any())) if has)
 
         look()
         self.assertEqual({}, {name: seen[name] for name in (
             *REASON, *itertools.product((True, False), repeat=2), 'several on a host',
-            'soft groups cost', 'shared', 'of others', 'under way') if seen[name] < 5})
+            'soft groups cost', 'shared', 'of others', 'under way', 'left out') if seen[name] < 5})
 
 
 class DeltaTest(testtools.TestCase):

@@ -1,0 +1,33 @@
+"""The imbalance of scores of which some hosts at each end are left out, by order statistics."""
+
+import numpy as np
+
+
+def ends(scores: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The highest and the lowest score that count, float64 (..., P) each.
+
+    Where fewer than two hosts are left, both are the same.
+
+    :param scores: float64 (..., P, n), n at least 1
+    :param left_out: intp (P,), hosts left out at each end of each policy
+    """
+    count = scores.shape[-1]
+    lowest = np.where(count - 2 * left_out < 2, count // 2, left_out)
+    highest = np.where(count - 2 * left_out < 2, count // 2, count - 1 - left_out)
+    ordered = np.partition(scores, np.unique([lowest, highest]), axis=-1)
+    policies = np.arange(len(left_out))
+    return ordered[..., policies, highest], ordered[..., policies, lowest]
+
+
+def imbalances(scores: np.ndarray, left_out: np.ndarray | None) -> np.ndarray:
+    """float64 (..., P): the distance of the ends; 0 where fewer than two hosts are left.
+
+    :param scores: float64 (..., P, n)
+    :param left_out: as in :func:`ends`; None for no host
+    """
+    if not scores.shape[-1]:
+        return np.zeros(scores.shape[:-1])
+    if left_out is None:
+        return np.ptp(scores, axis=-1)
+    highest, lowest = ends(scores, left_out)
+    return highest - lowest
