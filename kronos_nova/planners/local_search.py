@@ -149,7 +149,7 @@ class LocalSearch:
         while self.spent < self.effort and not self.limits.is_over:
             part = temperatures[self.turns // self.count % len(temperatures)]
             temperature = part * colder * float(
-                (np.ptp(placements.scores, axis=2) @ self.space.policy_weights).mean())
+                (self.space.imbalances(placements.scores) @ self.space.policy_weights).mean())
             if softened is None or not COOLED < temperature / softened.temperature < 1 / COOLED:
                 softened = SoftenedMax(self.space, temperature)
             optimal, rated = placements.improve(softened, self.chance, self.tuning.skips)

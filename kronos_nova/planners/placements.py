@@ -77,7 +77,7 @@ class Placements:
     def ends(self, rows: np.ndarray, below: float) -> list[End]:
         """Where those of some placements are that are legal and cost less than ``below``, prices
         aside."""
-        space, imbalances = self.space, np.ptp(self.scores[rows], axis=2)
+        space, imbalances = self.space, self.space.imbalances(self.scores[rows])
         combined = imbalances @ space.policy_weights
         good = (combined < below) & space.is_legal(imbalances, self.free[rows])
         ends = []

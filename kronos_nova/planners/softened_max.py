@@ -9,10 +9,14 @@ The log-sum-exp bound of the maximum is in Boyd and Vandenberghe, Convex Optimiz
 What an exchange of two instances leaves of such a sum is the rest of it and two products, each of
 something of the one instance with something of the other: one matrix product rates all pairs at
 once. Single precision is enough to choose by.
+
+Hosts that are left out contribute nothing. An exchange that brings one of them inside is rated too
+well or not well enough; :class:`~kronos_nova.planners.placements.Trial` rates it exactly.
 """
 
 import numpy as np
 
+from kronos_nova.simulation import spans
 from kronos_nova.simulation.space import SearchSpace
 
 COLDEST = 1e-4
@@ -44,8 +48,12 @@ class SoftenedMax:
     def of(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The softened values of scores (n, P, h), float64 (n,); the imbalances, (n, P); and which
         part of each term comes from each host, (n, h, T)."""
-        top, bottom = scores.max(axis=2), scores.min(axis=2)
+        left_out = self.space.problem.left_out
+        top, bottom = ((scores.max(axis=2), scores.min(axis=2)) if left_out is None
+                       else spans.ends(scores, left_out))
         terms = np.concatenate([scores - top[:, :, None], bottom[:, :, None] - scores], axis=1)
+        if left_out is not None:
+            terms[terms > 0] = -np.inf
         terms = np.exp(terms / self.temperature)
         sums = terms.sum(axis=2)
         values = np.log(sums) @ self.price + (top - bottom) @ self.space.policy_weights

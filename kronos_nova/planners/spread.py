@@ -98,7 +98,7 @@ def keep_all(space: SearchSpace, found: Incumbents, moves: int) -> None:
               if host != space.home[vm]]
     plans = [plan for plan in itertools.combinations(single, moves) if len(dict(plan)) == moves]
     scores, free = space.after(plans)
-    imbalances = np.ptp(scores, axis=2)
+    imbalances = space.imbalances(scores)
     combined = imbalances @ space.policy_weights
     vms, hosts = np.array(plans, dtype=np.intp).reshape(-1, moves, 2).T
     prices = np.sum(space.price_change(vms, space.home[vms], hosts), axis=0)
@@ -112,6 +112,8 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
     sorted."""
     available = np.flatnonzero(state.problem.available)
     most = ENDS + budget // 2
+    if state.problem.left_out is not None:
+        most += int(state.problem.left_out.max())
     if len(available) <= 2 * most * len(state.problem.policies):
         return available
     matter = set()

@@ -10,6 +10,7 @@ import functools
 
 import numpy as np
 
+from kronos_nova.simulation import spans
 from kronos_nova.simulation.problem import TOLERANCE
 from kronos_nova.simulation.rules import Opaque
 from kronos_nova.simulation.rules import Spacing
@@ -83,17 +84,28 @@ class SearchSpace:
 
     def _take_untouched(self) -> int:
         """Two rows for the hosts that are not touched, with the highest and the lowest score of
-        each policy: nothing is on them and nothing may go there."""
+        each policy: nothing is on them and nothing may go there. Where hosts are left out, two more
+        for each of these."""
         others = self.problem.available.copy()
         others[self.hosts] = False
         if not others.any():
             return 0
         scores = self.state.scores[others]
-        self.scores = np.vstack([self.scores, scores.max(axis=0), scores.min(axis=0)])
-        self.scale = np.vstack([self.scale, self.scale[:1], self.scale[:1]])
-        self.free, self.floor = (np.pad(rows, ((0, 2), (0, 0)), constant_values=value)
+        ends = np.stack([scores.max(axis=0), scores.min(axis=0)])
+        if self.problem.left_out is not None:
+            ends, each = np.sort(scores, axis=0), 1 + int(self.problem.left_out.max())
+            if len(ends) > 2 * each:
+                ends = np.delete(ends, slice(each, len(ends) - each), axis=0)
+        more = len(ends)
+        self.scores = np.vstack([self.scores, ends])
+        self.scale = np.vstack([self.scale, np.repeat(self.scale[:1], more, axis=0)])
+        self.free, self.floor = (np.pad(rows, ((0, more), (0, 0)), constant_values=value)
                                  for rows, value in ((self.free, np.inf), (self.floor, 0.0)))
-        return 2
+        return more
+
+    def imbalances(self, scores: np.ndarray) -> np.ndarray:
+        """float64 (n, P): the imbalances of scores (n, P, h)."""
+        return spans.imbalances(scores, self.problem.left_out)
 
     @functools.cached_property
     def kinds(self) -> tuple[np.ndarray, np.ndarray]:

@@ -20,6 +20,7 @@ from kronos_nova.planners.spread import Spread
 from kronos_nova.simulation import Group
 from kronos_nova.simulation import Prices
 from kronos_nova.simulation import Problem
+from kronos_nova.simulation.space import SearchSpace
 from tests.unit.planners import clouds
 from tests.unit.simulation.referee import Referee
 
@@ -337,3 +338,37 @@ class DeadlineTest(testtools.TestCase):
             steps, state = plan(Spread(), problem, limits)
             self.assertLess(clock.now, seconds + 30.0)
             self.assertLessEqual(state.combined(), clouds.start(problem).combined() + 1e-9)
+
+
+class LeftOutTest(testtools.TestCase):
+    """Two of 300 hosts have a load that cannot leave."""
+
+    def problem(self, left_out):
+        rng = np.random.default_rng(0)
+        hosts, vms = 300, 1500
+        problem = clouds.idle(rng.integers(0, hosts, vms).tolist(), hosts=hosts)
+        weights = rng.choice([.02, .05, .1], (vms, 1))
+        scores = np.zeros((hosts, 1))
+        np.add.at(scores, problem.vm_host, weights)
+        scores[[7, 70]] += .9
+        return dataclasses.replace(
+            problem, weights=weights, scores=scores, thresholds=np.full(1, .1),
+            left_out=np.array([left_out]))
+
+    def test_it_evens_out_the_others_and_is_better_than_greedy(self):
+        problem, limits = self.problem(2), Limits(budget=60, overload_ceiling=9.0)
+        steps, state = plan(Spread(), problem, limits)
+        self.assertLessEqual(len(steps), 60)
+        self.assertEqual([], [step for step in steps if step.source in (7, 70)])
+        referee = Referee(problem)
+        self.assertAlmostEqual(referee.imbalances(state.vm_host)[0], state.combined())
+        self.assertLess(state.combined(), plan(Greedy(), problem, limits)[1].combined())
+        self.assertLess(state.combined(), .7 * clouds.start(problem).combined())
+
+    def test_the_search_rates_ends_by_all_hosts_also_by_those_that_it_does_not_touch(self):
+        for left_out in (0, 2, 90, 140):
+            state = clouds.start(self.problem(left_out))
+            space = SearchSpace(state, 8, np.arange(100, 240))
+            self.assertEqual({0: 142, 2: 146}.get(left_out, 300), len(space.scores))
+            self.assertAlmostEqual(state.combined(),
+                                   float(space.imbalances(space.scores.T[None])[0, 0]))
