@@ -103,6 +103,7 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
         groups=simulation.groups(snapshot, vms, scope.host_names),
         arriving=_arriving(scope, snapshot), evacuable=free,
         draining=np.array([host.service.is_evacuable for host in scope.hosts], dtype=bool),
+        left_out=_left_out(policies, int(np.count_nonzero(available))),
         **_room(scope, snapshot, vm_host, under_way))
     return PlanningCase(problem=problem, held=held, warnings=warnings)
 
@@ -156,6 +157,12 @@ def _arriving(scope, snapshot):
     hosts = {name: index for index, name in enumerate(scope.host_names)}
     return np.array([hosts[move.destination] for move in snapshot.moves_under_way
                      if move.destination in hosts], dtype=np.intp)
+
+
+def _left_out(policies, hosts):
+    """intp (P,): the available hosts that are left out at each end; None for no host."""
+    left_out = np.array([policy.left_out(hosts) for policy in policies], dtype=np.intp)
+    return left_out if left_out.any() else None
 
 
 def _threshold(policy: Policy) -> float:

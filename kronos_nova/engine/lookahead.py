@@ -296,4 +296,5 @@ def expanded(problem: Problem, forecasts: Mapping[str, ForecastColumns],
         host_scale=problem.host_scale[:, of],
         capacity_scores=problem.capacity_scores[:, of] + scores - problem.scores[:, of],
         capacity_thresholds=problem.capacity_thresholds[of],
+        left_out=None if problem.left_out is None else problem.left_out[of],
         variances=spread if with_variances else None)

@@ -22,6 +22,7 @@ from kronos_nova.profiling import expected_range
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import Problem
 from kronos_nova.simulation import State
+from kronos_nova.simulation import spans
 
 LEAST_TARGET = 0.8
 """Part of the threshold. A target leaves room for what noise makes of an imbalance, but is never
@@ -106,8 +107,10 @@ def _noise(problem, variances):
     of_hosts = np.zeros(problem.scores.shape)
     np.add.at(of_hosts, problem.vm_host,
               variances * problem.host_scale[problem.vm_host] ** 2)
-    return np.array([expected_range(np.sqrt(column))
-                     for column in of_hosts[problem.available].T])
+    columns = of_hosts[problem.available].T
+    left_out = [0] * len(columns) if problem.left_out is None else problem.left_out.tolist()
+    return np.array([expected_range(np.sqrt(column), count)
+                     for column, count in zip(columns, left_out, strict=True)])
 
 
 def _targets(problem, noise, least):
@@ -117,7 +120,6 @@ def _targets(problem, noise, least):
     together as they would be without it."""
     limit = np.maximum(problem.thresholds, noise)
     limit = np.where(least > limit, least + limit / 2, limit)
-    scores = problem.scores[problem.available]
-    imbalances = np.ptp(scores, axis=0) if len(scores) else np.zeros(len(limit))
+    imbalances = spans.imbalances(problem.scores[problem.available].T, problem.left_out)
     return np.where(imbalances > limit + TOLERANCE,
                     np.maximum(limit - noise, LEAST_TARGET * limit), limit)

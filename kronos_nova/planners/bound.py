@@ -11,7 +11,8 @@ from kronos_nova.simulation import Problem
 
 def least_imbalances(problem: Problem) -> np.ndarray:
     """float64 (P,): a lower bound of the imbalance of each policy over all placements of the
-    movable instances on the available hosts, whatever the rules permit."""
+    movable instances on the available hosts, whatever the rules permit. It is 0 for a policy that
+    leaves hosts out: the host with the largest instance may be one of them."""
     hosts, movable = np.flatnonzero(problem.available), problem.movable
     if len(hosts) < 2:
         return np.zeros(len(problem.policies))
@@ -26,4 +27,5 @@ def least_imbalances(problem: Problem) -> np.ndarray:
     # In units of load: what the other hosts have at most, and can hold at least.
     load = (problem.scores[hosts] / scale).sum(axis=0) - on_top / scale.max(axis=0)
     size = (1.0 / scale).sum(axis=0) - (1.0 / scale).max(axis=0)
-    return np.maximum(on_top - np.maximum(load, 0.0) / size, 0.0)
+    least = np.maximum(on_top - np.maximum(load, 0.0) / size, 0.0)
+    return least if problem.left_out is None else np.where(problem.left_out > 0, 0.0, least)

@@ -1,5 +1,6 @@
 """The models of the policies file."""
 
+import math
 from collections.abc import Iterator
 from typing import Literal
 
@@ -7,6 +8,7 @@ import pydantic
 
 WEIGHT_TOLERANCE = 1e-6
 _LARGEST = 10**9
+_ROUNDING = 1e-9
 
 LABEL = r'^[a-zA-Z_][a-zA-Z0-9_]*$'
 
@@ -84,12 +86,20 @@ class Policy(pydantic.BaseModel):
         hosts that are above ``high`` and does nothing else. One file has one mode.""")
     weight: float = _key(ge=0.0, le=1.0, about="""
         What this policy counts in the combined imbalance, ``Σ weight × (max − min)``. The weights
-        of the enabled policies sum to 1.""")
+        of the enabled policies sum to 1. See ``imbalance_over`` for hosts that do not count.""")
     threshold: float = _key(1.0, ge=0.0, le=1.0, about="""
         With ``spread``: from which imbalance (highest minus lowest score) something is to be done.
         No plan makes a policy worse that is above its threshold, or lifts one above it. ``pack``
         does not use it: packing makes hosts unequal on purpose. Needed but with ``relieve``, which
         knows no imbalance.""")
+    imbalance_over: float = _key(1.0, gt=0.5, le=1.0, about="""
+        With ``spread``: the imbalance is the distance of this quantile of the hosts' scores from
+        its opposite, instead of the highest from the lowest. Of *n* available hosts, the
+        ``(1 - imbalance_over) × n`` with the highest scores and as many with the lowest do not
+        count, rounded down. By default, ``1.0``, all hosts count. Lower it in aggregates of
+        hundreds of hosts, where one odd host must not keep the others above the threshold; an
+        initial value is ``0.95``. Below, more hosts may stay hot. See
+        :ref:`hosts-that-do-not-count`.""")
     high: float | None = _key(None, gt=0.0, le=1.0, about="""
         The score above which a host is to be relieved, whatever the others have; needed with
         ``relieve``, and possible with ``spread``. Given together with ``target``, or neither
@@ -179,6 +189,19 @@ class Policy(pydantic.BaseModel):
             raise ValueError(f'target must be below high, but {self.target:g} is not below '
                              f'{self.high:g}')
         return self
+
+    @pydantic.model_validator(mode='after')
+    def _check_imbalance(self):
+        if self.mode != 'spread' and self.imbalance_over != 1.0:
+            raise ValueError('imbalance_over is given only in spread mode: remove it')
+        return self
+
+    def left_out(self, hosts: int) -> int:
+        """Return how many hosts at each end do not count in the imbalance.
+
+        :param hosts: the available ones
+        """
+        return math.floor((1.0 - self.imbalance_over) * hosts + _ROUNDING)
 
     @pydantic.model_validator(mode='after')
     def _check_capacity(self):

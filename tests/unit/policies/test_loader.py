@@ -57,6 +57,15 @@ class LoaderTest(testtools.TestCase):
         pack = MEMORY.replace('spread', 'pack') + '  capacity_query: c\n  capacity_threshold: 0.8\n'
         self.assertIn('cannot be mixed', problems_of('policies:' + CPU + pack))
 
+    def test_imbalance_over_is_more_than_half_and_only_for_spread(self):
+        one = CPU.replace('0.5', '1') + '  imbalance_over: '
+        found, = policies.parse('policies:' + one + '0.95').active
+        self.assertEqual([0, 1, 1, 2, 20], [found.left_out(n) for n in (19, 20, 39, 40, 400)])
+        for bad in ('0.5', '1.01', 'much'):
+            self.assertIn('imbalance_over', problems_of('policies:' + one + bad))
+        pack = one.replace('spread', 'pack') + '0.9\n  capacity_query: c\n  capacity_threshold: 0.8'
+        self.assertIn('only in spread mode', problems_of('policies:' + pack))
+
     def test_names_are_unique(self):
         self.assertIn('repeated: cpu', problems_of('policies:' + CPU + CPU))
 
