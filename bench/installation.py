@@ -47,9 +47,13 @@ class Cloud:
     disabled : indexes of the hosts whose service is disabled
     """
 
-    def __init__(self, problem: Problem, aggregates: dict[str, np.ndarray] | None = None):
-        """:param aggregates: name to indexes of hosts; None is one aggregate with all hosts"""
-        self.problem, self.now = problem, BEGIN
+    def __init__(self, problem: Problem, aggregates: dict[str, np.ndarray] | None = None,
+                 imbalance_over: float = 1.0):
+        """
+        :param aggregates: name to indexes of hosts; None is one aggregate with all hosts
+        :param imbalance_over: as the policies have it
+        """
+        self.problem, self.now, self._over = problem, BEGIN, imbalance_over
         self.place, self.disabled = problem.vm_host.copy(), set()
         self._vm = {name: vm for vm, name in enumerate(problem.vms)}
         self._host = {name: host for host, name in enumerate(problem.hosts)}
@@ -71,11 +75,17 @@ class Cloud:
         return scores
 
     def imbalances(self) -> np.ndarray:
-        """float64 (P,): highest minus lowest score of the enabled hosts of an aggregate, in that
-        aggregate where it is largest."""
+        """float64 (P,): highest minus lowest score of the enabled hosts of an aggregate that count,
+        in that aggregate where it is largest."""
         scores = self.scores()
-        return np.max([np.ptp(scores[np.setdiff1d(hosts, list(self.disabled))], axis=0)
+        return np.max([self._imbalances(scores[np.setdiff1d(hosts, list(self.disabled))])
                        for hosts in self.aggregates.values()], axis=0)
+
+    def _imbalances(self, scores):
+        if self._over < 1.0:
+            left_out = int((1.0 - self._over) * len(scores) + TOLERANCE)
+            scores = np.sort(scores, axis=0)[left_out:len(scores) - left_out]
+        return np.ptp(scores, axis=0)
 
     def is_balanced(self, threshold: float) -> bool:
         return bool((self.imbalances() <= threshold + TOLERANCE).all())
@@ -127,11 +137,13 @@ class Cloud:
 
 
 def policies_file(problem: Problem, mode: str, threshold: float, budget: int,
-                  marks: tuple[float, float] = MARKS) -> str:
+                  marks: tuple[float, float] = MARKS, imbalance_over: float = 1.0) -> str:
     """The policies of a problem as an operator writes them."""
     high, target = marks
     more = {'spread': {'threshold': threshold}, 'relieve': {'high': high, 'target': target},
             'pack': {'threshold': threshold, 'capacity_threshold': FULL}}[mode]
+    if imbalance_over < 1.0:
+        more |= {'imbalance_over': imbalance_over}
     return yaml.safe_dump({'policies': [
         {'name': name, 'mode': mode, 'weight': float(weight), 'max_migrations_per_cycle': budget,
          'imbalance_query': f'recorded_{name}', 'vm_profile_query': f'recorded_vm_{name}',
@@ -141,8 +153,9 @@ def policies_file(problem: Problem, mode: str, threshold: float, budget: int,
 
 
 def policies(problem: Problem, mode: str = 'spread', threshold: float = 0.05,
-             budget: int = 50, marks: tuple[float, float] = MARKS) -> PolicySet:
-    return loader.parse(policies_file(problem, mode, threshold, budget, marks))
+             budget: int = 50, marks: tuple[float, float] = MARKS,
+             imbalance_over: float = 1.0) -> PolicySet:
+    return loader.parse(policies_file(problem, mode, threshold, budget, marks, imbalance_over))
 
 
 def _differ(problem):

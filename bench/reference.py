@@ -20,7 +20,11 @@ def spread_optimum(problem: Problem, budget: int, seconds: float = 60.0) -> Opti
 
     Only end states are modelled: capacity in placement terms and the rule that no policy ends worse
     and above its threshold; not the way there. So a real plan may not reach it.
+
+    :raises ValueError: a policy leaves hosts out, which is not modelled
     """
+    if problem.left_out is not None:
+        raise ValueError('hosts that are left out are not modelled: use imbalance_over 1.0')
     from scipy import optimize
     from scipy import sparse
 

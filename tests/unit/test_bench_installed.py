@@ -73,6 +73,16 @@ class DispatchTest(testtools.TestCase):
 
 
 class CloudTest(testtools.TestCase):
+    def test_hosts_that_do_not_count_are_left_out_as_the_policies_say(self):
+        problem = cloud([.1, .5, .2, .3, .3], range(5), hosts=5).problem
+        found = installation.Cloud(problem, imbalance_over=.8)
+        self.assertAlmostEqual(.1, found.imbalances()[0])
+        self.assertFalse(found.is_balanced(.05))
+        planned = operation.Installation(
+            found, installation.policies(problem, threshold=.1, imbalance_over=.8),
+            installation.conf(restraint=0.0)).evaluate()
+        self.assertEqual([plan.BALANCED], [each.outcome for each in planned])
+
     def test_monitoring_shows_no_more_than_a_host_has(self):
         found = cloud([0.8, 0.8, 0.5], [0, 0, 1])
         query = MetricQuery('cpu', VM_PROFILE, '')
