@@ -58,6 +58,12 @@ class ImbalanceOverTest(testtools.TestCase):
             self.assertNotEqual('balanced', report.outcome)
             self.assertAlmostEqual(.65, report.combined_before)
 
+    def test_with_restraint_it_does_only_if_it_is_full(self):
+        self.assertEqual('no_move', self.plan(.95, restrained=True).outcome)
+        self.scores['h00'] = .85
+        self.assertEqual('balanced', self.plan(.95, restrained=True).outcome)
+        self.assertEqual('no_move', self.plan(1.0, restrained=True).outcome)
+
     def test_what_counts_is_evened_out_and_the_odd_host_left_alone(self):
         self.scores |= dict.fromkeys(HOSTS[10:15], .6)
         for restrained in (False, True):
