@@ -9,6 +9,9 @@ Chvátal 1979), and then made cheaper by ruin and recreate (Schrimpf et al. 2000
 
 The whole way to the target is searched, also where the budget ends before it: the plan is then the
 beginning of that way, and the next cycle begins where this one ends.
+
+Hosts that are left out of a policy's imbalance are not in the band and have no excess there. They
+are chosen before the search, by their scores, and may end no further from the band than they are.
 """
 
 import dataclasses
@@ -23,6 +26,7 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.spread import hosts_that_matter
 from kronos_nova.simulation import TOLERANCE
 from kronos_nova.simulation import State
+from kronos_nova.simulation import spans
 from kronos_nova.simulation.space import SearchSpace
 
 MIB_PER_GIB = 1024
@@ -143,12 +147,39 @@ class Level:
 def band_of(state: State) -> Band:
     """The bands that the available hosts of a state are to be in."""
     problem = state.problem
-    return Band.around(state.scores[problem.available], problem.thresholds, problem.policy_weights)
+    scores = state.scores[problem.available]
+    if problem.left_out is None:
+        return Band.around(scores, problem.thresholds, problem.policy_weights)
+    bands = []
+    for policy, count in enumerate(np.minimum(problem.left_out, (len(scores) - 1) // 2).tolist()):
+        column, of = np.sort(scores[:, policy, None], axis=0), slice(policy, policy + 1)
+        bands.append(Band.around(column[count:len(column) - count], problem.thresholds[of],
+                                 problem.policy_weights[of]))
+    return Band(*(np.concatenate([getattr(band, name) for band in bands])
+                  for name in ('low', 'high', 'weights')))
 
 
 def excess(state: State, band: Band) -> float:
-    """What the available hosts have outside the bands."""
-    return float(band.excess(state.scores[state.problem.available].T).sum())
+    """What the available hosts have outside the bands, without those that are left out."""
+    problem, scores = state.problem, state.scores[state.problem.available].T
+    if problem.left_out is not None:
+        scores = scores - _beyond(scores, band, problem.left_out)
+    return float(band.excess(scores).sum())
+
+
+def _beyond(scores: np.ndarray, band: Band, left_out: np.ndarray) -> np.ndarray:
+    """float64 (P, h): the part of scores outside the band that does not count, because the host is
+    left out; negative below the band.
+
+    :param scores: float64 (P, h)
+    """
+    beyond = np.zeros(scores.shape)
+    for policy, count in enumerate(left_out.tolist()):
+        order = np.argsort(scores[policy], kind='stable')
+        highest, lowest = order[len(order) - count:], order[:count]
+        beyond[policy, highest] += np.maximum(scores[policy, highest] - band.high[policy], 0.0)
+        beyond[policy, lowest] -= np.maximum(band.low[policy] - scores[policy, lowest], 0.0)
+    return beyond
 
 
 def search(state: State, limits: Limits) -> list[tuple[int, int]]:
@@ -207,7 +238,8 @@ class Leveling:
     """One search: where instances are to be, and what excess that leaves.
 
     place : intp (v,), host of each instance
-    scores : float64 (P, h); free : float64 (c, h), room left; excess : float64 (h,)
+    scores : float64 (P, h), without ``beyond``, float64 (P, h), the part that does not count
+    free : float64 (c, h), room left; excess : float64 (h,)
     cost : float64 (v,), GiB that moving each instance counts
     fewer : moves beyond which each costs :data:`BEYOND` more
     rated : pairs rated so far
@@ -221,11 +253,26 @@ class Leveling:
         self.scale = space.scale[:hosts].T.copy()
         self.scores, self.free = space.scores[:hosts].T.copy(), space.free[:hosts].T.copy()
         self.memory = space.memory / MIB_PER_GIB
-        self.cost = self.memory
+        self.cost, self.beyond = self.memory, 0.0
+        self._leave_out()
         self.excess = band.excess(self.scores)
         self.prices = None if space.prices_at is None else space.prices_at[:count, :hosts]
         self.chance, self.blur, self.rated = np.random.default_rng(0), 0.0, 0
         self.fewer = len(self.place)
+
+    def _leave_out(self) -> None:
+        """Choose the hosts that are left out by the present scores."""
+        left_out = self.space.problem.left_out
+        if left_out is not None:
+            scores, count = self._scores(), self.scores.shape[1]
+            self.beyond = _beyond(scores, self.band, left_out)[:, :count]
+            self.scores = scores[:, :count] - self.beyond
+
+    def _scores(self):
+        """float64 (P, n): the scores, with those that do not count."""
+        # Of hosts that no move touches the space has the ends.
+        return np.concatenate([self.scores + self.beyond,
+                               self.space.scores[self.scores.shape[1]:].T], axis=1)
 
     @property
     def moved(self) -> np.ndarray:
@@ -443,13 +490,15 @@ class Leveling:
                     self.move(vm, there)
         low, high = self._ends()
         self.band = Band((low + high - widths) / 2, (low + high + widths) / 2, self.band.weights)
+        self._leave_out()
         self.excess = self.band.excess(self.scores)
 
     def _ends(self):
-        """float64 (P,) each: the lowest and the highest load."""
-        # Of hosts that no move touches the space has the ends.
-        scores = np.concatenate([self.scores, self.space.scores[len(self.excess):].T], axis=1)
-        return scores.min(axis=1), scores.max(axis=1)
+        """float64 (P,) each: the lowest and the highest load that counts."""
+        scores, left_out = self._scores(), self.space.problem.left_out
+        if left_out is None:
+            return scores.min(axis=1), scores.max(axis=1)
+        return spans.ends(scores, left_out)[::-1]
 
     def _imbalances(self):
         low, high = self._ends()

@@ -31,6 +31,11 @@ def drawn(seed, hosts=3, vms=6):
                  1024 * rng.choice([1, 2, 4, 8], vms))
 
 
+def imbalance(problem, scores):
+    left_out = 0 if problem.left_out is None else int(problem.left_out[0])
+    return np.ptp(np.sort(scores)[left_out:len(scores) - left_out])
+
+
 def least_memory(problem):
     """MiB to copy for the cheapest end within the threshold, by trying all; None for none."""
     hosts, found = range(len(problem.hosts)), []
@@ -115,6 +120,35 @@ class LevelTest(testtools.TestCase):
             steps = Level().plan(clouds.start(problem, prices=Prices(vms=np.full(5, price))),
                                  ANYWHERE)
             self.assertEqual(some, bool(steps))
+
+    def test_it_copies_less_where_hosts_are_left_out(self):
+        for seed in range(3):
+            rng = np.random.default_rng(seed)
+            problem = cloud(rng.choice([.02, .05, .1], 240), rng.integers(0, 60, 240), 60, .1,
+                            1024 * rng.choice([1, 2, 4, 8], 240))
+            memory = []
+            for left_out in (None, np.array([3])):
+                state = clouds.start(dataclasses.replace(problem, left_out=left_out))
+                memory.append(copied(problem, Level().plan(state, ANYWHERE)))
+                self.assertTrue(state.is_balanced)
+                self.assertLessEqual(imbalance(state.problem, state.scores[:, 0]), .1 + 1e-9)
+            self.assertLess(memory[1], .9 * memory[0])
+
+    def test_it_ends_at_the_threshold_of_the_hosts_that_count(self):
+        # 40 hosts in pairs that are .3 apart; two at each end do not count.
+        loads, place = [.3, .2, .2, .1, .1], [0, 0, 0, 0, 1]
+        problem = cloud(loads * 20, [2 * pair + host for pair in range(20) for host in place], 40,
+                        .4)
+        scores = problem.scores.copy()
+        scores[[0, 2]] += 2.0    # a load that cannot leave
+        steps = {}
+        for left_out in (None, np.array([2])):
+            state = clouds.start(dataclasses.replace(problem, scores=scores, left_out=left_out))
+            steps[left_out is None] = Level().plan(state, ANYWHERE)
+            self.assertEqual(left_out is not None, state.is_balanced)
+        self.assertLessEqual(len(steps[False]), 18)
+        self.assertEqual(set(), {0, 2} & {step.source for step in steps[False]})
+        self.assertEqual(set(), {0, 2} & {step.destination for step in steps[False]})
 
     def test_what_is_level_stays(self):
         self.assertEqual([], Level().plan(clouds.start(cloud([.1, .1], [0, 1], 2, .05)), ANYWHERE))
