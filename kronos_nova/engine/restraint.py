@@ -114,11 +114,16 @@ def _noise(problem, variances):
 
 
 def _targets(problem, noise, least):
-    """float64 (P,): where a plan ends. A policy that is above its threshold and above what noise
-    makes goes as far below as noise may take it up again, at most to a part of that; another one
-    may be where it is. Where one instance keeps a policy above, the others are to be as close
-    together as they would be without it."""
-    limit = np.maximum(problem.thresholds, noise)
+    """float64 (P,): where a plan ends. A policy that is above its limit goes as far below as noise
+    may take it up again, at most to a part of that; another one may be where it is.
+
+    The limit is the threshold. Where noise is above the threshold, it is the noise and what this is
+    above the threshold, up to the threshold again: more even hosts would not be seen to be so.
+    Where one instance keeps a policy above, the others are to be as close together as they would be
+    without it.
+    """
+    limit = np.maximum(problem.thresholds,
+                       noise + np.clip(noise - problem.thresholds, 0.0, problem.thresholds))
     limit = np.where(least > limit, least + limit / 2, limit)
     imbalances = spans.imbalances(problem.scores[problem.available].T, problem.left_out)
     return np.where(imbalances > limit + TOLERANCE,
