@@ -19,6 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kronos_nova.objects.plan import HOT
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
@@ -137,7 +138,8 @@ class Level:
     def plan(self, state: State, limits: Limits) -> list[Step]:
         if state.is_balanced or limits.budget < 1:
             return []
-        capped = state.under(state.model.with_ceiling(state, limits.overload_ceiling))
+        model = state.model.with_ceiling(state, limits.overload_ceiling).with_mark(state, HOT)
+        capped = state.under(model)
         capped.settle()
         way = search(capped, limits)
         moves = possible(capped, way, limits)

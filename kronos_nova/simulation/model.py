@@ -61,6 +61,13 @@ class Model:
             most=np.maximum(ceiling, state.scores), by_capacity=False, is_passing=True,
             what='the overload ceiling, or what it has now,'))
 
+    def with_mark(self, state, mark: float) -> 'Model':
+        """The same, in which no host ends above the mark in any policy, unless it already is above
+        in ``state``: then it may not end above where it is."""
+        return self.with_rules(LoadLimit(
+            most=np.maximum(mark, state.scores), by_capacity=False,
+            what='the mark above which it is full, or what it has now,'))
+
     def serial(self, vm: int) -> tuple[int, ...]:
         """Numbers that instances share whose moves must not be under way together: of the server
         groups they are in, because Nova does not see a member that is on its way."""

@@ -154,7 +154,7 @@ class LevelTest(testtools.TestCase):
         self.assertEqual([], Level().plan(clouds.start(cloud([.1, .1], [0, 1], 2, .05)), ANYWHERE))
 
     def test_two_hosts_exchange_where_no_single_move_is_of_use(self):
-        problem = cloud([.5, .4, .3, .2], [0, 0, 1, 1], 2, .25)
+        problem = cloud([.35, .35, .2, .1], [0, 0, 1, 1], 2, .25)
         state = clouds.start(problem)
         self.assertEqual(2, len(Level().plan(state, ANYWHERE)))
         self.assertTrue(state.is_balanced)
