@@ -54,6 +54,7 @@ def plan_details(found, report, waits_for, reason, is_for_people):
         'not_moved': text(report['not_moved'], _skip_line),
         'refusals': text(report['refusals'], _refusal_line),
         'warnings': text(report['warnings'], str),
+        'notes': text(report.get('notes', ()), str),
     }.items(), strict=True)
 
 
