@@ -15,6 +15,7 @@ from kronos_nova.conf import claims
 from kronos_nova.conf import database
 from kronos_nova.conf import executor
 from kronos_nova.conf import exporter
+from kronos_nova.conf import fixes
 from kronos_nova.conf import kronos
 from kronos_nova.conf import nova
 from kronos_nova.conf import paths
@@ -22,7 +23,7 @@ from kronos_nova.conf import prometheus
 from kronos_nova.conf import scheduler
 
 GROUPS = (kronos, prometheus, database, executor, nova, claims, scheduler, allocations, exporter,
-          api)
+          api, fixes)
 
 for _module in GROUPS:
     bounds.bound(_module.OPTS)

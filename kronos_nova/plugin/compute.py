@@ -10,13 +10,13 @@ from oslo_service import periodic_task
 
 from kronos_nova.claims import base as stores
 from kronos_nova.plugin import claim_rpc
-from kronos_nova.plugin import images
-from kronos_nova.plugin import interrupted_migrations
-from kronos_nova.plugin import libvirt_connection
 from kronos_nova.plugin import resource_tracker
 from kronos_nova.plugin import reverts
-from kronos_nova.plugin import statuses
 from kronos_nova.plugin import two_phase
+from kronos_nova.plugin.fixes import image_credentials
+from kronos_nova.plugin.fixes import interrupted_migrations
+from kronos_nova.plugin.fixes import libvirt_connection
+from kronos_nova.plugin.fixes import status_retry
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -29,10 +29,10 @@ _MANAGER = 'nova.compute.manager:ComputeManager'
 # What this part overrides or calls of Nova.
 EXPECTED = {
     **interrupted_migrations.EXPECTED,
-    **images.EXPECTED,
+    **image_credentials.EXPECTED,
     **libvirt_connection.EXPECTED,
     **reverts.EXPECTED,
-    **statuses.EXPECTED,
+    **status_retry.EXPECTED,
     f'{_MANAGER}.__init__': ('self', 'compute_driver', 'args', 'kwargs'),
     f'{_MANAGER}._destroy_evacuated_instances': ('self', 'context', 'node_cache'),
     f'{_TRACKER}.__init__': ('self', 'host', 'driver', 'reportclient'),
@@ -63,9 +63,10 @@ EXPECTED = {
 }
 
 
-class KronosComputeManager(interrupted_migrations.EndsInterruptedMigrations, images.FetchesImages,
-                           reverts.RevertsAtomically, statuses.WritesStatusesAgain,
-                           libvirt_connection.SurvivesLibvirt, manager.ComputeManager):
+class KronosComputeManager(interrupted_migrations.EndsInterruptedMigrations,
+                           image_credentials.FetchesImages, reverts.RevertsAtomically,
+                           status_retry.RetriesStatus, libvirt_connection.SurvivesLibvirt,
+                           manager.ComputeManager):
     def __init__(self, compute_driver=None, *args, **kwargs):
         super().__init__(compute_driver, *args, **kwargs)
         try:

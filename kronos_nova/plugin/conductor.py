@@ -42,16 +42,16 @@ from kronos_nova.executor import permits
 from kronos_nova.executor import service
 from kronos_nova.executor.ports import ExecutorPorts
 from kronos_nova.plugin import claim_rpc
-from kronos_nova.plugin import cold_migration
 from kronos_nova.plugin import compute_api
 from kronos_nova.plugin import host_api
 from kronos_nova.plugin import inventory
 from kronos_nova.plugin import live_migration
 from kronos_nova.plugin import placement
-from kronos_nova.plugin import quiet
 from kronos_nova.plugin import reconciling
 from kronos_nova.plugin import registration
-from kronos_nova.plugin import workers
+from kronos_nova.plugin.fixes import cold_migration_rollback
+from kronos_nova.plugin.fixes import fork_safety
+from kronos_nova.plugin.fixes import log_filters
 from kronos_nova.policies import loader
 
 CONF = nova.conf.CONF
@@ -61,9 +61,9 @@ TASK_ARGUMENTS = ('self', 'context', 'instance', 'destination', 'block_migration
                   'disk_over_commit', 'migration')
 
 EXPECTED = {
-    **cold_migration.EXPECTED,
+    **cold_migration_rollback.EXPECTED,
     **live_migration.EXPECTED,
-    **workers.EXPECTED,
+    **fork_safety.EXPECTED,
     'nova.conductor.manager:ConductorManager.__init__': ('self', 'args', 'kwargs'),
     'nova.conductor.manager:ComputeTaskManager.__init__': ('self',),
     'nova.conductor.manager:ComputeTaskManager._build_cold_migrate_task': (
@@ -89,8 +89,8 @@ class KronosConductorManager(manager.ConductorManager):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        quiet.install()
-        workers.part()
+        log_filters.install()
+        fork_safety.install()
         self.additional_endpoints.remove(self.compute_task_mgr)
         self.compute_task_mgr = KronosComputeTaskManager()
         self.additional_endpoints.append(self.compute_task_mgr)
@@ -159,10 +159,10 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
 
     def _build_cold_migrate_task(self, context, instance, flavor, request_spec, clean_shutdown,
                                  host_list):
-        if CONF.kronos.atomic_moves == 'off':
+        if CONF.kronos.atomic_moves == 'off' or not CONF.kronos_fixes.cold_migration_rollback:
             return super()._build_cold_migrate_task(
                 context, instance, flavor, request_spec, clean_shutdown, host_list)
-        return cold_migration.RevertingMigrationTask(
+        return cold_migration_rollback.RevertingMigrationTask(
             context, instance, flavor, request_spec, clean_shutdown, self.compute_rpcapi,
             self.query_client, self.report_client, host_list, self.network_api)
 

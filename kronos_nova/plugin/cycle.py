@@ -22,7 +22,7 @@ from kronos_nova.inventory import pace
 from kronos_nova.plugin import dry_run
 from kronos_nova.plugin import history
 from kronos_nova.plugin import inventory
-from kronos_nova.plugin import quiet
+from kronos_nova.plugin.fixes import log_filters
 
 CONF = nova.conf.CONF
 
@@ -35,7 +35,7 @@ def main(argv=None):
     config.parse_args(['nova-conductor', *args.arguments])
     kronos_conf.register_opts(CONF)
     logging.setup(CONF, 'nova')
-    quiet.install()
+    log_filters.install()
     objects.register_all()
     return child.serve(CONF, make_sources, args.answers, may_write)
 

@@ -11,8 +11,8 @@ class GuestsTestCase(base.RegressionTestCase):
         # With each nova-compute that dies, one of the threads for them does.
         self.flags(max_concurrent_live_migrations=3)
         super().setUp()
-        self.stub_out('kronos_nova.plugin.broken_migrations.INTERVAL_SECONDS', 0.01)
-        self.stub_out('kronos_nova.plugin.broken_migrations.SETTLING_SECONDS', 0.5)
+        self.stub_out('kronos_nova.plugin.fixes.broken_migrations.INTERVAL_SECONDS', 0.01)
+        self.stub_out('kronos_nova.plugin.fixes.broken_migrations.SETTLING_SECONDS', 0.5)
 
     def driver(self, host):
         return self.computes[host].manager.driver

@@ -63,7 +63,7 @@ class InterruptedLiveMigrationTest(guests.GuestsTestCase):
                 self.guest_at('host1', server, power_state.NOSTATE)
             return still
 
-        self.stub_out('kronos_nova.plugin.guests.is_copied', is_copied)
+        self.stub_out('kronos_nova.plugin.fixes.guest_state.is_copied', is_copied)
         powered_off = []
         self.stub_out('nova.virt.fake.FakeDriver.power_off',
                       lambda driver, instance, *_, **__: powered_off.append(instance))

@@ -5,12 +5,14 @@ Nova waits for a lock that the same thread holds, for ever, and with it all that
 
 import threading
 
+import nova.conf
 import testtools
 from nova.tests.fixtures import libvirt as fakelibvirt
 from nova.virt.libvirt import host as libvirt_host
 
+from kronos_nova import conf as kronos_conf
 from kronos_nova.plugin import compute
-from kronos_nova.plugin import libvirt_connection
+from kronos_nova.plugin.fixes import libvirt_connection
 
 TIMEOUT_SECONDS = 10
 
@@ -59,6 +61,10 @@ class LibvirtConnectionTest(testtools.TestCase):
         thread.start()
         thread.join(TIMEOUT_SECONDS)
         return found
+
+    def setUp(self):
+        super().setUp()
+        kronos_conf.register_opts(nova.conf.CONF)
 
     def test_a_connection_that_ends_while_it_is_looked_at(self):
         self.useFixture(fakelibvirt.LibvirtFixture())

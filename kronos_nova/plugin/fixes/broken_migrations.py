@@ -1,16 +1,19 @@
-"""What becomes of a guest whose live migration breaks off.
+"""Settlement of live migrations that break off, by where the guest runs.
 
 Nova's compute manager leaves that to what its driver reports, and Nova's libvirt driver reports too
 little: after a rollback it raises the hypervisor's error once more, upon which the manager puts an
 instance whose guest runs on into ERROR; a guest that is gone from the source has moved, it says,
 even where QEMU died; and where libvirt itself goes away nothing is rolled back. Here Nova's verdict
 is held back until the hypervisors of both hosts have said where the guest runs.
+
+Launchpad: no bug is known. Option: ``[kronos_fixes] broken_migrations``.
 """
 
 import dataclasses
 import sys
 import threading
 
+import nova.conf
 import tenacity
 from nova import exception as nova_exception
 from nova import objects
@@ -22,10 +25,11 @@ from oslo_utils import excutils
 
 from kronos_nova.db.engine import first_line
 from kronos_nova.objects import migration_status
-from kronos_nova.plugin import arrivals
-from kronos_nova.plugin import guests
 from kronos_nova.plugin import outages
+from kronos_nova.plugin.fixes import guest_state
+from kronos_nova.plugin.fixes import post_migration_retry
 
+CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 # libvirtd restarts within seconds; an instance that cannot be looked at is not to be set free.
@@ -44,7 +48,7 @@ DEAD = (power_state.SHUTDOWN, power_state.CRASHED)
 _MANAGER = 'nova.compute.manager:ComputeManager'
 
 EXPECTED = {
-    **arrivals.EXPECTED,
+    **post_migration_retry.EXPECTED,
     f'{_MANAGER}._delete_allocation_after_move':
         ('self', 'context', 'instance', 'migration'),
     f'{_MANAGER}._do_live_migration':
@@ -116,12 +120,12 @@ class SettlesBrokenMigrations:
     def __init__(self, *args, **kwargs):
         self._thread = threading.local()
         super().__init__(*args, **kwargs)
-        self.compute_rpcapi = arrivals.PatientComputeAPI()
-        self.additional_endpoints.append(guests.GuestsEndpoint(self._get_power_state))
+        self.compute_rpcapi = post_migration_retry.compute_api(self.compute_rpcapi)
+        self.additional_endpoints.append(guest_state.GuestStateEndpoint(self._get_power_state))
 
     def reset(self):
         super().reset()
-        self.compute_rpcapi = arrivals.PatientComputeAPI()
+        self.compute_rpcapi = post_migration_retry.compute_api(self.compute_rpcapi)
 
     @property
     def _attempt(self):
@@ -129,6 +133,10 @@ class SettlesBrokenMigrations:
 
     def _do_live_migration(self, context, dest, instance, block_migration, migration,
                            migrate_data):
+        if not CONF.kronos_fixes.broken_migrations:
+            super()._do_live_migration(context, dest, instance, block_migration, migration,
+                                       migrate_data)
+            return
         attempt = Attempt(context, instance, dest, block_migration, migration, migrate_data)
         self._thread.attempt = attempt
         try:
@@ -175,7 +183,7 @@ class SettlesBrokenMigrations:
             super()._post_live_migration_update_host(
                 attempt.context, attempt.instance, attempt.dest, attempt.block_migration,
                 migrate_data, attempt.source_bdms)
-        except arrivals.Unanswered as error:
+        except post_migration_retry.Unanswered as error:
             # Nova has written down that the instance is there, and has nothing left of it here.
             LOG.warning('The live migration is completed without %s, which is to start: %s',
                         attempt.dest, error, instance=attempt.instance)
@@ -244,7 +252,7 @@ class SettlesBrokenMigrations:
 
     def _has_pages_here(self, attempt):
         """Of a guest that runs there already (post-copy); they are waited for."""
-        return _ask_patiently(COPY_SECONDS, attempt, guests.is_copied, self.driver,
+        return _ask_patiently(COPY_SECONDS, attempt, guest_state.is_copied, self.driver,
                               attempt.instance, still=bool)
 
     def _roll_back(self, attempt):
@@ -305,7 +313,7 @@ class SettlesBrokenMigrations:
     def _state_there(attempt):
         """Of a guest that arrives, once it has or is given up; None: nobody knows."""
         return _ask_patiently(
-            SETTLING_SECONDS, attempt, guests.power_state, attempt.context, attempt.dest,
+            SETTLING_SECONDS, attempt, guest_state.power_state, attempt.context, attempt.dest,
             attempt.instance, still=lambda state: state == power_state.PAUSED
             and not attempt.runs(state))
 

@@ -1,9 +1,11 @@
-"""What becomes of a live migration whose source's nova-compute dies in the middle.
+"""Completion or rollback of live migrations that a restart of nova-compute interrupted.
 
 The hypervisors go on without it. When it starts again Nova only has the copy aborted and sets the
 instance free; what was made ready at the destination stays there, and a guest that has arrived
 meanwhile runs where Nova does not look for it. Here the migration is completed or rolled back then,
 whichever the guest did.
+
+Launchpad: no bug is known. Option: ``[kronos_fixes] interrupted_migrations``.
 """
 
 import threading
@@ -15,8 +17,8 @@ from nova import objects
 from oslo_log import log as logging
 
 from kronos_nova.objects import migration_status
-from kronos_nova.plugin import broken_migrations
-from kronos_nova.plugin import kept_migrations
+from kronos_nova.plugin.fixes import broken_migrations
+from kronos_nova.plugin.fixes import migration_checkpoint
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -37,13 +39,17 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self._kept = kept_migrations.KeptMigrations(CONF.state_path, self.host)
+        self._checkpoints = migration_checkpoint.MigrationCheckpoints(CONF.state_path, self.host)
         self._interrupted = []
 
     # While it is under way
 
     def _do_pre_live_migration_from_source(self, context, dest, instance, block_migration,
                                            migration, migrate_data, source_bdms):
+        if not _is_on():
+            return super()._do_pre_live_migration_from_source(
+                context, dest, instance, block_migration, migration, migrate_data, source_bdms)
+
         def keep(data):
             self._keep(instance, dest=dest, block_migration=block_migration, migrate_data=data,
                        migration=migration.uuid, source_bdms=source_bdms)
@@ -56,20 +62,23 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
 
     def _keep(self, instance, **facts):
         try:
-            self._kept.keep(instance.uuid, **facts)
+            self._checkpoints.write(instance.uuid, **facts)
         except OSError as error:
             LOG.warning('What is needed to end the live migration after a restart is not kept: %s',
                         error, instance=instance)
 
     def _conclude(self, attempt):
         super()._conclude(attempt)
-        self._kept.forget(attempt.instance.uuid)
+        self._checkpoints.remove(attempt.instance.uuid)
 
     # When nova-compute starts again
 
     def _reset_live_migration(self, context, instance):
         """Nova's, unless it can be ended, which waits until this service is up, or is prepared by
         a conductor: Nova would set the instance free under it, and in ERROR when it has moved."""
+        if not _is_on():
+            super()._reset_live_migration(context, instance)
+            return
         if _is_being_prepared(context, instance):
             LOG.info('Its live migration is being prepared and is left to the conductor.',
                      instance=instance)
@@ -100,7 +109,7 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
                 self._set_migration_status(migration, migration_status.ERROR)
 
     def _load(self, context, instance):
-        kept = self._kept.load(context, instance.uuid)
+        kept = self._checkpoints.load(context, instance.uuid)
         if kept is None:
             return None
         migration = objects.Migration.get_by_uuid(context, kept.pop('migration'))
@@ -120,7 +129,7 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
 
     def _forget_all_but(self, instance_uuids):
         try:
-            self._kept.forget_all_but(instance_uuids)
+            self._checkpoints.remove_all_but(instance_uuids)
         except OSError as error:
             LOG.warning('What was kept of earlier live migrations is not removed: %s', error)
 
@@ -149,6 +158,10 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             self.driver.live_migration_abort(attempt.instance)
         except Exception as error:  # each driver has its own
             LOG.debug('There is no copy to be aborted: %s', error, instance=attempt.instance)
+
+
+def _is_on():
+    return CONF.kronos_fixes.broken_migrations and CONF.kronos_fixes.interrupted_migrations
 
 
 def _is_being_prepared(context, instance):

@@ -2,17 +2,20 @@
 
 import os
 
+import nova.conf
 import testtools
 from nova.scheduler.client import report
 
-from kronos_nova.plugin import workers
+from kronos_nova import conf as kronos_conf
+from kronos_nova.plugin.fixes import fork_safety
 
 
 class WorkersTest(testtools.TestCase):
     def test_each_makes_a_client_of_placement_of_its_own(self):
+        kronos_conf.register_opts(nova.conf.CONF)
         self.addCleanup(setattr, report, 'PLACEMENTCLIENT', report.PLACEMENTCLIENT)
         report.PLACEMENTCLIENT = tried = object()
-        workers.part()
+        fork_safety.install()
         worker = os.fork()
         if not worker:
             os._exit(report.PLACEMENTCLIENT is tried)

@@ -1,4 +1,7 @@
-"""Whether a guest runs at a host, as the hypervisor there says."""
+"""The state of a guest at a host, as the hypervisor of that host reports it.
+
+Used by :mod:`kronos_nova.plugin.fixes.broken_migrations`.
+"""
 
 import oslo_messaging as messaging
 from nova import exception as nova_exception
@@ -18,8 +21,8 @@ TIMEOUT_SECONDS = 10
 JOBS = (1, 2)
 
 
-class GuestsEndpoint:
-    """At nova-compute, beside Nova's own endpoints.
+class GuestStateEndpoint:
+    """An RPC endpoint of nova-compute, in addition to Nova's own.
 
     1.0: power_state
 

@@ -3,17 +3,20 @@
 import logging
 
 import fixtures
+import nova.conf
 import testtools
 
-from kronos_nova.plugin import quiet
+from kronos_nova import conf as kronos_conf
+from kronos_nova.plugin.fixes import log_filters
 
 
-class QuietTest(testtools.TestCase):
+class LogFiltersTest(testtools.TestCase):
     def test_what_nobody_can_help_is_not_in_the_log(self):
-        [name] = quiet.NOISE
+        kronos_conf.register_opts(nova.conf.CONF)
+        [name] = log_filters.NOISE
         log = self.useFixture(fixtures.FakeLogger(name))
-        quiet.install()
-        quiet.install()
+        log_filters.install()
+        log_filters.install()
         logger = logging.getLogger(name)
         self.assertEqual(1, len(logger.filters))
         logger.warning('The python binding code in neutronclient is deprecated in favor of %s', 'x')

@@ -1,21 +1,34 @@
-"""What workers are not to share with the process that they were forked from.
+"""A placement client of its own for each forked worker.
 
 Nova's conductor tries its client of placement before it forks. Where placement or a proxy in front
 of it keeps connections open, that one is then every worker's, and two that ask at once get each
 other's answers, or none: an instance ends in ERROR by a ConnectFailure.
+
+In a process that was forked this resets ``nova.scheduler.client.report.PLACEMENTCLIENT``, a global
+of Nova's.
+
+Launchpad: no bug is known. Option: ``[kronos_fixes] fork_safety``.
 """
 
 import functools
 import os
 
+import nova.conf
 from nova.scheduler.client import report
+
+CONF = nova.conf.CONF
 
 EXPECTED = {'nova.scheduler.client.report:report_client_singleton': ()}
 
 
+def install():
+    """Have each worker that is forked from now on make a client of its own, unless this is off."""
+    if CONF.kronos_fixes.fork_safety:
+        _register()
+
+
 @functools.cache
-def part():
-    """Have each worker that is forked from now on make a client of its own."""
+def _register():
     os.register_at_fork(after_in_child=_forget_client)
 
 

@@ -1,8 +1,10 @@
-"""How nova-conductor gives the source's allocation back when it cannot begin a cold migration or
-a resize.
+"""Rollback of a cold migration or a resize that cannot begin.
 
-Nova's own way moves what the migration holds to the instance, also to one that was deleted
+Nova's own rollback moves what the migration holds to the instance, also to one that was deleted
 meanwhile (bug 1848343), counts sharing providers twice, and goes on where placement refuses.
+
+Launchpad: bug 1848343; its half in nova-compute is :mod:`kronos_nova.plugin.reverts`. Option:
+``[kronos_fixes] cold_migration_rollback``.
 """
 
 from nova.conductor.tasks import migrate

@@ -1,7 +1,8 @@
-"""What a nova-compute has to know of the live migrations that it leads, for the one after it.
+"""Checkpoints of live migrations in progress, for a nova-compute that is started after a crash.
 
-A file for each under ``$state_path/live-migrations``: Nova keeps in memory alone what it needs to
-complete a migration or to roll it back.
+One file per migration below ``$state_path/live-migrations``. Nova keeps only in memory what is
+needed to complete a migration or to roll it back. Used by
+:mod:`kronos_nova.plugin.fixes.interrupted_migrations`.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ FOLDER = 'live-migrations'
 UUID_LENGTH = 36
 
 
-class KeptMigrations:
+class MigrationCheckpoints:
     """:param state_path: of nova-compute
     :param host: its name; several may share the folder, in tests
     """
@@ -25,8 +26,11 @@ class KeptMigrations:
         self._folder = pathlib.Path(state_path, FOLDER)
         self._host = host
 
-    def keep(self, instance_uuid, **facts):
-        """Facts are NovaObjects and plain values; they take the place of what was kept."""
+    def write(self, instance_uuid, **facts):
+        """Write the checkpoint of an instance, in place of an earlier one.
+
+        :param facts: NovaObjects and plain values
+        """
         serializer = objects_base.NovaObjectSerializer()
         text = jsonutils.dumps({name: serializer.serialize_entity(None, fact)
                                 for name, fact in facts.items()})
@@ -40,9 +44,9 @@ class KeptMigrations:
         partial.rename(self._path(instance_uuid))
 
     def load(self, context, instance_uuid):
-        """{name: fact}; None: nothing was kept
+        """Return {name: fact}, or None if the instance has no checkpoint.
 
-        :raises OSError, ValueError: it cannot be read
+        :raises OSError, ValueError: the checkpoint cannot be read
         """
         try:
             text = self._path(instance_uuid).read_text()
@@ -53,12 +57,12 @@ class KeptMigrations:
         return {name: serializer.deserialize_entity(context, fact)
                 for name, fact in jsonutils.loads(text).items()}
 
-    def forget(self, instance_uuid):
+    def remove(self, instance_uuid):
         with contextlib.suppress(FileNotFoundError):
             self._path(instance_uuid).unlink()
 
-    def forget_all_but(self, instance_uuids):
-        """Of others nobody would ask any more: those that were deleted or set free meanwhile."""
+    def remove_all_but(self, instance_uuids):
+        """Remove the checkpoints of all other instances, which were deleted or reset."""
         kept = {self._path(uuid) for uuid in instance_uuids}
         for path in self._folder.glob(f'{self._host}-{"?" * UUID_LENGTH}.*'):
             if path not in kept:
