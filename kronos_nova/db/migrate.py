@@ -32,10 +32,15 @@ def _alembic_revision(connection):
 
 @dataclasses.dataclass(frozen=True)
 class RevisionHistory:
-    """One chain of revisions. ``read`` tells a database's revision (None: it is empty), ``record``
-    is told of every step taken, within the transaction that takes it."""
+    """One chain of revisions.
+
+    :param renewal: how an operator begins with an empty database, a sentence
+    :param read: returns the revision of a database, None if the database is empty
+    :param record: called with every step taken, within the transaction that takes the step
+    """
 
     name: str
+    renewal: str
     read: Callable = _alembic_revision
     record: Callable | None = None
 
@@ -55,8 +60,12 @@ class RevisionHistory:
         return config
 
 
-CONTROL = RevisionHistory('control')
-CLAIMS = RevisionHistory('claims', read=claim_versions.read, record=claim_versions.record)
+CONTROL = RevisionHistory(
+    'control', 'set [kronos_database] connection to an empty database, or move the SQLite file '
+    'away; plans, drains, levels and quarantines of the old database are not taken over.')
+CLAIMS = RevisionHistory(
+    'claims', 'move the file away while nova-compute is stopped.',
+    read=claim_versions.read, record=claim_versions.record)
 HISTORIES = {history.name: history for history in (CONTROL, CLAIMS)}
 
 
@@ -79,7 +88,8 @@ def current(engine, history):
 def check(engine, history):
     """Make sure that a database is what this code needs.
 
-    :raises DatabaseVersionError: it is older, or newer
+    :raises DatabaseVersionError: its revision is older or newer, or was dropped before the first
+        release
     """
     found = current(engine, history)
     if found != head(history):
@@ -93,14 +103,15 @@ def sync(engine, history):
     database as it was.
 
     :returns: the revisions before (None: it was empty) and after
-    :raises DatabaseVersionError: the database is newer than this code
+    :raises DatabaseVersionError: the database is newer than this code, or has a revision that was
+        dropped before the first release
     """
     target = head(history)
     with engine.execution_options(for_writing=True).begin() as connection:
         found = history.read(connection)
         if found == target:
             return found, target
-        _refuse_newer(history, found)
+        _refuse_unknown(history, found)
         # Only now: see above.
         import alembic.command
         config = history.config()
@@ -113,7 +124,7 @@ def sync(engine, history):
     return found, target
 
 
-def _refuse_newer(history, found):
+def _refuse_unknown(history, found):
     if not _is_known(history, found):
         raise _version_error(history, found)
 
@@ -122,9 +133,17 @@ def _is_known(history, revision):
     return revision is None or revision in history.revisions()
 
 
+def _is_dropped(history, revision):
+    """Whether a revision is from before the first one of a history."""
+    return revision.isdigit() and int(revision) < int(history.revisions()[0])
+
+
 def _version_error(history, found):
     if _is_known(history, found):
         remedy = 'Run "kronos-manage db sync".'
+    elif _is_dropped(history, found):
+        remedy = (f'Revisions from before the first release are not upgraded: {history.renewal} '
+                  f'Then run "kronos-manage db sync {history.name}".')
     else:
         remedy = 'It was written by a newer Kronos: install that one here.'
     return exception.DatabaseVersionError(

@@ -1,9 +1,7 @@
 """The two histories, on SQLite."""
 
-import json
 import threading
 
-import alembic.command
 import fixtures
 import sqlalchemy as sa
 import testtools
@@ -13,7 +11,6 @@ from kronos_nova import exception
 from kronos_nova.db import claim_models
 from kronos_nova.db import claim_versions
 from kronos_nova.db import engine as db_engine
-from kronos_nova.db import journal
 from kronos_nova.db import migrate
 from kronos_nova.db import models
 
@@ -55,30 +52,28 @@ class SyncTest(testtools.TestCase):
             self.assertIn('newer', str(error))
         self.assertEqual('9999', migrate.current(self.engine, migrate.CONTROL))
 
+    def test_a_control_database_from_before_the_first_revision_is_refused_and_left_alone(self):
+        migrate.sync(self.engine, migrate.CONTROL)
+        earlier = f'{int(migrate.CONTROL.revisions()[0]) - 1:04}'
+        with self.engine.begin() as connection:
+            connection.execute(sa.text('UPDATE alembic_version SET version_num = :earlier'),
+                               {'earlier': earlier})
+        for refuse in (migrate.check, migrate.sync):
+            error = self.assertRaises(
+                exception.DatabaseVersionError, refuse, self.engine, migrate.CONTROL)
+            self.assertIn('before the first release', str(error))
+            self.assertIn('[kronos_database] connection', str(error))
+            self.assertIn('kronos-manage db sync control', str(error))
+        self.assertEqual(earlier, migrate.current(self.engine, migrate.CONTROL))
+
+    def test_there_is_one_control_revision_until_a_release_is_tagged(self):
+        self.assertEqual(1, len(migrate.CONTROL.revisions()))
+
     def test_the_version_of_the_claims_is_one_row_of_a_table_of_its_own(self):
         _old, new = migrate.sync(self.engine, migrate.CLAIMS)
         with self.engine.connect() as connection:
             rows = connection.execute(sa.text('SELECT table_name, version FROM claim_versions'))
             self.assertEqual([('claims', int(new))], [tuple(row) for row in rows])
-
-
-    def test_reports_of_before_are_kept_with_counts_in_the_place_of_uuids(self):
-        with self.engine.begin() as connection:
-            config = migrate.CONTROL.config()
-            config.attributes['connection'] = connection
-            alembic.command.upgrade(config, '0009')
-            connection.execute(sa.text(
-                'INSERT INTO plans (uuid, aggregate, mode, planner, state, created_at, expires_at, '
-                "report) VALUES ('a-plan', 'gpu', 'spread', 'greedy', 'done', :now, :now, :report)"
-            ), {'now': '2026-11-20 12:00:00.000000', 'report': json.dumps({
-                'moves': [{'order': 1}], 'not_moved': [
-                    {'reason': 'no_gain', 'instances': ['vm1', 'vm2']}]})})
-        migrate.sync(self.engine, migrate.CONTROL)
-        plan = journal.Journal(db_engine.Database(self.engine), 'one').plan('a-plan')
-        self.assertEqual(1, plan.move_count)
-        self.assertEqual({'moves': [{'order': 1}],
-                          'not_moved': [{'reason': 'no_gain', 'count': 2}]},
-                         json.loads(plan.report))
 
 
 class SqliteFileTest(testtools.TestCase):
