@@ -21,7 +21,7 @@ from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import metrics
 from kronos_nova.objects import snapshot
 from kronos_nova.policies import loader
-from tests.unit.executor.parts import Worker
+from tests.unit.executor.fakes_executor import Worker
 
 POLICIES = """
 policies:

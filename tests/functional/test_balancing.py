@@ -31,7 +31,7 @@ from kronos_nova.plugin import scheduler
 from kronos_nova.policies import loader
 from tests.functional import base
 from tests.unit.db import fixtures as db_fixtures
-from tests.unit.executor import parts
+from tests.unit.executor import fakes_executor
 
 POLICIES = """
 policies:
@@ -89,7 +89,7 @@ class BalancingTestCase(base.NovaTestCase):
         self.database = self.useFixture(db_fixtures.ControlDatabase()).database
         self.journal = db_journal.Journal(self.database, 'tester')
         self.inventory = inventory.InProcessInventory()
-        self.worker = parts.Worker(
+        self.worker = fakes_executor.Worker(
             self.journal, compute_api.InProcessComputeApi(), memory.Cooldowns(self.database),
             ExecutorOptions.from_conf(CONF), clock.utcnow)
 

@@ -1,6 +1,6 @@
 """A server moves where an earlier move left allocations behind that nobody has put right yet."""
 
-from tests.functional.mixed import drivers
+from tests.functional.mixed import fakes_drivers
 from tests.functional.regressions import base
 
 
@@ -9,12 +9,12 @@ class LeftBehindTest(base.RegressionTestCase):
         """A server whose migration holds what it had on host1, and it itself what it never got on
         host2."""
         server = self.boot_server()
-        drivers.COURSE.reset(drivers.HOLD)
+        fakes_drivers.COURSE.reset(fakes_drivers.HOLD)
         self.migrate(server)
-        self.assertTrue(drivers.COURSE.begun.wait(30))
+        self.assertTrue(fakes_drivers.COURSE.begun.wait(30))
         self.placement_fixture.before = lambda method, path, body: (
             base.outage() if (method, path) == ('POST', '/allocations') else None)
-        drivers.COURSE.let_go('failed')
+        fakes_drivers.COURSE.let_go('failed')
         self._wait_for_migration_status(server, ['failed'])
         self.server_on(server, 'host1')
         self.placement_fixture.before = lambda *asked: None
@@ -23,7 +23,7 @@ class LeftBehindTest(base.RegressionTestCase):
 
     def test_the_next_one_ends_well(self):
         server = self.leave_behind()
-        drivers.COURSE.reset(drivers.RUN)
+        fakes_drivers.COURSE.reset(fakes_drivers.RUN)
         self.migrate(server)
         self._wait_for_migration_status(server, ['completed'])
         self.server_on(server, 'host2')
@@ -32,11 +32,11 @@ class LeftBehindTest(base.RegressionTestCase):
 
     def test_the_next_one_fails(self):
         server = self.leave_behind()
-        drivers.COURSE.reset(drivers.HOLD)
+        fakes_drivers.COURSE.reset(fakes_drivers.HOLD)
         self.migrate(server)
-        self.assertTrue(drivers.COURSE.begun.wait(30))
+        self.assertTrue(fakes_drivers.COURSE.begun.wait(30))
         self.reconcile()
-        drivers.COURSE.let_go('failed')
+        fakes_drivers.COURSE.let_go('failed')
         self.server_on(server, 'host1')
         self.reconcile()
         self.assert_holds_alone(server, 'host1')

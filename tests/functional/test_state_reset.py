@@ -5,7 +5,7 @@ import threading
 
 import fixtures
 
-from tests.functional.mixed import drivers
+from tests.functional.mixed import fakes_drivers
 from tests.functional.regressions import base
 
 LONGEST_HOLD_SECONDS = 60
@@ -18,8 +18,8 @@ class StateResetTest(base.RegressionTestCase):
     def held_in(self, method):
         """Let ``method`` of the hypervisors not return before the end of the context."""
         begun, goes_on = threading.Event(), threading.Event()
-        name = f'tests.functional.mixed.drivers.Steered.{method}'
-        real = getattr(drivers.Steered, method)
+        name = f'tests.functional.mixed.fakes_drivers.Steered.{method}'
+        real = getattr(fakes_drivers.Steered, method)
 
         def hold(*args, **kwargs):
             begun.set()

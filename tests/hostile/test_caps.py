@@ -8,7 +8,7 @@ from kronos_nova.cooldown import PastMove
 from kronos_nova.engine.caps import CapOptions
 from kronos_nova.engine.restraint import Restraint
 from kronos_nova.objects import plan as plans
-from tests.hostile import cloud as clouds
+from tests.hostile import fakes_cloud as clouds
 
 INTERVAL = 1800
 

@@ -11,7 +11,7 @@ from kronos_nova.objects import eligibility
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.drain import Drain
-from tests.hostile import cloud as clouds
+from tests.hostile import fakes_cloud as clouds
 
 SERVERS = ('vm1', 'vm2', 'vm3')
 

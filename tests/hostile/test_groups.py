@@ -11,7 +11,7 @@ import testtools
 from kronos_nova.cmd import replay
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
-from tests.hostile import cloud as clouds
+from tests.hostile import fakes_cloud as clouds
 from tests.unit.record.clouds import Cloud
 
 HUGE = (2 ** 31, 2 ** 63 - 1, 2 ** 63, 2 ** 64, 10 ** 30)

@@ -25,9 +25,9 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
 from kronos_nova.policies import Policy
-from tests.hostile import peers
-from tests.unit.web import WebServer
-from tests.unit.web import say
+from tests.hostile import fakes_tcp_server
+from tests.unit.fakes_web_server import WebServer
+from tests.unit.fakes_web_server import say
 
 CPU = MetricQuery('cpu', IMBALANCE, 'cpu')
 HOST = {'metric': {'host': 'cmp1'}, 'value': [1700000000.5, '0.25']}
@@ -89,9 +89,9 @@ class TotalDeadlineTest(testtools.TestCase):
         return prometheus.PrometheusClient(Endpoint(url=url, timeout=timeout), max_retries=0,
                                            sleep=lambda seconds: None, **rest)
 
-    @ddt.data(*sorted(peers.DRIPS))
+    @ddt.data(*sorted(fakes_tcp_server.DRIPS))
     def test_a_drip_ends_with_the_timeout_and_so_does_its_connection(self, what):
-        server = self.useFixture(peers.RawServer(peers.DRIPS[what]))
+        server = self.useFixture(fakes_tcp_server.RawServer(fakes_tcp_server.DRIPS[what]))
         started = time.monotonic()
         self.assertRaises(exception.MetricsTimeout, self.client(server.url).query, CPU)
         self.assertLess(time.monotonic() - started, 2)
@@ -100,7 +100,8 @@ class TotalDeadlineTest(testtools.TestCase):
             time.sleep(0.01)
 
     def test_a_handshake_that_never_ends(self):
-        server = self.useFixture(peers.RawServer(peers.drip(b'\x16\x03\x03\x40\x00', b'\x02')))
+        server = self.useFixture(fakes_tcp_server.RawServer(
+            fakes_tcp_server.drip(b'\x16\x03\x03\x40\x00', b'\x02')))
         client = self.client(server.url.replace('http:', 'https:'))
         started = time.monotonic()
         self.assertRaises(exception.MetricsTimeout, client.query, CPU)
@@ -117,15 +118,16 @@ class TotalDeadlineTest(testtools.TestCase):
         self.assertLess(time.monotonic() - started, 2)
 
     def test_after_a_drip_the_next_question_is_asked_anew(self):
-        answers = [peers.DRIPS['body'], lambda connection: connection.sendall(
-            peers.HEAD + b'Connection: close\r\n\r\n' + body_of(HOST))]
-        server = self.useFixture(peers.RawServer(lambda connection: answers.pop(0)(connection)))
+        answers = [fakes_tcp_server.DRIPS['body'], lambda connection: connection.sendall(
+            fakes_tcp_server.HEAD + b'Connection: close\r\n\r\n' + body_of(HOST))]
+        server = self.useFixture(fakes_tcp_server.RawServer(
+            lambda connection: answers.pop(0)(connection)))
         client = self.client(server.url)
         self.assertRaises(exception.MetricsTimeout, client.query, CPU)
         self.assertEqual(0.25, client.query(CPU).samples[0].value)
 
     def test_the_answers_of_a_cycle_have_a_deadline_together(self):
-        server = self.useFixture(peers.RawServer(peers.DRIPS['body']))
+        server = self.useFixture(fakes_tcp_server.RawServer(fakes_tcp_server.DRIPS['body']))
         client = self.client(server.url, patience=0.5)
         started = time.monotonic()
         for _ in range(10):
@@ -134,8 +136,8 @@ class TotalDeadlineTest(testtools.TestCase):
         self.assertEqual(2, server.connections)
 
     def test_closed_connections_leave_nothing_open(self):
-        server = self.useFixture(peers.RawServer(lambda connection: connection.sendall(
-            peers.HEAD + b'\r\n' + body_of(HOST))))
+        server = self.useFixture(fakes_tcp_server.RawServer(lambda connection: connection.sendall(
+            fakes_tcp_server.HEAD + b'\r\n' + body_of(HOST))))
         client = self.client(server.url, timeout=5)
         client.query(CPU)
         before = len(os.listdir('/proc/self/fd'))
@@ -217,7 +219,8 @@ class HostileAnswerTest(testtools.TestCase):
               b'HTTP/1.1 200 OK\r\nX: ' + b'a' * 100_000 + b'\r\n\r\n{}',
               b'HTTP/1.1 999999999999 No\r\n\r\n', b'\x00\xff' * 1000, b'')
     def test_broken_http_is_an_error_of_the_metrics(self, sent):
-        server = self.useFixture(peers.RawServer(lambda connection: connection.sendall(sent)))
+        server = self.useFixture(fakes_tcp_server.RawServer(
+            lambda connection: connection.sendall(sent)))
         client = prometheus.PrometheusClient(Endpoint(url=server.url, timeout=2), max_retries=0)
         said = str(self.assertRaises(exception.MetricsError, client.query, CPU))
         self.assertLess(len(said), 2000)

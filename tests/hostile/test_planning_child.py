@@ -52,7 +52,7 @@ class ChildTestCase(testtools.TestCase):
         self.clock.go(seconds)
         self.seconds += seconds
 
-    def worker(self, name='one', child='tests.hostile.stubborn', cycles=None):
+    def worker(self, name='one', child='tests.hostile.fakes_unstoppable_child', cycles=None):
         made = cycle_scheduler.CycleScheduler(
             self.conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(None, self.state_path, name),

@@ -20,7 +20,7 @@ from kronos_nova.inventory import shape
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.record import anonymise
 from kronos_nova.record import writer
-from tests.unit.inventory import cloud
+from tests.unit.inventory import fakes_public_api
 
 POLICIES = (b'policies:\n- {name: cpu, mode: spread, weight: 1.0, threshold: 0.1,\n'
             b'   imbalance_query: q, vm_profile_query: p}\n')
@@ -128,7 +128,8 @@ ORIGINALS = ('acme', 'payroll', 'rack7', 'rack8', 'munich', 'hunter2', 'uuid-1',
 
 class RecordingTest(testtools.TestCase):
     def test_metadata_of_servers_stays_out_unless_it_is_kronos_own(self):
-        server = cloud.server(1, 'cmp1', metadata={'password': 'hunter2', 'kronos:move': 'never'})
+        server = fakes_public_api.server(
+            1, 'cmp1', metadata={'password': 'hunter2', 'kronos:move': 'never'})
         self.assertEqual({'kronos:move': 'never'}, shape.instance(server, {}, {}).metadata)
 
     def test_no_name_is_left_in_any_file_of_an_anonymised_one(self):

@@ -1,7 +1,7 @@
 """Every alert fires when what it is about happens, and is resolved once that is over.
 
 Alertmanager is asked. The rules are those that are shipped, but for their durations: see
-``tests/hasten.py``.
+``tests/alert_rules.py``.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from kronos_nova import clock
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db.switches import SwitchBoard
 from kronos_nova.objects import automation
-from tests import hasten
+from tests import alert_rules
 from tests.e2e.box import prometheus
 from tests.e2e.box.processes import wait_for
 from tests.e2e.executor import base
@@ -68,7 +68,7 @@ class AlertsTestCase(base.ExecutorTestCase):
     def prepare(cls, conf):
         policies, own_rules = (cls.cloud.root / name for name in ('policies.yaml', 'rules.yaml'))
         policies.write_text(POLICIES)
-        own_rules.write_text(hasten.hastened(prometheus.RULES.read_text()))
+        own_rules.write_text(alert_rules.hastened(prometheus.RULES.read_text()))
         cls.cloud.monitoring.rules = own_rules
         conf['kronos']['policies_file'] = policies
         cls.cloud.configure(nova_conf=conf)

@@ -7,7 +7,7 @@ from selenium.webdriver.support import expected_conditions
 from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.browser import Browser
-from tests.functional.api import filled
+from tests.functional.api import fakes_large_cloud
 from tests.unit.api import base
 
 PATIENCE = 20
@@ -25,7 +25,8 @@ class PageTestCase(base.ApiTestCase):
 
     def setUp(self):
         super().setUp()
-        self.filled = filled.Filled(self.database, ('racks', 'gpu', 'db'), **self.content)
+        self.filled = fakes_large_cloud.Filled(
+            self.database, ('racks', 'gpu', 'db'), **self.content)
         self.plan_uuid = self.filled.fill()
         self.browser = self.useFixture(Browser())
         self.driver = self.browser.driver

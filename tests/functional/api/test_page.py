@@ -10,7 +10,7 @@ from kronos_nova import clock
 from kronos_nova.db import maintenances
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import plan as plans
-from tests.functional.api import filled
+from tests.functional.api import fakes_large_cloud
 from tests.functional.api import pages
 from tests.unit.api import base
 
@@ -187,14 +187,14 @@ class MaintenanceTest(pages.PageTestCase):
         known.begin(maintenance.Maintenance(
             uuid='m', state=maintenance.RUNNING, requested_by='jane',
             requested_at=clock.utcnow(), options=maintenance.MaintenanceOptions(),
-            hosts={filled.Filled.host(1): maintenance.HOOK,
-                   filled.Filled.host(2): maintenance.WAITING}))
+            hosts={fakes_large_cloud.Filled.host(1): maintenance.HOOK,
+                   fakes_large_cloud.Filled.host(2): maintenance.WAITING}))
         self.open(base.READER)
         self.assertEqual(['Maintenance of 2 hosts: running, asked for by jane',
                           'compute-0001.example hook', 'compute-0002.example waiting'],
                          self.text('#maintenance').splitlines())
         self.assertEqual([], self.browser.violations())
-        known.set_host('m', filled.Filled.host(1), maintenance.FINISHED)
+        known.set_host('m', fakes_large_cloud.Filled.host(1), maintenance.FINISHED)
         self.look()
         self.wait_for(lambda: 'compute-0001.example finished' in self.text('#maintenance'))
         known.set_state('m', maintenance.DONE)

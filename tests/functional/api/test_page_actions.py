@@ -13,7 +13,7 @@ from kronos_nova.db import switches
 from kronos_nova.objects import automation
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import plan as plans
-from tests.functional.api import filled
+from tests.functional.api import fakes_large_cloud
 from tests.functional.api import pages
 from tests.unit.api import base
 from tests.unit.cmd import test_host
@@ -88,7 +88,8 @@ class PlanTest(pages.PageTestCase):
 
     def test_a_server_is_explained(self):
         self.open(base.READER)
-        self.find('#explain [name=server]').send_keys(filled.Filled.server(61), Keys.ENTER)
+        self.find('#explain [name=server]').send_keys(
+            fakes_large_cloud.Filled.server(61), Keys.ENTER)
         self.wait_for(lambda: 'locked' in self.text('#stayed [role=status]'))
 
     def test_whoever_thinks_better_of_it_changes_nothing(self):
@@ -146,7 +147,7 @@ class PlanTest(pages.PageTestCase):
 
     def test_a_quarantine_is_ended(self):
         cooldowns = memory.Cooldowns(self.database)
-        server = filled.Filled.server(3)
+        server = fakes_large_cloud.Filled.server(3)
         cooldowns.quarantine(server, -1, 'MigrationFailed', clock.utcnow())
         self.open()
         self.wait_for(lambda: 'MigrationFailed' in self.text('#quarantine'))

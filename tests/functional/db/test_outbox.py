@@ -6,7 +6,7 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.db import outbox
 from tests.functional.db import test_mariadb
-from tests.unit.db import notified
+from tests.unit.db import notification_story
 
 WRITERS, NUMBERERS, TIMES = 4, 2, 25
 
@@ -25,7 +25,7 @@ class OutboxTest(test_mariadb.MariaDBTestCase):
                 failures.append(error)
 
         def write(number):
-            story = notified.Story(database)
+            story = notification_story.Story(database)
             for _time in range(TIMES):
                 story.switch('pause', 'pause', f'aggregate{number}')
 

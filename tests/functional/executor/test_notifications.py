@@ -18,7 +18,7 @@ from tests.e2e.box import listener
 from tests.e2e.box.processes import wait_for
 from tests.functional.executor import test_broker
 from tests.unit.db import fixtures
-from tests.unit.db import notified
+from tests.unit.db import notification_story
 
 TOPIC = 'kronos_notifications'
 PATIENCE = 20
@@ -32,7 +32,8 @@ class DeliveryTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.broker = self.useFixture(test_broker.Broker())
-        self.story = notified.Story(self.useFixture(fixtures.ControlDatabase(True)).database)
+        self.story = notification_story.Story(
+            self.useFixture(fixtures.ControlDatabase(True)).database)
         self.transports = broker.Transports(self.broker.conf)
         self.addCleanup(self.transports.close)
         self.listener = listener.Listener(self.transports.notification, TOPIC)

@@ -31,7 +31,7 @@ from kronos_nova.placement.allocations import AllocationSet
 from kronos_nova.placement.client import PlacementClient
 from kronos_nova.placement.client import retrying
 from tests.functional import base as functional
-from tests.functional.machine import cloud as clouds
+from tests.functional.machine import fakes_cloud as clouds
 from tests.functional.machine import faults
 from tests.functional.placement import base
 

@@ -10,7 +10,7 @@ from kronos_nova.metrics.transport import Endpoint
 from kronos_nova.objects.metrics import IMBALANCE
 from kronos_nova.objects.metrics import MetricQuery
 from tests.functional.prometheus import Prometheus
-from tests.unit.web import WebServer
+from tests.unit.fakes_web_server import WebServer
 
 
 class Saw:

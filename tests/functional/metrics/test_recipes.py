@@ -16,7 +16,7 @@ from kronos_nova.objects.metrics import IMBALANCE
 from kronos_nova.objects.metrics import VM_PROFILE
 from kronos_nova.objects.metrics import MetricQuery
 from tests.functional.prometheus import Prometheus
-from tests.unit.web import WebServer
+from tests.unit.fakes_web_server import WebServer
 
 RECIPES = pathlib.Path(__file__).parents[3] / 'etc/kronos/policies'
 WINDOW = 4

@@ -9,7 +9,7 @@ from nova.tests import fixtures as nova_fixtures
 
 from kronos_nova.plugin import entry
 from tests.functional import base
-from tests.functional.mixed import drivers
+from tests.functional.mixed import fakes_drivers
 from tests.functional.mixed import kinds
 
 CONDUCTOR, SOURCE, DESTINATION = 'conductor', 'source', 'destination'
@@ -31,12 +31,12 @@ class MixedCloud(base.NovaTestCase):
     hosts = ('host1', 'host2')
 
     def setUp(self):
-        drivers.COURSE.reset(drivers.RUN)
+        fakes_drivers.COURSE.reset(fakes_drivers.RUN)
         self.useFixture(nova_fixtures.HostNameWeigherFixture())
         self.kind.configure(self)
         self.useFixture(fixtures.MonkeyPatch(
             'nova.virt.driver.load_compute_driver',
-            lambda virtapi, *_: getattr(drivers, self.kind.driver)(virtapi)))
+            lambda virtapi, *_: getattr(fakes_drivers, self.kind.driver)(virtapi)))
         super().setUp()
         self.leaked = frozenset()
         self.kind.furnish(self)
@@ -101,7 +101,7 @@ class MixedCloud(base.NovaTestCase):
             self.fail('\n'.join(failures))
 
     def _do(self, operation):
-        drivers.COURSE.reset(drivers.RUN)
+        fakes_drivers.COURSE.reset(fakes_drivers.RUN)
         server = self.boot_server()
         hosts, disk = getattr(self, operation)(server)
         besides = self.kind.left_by_evacuation('host1', disk) if operation == EVACUATION else {}
@@ -138,7 +138,7 @@ class MixedCloud(base.NovaTestCase):
         return ('host1',), SMALL_DISK
 
     def live_migration_that_is_rolled_back(self, server):
-        drivers.COURSE.reset(drivers.FAIL)
+        fakes_drivers.COURSE.reset(fakes_drivers.FAIL)
         self.migrate(server)
         self._wait_for_migration_status(server, ['failed'])
         self.server_on(server, 'host1')
@@ -162,7 +162,7 @@ class MixedCloud(base.NovaTestCase):
         self.hold(server)
         self.api.delete_server(server['id'])
         self._wait_until_deleted(server)
-        drivers.COURSE.let_go('failed')
+        fakes_drivers.COURSE.let_go('failed')
         # Bug 1848343: it is the source that gives a deleted server its allocation back.
         return () if SOURCE in self.kronos else ('host1',), SMALL_DISK
 
@@ -199,9 +199,9 @@ class MixedCloud(base.NovaTestCase):
 
     def hold(self, server):
         """Begin a live migration that does not end of itself."""
-        drivers.COURSE.reset(drivers.HOLD)
+        fakes_drivers.COURSE.reset(fakes_drivers.HOLD)
         self.migrate(server)
-        self.assertTrue(drivers.COURSE.begun.wait(30))
+        self.assertTrue(fakes_drivers.COURSE.begun.wait(30))
         return self._wait_for_migration_status(server, ['running'])
 
 

@@ -10,7 +10,7 @@ import os_resource_classes as orc
 from nova.tests import fixtures as nova_fixtures
 from oslo_serialization import jsonutils
 
-from tests.functional.mixed import drivers
+from tests.functional.mixed import fakes_drivers
 
 COMPUTE = {'VCPU': 1, 'MEMORY_MB': 512}
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
@@ -94,7 +94,8 @@ class Pci(LocalDisk):
     extra_specs = {'pci_passthrough:alias': 'card:1'}
 
     def configure(self, test):
-        device = {'vendor_id': drivers.WithPci.VENDOR, 'product_id': drivers.WithPci.PRODUCT}
+        device = {'vendor_id': fakes_drivers.WithPci.VENDOR,
+                  'product_id': fakes_drivers.WithPci.PRODUCT}
         test.flags(group='pci', report_in_placement=True, device_spec=[
             jsonutils.dumps(device | {'live_migratable': 'yes'})], alias=[
             jsonutils.dumps(device | {'name': 'card', 'device_type': 'type-PCI',

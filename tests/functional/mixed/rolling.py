@@ -2,7 +2,7 @@
 moves."""
 
 from tests.functional.mixed import base
-from tests.functional.mixed import drivers
+from tests.functional.mixed import fakes_drivers
 
 HOSTS = {base.SOURCE: 'host1', base.DESTINATION: 'host2'}
 # The order of doc/source/install.rst.
@@ -68,13 +68,13 @@ class RollingCloud(base.MixedCloud):
 
         self.restart(role, has_kronos)
 
-        drivers.COURSE.let_go(status)
+        fakes_drivers.COURSE.let_go(status)
         self._wait_for_migration_status(server, [status or 'completed'])
         host = 'host1' if status else 'host2'
         self.server_on(server, host)
         self.assert_holds_alone(server, host)
         self._delete_server(server)
-        drivers.COURSE.reset(drivers.RUN)
+        fakes_drivers.COURSE.reset(fakes_drivers.RUN)
 
     def a_server_moves(self):
         server = self.boot_server()

@@ -45,7 +45,7 @@ class BrokenLiveMigrationTest(guests.GuestsTestCase):
                                **({'migration_status': status} if status else {}))
             raise libvirtError('operation failed: injected')
 
-        self.stub_out('tests.functional.mixed.drivers.Steered.live_migration', live_migration)
+        self.stub_out('tests.functional.mixed.fakes_drivers.Steered.live_migration', live_migration)
         self.migrate(server)
 
     def fault(self, server):
@@ -123,7 +123,7 @@ class BrokenLiveMigrationTest(guests.GuestsTestCase):
         self.flags(long_rpc_timeout=2)
         for method in ('nova.network.neutron.API.migrate_instance_finish',
                        # Nova saves the instance whatever ends this.
-                       'tests.functional.mixed.drivers.Steered.post_live_migration_at_destination'):
+                       'tests.functional.mixed.fakes_drivers.Steered.post_live_migration_at_destination'):
             server = self.boot_server()
             died = self.die_in(method)
             self.migrate(server)

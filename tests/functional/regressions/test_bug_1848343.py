@@ -1,6 +1,6 @@
 """A server that is deleted while it is moved gets its allocation back, and keeps it for ever."""
 
-from tests.functional.mixed import drivers
+from tests.functional.mixed import fakes_drivers
 from tests.functional.regressions import base
 
 
@@ -61,7 +61,7 @@ class DeletedInMidMigrationTest(base.RegressionTestCase):
         self.hold(server)
         self.delete(server)
 
-        drivers.COURSE.let_go('failed')
+        fakes_drivers.COURSE.let_go('failed')
 
         self.assert_holds_alone(server)
 

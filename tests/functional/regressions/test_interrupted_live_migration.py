@@ -16,7 +16,7 @@ from tests.functional.regressions import guests
 class InterruptedLiveMigrationTest(guests.GuestsTestCase):
     def interrupt(self):
         server = self.boot_server()
-        died = self.die_in('tests.functional.mixed.drivers.Steered.live_migration')
+        died = self.die_in('tests.functional.mixed.fakes_drivers.Steered.live_migration')
         self.migrate(server)
         self.assertTrue(died.wait(30))
         return server
@@ -97,7 +97,7 @@ class InterruptedLiveMigrationTest(guests.GuestsTestCase):
     def test_while_nova_completes_it(self):
         server = self.boot_server()
         died = self.die_in('nova.compute.manager.ComputeManager._post_live_migration')
-        self.stub_out('tests.functional.mixed.drivers.Steered.post_live_migration',
+        self.stub_out('tests.functional.mixed.fakes_drivers.Steered.post_live_migration',
                       lambda *args, **kwargs: None)
         self.migrate(server)
         self.assertTrue(died.wait(30))

@@ -6,7 +6,7 @@ at the source still: the instance ends there with nothing.
 
 from nova.cmd import manage
 
-from tests.functional.mixed import drivers
+from tests.functional.mixed import fakes_drivers
 from tests.functional.regressions import base
 
 
@@ -17,7 +17,7 @@ class PlacementAuditTest(base.RegressionTestCase):
         self.assertEqual(4, manage.PlacementCommands().audit(delete=True))
         self.assert_holds(server['id'], {})
 
-        drivers.COURSE.let_go()
+        fakes_drivers.COURSE.let_go()
 
         self._wait_for_migration_status(server, ['completed'])
         self.server_on(server, 'host2')

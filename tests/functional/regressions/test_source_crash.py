@@ -23,7 +23,7 @@ class SourceCrashTest(base.RegressionTestCase):
         self.assert_holds_alone(server, 'host1')
 
     def test_while_the_guest_moves(self):
-        self.crash_in('tests.functional.mixed.drivers.Steered.live_migration', 'running')
+        self.crash_in('tests.functional.mixed.fakes_drivers.Steered.live_migration', 'running')
 
     def test_while_the_migration_waits_for_others(self):
         self.crash_in('nova.compute.manager.ComputeManager._do_live_migration', 'queued')

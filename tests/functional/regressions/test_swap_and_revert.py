@@ -4,7 +4,7 @@ Nova gives up at the first conflict of the swap, and at every failure of the swa
 ignores: the migration keeps the source's allocation for ever, and the instance the destination's.
 """
 
-from tests.functional.mixed import drivers
+from tests.functional.mixed import fakes_drivers
 from tests.functional.regressions import base
 
 
@@ -28,7 +28,7 @@ class RevertTest(base.RegressionTestCase):
         self.hold(server)
         happened = self.once(fault)
 
-        drivers.COURSE.let_go('failed')
+        fakes_drivers.COURSE.let_go('failed')
 
         self._wait_for_assert(lambda: self.assertEqual(1, len(happened)))
         return server

@@ -14,7 +14,7 @@ from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from tests.hostile.fuzz import mutate
 from tests.unit.db import fixtures
-from tests.unit.executor import parts
+from tests.unit.executor import fakes_executor
 from tests.unit.executor.test_executor import OPTIONS
 from tests.unit.executor.test_executor import RecordedNova
 
@@ -33,7 +33,8 @@ class Bus:
         self.clock, self.nova = fixtures.Clock(), RecordedNova()
         self.journal = db_journal.Journal(database, 'one')
         self.cooldowns = memory.Cooldowns(database)
-        self.worker = parts.Worker(self.journal, self.nova, self.cooldowns, OPTIONS, self.clock)
+        self.worker = fakes_executor.Worker(
+            self.journal, self.nova, self.cooldowns, OPTIONS, self.clock)
         self.claims = central.CentralTable(database)
         self.tasks = broker.TaskEndpoint(self.worker.executor.accept)
         self.results = broker.ResultEndpoint(self.worker.outcomes.settle)

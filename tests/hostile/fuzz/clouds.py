@@ -19,7 +19,7 @@ from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
 from kronos_nova.policies import loader
 from tests.hostile.fuzz import mutate
-from tests.unit.inventory import cloud as api
+from tests.unit.inventory import fakes_public_api as api
 
 NOW = 1_793_000_000.0
 UUID = '6f1c3b1e-0000-4000-8000-000000000001'

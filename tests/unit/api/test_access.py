@@ -8,7 +8,7 @@ from oslo_db import exception as db_exc
 from kronos_nova.api import application
 from kronos_nova.api import routes
 from kronos_nova.db import switches
-from tests.unit import web
+from tests.unit import fakes_web_server
 from tests.unit.api import base
 
 
@@ -80,7 +80,7 @@ class KeystoneTest(base.ApiTestCase):
             self.assertEqual(200, answer.status_code)
 
     def test_one_that_is_silent_is_not_waited_for_without_end(self):
-        silent = self.useFixture(web.WebServer(lambda _handler: time.sleep(20)))
+        silent = self.useFixture(fakes_web_server.WebServer(lambda _handler: time.sleep(20)))
         self.conf.set_override('auth_url', silent.url, 'keystone_authtoken')
         self.patch(application, 'KEYSTONE_SECONDS', 1)
         self.url = self.serve(application.make(self.conf, self.services()))

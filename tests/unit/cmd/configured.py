@@ -11,10 +11,10 @@ import fixtures
 import testtools
 
 from kronos_nova.cmd import manage
-from tests.unit.inventory.cloud import Cloud
-from tests.unit.inventory.cloud import server
-from tests.unit.inventory.cloud import service
-from tests.unit.web import WebServer
+from tests.unit.fakes_web_server import WebServer
+from tests.unit.inventory.fakes_public_api import Cloud
+from tests.unit.inventory.fakes_public_api import server
+from tests.unit.inventory.fakes_public_api import service
 
 POLICIES = """policies:
   - {name: cpu, mode: spread, weight: 1.0, threshold: 0.1, imbalance_query: load,

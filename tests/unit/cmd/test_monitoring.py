@@ -9,7 +9,7 @@ import subprocess
 import yaml
 
 from kronos_nova import policies
-from tests import hasten
+from tests import alert_rules
 from tests.unit.cmd import test_exporter
 from tools import dashboards
 
@@ -80,7 +80,7 @@ class MonitoringTest(test_exporter.ExporterTestCase):
             self.assertIn(f"'{name}'", tests[test])
 
     def test_the_rules_of_those_tests_are_the_same_but_for_durations(self):
-        shipped, hastened = RULES.read_text(), hasten.hastened(RULES.read_text())
+        shipped, hastened = RULES.read_text(), alert_rules.hastened(RULES.read_text())
         duration = re.compile(r'(?<=for: )\d+[smhd]|(?<=\[)\d+[smhd](?=\])')
         self.assertEqual(duration.sub('TIME', shipped), duration.sub('TIME', hastened))
         self.assertNotEqual(shipped, hastened)

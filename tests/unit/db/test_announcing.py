@@ -13,7 +13,7 @@ from kronos_nova.objects import move as moves
 from kronos_nova.objects import notification as n
 from kronos_nova.objects import plan as plans
 from tests.unit.db import fixtures
-from tests.unit.db import notified
+from tests.unit.db import notification_story
 
 SAMPLES = pathlib.Path(__file__).parents[3] / 'doc/source/notification-samples'
 
@@ -23,7 +23,7 @@ class AnnouncingTestCase(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.story = notified.Story(
+        self.story = notification_story.Story(
             self.useFixture(fixtures.ControlDatabase(self.announces)).database)
         self.journal, self.clock = self.story.journal, self.story.clock
 
@@ -41,7 +41,7 @@ class SamplesTest(AnnouncingTestCase):
 
     def test_they_are_what_is_sent_today(self):
         self.story.tell_all()
-        found = notified.samples(self.story.told())
+        found = notification_story.samples(self.story.told())
         self.assertEqual({*n.EVENTS}, {*found})
         if os.environ.get('KRONOS_WRITE_SAMPLES'):
             SAMPLES.mkdir(exist_ok=True)
@@ -118,7 +118,7 @@ class MoveTest(AnnouncingTestCase):
                           (n.MOVE_START, False, 1), (n.MOVE_END, True, 1)], told)
 
     def test_one_that_is_given_back_has_not_failed(self):
-        [move] = self.journal.dispatch(notified.WIDE, self.clock)
+        [move] = self.journal.dispatch(notification_story.WIDE, self.clock)
         taken = self.journal.claim(move.uuid, self.clock())
         self.journal.advance(taken, moves.PLANNED, self.clock(), detail='paused', owner=None)
         self.assertEqual([], self.story.events())

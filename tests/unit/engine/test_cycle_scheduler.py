@@ -51,7 +51,7 @@ class PlanningTest(testtools.TestCase):
                 switches=switches.SwitchBoard(self.database),
                 journal=journal.Journal(self.database, name), utcnow=self.clock,
                 aggregate_hosts=lambda: self.hosts_now()),
-            planning_process.Command('tests.unit.engine.sleeper', []))
+            planning_process.Command('tests.unit.engine.fakes_sleeping_child', []))
         self.addCleanup(made.stop)
         return made
 

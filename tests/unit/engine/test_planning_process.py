@@ -65,7 +65,7 @@ class WarmTest(testtools.TestCase):
                 journal=journal.Journal(self.database, name), utcnow=self.clock,
                 aggregate_hosts=dict,
                 monotonic=lambda: self.seconds),
-            planning_process.Command('tests.unit.engine.obedient',
+            planning_process.Command('tests.unit.engine.fakes_planning_process',
                                      [str(self.path / 'nova.conf')]))
         self.addCleanup(made.stop)
         return made

@@ -9,7 +9,7 @@ from kronos_nova.db import outbox
 from kronos_nova.executor import delivery
 from kronos_nova.objects import automation
 from tests.unit.db import fixtures
-from tests.unit.db import notified
+from tests.unit.db import notification_story
 
 
 class Broker:
@@ -31,7 +31,7 @@ class DeliveryTest(testtools.TestCase):
         super().setUp()
         self.log = self.useFixture(test_fixtures.FakeLogger(level=logging.INFO))
         self.database = self.useFixture(fixtures.ControlDatabase(True)).database
-        self.story = notified.Story(self.database)
+        self.story = notification_story.Story(self.database)
         self.clock = self.story.clock
         self.broker = Broker()
         self.most = 100

@@ -22,7 +22,7 @@ from kronos_nova.objects import snapshot
 from kronos_nova.objects.drain import ACTIVE
 from kronos_nova.objects.drain import Drain
 from tests.unit.db import fixtures
-from tests.unit.executor import parts
+from tests.unit.executor import fakes_executor
 
 OPTIONS = options.ExecutorOptions(
     caps=moves.Caps(total=4, per_source=2, per_destination=2), migration_timeout=100,
@@ -121,7 +121,7 @@ class ExecutorTest(testtools.TestCase):
         self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
 
     def new_worker(self, journal, **changed):
-        return parts.Worker(journal, self.nova, self.cooldowns,
+        return fakes_executor.Worker(journal, self.nova, self.cooldowns,
                             dataclasses.replace(OPTIONS, **changed), self.clock)
 
     def plan(self, *planned):

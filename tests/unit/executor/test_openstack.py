@@ -16,7 +16,7 @@ from kronos_nova.executor import compute
 from kronos_nova.executor.openstack import OpenStackComputeApi
 from kronos_nova.executor.openstack_hosts import OpenStackHostApi
 from kronos_nova.objects import move as moves
-from tests.unit import web
+from tests.unit import fakes_web_server
 
 NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 MOVE = moves.MoveRecord(
@@ -40,7 +40,7 @@ class OpenStackComputeApiTest(testtools.TestCase):
         self.answers = {'GET /?': (200, {'version': {
             'id': 'v2.1', 'status': 'CURRENT', 'version': '2.100', 'min_version': '2.1',
             'links': [{'rel': 'self', 'href': '/v2.1'}]}})}
-        self.server = self.useFixture(web.WebServer(self.respond))
+        self.server = self.useFixture(fakes_web_server.WebServer(self.respond))
         plugin = token_endpoint.Token(f'{self.server.url}/v2.1', 'token')
         region = cloud_region.from_session(
             session.Session(plugin, timeout=5), compute_endpoint_override=f'{self.server.url}/v2.1')
@@ -51,7 +51,8 @@ class OpenStackComputeApiTest(testtools.TestCase):
         asked = f'{handler.command} {handler.path.removeprefix("/v2.1")}'
         status, body = next((answer for pattern, answer in self.answers.items()
                              if re.fullmatch(pattern, asked)), (404, None))
-        web.say(status, json.dumps(body).encode(), Content_Type='application/json')(handler)
+        fakes_web_server.say(
+            status, json.dumps(body).encode(), Content_Type='application/json')(handler)
 
     def test_it_has_all_of_the_port(self):
         for name, wanted in inspect.getmembers(compute.ComputeApi, inspect.isfunction):

@@ -14,8 +14,8 @@ from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.objects.snapshot import ResourceInventory
 from kronos_nova.objects.snapshot import Service
-from tests.unit.inventory.cloud import Cloud
-from tests.unit.inventory.cloud import migration
+from tests.unit.inventory.fakes_public_api import Cloud
+from tests.unit.inventory.fakes_public_api import migration
 
 
 @ddt.ddt

@@ -22,10 +22,10 @@ from kronos_nova.metrics.transport import Endpoint
 from kronos_nova.objects.metrics import HOST_CAPACITY
 from kronos_nova.objects.metrics import IMBALANCE
 from kronos_nova.objects.metrics import MetricQuery
-from tests.unit.web import WebServer
-from tests.unit.web import say
-from tests.unit.web import say_in_turn
-from tests.unit.web import self_signed
+from tests.unit.fakes_web_server import WebServer
+from tests.unit.fakes_web_server import say
+from tests.unit.fakes_web_server import say_in_turn
+from tests.unit.fakes_web_server import self_signed
 
 CPU = MetricQuery('cpu', IMBALANCE, 'sum by (host) (rate(cpu[5m]))')
 

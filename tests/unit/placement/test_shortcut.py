@@ -12,10 +12,10 @@ from keystoneauth1 import token_endpoint
 
 from kronos_nova.placement.shortcut import Answer
 from kronos_nova.placement.shortcut import Shortcut
-from tests.unit.web import WebServer
-from tests.unit.web import say
-from tests.unit.web import say_in_turn
-from tests.unit.web import self_signed
+from tests.unit.fakes_web_server import WebServer
+from tests.unit.fakes_web_server import say
+from tests.unit.fakes_web_server import say_in_turn
+from tests.unit.fakes_web_server import self_signed
 
 VERSION = {'OpenStack-API-Version': 'placement 1.38', 'Accept': 'application/json'}
 

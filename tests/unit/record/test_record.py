@@ -23,10 +23,10 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.record import reader
 from kronos_nova.record import replay
 from kronos_nova.record.metrics import RecordedMetrics
-from tests.unit.inventory.cloud import Cloud
-from tests.unit.inventory.cloud import server
-from tests.unit.inventory.cloud import service
-from tests.unit.web import WebServer
+from tests.unit.fakes_web_server import WebServer
+from tests.unit.inventory.fakes_public_api import Cloud
+from tests.unit.inventory.fakes_public_api import server
+from tests.unit.inventory.fakes_public_api import service
 
 POLICIES = """# the cloud of acme
 policies:

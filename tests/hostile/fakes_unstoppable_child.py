@@ -1,4 +1,4 @@
-"""A planning child that hears no signal that can be ignored, and never ends by itself."""
+"""A planning child that ignores every signal that can be ignored, and never ends."""
 
 import signal
 import time

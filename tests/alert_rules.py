@@ -1,4 +1,4 @@
-"""Alert rules as they are shipped, with less patience: for tests that cannot wait for a day."""
+"""The alert rules that are shipped, with shorter delays for tests."""
 
 import re
 

@@ -4,7 +4,7 @@ import copy
 import json
 import urllib.parse
 
-from tests.unit.web import WebServer
+from tests.unit.fakes_web_server import WebServer
 
 VERSIONS = {
     '/compute/v2.1': {'version': {

@@ -1,6 +1,6 @@
-"""A planning process that serves orders as ever, in a cloud that cannot be read.
+"""A planning process whose inventory cannot be read.
 
-    python -m tests.unit.engine.obedient --answers FD -- CONFIG_FILE
+    python -m tests.unit.engine.fakes_planning_process --answers FD -- CONFIG_FILE
 
 Each reading adds a line to ``readings`` beside the configuration: its process and the scopes.
 """
@@ -29,7 +29,7 @@ class UnreadableCloud:
 
 
 def main():
-    args = child.parse('obedient', None)
+    args = child.parse('fakes_planning_process', None)
     may_write = child.become()
     [config] = args.arguments
     conf = cfg.ConfigOpts()
