@@ -33,37 +33,6 @@ CLOCKS_AND_CHANCE = {'time', 'random', 'datetime', 'secrets', 'os', 'socket', 't
                      'subprocess', 'pathlib'}
 CONSTRAINTS = re.compile(r'group|zone|cell|isolat|tenant|reserve(?!d)|headroom|capacity|veto|'
                          r'^(used|demands|provider|(min|max)_unit|step_size)$')
-FORMS = {
-    'Sets': {'constraints/availability.py', 'constraints/capacity.py', 'constraints/isolation.py',
-             'constraints/partition.py', 'engine/caps.py', 'engine/phases.py'},
-    'ForbiddenPairs': {'constraints/veto.py'},
-    'Room': {'constraints/capacity.py'},
-    'LoadLimit': {'constraints/headroom.py'},
-    'Spacing': {'constraints/group.py'},
-    'FreeReserve': {'constraints/reserve.py'},
-    'Opaque': set(),
-}
-"""The forms that rules have, and who beside the model makes rules of them."""
-READS = {
-    'constraints/availability.py': {'is_available'},
-    'constraints/capacity.py': {'demands', 'min_unit', 'max_unit', 'step_size'},
-    'constraints/group.py': {'soft_groups_veto', 'soft_groups_yield'},
-    'constraints/headroom.py': {'capacity_thresholds'},
-    'constraints/partition.py': {'availability_zone', 'cell', 'restrict_to_az'},
-    'constraints/reserve.py': {'limits', 'reserve_hosts'},
-    'constraints/veto.py': {'returns', 'vetoes'},
-    'simulation/delta.py': {'misplaced', 'permits'},
-    'simulation/groups.py': {'anti', 'max_per_host', 'misplaced', 'most'},
-    'simulation/model.py': {'misplaced'},
-    'simulation/prices.py': {'misplaced'},
-    'simulation/problem.py': {'provider'},
-    'simulation/rules.py': {'anti', 'capacity_scores', 'demands', 'limits', 'max_per_host', 'most',
-                            'used'},
-    'simulation/space.py': {'permits'},
-    'simulation/state.py': {'capacity_scores', 'demands', 'limits', 'misplaced', 'used'},
-}
-"""What hard rules go by, and where constraints, planners and the model read it once it is read
-from the snapshot."""
 ONE_HOME = {
     'nova': {'plugin'},
     'requests': {'metrics'},
@@ -120,13 +89,6 @@ def names_of(path):
             name = getattr(node, field, None)
             if isinstance(name, str):
                 yield name
-
-
-def read_by(path):
-    """(what of, name) of every attribute that a module reads."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            yield ast.unparse(node.value), node.attr
 
 
 def conversions_of(path):
@@ -188,30 +150,13 @@ class LayersTest(testtools.TestCase):
                  for name in names_of(path) if CONSTRAINTS.search(name)}
         self.assertEqual(set(), found)
 
-    def test_each_form_of_a_rule_is_written_once_and_the_model_asks_it(self):
-        written = {node.name: str(path.relative_to(ROOT)) for path in modules()
-                   for node in ast.walk(ast.parse(path.read_text()))
-                   if isinstance(node, ast.ClassDef) and node.name != 'Rule'
-                   and 'permits' in {getattr(each, 'name', None) for each in node.body}}
-        self.assertEqual(dict.fromkeys(FORMS, 'simulation/rules.py'), written)
-        makers = {form: set() for form in FORMS}
-        for path in modules():
-            for name in imports_of(path):
-                form = name.removeprefix('kronos_nova.simulation.rules.')
-                if form in FORMS and room_of(path) != 'simulation':
-                    makers[form].add(str(path.relative_to(ROOT)))
-        self.assertEqual(FORMS, makers)
-
-    def test_what_a_rule_goes_by_is_read_where_the_rule_is(self):
-        words, found = set().union(*READS.values()), {}
-        for path in modules():
-            if room_of(path) in ('constraints', 'planners', 'simulation'):
-                # What a planner may spend are limits too.
-                own = {('self', 'limits'), ('self', 'most')} if room_of(path) == 'planners' else ()
-                found[str(path.relative_to(ROOT))] = {
-                    name for of, name in read_by(path) if name in words and (of, name) not in own}
-        del found['simulation/resources.py']
-        self.assertEqual(READS, {name: what for name, what in found.items() if what})
+    def test_all_kinds_of_rules_have_one_home(self):
+        """Constraints make rules of a few kinds; none has a kind of its own."""
+        homes = {str(path.relative_to(ROOT)) for path in modules()
+                 for node in ast.walk(ast.parse(path.read_text()))
+                 if isinstance(node, ast.ClassDef)
+                 and {'Rule', 'rules.Rule'} & {*map(ast.unparse, node.bases)}}
+        self.assertEqual(1, len(homes), homes)
 
     def test_an_outside_library_has_one_home(self):
         self.assertEqual([], self.wrong(
