@@ -108,18 +108,19 @@ def configured(args, folder):
 def fill(args, database):
     """The last evaluation of every aggregate, scores, and a journal; (a plan, a move of it)"""
 
+    from kronos_nova.db import cycles as db_cycles
     from kronos_nova.db import journal as db_journal
-    from kronos_nova.db import memory
-    from kronos_nova.db import names
+    from kronos_nova.db import scores
+    from kronos_nova.db import server_names
     from kronos_nova.objects import plan as plans
 
     now, journal = clock.utcnow(), db_journal.Journal(database, 'bench')
-    cycles = memory.Cycles(database)
+    cycles = db_cycles.Cycles(database)
     hosts = [f'host{number:05}' for number in range(args.hosts)]
     servers = [f'vm{number}' for number in range(args.vms)]
-    memory.Scores(database).replace('spread', {'cpu': 0.5, 'memory': 0.5}, {
+    scores.Scores(database).replace('spread', {'cpu': 0.5, 'memory': 0.5}, {
         host: {'cpu': 0.5, 'memory': 0.4} for host in hosts}, now)
-    names.ServerNames(database).keep({uuid: f'web-{uuid}' for uuid in servers}, now)
+    server_names.ServerNames(database).keep({uuid: f'web-{uuid}' for uuid in servers}, now)
     for number in range(args.aggregates):
         name = f'aggregate{number}'
         cycles.begin(name, 'bench', now - datetime.timedelta(seconds=9), 1)

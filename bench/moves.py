@@ -174,9 +174,9 @@ def _work(args, broker_url, database_url, ready, end):
     from oslo_config import cfg
 
     from kronos_nova import conf as kronos_conf
+    from kronos_nova.db import cooldowns
     from kronos_nova.db import engine as db_engine
     from kronos_nova.db import journal as db_journal
-    from kronos_nova.db import memory
     from kronos_nova.executor import broker
     from kronos_nova.executor import permits
     from kronos_nova.executor import service
@@ -197,7 +197,7 @@ def _work(args, broker_url, database_url, ready, end):
         conf=conf, host='bench', transports=broker.Transports(conf),
         ports=ExecutorPorts(
             journal=db_journal.Journal(database, f'worker:{os.getpid()}'),
-            cooldowns=memory.Cooldowns(database), utcnow=clock.utcnow,
+            cooldowns=cooldowns.Cooldowns(database), utcnow=clock.utcnow,
             permits=permits.Permits(database, lambda: Defaults(level=AUTO),
                                     lambda _aggregate, _now: True),
             aggregates=(AGGREGATE,)))

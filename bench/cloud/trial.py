@@ -17,9 +17,9 @@ from bench.cloud import tables
 from bench.cloud.tables import Size
 from kronos_nova import clock
 from kronos_nova.cmd import manage
+from kronos_nova.db import cycles
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
-from kronos_nova.db import memory
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
@@ -162,7 +162,7 @@ class Trial:
         return cycle_scheduler.CycleScheduler(
             conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(None, str(self.services.root), 'bench'),
-                switches=switches.SwitchBoard(database), cycles=memory.Cycles(database),
+                switches=switches.SwitchBoard(database), cycles=cycles.Cycles(database),
                 journal=journal.Journal(database, 'bench'), aggregate_hosts=self._aggregate_hosts,
                 utcnow=clock.utcnow),
             planning_process.Command('bench.cloud.child', ['--config-file', str(self.nova_conf)]))

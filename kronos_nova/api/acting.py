@@ -13,8 +13,8 @@ from kronos_nova.api.call import ADMIN
 from kronos_nova.api.call import OPERATOR
 from kronos_nova.api.call import Call
 from kronos_nova.api.call import Operation
+from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
-from kronos_nova.db import memory
 from kronos_nova.objects import automation
 from kronos_nova.operations import approving
 from kronos_nova.operations import draining
@@ -197,7 +197,7 @@ def release_host(call: Call) -> v.Drain:
 
 
 def end_quarantine(call: Call) -> None:
-    memory.Cooldowns(call.services.database).release(call.path['server'])
+    cooldowns.Cooldowns(call.services.database).release(call.path['server'])
 
 
 OPERATIONS = (

@@ -9,7 +9,7 @@ import msgspec
 
 from kronos_nova.api.feed import Feed
 from kronos_nova.db import journal
-from kronos_nova.db import names
+from kronos_nova.db import server_names
 from kronos_nova.db.engine import Database
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.objects.snapshot import Snapshot
@@ -44,7 +44,7 @@ class Services:
 
     def names_of(self, uuids) -> dict[str, str]:
         """The names of servers that are known, by uuid."""
-        return names.ServerNames(self.database).of(uuids)
+        return server_names.ServerNames(self.database).of(uuids)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

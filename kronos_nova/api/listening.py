@@ -10,8 +10,8 @@ from kronos_nova.api.feed import RESET
 from kronos_nova.api.feed import STALE
 from kronos_nova.api.feed import SYNCED
 from kronos_nova.api.feed import Stream
-from kronos_nova.db import changes
 from kronos_nova.db import drains as db_drains
+from kronos_nova.db import event_queries
 from kronos_nova.objects import drain as drains
 
 PLAN, MOVE, DRAIN, LEVEL, EVALUATION = 'plan', 'move', 'drain', 'automation', 'evaluation'
@@ -32,11 +32,12 @@ class EventSource:
         found = {(LEVEL, each.aggregate): each for each in
                  reading.automation_view(self._conf, self._database).levels}
         found |= {(EVALUATION, row.aggregate): tuple(row)
-                  for row in changes.evaluations(self._database)}
-        found |= {(PLAN, each.uuid): each for each in changes.plan_records(self._database, since)}
+                  for row in event_queries.evaluations(self._database)}
+        found |= {(PLAN, each.uuid): each
+                  for each in event_queries.plan_records(self._database, since)}
         found |= {(DRAIN, each.uuid): each for each in self._drains(since)}
         return found | {(MOVE, each.uuid): _steady(each)
-                        for each in changes.move_records(self._database, since)}
+                        for each in event_queries.move_records(self._database, since)}
 
     def _drains(self, since):
         return [each for each in db_drains.Drains(self._database).in_states(

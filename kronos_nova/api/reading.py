@@ -5,12 +5,12 @@ from collections.abc import Collection
 from kronos_nova.api import views as v
 from kronos_nova.api.call import Call
 from kronos_nova.api.call import Operation
+from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import maintenances as db_maintenances
-from kronos_nova.db import memory
-from kronos_nova.db import names as db_names
-from kronos_nova.db import pages
+from kronos_nova.db import pagination
+from kronos_nova.db import server_names as db_names
 from kronos_nova.db import switches as db_switches
 from kronos_nova.engine import levels
 from kronos_nova.engine import scope
@@ -67,7 +67,7 @@ def _aggregate(each, found, hosts):
 
 def list_hosts(call: Call) -> v.Hosts:
     query = call.query
-    found = pages.scores(call.services.database, query.limit, query.marker)
+    found = pagination.scores(call.services.database, query.limit, query.marker)
     return v.Hosts(next=_next(found, query), hosts=[v.Host(name=host, scores=[
         v.HostScore(policy=row.policy, value=row.value, measured_at=row.at)
         for row in rows]) for host, rows in found.items()])
@@ -75,8 +75,8 @@ def list_hosts(call: Call) -> v.Hosts:
 
 def list_plans(call: Call) -> v.Plans:
     query = call.query
-    found = pages.plans(call.services.database, query.limit, query.marker,
-                        aggregate=query.aggregate, state=query.state)
+    found = pagination.plans(call.services.database, query.limit, query.marker,
+                             aggregate=query.aggregate, state=query.state)
     return v.Plans(plans=[plan_view(v.Plan, each) for each in found],
                    next=_next([each.uuid for each in found], query))
 
@@ -111,8 +111,9 @@ def _planned(move, names):
 
 def list_moves(call: Call) -> v.Moves:
     query = call.query
-    found = pages.moves(call.services.database, query.limit, query.marker, plan_uuid=query.plan,
-                        instance_uuid=query.instance, state=query.state)
+    found = pagination.moves(call.services.database, query.limit, query.marker,
+                             plan_uuid=query.plan, instance_uuid=query.instance,
+                             state=query.state)
     return v.Moves(moves=move_views(call.services.database, found),
                    next=_next([each.uuid for each in found], query))
 
@@ -138,7 +139,7 @@ def move_views(database, found: Collection[moves.MoveRecord], cls=v.Move, **more
 def explain_server(call: Call) -> v.Explanation:
     services, uuid = call.services, call.path['server']
     found = explaining.explain(services.database, uuid, services.utcnow())
-    found_moves = pages.moves(services.database, explaining.MOST_MOVES, instance_uuid=uuid)
+    found_moves = pagination.moves(services.database, explaining.MOST_MOVES, instance_uuid=uuid)
     names = services.names_of([uuid, *plans.servers_of(filter(None, [found.planned]))])
     return v.view(v.Explanation, found, instance_uuid=uuid, instance_name=names.get(uuid),
                   planned=found.planned and _planned(found.planned, names),
@@ -168,7 +169,7 @@ def show_maintenance(call: Call) -> v.Maintenance:
 
 def list_quarantine(call: Call) -> v.Quarantine:
     services = call.services
-    found = memory.Cooldowns(services.database).quarantines(services.utcnow())
+    found = cooldowns.Cooldowns(services.database).quarantines(services.utcnow())
     names = services.names_of(row[0] for row in found)
     return v.Quarantine(servers=[
         v.Quarantined(instance_uuid=uuid, instance_name=names.get(uuid), since=since,

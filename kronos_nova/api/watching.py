@@ -8,8 +8,8 @@ import msgspec
 from kronos_nova.api import views as v
 from kronos_nova.api.call import Call
 from kronos_nova.api.call import Operation
+from kronos_nova.db import cycles
 from kronos_nova.db import evaluations
-from kronos_nova.db import memory
 from kronos_nova.operations import overview
 from kronos_nova.operations import switching
 
@@ -88,7 +88,7 @@ def show_access(call: Call) -> Access:
 def show_evaluation(call: Call) -> Evaluation:
     services, name = call.services, call.path['aggregate']
     switching.refuse_unknown(services.conf, name)
-    last = memory.Cycles(services.database).of(name)
+    last = cycles.Cycles(services.database).of(name)
     report = overview.report_of(last)
     measured_at, hosts = evaluations.Evaluations(services.database).hosts(name)
     scored_by = sorted({policy for host in hosts for policy in host.scores})

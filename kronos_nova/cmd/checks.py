@@ -20,7 +20,7 @@ from kronos_nova.conf import mistyped
 from kronos_nova.conf import strict
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
-from kronos_nova.db.memory import Cycles
+from kronos_nova.db.cycles import Cycles
 from kronos_nova.engine import options as engine_options
 from kronos_nova.engine import scope
 from kronos_nova.engine import windows as engine_windows

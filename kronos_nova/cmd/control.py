@@ -4,12 +4,12 @@ import os
 import socket
 
 from kronos_nova.cmd import login
+from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal as db_journal
-from kronos_nova.db import memory
 from kronos_nova.db import migrate
-from kronos_nova.db import names as db_names
 from kronos_nova.db import refusals as db_refusals
+from kronos_nova.db import server_names as db_names
 from kronos_nova.db import switches as db_switches
 
 
@@ -50,7 +50,7 @@ def journal(conf):
 
 
 def cooldowns(conf):
-    return memory.Cooldowns(database(conf))
+    return db_cooldowns.Cooldowns(database(conf))
 
 
 def names(conf):

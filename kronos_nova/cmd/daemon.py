@@ -21,9 +21,9 @@ from oslo_log import log as logging
 from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cmd import manage
+from kronos_nova.db import cooldowns
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
-from kronos_nova.db import memory
 from kronos_nova.db import migrate
 from kronos_nova.db import worker
 from kronos_nova.engine import guard
@@ -73,7 +73,7 @@ def make_context(conf, aggregates):
     return service.ServiceContext(
         conf=conf, host=host, transports=broker.Transports(conf),
         ports=ExecutorPorts(journal=journal.Journal(database, worker.name(host)),
-                    cooldowns=memory.Cooldowns(database), utcnow=clock.utcnow,
+                    cooldowns=cooldowns.Cooldowns(database), utcnow=clock.utcnow,
                     permits=permits.Permits(database, functools.partial(levels.defaults, conf),
                                             functools.partial(windows.may_start, conf)),
                     aggregates=tuple(aggregates)))

@@ -7,7 +7,7 @@ from oslo_config import cfg
 from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cmd import daemon
-from kronos_nova.db import memory
+from kronos_nova.db import cycles
 from kronos_nova.db import retention
 from kronos_nova.db import switches
 from kronos_nova.db.journal.queue import ENGINE
@@ -35,7 +35,7 @@ class Engine:
                 locks=locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path,
                                            journal.worker),
                 switches=switches.SwitchBoard(journal.database),
-                cycles=memory.Cycles(journal.database), journal=journal,
+                cycles=cycles.Cycles(journal.database), journal=journal,
                 utcnow=clock.utcnow,
                 aggregate_hosts=lambda: OpenStackInventory(connect(conf)).aggregate_hosts()),
             planning_process.Command(CHILD, arguments))

@@ -15,9 +15,9 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.core import HistogramMetricFamily
 
 from kronos_nova import exception
-from kronos_nova.db import census
+from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import counters
-from kronos_nova.db import memory
+from kronos_nova.db import metric_queries
 from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import move as moves
 from kronos_nova.objects.plan import FORECAST_USED
@@ -73,8 +73,8 @@ class Collector:
                      'aggregate.', (), {(): self.conf.kronos.evaluation_interval})
 
     def _now(self, seen):
-        now, cooldowns = self.utcnow(), memory.Cooldowns(self.database)
-        found = census.take(self.database, now)
+        now, cooldowns = self.utcnow(), db_cooldowns.Cooldowns(self.database)
+        found = metric_queries.count_rows(self.database, now)
         under_way = sum(found.moves.get(state, 0) for state in moves.IN_FLIGHT)
         yield _gauge('kronos_moves_waiting', 'Moves of plans that run which have not begun.', (),
                      {(): found.moves.get(moves.PLANNED, 0)})
@@ -85,7 +85,8 @@ class Collector:
         yield _gauge('kronos_quarantined_servers', 'Servers that are left alone since a move of '
                      'them failed, where there are any.', (), _any(seen.quarantined))
         yield _gauge('kronos_cooling_servers', 'Servers that are left alone since they were moved, '
-                     'where there are any.', (), _any(len(cooldowns.cooling(memory.INSTANCE, now))))
+                     'where there are any.', (),
+                     _any(len(cooldowns.cooling(db_cooldowns.INSTANCE, now))))
         yield _gauge('kronos_resting_servers', 'Servers that are left alone since Nova would let '
                      'them go nowhere, where there are any.', (), _any(found.resting))
         yield _gauge('kronos_allocation_repairs', 'Repairs of allocations that are kept, by what '

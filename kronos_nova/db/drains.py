@@ -6,8 +6,8 @@ import json
 import sqlalchemy as sa
 
 from kronos_nova import exception
-from kronos_nova.db import announcing
 from kronos_nova.db import models
+from kronos_nova.db import notifications
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import automation
@@ -43,7 +43,7 @@ class Drains:
             ).values(state=drains.RELEASED))
             for drain in wanted:
                 session.add(models.DrainRow(**_columns(dataclasses.asdict(drain))))
-                announcing.drain(session, drain.uuid, None, drain.requested_at)
+                notifications.drain(session, drain.uuid, None, drain.requested_at)
 
     @retried
     def in_states(self, states) -> list[Drain]:
@@ -97,7 +97,7 @@ def _change(session, drain, states, values, now):
     if before not in states:
         return False
     session.execute(sa.update(models.DrainRow).where(mine).values(**_columns(values)))
-    announcing.drain(session, drain.uuid, before, now)
+    notifications.drain(session, drain.uuid, before, now)
     return True
 
 

@@ -2,8 +2,8 @@
 
 import sqlalchemy as sa
 
-from kronos_nova.db import announcing
 from kronos_nova.db import models
+from kronos_nova.db import notifications
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import automation
@@ -96,7 +96,7 @@ def _note(session, kind, aggregate, value, who):
     session.add(models.SwitchEventRow(
         kind=kind, aggregate=aggregate, value=value, set_at=who.set_at, set_by=who.set_by,
         reason=who.reason, told=False))
-    announcing.switch(session, kind, aggregate, value, who)
+    notifications.switch(session, kind, aggregate, value, who)
 
 
 def _switch(row):

@@ -17,14 +17,16 @@ from kronos_nova import exception
 from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown.memory import PastMove
 from kronos_nova.cooldown.repetition import growing
-from kronos_nova.db import memory as db_memory
+from kronos_nova.db import cooldowns as db_cooldowns
+from kronos_nova.db import cycles as db_cycles
+from kronos_nova.db import scores as db_scores
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.engine import Database
 from kronos_nova.db.evaluations import Evaluations
 from kronos_nova.db.habits import HabitStore
 from kronos_nova.db.journal import Journal
-from kronos_nova.db.names import ServerNames
 from kronos_nova.db.refusals import Refusals
+from kronos_nova.db.server_names import ServerNames
 from kronos_nova.db.switches import SwitchBoard
 from kronos_nova.engine import levels
 from kronos_nova.engine import options as engine_options
@@ -75,9 +77,9 @@ class CyclePorts:
     metrics: MetricsSource
     switches: SwitchBoard
     journal: Journal
-    cooldowns: db_memory.Cooldowns
-    cycles: db_memory.Cycles
-    scores: db_memory.Scores
+    cooldowns: db_cooldowns.Cooldowns
+    cycles: db_cycles.Cycles
+    scores: db_scores.Scores
     evaluations: Evaluations
     habits: HabitStore
     drains: Drains
@@ -92,8 +94,8 @@ class CyclePorts:
         """Everything that is kept in the control database, and the others as they are given."""
         return cls(**{
             'journal': journal, 'switches': SwitchBoard(database),
-            'cooldowns': db_memory.Cooldowns(database), 'cycles': db_memory.Cycles(database),
-            'scores': db_memory.Scores(database), 'evaluations': Evaluations(database),
+            'cooldowns': db_cooldowns.Cooldowns(database), 'cycles': db_cycles.Cycles(database),
+            'scores': db_scores.Scores(database), 'evaluations': Evaluations(database),
             'habits': HabitStore(database), 'drains': Drains(database),
             'names': ServerNames(database), 'refusals': Refusals(database)} | others)
 
@@ -322,7 +324,7 @@ class Cycle:
         # waits and cools together.
         busy = {aggregate: f'plan {uuid} {UNDER_WAY[state]}'
                 for aggregate, uuid, state in ports.journal.plans_under_way()}
-        cooling = cooldowns.cooling(db_memory.AGGREGATE, now)
+        cooling = cooldowns.cooling(db_cooldowns.AGGREGATE, now)
         shared = self._shared(cooling, units)
         waiting = {name: busy[other] for name, unit in units.items()
                    for other in sorted(unit) if other in busy}
@@ -335,8 +337,8 @@ class Cycle:
                       instances_moved_today=(ports.journal.instances_moved_since(now - DAY)
                                              if self.options.caps.per_instance_and_day else {}),
                       habits=ports.habits.of(self._scopes()) if self.options.restraint else {},
-                      instances=cooldowns.cooling(db_memory.INSTANCE, now),
-                      spread=self._shared(cooldowns.cooling(db_memory.SPREAD, now), units),
+                      instances=cooldowns.cooling(db_cooldowns.INSTANCE, now),
+                      spread=self._shared(cooldowns.cooling(db_cooldowns.SPREAD, now), units),
                       quarantines=cooldowns.quarantined(now),
                       refused=ports.refusals.resting(now),
                       imbalanced=ports.cycles.imbalanced(),
@@ -397,15 +399,15 @@ class Cycle:
         """Leave the aggregate and the instances of a plan that runs alone for a while."""
         cooldowns, rules = self.ports.cooldowns, self.rules
         cooldowns.forget(now - _seconds(rules.instance_cooldown_max))
-        cooldowns.cool(db_memory.AGGREGATE, [aggregate], now + _seconds(rules.cooldown))
+        cooldowns.cool(db_cooldowns.AGGREGATE, [aggregate], now + _seconds(rules.cooldown))
         if any(move.phase == plans.SPREAD for move in moves) and self.options.spread_interval:
-            cooldowns.cool(db_memory.SPREAD, [aggregate],
+            cooldowns.cool(db_cooldowns.SPREAD, [aggregate],
                            now + _seconds(self.options.spread_interval))
         times = cooldowns.times()
         for uuid in {move.instance_uuid for move in moves}:
             length = growing(rules.instance_cooldown, rules.instance_cooldown_factor,
                              rules.instance_cooldown_max, times.get(uuid, 0))
-            cooldowns.cool(db_memory.INSTANCE, [uuid], now + _seconds(length))
+            cooldowns.cool(db_cooldowns.INSTANCE, [uuid], now + _seconds(length))
 
 
 def _moves(count):

@@ -19,9 +19,9 @@ from collections.abc import Sequence
 
 from oslo_log import log as logging
 
+from kronos_nova.db.cycles import Cycles
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.journal import Journal
-from kronos_nova.db.memory import Cycles
 from kronos_nova.db.switches import SwitchBoard
 from kronos_nova.engine import levels
 from kronos_nova.engine import planning_process

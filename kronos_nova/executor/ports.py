@@ -5,8 +5,8 @@ import datetime
 from collections.abc import Callable
 from collections.abc import Collection
 
+from kronos_nova.db.cooldowns import Cooldowns
 from kronos_nova.db.journal import Journal
-from kronos_nova.db.memory import Cooldowns
 from kronos_nova.executor.permits import Permits
 
 

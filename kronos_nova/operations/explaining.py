@@ -3,8 +3,9 @@
 import dataclasses
 import datetime
 
+from kronos_nova.db import cooldowns as db_cooldowns
+from kronos_nova.db import cycles
 from kronos_nova.db import journal as db_journal
-from kronos_nova.db import memory
 from kronos_nova.db import refusals
 from kronos_nova.db.engine import Database
 from kronos_nova.objects import plan as plans
@@ -39,7 +40,7 @@ def explain(database: Database, uuid: str, now: datetime.datetime) -> Explanatio
     """
     stays_because, stays_in = _stay(database, uuid)
     planned, planned_in = _planned(database, uuid)
-    cooldowns = memory.Cooldowns(database)
+    cooldowns = db_cooldowns.Cooldowns(database)
     until, because = next(((until, reason) for each, until, reason, _since
                            in cooldowns.quarantines(now) if each == uuid), (None, None))
     refusal = next((each for each, _until, _at in refusals.Refusals(database).list(now)
@@ -47,13 +48,13 @@ def explain(database: Database, uuid: str, now: datetime.datetime) -> Explanatio
     return Explanation(
         stays_because=stays_because, stays_in=stays_in, planned=planned, planned_in=planned_in,
         quarantined_until=until, quarantined_because=because,
-        cooling_seconds=cooldowns.cooling(memory.INSTANCE, now).get(uuid),
+        cooling_seconds=cooldowns.cooling(db_cooldowns.INSTANCE, now).get(uuid),
         refused_because=refusal and refusal.reason, refused_hosts=refusal.hosts if refusal else ())
 
 
 def _stay(database, uuid):
     """(word, aggregate) of the last evaluation that left the server, or (None, None)."""
-    for row in memory.Cycles(database).last():
+    for row in cycles.Cycles(database).last():
         # Of a large aggregate it names every server that stayed: most need not be read.
         if row.report and uuid in row.report:
             for skip in plans.AggregateReport.from_json(row.report).not_moved:

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from kronos_nova.db import memory
+from kronos_nova.db import cooldowns
+from kronos_nova.db import cycles
 from kronos_nova.db import migrate
 from kronos_nova.db import models
 from kronos_nova.db import switches as db_switches
@@ -156,7 +157,7 @@ class Observer:
         self.database = database
         self.utcnow = utcnow
         self.journal = Journal(database, 'observer')
-        self.cycles = memory.Cycles(database)
+        self.cycles = cycles.Cycles(database)
 
     def look(self) -> Overview:
         """
@@ -176,7 +177,7 @@ class Observer:
             at=now, database_revision=migrate.current(self.database.engine, migrate.CONTROL),
             aggregates=aggregates, workers=workers, drains=drained,
             maintenance=self._maintenance(),
-            quarantined=len(memory.Cooldowns(self.database).quarantines(now)),
+            quarantined=len(cooldowns.Cooldowns(self.database).quarantines(now)),
             duration_error=progress.error(self.journal.predictions()),
             problems=tuple(self._problems(aggregates, workers, drained, now)))
 

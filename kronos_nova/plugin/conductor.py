@@ -19,10 +19,11 @@ from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.claims import central
 from kronos_nova.conf import strict
+from kronos_nova.db import cooldowns
+from kronos_nova.db import cycles
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import leases
-from kronos_nova.db import memory
 from kronos_nova.db import migrate
 from kronos_nova.db import repairs
 from kronos_nova.db import retention
@@ -289,7 +290,7 @@ class Kronos:
         migrate.check(database.engine, migrate.CONTROL)
         context = service.ServiceContext(
             conf=self.conf, host=self.conf.host, transports=broker.Transports(self.conf),
-            ports=ExecutorPorts(journal=_journal(), cooldowns=memory.Cooldowns(database),
+            ports=ExecutorPorts(journal=_journal(), cooldowns=cooldowns.Cooldowns(database),
                         utcnow=clock.utcnow,
                         permits=permits.Permits(
                             database, functools.partial(levels.defaults, self.conf),
@@ -346,7 +347,7 @@ class Kronos:
             conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path,
                                            worker.name(conf.host)),
-                switches=switches.SwitchBoard(_database()), cycles=memory.Cycles(_database()),
+                switches=switches.SwitchBoard(_database()), cycles=cycles.Cycles(_database()),
                 journal=_journal(), utcnow=clock.utcnow,
                 aggregate_hosts=inventory.aggregate_hosts),
             planning_process.Command(CHILD, sys.argv[1:]))

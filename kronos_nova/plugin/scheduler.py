@@ -22,7 +22,7 @@ from kronos_nova import exception
 from kronos_nova.conf import mistyped
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
-from kronos_nova.db import memory
+from kronos_nova.db import scores
 
 CONF = nova.conf.CONF
 # The filter and the weigher may be named in nova.conf without the notification driver.
@@ -98,7 +98,7 @@ class KronosSchedulerManager(manager.SchedulerManager):
 def look(view, database, score_max_age):
     """:raises DBError: the control database does not answer"""
     oldest = clock.utcnow() - datetime.timedelta(seconds=score_max_age)
-    view.update(memory.Scores(database).combined(oldest),
+    view.update(scores.Scores(database).combined(oldest),
                 journal.Journal(database, None).hosts_being_emptied())
 
 

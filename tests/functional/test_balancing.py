@@ -15,8 +15,9 @@ from nova.virt import fake
 
 from kronos_nova import clock
 from kronos_nova import conf as kronos_conf
+from kronos_nova.db import cooldowns
+from kronos_nova.db import cycles
 from kronos_nova.db import journal as db_journal
-from kronos_nova.db import memory
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
 from kronos_nova.executor.options import ExecutorOptions
@@ -90,7 +91,7 @@ class BalancingTestCase(base.NovaTestCase):
         self.journal = db_journal.Journal(self.database, 'tester')
         self.inventory = inventory.InProcessInventory()
         self.worker = fakes_executor.Worker(
-            self.journal, compute_api.InProcessComputeApi(), memory.Cooldowns(self.database),
+            self.journal, compute_api.InProcessComputeApi(), cooldowns.Cooldowns(self.database),
             ExecutorOptions.from_conf(CONF), clock.utcnow)
 
     def cycle(self, **ports):
@@ -99,7 +100,7 @@ class BalancingTestCase(base.NovaTestCase):
         ports = cycle.CyclePorts.over(
             self.database, self.journal, inventory=self.inventory,
             metrics=CountingMetrics(self.inventory.read), **ports)
-        memory.Cycles(self.database).begin(snapshot.UNASSIGNED, 'tester', clock.utcnow(), 1)
+        cycles.Cycles(self.database).begin(snapshot.UNASSIGNED, 'tester', clock.utcnow(), 1)
         [report] = cycle.Cycle(
             ports, loader.load(path), options.from_conf(CONF),
             cycle.CycleRules.from_conf(CONF), clock.utcnow).run().aggregates

@@ -2,9 +2,10 @@
 
 import dataclasses
 
+from kronos_nova.db import cooldowns
+from kronos_nova.db import cycles
 from kronos_nova.db import drains
 from kronos_nova.db import journal as db_journal
-from kronos_nova.db import memory
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
 from kronos_nova.objects import metrics
@@ -95,8 +96,8 @@ class Control:
         self.cloud = Cloud(self.clock, hosts, room)
         self.database = test.useFixture(fixtures.ControlDatabase()).database
         self.journal = db_journal.Journal(self.database, 'one')
-        self.cooldowns = memory.Cooldowns(self.database)
-        self.cycles = memory.Cycles(self.database)
+        self.cooldowns = cooldowns.Cooldowns(self.database)
+        self.cycles = cycles.Cycles(self.database)
         self.drains = drains.Drains(self.database)
         self.cycles.begin('gpu', 'one', self.clock(), 1)
         self.rules = RULES

@@ -6,7 +6,7 @@ import dataclasses
 import ddt
 import testtools
 
-from kronos_nova.db import memory
+from kronos_nova.db import cooldowns
 from kronos_nova.objects import eligibility
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
@@ -29,7 +29,7 @@ def lock(control):
 
 
 def cool(control):
-    control.cooldowns.cool(memory.INSTANCE, SERVERS, control.clock.now.replace(year=2030))
+    control.cooldowns.cool(cooldowns.INSTANCE, SERVERS, control.clock.now.replace(year=2030))
 
 
 def quarantine(control):

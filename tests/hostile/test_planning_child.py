@@ -15,8 +15,8 @@ from oslo_config import cfg
 from oslo_db import exception as db_exc
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.db import cycles as db_cycles
 from kronos_nova.db import journal
-from kronos_nova.db import memory
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import guard
@@ -35,7 +35,7 @@ class ChildTestCase(testtools.TestCase):
         self.clock = db_fixtures.Clock()
         self.seconds = 0.0
         self.database = self.useFixture(db_fixtures.ControlDatabase()).database
-        self.cycles = memory.Cycles(self.database)
+        self.cycles = db_cycles.Cycles(self.database)
         self.state_path = self.useFixture(fixtures.TempDir()).path
         self.log = self.useFixture(fixtures.FakeLogger())
         self.conf = cfg.ConfigOpts()
@@ -207,7 +207,7 @@ class StoppedWorkerTest(ChildTestCase):
 
 class LeakedLockTest(ChildTestCase):
     def test_a_database_that_fails_after_the_lock_leaves_no_lock(self):
-        class Failing(memory.Cycles):
+        class Failing(db_cycles.Cycles):
             def begin(self, *arguments):
                 raise db_exc.DBConnectionError('gone')
 
@@ -218,7 +218,7 @@ class LeakedLockTest(ChildTestCase):
         self.assertEqual({'a', 'b'}, self.scopes(two))
 
     def test_one_that_fails_between_two_aggregates_leaves_no_lock_on_the_first(self):
-        class Failing(memory.Cycles):
+        class Failing(db_cycles.Cycles):
             def begin(self, aggregate, *arguments):
                 if aggregate == 'b':
                     raise db_exc.DBConnectionError('gone')

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from oslo_utils import uuidutils
 
 from kronos_nova import exception
-from kronos_nova.db import announcing
 from kronos_nova.db import models
+from kronos_nova.db import notifications
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import automation
@@ -67,7 +67,7 @@ class Plans:
             if state == plans.EXECUTING:
                 _add_moves(session, plan, report.moves, now, stagger, cold)
             if state in TOLD_WHEN_MADE:
-                announcing.plan(session, plan.uuid, TOLD_WHEN_MADE[state], now)
+                notifications.plan(session, plan.uuid, TOLD_WHEN_MADE[state], now)
             return plan.uuid
 
     @retried
@@ -92,7 +92,7 @@ class Plans:
             plan.state, plan.approved_at, plan.approved_by = plans.APPROVED, now, approved_by
             left_out = _keep_moves(session, plan, chosen)
             plan.ended_because = _left_out(dict.fromkeys(left_out, f'left out by {approved_by}'))
-            announcing.plan(session, uuid, n.PLAN_APPROVED, now)
+            notifications.plan(session, uuid, n.PLAN_APPROVED, now)
 
     @retried
     def start_plan(self, uuid, chosen, now, stagger=0.0, left_out=None):
@@ -111,7 +111,7 @@ class Plans:
                 plan.ended_because, _left_out(left_out or {})))) or None
             if not chosen:
                 plan.state, plan.finished_at = plans.VOID, now
-                announcing.plan(session, uuid, n.PLAN_VOID, now)
+                notifications.plan(session, uuid, n.PLAN_VOID, now)
                 return
             plan.state, plan.detail = plans.EXECUTING, None
             _keep_moves(session, plan, chosen)
@@ -164,7 +164,7 @@ class Plans:
             plan = _still(session, uuid, plans.PROPOSED, now)
             plan.state, plan.finished_at = plans.REJECTED, now
             plan.ended_because = f'rejected by {rejected_by}'
-            announcing.plan(session, uuid, n.PLAN_VOID, now)
+            notifications.plan(session, uuid, n.PLAN_VOID, now)
 
     @retried
     def aggregates_with_open_plans(self):
@@ -283,7 +283,7 @@ def _end(session, uuid, still, event_type, finished_at, **values):
     is_ended = session.execute(sa.update(models.PlanRow).where(
         models.PlanRow.uuid == uuid, still).values(finished_at=finished_at, **values)).rowcount == 1
     if is_ended:
-        announcing.plan(session, uuid, event_type, finished_at)
+        notifications.plan(session, uuid, event_type, finished_at)
     return is_ended
 
 

@@ -7,9 +7,9 @@ import json
 import sqlalchemy as sa
 
 from kronos_nova import exception
-from kronos_nova.db import announcing
 from kronos_nova.db import counters
 from kronos_nova.db import models
+from kronos_nova.db import notifications
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 
@@ -82,7 +82,7 @@ def note(session, uuids, step, now, worker, detail='', has_failed=False):
          'detail': detail} for uuid in uuids])
     if new in moves.TERMINAL:
         counters.count_ended(session, uuids)
-    announcing.step(session, uuids, step, now, detail, has_failed)
+    notifications.step(session, uuids, step, now, detail, has_failed)
 
 
 def record(cls, row, **changed):

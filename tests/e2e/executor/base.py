@@ -9,9 +9,9 @@ import time
 import testtools
 
 from kronos_nova import clock
+from kronos_nova.db import cooldowns
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal as db_journal
-from kronos_nova.db import memory
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
@@ -101,7 +101,7 @@ class ExecutorTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.journal = db_journal.Journal(self.database, 'tester')
-        self.cooldowns = memory.Cooldowns(self.database)
+        self.cooldowns = cooldowns.Cooldowns(self.database)
         self.hosts = sorted(self.cloud.settings.hosts())
         self.orders(default={'seconds': 1.0})
         self.addCleanup(self._end_open_plans)

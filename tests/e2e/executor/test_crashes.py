@@ -12,9 +12,9 @@ from oslo_config import cfg
 from oslo_messaging import conffixture
 
 from kronos_nova import clock
-from kronos_nova.db import announcing
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import models
+from kronos_nova.db import notifications
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import notification as n
 from tests.e2e.box import listener
@@ -90,7 +90,7 @@ class CrashTest(base.ExecutorTestCase):
         for move in done:
             events = self.journal.events(move.uuid)
             expected[n.MOVE_START, move.uuid] += history.requests(events)
-            expected[announcing.ENDS[move.state], move.uuid] += 1
+            expected[notifications.ENDS[move.state], move.uuid] += 1
 
         def missing():
             found = collections.Counter(

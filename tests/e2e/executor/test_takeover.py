@@ -2,7 +2,7 @@
 
 import datetime
 
-from kronos_nova.db import memory
+from kronos_nova.db import cycles
 from tests.e2e.box.processes import wait_for
 from tests.e2e.executor import base
 from tests.e2e.executor.test_daemons import POLICIES
@@ -27,7 +27,7 @@ class TakeoverTest(base.ExecutorTestCase):
 
     def setUp(self):
         super().setUp()
-        self.cycles = memory.Cycles(self.database)
+        self.cycles = cycles.Cycles(self.database)
 
     def evaluation(self):
         """The last evaluation of the aggregate, if there was one."""

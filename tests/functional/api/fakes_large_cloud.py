@@ -7,12 +7,12 @@ import json
 import sqlalchemy as sa
 
 from kronos_nova import clock
+from kronos_nova.db import cycles
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import evaluations
 from kronos_nova.db import journal as db_journal
-from kronos_nova.db import memory
 from kronos_nova.db import models
-from kronos_nova.db import names
+from kronos_nova.db import server_names
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import host_load
 from kronos_nova.objects import move as moves
@@ -37,14 +37,14 @@ class Filled:
     is_balanced: bool = False
 
     def __post_init__(self):
-        self.cycles = memory.Cycles(self.database)
+        self.cycles = cycles.Cycles(self.database)
         self.evaluations = evaluations.Evaluations(self.database)
         self.journal = db_journal.Journal(self.database, 'filler')
 
     def fill(self):
         """:returns: the uuid of the plan, which waits for approval"""
         now = clock.utcnow()
-        names.ServerNames(self.database).keep(
+        server_names.ServerNames(self.database).keep(
             {self.server(number): f'web-{number:05}' for number in range(self.moves)}, now)
         for name in self.aggregates:
             self.remember(name, now)

@@ -7,8 +7,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
 from kronos_nova import clock
+from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import drains as db_drains
-from kronos_nova.db import memory
 from kronos_nova.db import switches
 from kronos_nova.objects import automation
 from kronos_nova.objects import drain as drains
@@ -146,7 +146,7 @@ class PlanTest(pages.PageTestCase):
         self.assertEqual([(automation.LEVEL, 'approve', 'racks', WHO, 'by day')], self.switched())
 
     def test_a_quarantine_is_ended(self):
-        cooldowns = memory.Cooldowns(self.database)
+        cooldowns = db_cooldowns.Cooldowns(self.database)
         server = fakes_large_cloud.Filled.server(3)
         cooldowns.quarantine(server, -1, 'MigrationFailed', clock.utcnow())
         self.open()

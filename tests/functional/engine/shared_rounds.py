@@ -23,9 +23,9 @@ from placement import conf as placement_conf
 from placement import direct
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.db import cycles
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
-from kronos_nova.db import memory
 from kronos_nova.db import migrate
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle
@@ -227,7 +227,7 @@ class Worker(cycle_scheduler.CycleScheduler):
         self.rounds, self.database, self.planned = rounds, database, 0
         ports = cycle_scheduler.SchedulerPorts(
             locks=locks.AggregateLocks(rounds.coordination_url, str(rounds.folder), name),
-            switches=switches.SwitchBoard(database), cycles=memory.Cycles(database),
+            switches=switches.SwitchBoard(database), cycles=cycles.Cycles(database),
             journal=journal.Journal(database, name), utcnow=rounds.clock,
             aggregate_hosts=rounds.cloud.aggregate_hosts)
         super().__init__(rounds.conf, ports, planning_process.Command('', ()))

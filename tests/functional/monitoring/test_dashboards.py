@@ -11,8 +11,8 @@ import requests
 from kronos_nova import clock
 from kronos_nova.db import counters
 from kronos_nova.db import drains
-from kronos_nova.db import memory
 from kronos_nova.db import repairs as repairs_db
+from kronos_nova.db import scores
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import repair as repairs
@@ -46,7 +46,7 @@ class DashboardsTest(test_exporter.ExporterTestCase):
         self.evaluate(policies=(policy,), not_moved=(
             plans.Skip(reason='locked', instances=('vm1',)),), host_scores=(
                 plans.HostScore('a', 'cpu', 0.5, 0.5),))
-        memory.Scores(self.database).replace('spread', {'cpu': 1.0}, {'a': {'cpu': 0.5}}, now)
+        scores.Scores(self.database).replace('spread', {'cpu': 1.0}, {'a': {'cpu': 0.5}}, now)
         type(self.journal)(self.database, 'one').heartbeat(now)
         drains.Drains(self.database).request([Drain(
             uuid='1', host='a', aggregate='gpu', state=BLOCKED, requested_by='jane', left=3,

@@ -6,8 +6,8 @@ import datetime
 
 from kronos_nova import exception
 from kronos_nova.claims import central
+from kronos_nova.db import cooldowns
 from kronos_nova.db import journal as db_journal
-from kronos_nova.db import memory
 from kronos_nova.executor import broker
 from kronos_nova.executor import messages
 from kronos_nova.objects import move as moves
@@ -32,7 +32,7 @@ class Bus:
         database = self._control.database
         self.clock, self.nova = fixtures.Clock(), RecordedNova()
         self.journal = db_journal.Journal(database, 'one')
-        self.cooldowns = memory.Cooldowns(database)
+        self.cooldowns = cooldowns.Cooldowns(database)
         self.worker = fakes_executor.Worker(
             self.journal, self.nova, self.cooldowns, OPTIONS, self.clock)
         self.claims = central.CentralTable(database)

@@ -18,9 +18,9 @@ from kronos_nova.api.call import Services
 from kronos_nova.api.feed import Feed
 from kronos_nova.cmd import api
 from kronos_nova.cmd import replay
+from kronos_nova.db import cycles
 from kronos_nova.db import journal as db_journal
-from kronos_nova.db import memory
-from kronos_nova.db import names
+from kronos_nova.db import server_names
 from kronos_nova.objects import plan as plans
 from kronos_nova.operations.snapshots import SnapshotFolder
 from tests.unit.api import configuration
@@ -44,7 +44,7 @@ class ApiTestCase(testtools.TestCase):
         super().setUp()
         self.database = self.useFixture(db_fixtures.ControlDatabase()).database
         self.journal = db_journal.Journal(self.database, 'one')
-        self.cycles = memory.Cycles(self.database)
+        self.cycles = cycles.Cycles(self.database)
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.useFixture(fixtures.FakeLogger())
         self.conf = configuration.configure(self.folder, self.kronos)
@@ -138,8 +138,8 @@ class ApiTestCase(testtools.TestCase):
 
     def plan(self, *moves, name='gpu', state=plans.PROPOSED, at=None):
         now = at or clock.utcnow()
-        names.ServerNames(self.database).keep({move[0]: f'name-of-{move[0]}' for move in moves},
-                                              now)
+        server_names.ServerNames(self.database).keep(
+            {move[0]: f'name-of-{move[0]}' for move in moves}, now)
         return self.journal.record_plan(
             db_fixtures.report(moves or [('vm1', 'a', 'b')], name), state, now,
             now + datetime.timedelta(hours=1))

@@ -6,9 +6,9 @@ import threading
 from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.api import application
+from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import maintenances as db_maintenances
-from kronos_nova.db import memory
 from kronos_nova.db import switches
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import maintenance
@@ -82,7 +82,7 @@ class PlanTest(ActingTestCase):
         self.do_not('/v1/moves/none/abort', 404)
 
     def test_a_quarantine_is_ended(self):
-        memory.Cooldowns(self.database).quarantine('vm1', -1, 'why', clock.utcnow())
+        cooldowns.Cooldowns(self.database).quarantine('vm1', -1, 'why', clock.utcnow())
         self.do('/v1/quarantine/vm1', method='DELETE', expected=204)
         self.do_not('/v1/quarantine/vm1', 404, method='DELETE')
 

@@ -16,8 +16,8 @@ from kronos_nova.api import application
 from kronos_nova.api import feed
 from kronos_nova.api import listening
 from kronos_nova.cmd import api
-from kronos_nova.db import changes
 from kronos_nova.db import drains as db_drains
+from kronos_nova.db import event_queries
 from kronos_nova.db import switches
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
@@ -179,7 +179,7 @@ class EventsTest(EventsTestCase):
         def fail(*_given):
             raise db_exc.DBConnectionError('mysql://secret@controller refused')
 
-        self.patch(changes, 'evaluations', fail)
+        self.patch(event_queries, 'evaluations', fail)
         self.assertNotIn('secret', str(self.refuse('/v1/events', 503)))
 
     def test_any_server_with_threads_does(self):

@@ -3,11 +3,12 @@
 import datetime
 
 from kronos_nova import clock
+from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import maintenances as db_maintenances
-from kronos_nova.db import memory
 from kronos_nova.db import models
 from kronos_nova.db import refusals
+from kronos_nova.db import scores
 from kronos_nova.db import switches
 from kronos_nova.objects import automation
 from kronos_nova.objects import drain as drains
@@ -50,7 +51,7 @@ class AggregatesTest(base.ApiTestCase):
         self.assertIn('carries out moves', found['problems'][0]['what'])
 
     def test_hosts_come_a_page_at_a_time(self):
-        memory.Scores(self.database).replace('spread', {'cpu': 1.0}, {
+        scores.Scores(self.database).replace('spread', {'cpu': 1.0}, {
             f'host{number}': {'cpu': number / 10} for number in range(5)}, clock.utcnow())
         first = self.ask('/v1/hosts?limit=3')
         self.assertEqual(['host0', 'host1', 'host2'], [each['name'] for each in first['hosts']])
@@ -159,9 +160,9 @@ class ExplanationTest(base.ApiTestCase):
 
     def test_one_that_is_left_alone_tells_until_when(self):
         now = clock.utcnow()
-        cooldowns = memory.Cooldowns(self.database)
+        cooldowns = db_cooldowns.Cooldowns(self.database)
         cooldowns.quarantine('vm1', 600, 'MigrationFailed: why', now)
-        cooldowns.cool(memory.INSTANCE, ['vm1'], now + datetime.timedelta(seconds=300))
+        cooldowns.cool(db_cooldowns.INSTANCE, ['vm1'], now + datetime.timedelta(seconds=300))
         refusals.Refusals(self.database).rest(
             [plans.Refusal(instance_uuid='vm1', hosts=('b', 'c'), reason='no NUMA room')], 600, now)
         found = self.explain()
@@ -196,7 +197,7 @@ class OperationsTest(base.ApiTestCase):
                          self.ask('/v1/maintenance')['hosts'])
 
     def test_who_is_in_quarantine_and_why(self):
-        memory.Cooldowns(self.database).quarantine('vm1', -1, 'why', clock.utcnow())
+        db_cooldowns.Cooldowns(self.database).quarantine('vm1', -1, 'why', clock.utcnow())
         [found] = self.ask('/v1/quarantine')['servers']
         self.assertEqual(('vm1', None, 'why'),
                          (found['instance_uuid'], found['until'], found['reason']))

@@ -17,7 +17,7 @@ from kronos_nova.cmd import manage
 from kronos_nova.cmd import pausing
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal as db_journal
-from kronos_nova.db import names
+from kronos_nova.db import server_names
 from kronos_nova.db import switches
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -122,7 +122,7 @@ class StopTest(OperatorTestCase):
 
     def test_what_does_not_end_in_time_is_named_and_the_exit_code_says_so(self):
         self.run_plan(('vm1', 'a', 'b'))
-        names.ServerNames(self.database).keep({'vm1': 'web-1'}, clock.utcnow())
+        server_names.ServerNames(self.database).keep({'vm1': 'web-1'}, clock.utcnow())
         [move] = self.journal.dispatch(WIDE, clock.utcnow)
         self.journal.claim(move.uuid, clock.utcnow())
         said = self.manage('stop', '--timeout', '0', expected=pausing.NOT_QUIET)

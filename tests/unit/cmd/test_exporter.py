@@ -16,8 +16,9 @@ from kronos_nova import exception
 from kronos_nova.cmd import exporter
 from kronos_nova.db import claim_models
 from kronos_nova.db import counters
+from kronos_nova.db import cycles
 from kronos_nova.db import drains
-from kronos_nova.db import memory
+from kronos_nova.db import scores
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.drain import BLOCKED
@@ -32,7 +33,7 @@ class ExporterTestCase(test_automation.OperatorTestCase):
     def setUp(self):
         super().setUp()
         self.configure('aggregates = gpu, db')
-        self.cycles = memory.Cycles(self.database)
+        self.cycles = cycles.Cycles(self.database)
         self.conf = cfg.ConfigOpts()
         kronos_conf.register_opts(self.conf)
         self.conf([f'--config-file={self.config}'])
@@ -91,7 +92,7 @@ class ExporterTest(ExporterTestCase):
             plans.HostScore(host, 'cpu', value, value)
             for host, value in (('a', 0.95), ('b', 0.5), ('c', 0.2), ('d', 0.2), ('e', 0.2),
                                 ('f', 0.2), ('g', 0.2), ('h', 0.2))))
-        memory.Scores(self.database).replace('spread', {'cpu': 1.0}, {'a': {'cpu': 0.95}},
+        scores.Scores(self.database).replace('spread', {'cpu': 1.0}, {'a': {'cpu': 0.95}},
                                              clock.utcnow())
         found = self.series()
         gpu = ('aggregate', 'gpu')
@@ -272,7 +273,7 @@ class ExporterTest(ExporterTestCase):
                 self.evaluate(name, outcome, policies=policies, not_moved=stayed)
             self.run_plan(*((f'{name}-{number}', 'a', 'b') for number in range(4)), name=name)
         self.move_on(len(names))
-        memory.Scores(self.database).replace('spread', {'cpu': 0.5, 'memory': 0.5}, {
+        scores.Scores(self.database).replace('spread', {'cpu': 0.5, 'memory': 0.5}, {
             f'host{number}': {'cpu': 0.5, 'memory': 0.5} for number in range(hosts)},
             clock.utcnow())
         return len(self.series())

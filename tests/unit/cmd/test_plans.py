@@ -14,11 +14,11 @@ import testtools
 from kronos_nova import clock
 from kronos_nova.cmd import control
 from kronos_nova.cmd import manage
+from kronos_nova.db import cooldowns
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal as db_journal
-from kronos_nova.db import memory
 from kronos_nova.db import models
-from kronos_nova.db import names
+from kronos_nova.db import server_names
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from tests.unit.db import fixtures as db_fixtures
@@ -80,7 +80,7 @@ class PlansTest(testtools.TestCase):
             now = clock.utcnow()
             uuid = self.journal.record_plan(report, plans.PROPOSED, now,
                                             now + datetime.timedelta(hours=1))
-            names.ServerNames(self.database).keep({'vm9': 'web'}, now)
+            server_names.ServerNames(self.database).keep({'vm9': 'web'}, now)
             said = self.manage('plan', 'show', uuid)
             self.journal.reject_plan(uuid, 'jane', now)
             return said
@@ -184,7 +184,7 @@ class PlansTest(testtools.TestCase):
         self.assertIn('a-host-with-a-long-name', shown)
 
     def test_a_quarantine_is_seen_and_ended(self):
-        memory.Cooldowns(self.database).quarantine('vm1', -1, 'it failed', clock.utcnow())
+        cooldowns.Cooldowns(self.database).quarantine('vm1', -1, 'it failed', clock.utcnow())
         [row] = self.table('quarantine', 'list')
         self.assertEqual(('vm1', 'released by hand', 'it failed'),
                          (row['Instance'], row['Until'], row['Reason']))

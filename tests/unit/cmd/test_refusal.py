@@ -4,8 +4,8 @@ import datetime
 import json
 
 from kronos_nova import clock
-from kronos_nova.db import names
 from kronos_nova.db import refusals
+from kronos_nova.db import server_names
 from kronos_nova.objects.plan import Refusal
 from tests.unit.cmd import test_automation
 
@@ -13,7 +13,7 @@ from tests.unit.cmd import test_automation
 class RefusalsTest(test_automation.OperatorTestCase):
     def test_servers_have_names_and_times_have_zones(self):
         now = clock.utcnow()
-        names.ServerNames(self.database).keep({'vm1': 'web'}, now)
+        server_names.ServerNames(self.database).keep({'vm1': 'web'}, now)
         refusals.Refusals(self.database).rest(
             [Refusal(instance_uuid='vm1', hosts=('a', 'b', 'c'), reason='No valid host')], 600, now)
         self.assertIn('| vm1      | web  |', self.manage('refusal', 'list'))

@@ -10,9 +10,9 @@ from oslo_db import exception as db_exc
 
 from kronos_nova import clock
 from kronos_nova.cmd import watching
+from kronos_nova.db import cycles
 from kronos_nova.db import drains
 from kronos_nova.db import maintenances
-from kronos_nova.db import memory
 from kronos_nova.db.journal.queue import ENGINE
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
@@ -28,7 +28,7 @@ class StatusTest(test_automation.OperatorTestCase):
     def setUp(self):
         super().setUp()
         self.configure('aggregates = gpu', 'evaluation_interval = 300')
-        self.cycles = memory.Cycles(self.database)
+        self.cycles = cycles.Cycles(self.database)
 
     def evaluate(self, outcome=plans.BALANCED, ago=0, **report):
         now = clock.utcnow() - datetime.timedelta(seconds=ago)

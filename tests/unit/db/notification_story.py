@@ -7,8 +7,8 @@ from unittest import mock
 
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import journal as db_journal
-from kronos_nova.db import names
 from kronos_nova.db import outbox
+from kronos_nova.db import server_names
 from kronos_nova.db import switches
 from kronos_nova.executor import broker
 from kronos_nova.objects import automation
@@ -93,7 +93,7 @@ class Story:
 
     def tell_all(self):
         """Let everything happen at least once."""
-        names.ServerNames(self.database).keep(SERVERS, self.clock())
+        server_names.ServerNames(self.database).keep(SERVERS, self.clock())
         uuid = self.plan(('a', 'b'), ('a', 'c'), ('c', 'b'), ('a', 'd'), state=plans.PROPOSED)
         report = plans.AggregateReport.from_json(self.journal.plan(uuid).report)
         self.clock.go(30)

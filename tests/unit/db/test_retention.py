@@ -10,15 +10,16 @@ import testtools
 from oslo_config import cfg
 
 from kronos_nova.conf import database as database_conf
+from kronos_nova.db import cooldowns as db_cooldowns
+from kronos_nova.db import cycles as db_cycles
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import leases
 from kronos_nova.db import maintenances as db_maintenances
-from kronos_nova.db import memory
 from kronos_nova.db import models
-from kronos_nova.db import names
 from kronos_nova.db import repairs as db_repairs
 from kronos_nova.db import retention
+from kronos_nova.db import server_names
 from kronos_nova.db import switches
 from kronos_nova.db import tasks as db_tasks
 from kronos_nova.objects import automation
@@ -98,7 +99,7 @@ class RetentionTest(ControlTestCase):
         self.plan(('vm2', 'a', 'b'), name='other', state=plans.PROPOSED)
         db_repairs.Repairs(self.database, self.clock).plan(repairs.Repair(
             kind='leaked', instance_uuid='vm1', evidence='', before={}, after={}))
-        memory.Cooldowns(self.database).quarantine('vm1', -1, 'broken', self.clock())
+        db_cooldowns.Cooldowns(self.database).quarantine('vm1', -1, 'broken', self.clock())
         db_tasks.Tasks(self.database, 'one', self.clock).announce('migration', 'vm1')
         self.clock.go(4000 * DAY)
         self.assertEqual({0}, set(self.drop(**dict.fromkeys(KINDS, 1)).values()))
@@ -108,7 +109,7 @@ class RetentionTest(ControlTestCase):
         healed = db_repairs.Repairs(self.database, self.clock)
         healed.close(healed.plan(repairs.Repair(
             kind='leaked', instance_uuid='vm1', evidence='', before={}, after={})), repairs.HEALED)
-        memory.Cooldowns(self.database).quarantine('vm1', 60, 'broken', self.clock())
+        db_cooldowns.Cooldowns(self.database).quarantine('vm1', 60, 'broken', self.clock())
         db_tasks.Tasks(self.database, 'one', self.clock).find_lost('migration', 'vm1')
         self.clock.go(400 * DAY)
         dropped = self.drop()
@@ -118,7 +119,7 @@ class RetentionTest(ControlTestCase):
         switches.SwitchBoard(self.database).set(automation.Switch(
             kind=automation.PAUSE, aggregate='gpu', value='pause', set_at=self.clock(),
             set_by='anna'))
-        names.ServerNames(self.database).keep({'vm1': 'web'}, self.clock())
+        server_names.ServerNames(self.database).keep({'vm1': 'web'}, self.clock())
         done = self.maintain()
         done.set_state('maintenance', maintenance.DONE)
         self.clock.go(91 * DAY)
@@ -225,7 +226,7 @@ class ObservedTest(ControlTestCase):
         uuid = self.journal.record_plan(report, plans.OBSERVED, self.clock(), self.clock())
         kept = json.loads(self.journal.plan(uuid).report)
         self.assertEqual([{'reason': 'no_gain', 'count': 30000}], kept['not_moved'])
-        cycles = memory.Cycles(self.database)
+        cycles = db_cycles.Cycles(self.database)
         cycles.begin('gpu', 'one', self.clock(), 1)
         cycles.end('gpu', self.clock(), plans.PLANNED, True, report.to_json())
         [last] = cycles.last()
@@ -287,8 +288,8 @@ class IndexesTest(ControlTestCase):
         register = db_tasks.Tasks(self.database, 'one', self.clock)
         register.beat()
         register.dead(early, early)
-        cooldowns = memory.Cooldowns(self.database)
-        cooldowns.cooling(memory.INSTANCE, now)
+        cooldowns = db_cooldowns.Cooldowns(self.database)
+        cooldowns.cooling(db_cooldowns.INSTANCE, now)
         cooldowns.quarantined(now)
         self.plan(('vm9', 'a', 'b'), state=plans.OBSERVED, name='third')
         retention.Retention(self.database, retention.Days.from_conf(self.conf)).step(now)

@@ -9,12 +9,14 @@ import testtools
 
 from kronos_nova import exception
 from kronos_nova.cooldown.memory import PastMove
+from kronos_nova.db import cooldowns
+from kronos_nova.db import cycles
 from kronos_nova.db import drains
 from kronos_nova.db import habits
 from kronos_nova.db import journal as db_journal
-from kronos_nova.db import memory
-from kronos_nova.db import names
 from kronos_nova.db import refusals as db_refusals
+from kronos_nova.db import scores
+from kronos_nova.db import server_names
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
@@ -102,8 +104,8 @@ class CycleTestCase(testtools.TestCase):
         self.cloud = RecordedCloud(self.clock)
         self.database = self.useFixture(fixtures.ControlDatabase()).database
         self.journal = db_journal.Journal(self.database, 'one')
-        self.cooldowns = memory.Cooldowns(self.database)
-        self.cycles = memory.Cycles(self.database)
+        self.cooldowns = cooldowns.Cooldowns(self.database)
+        self.cycles = cycles.Cycles(self.database)
         self.refusals = db_refusals.Refusals(self.database)
         self.dry_run = not_asked
         self.cycles.begin('gpu', 'one', self.clock(), 1)
@@ -131,10 +133,10 @@ class CycleTest(CycleTestCase):
         self.assertEqual(plans.PLANNED, report.outcome)
         [move] = self.journal.moves()
         self.assertEqual(('a', 'b'), (move.source, move.destination))
-        self.assertEqual({'gpu': 60}, self.cooldowns.cooling(memory.AGGREGATE, self.clock()))
+        self.assertEqual({'gpu': 60}, self.cooldowns.cooling(cooldowns.AGGREGATE, self.clock()))
         self.assertEqual({move.instance_uuid: 100},
-                         self.cooldowns.cooling(memory.INSTANCE, self.clock()))
-        self.assertAlmostEqual(0.3, memory.Scores(self.database).combined(self.clock())['a'][1])
+                         self.cooldowns.cooling(cooldowns.INSTANCE, self.clock()))
+        self.assertAlmostEqual(0.3, scores.Scores(self.database).combined(self.clock())['a'][1])
 
     def test_with_restraint_what_instances_are_like_is_remembered_from_cycle_to_cycle(self):
         store = habits.HabitStore(self.database)
@@ -161,14 +163,14 @@ class CycleTest(CycleTestCase):
         other = move.next_best
         self.assertEqual(('b', move.combined_after), (other.destination, other.combined_after))
         self.assertNotEqual(move.instance_uuid, other.instance_uuid)
-        self.assertEqual(plans.servers_of(report.moves), set(names.ServerNames(self.database).of(
-            self.cloud.placed)))
+        self.assertEqual(plans.servers_of(report.moves), set(
+            server_names.ServerNames(self.database).of(self.cloud.placed)))
 
     def test_an_instance_that_is_moved_again_cools_for_longer(self):
-        self.cooldowns.cool(memory.INSTANCE, list(self.cloud.placed), self.clock())
+        self.cooldowns.cool(cooldowns.INSTANCE, list(self.cloud.placed), self.clock())
         self.clock.go(1)
         self.run_cycle()
-        [left] = self.cooldowns.cooling(memory.INSTANCE, self.clock()).values()
+        [left] = self.cooldowns.cooling(cooldowns.INSTANCE, self.clock()).values()
         self.assertEqual(200, left)
 
     def fail_the_move(self):
@@ -321,7 +323,7 @@ class CycleTest(CycleTestCase):
         self.cloud.aggregates['ssd'] = ('b',)
         both = dataclasses.replace(OPTIONS, aggregates=('gpu', 'ssd'))
         self.cycles.begin('ssd', 'one', self.clock(), 1)
-        self.cooldowns.cool(memory.AGGREGATE, ['ssd'],
+        self.cooldowns.cool(cooldowns.AGGREGATE, ['ssd'],
                             self.clock() + datetime.timedelta(seconds=60))
         reports = {report.name: report for report in self.run_cycle(engine_options=both).aggregates}
         self.assertEqual(plans.COOLING, reports['gpu'].outcome)

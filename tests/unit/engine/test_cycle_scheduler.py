@@ -10,9 +10,9 @@ import testtools
 from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.db import cycles
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import journal
-from kronos_nova.db import memory
 from kronos_nova.db import models
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle_scheduler
@@ -30,7 +30,7 @@ class PlanningTest(testtools.TestCase):
         super().setUp()
         self.clock = db_fixtures.Clock()
         self.database = self.useFixture(db_fixtures.ControlDatabase()).database
-        self.cycles = memory.Cycles(self.database)
+        self.cycles = cycles.Cycles(self.database)
         self.hosts = {'a': ['h1'], 'b': ['h2']}
         self.hosts_now = lambda: self.hosts
         self.state_path = self.useFixture(fixtures.TempDir()).path

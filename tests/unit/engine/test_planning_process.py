@@ -10,8 +10,8 @@ import testtools
 from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.db import cycles as db_cycles
 from kronos_nova.db import journal
-from kronos_nova.db import memory
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
@@ -61,7 +61,8 @@ class WarmTest(testtools.TestCase):
         made = cycle_scheduler.CycleScheduler(
             self.conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(None, str(self.path), name),
-                cycles=memory.Cycles(self.database), switches=switches.SwitchBoard(self.database),
+                cycles=db_cycles.Cycles(self.database),
+                switches=switches.SwitchBoard(self.database),
                 journal=journal.Journal(self.database, name), utcnow=self.clock,
                 aggregate_hosts=dict,
                 monotonic=lambda: self.seconds),

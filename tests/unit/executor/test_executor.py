@@ -7,9 +7,9 @@ import testtools
 from oslo_context import context as oslo_context
 
 from kronos_nova import exception
+from kronos_nova.db import cooldowns
 from kronos_nova.db import drains
 from kronos_nova.db import journal as db_journal
-from kronos_nova.db import memory
 from kronos_nova.db import stopping
 from kronos_nova.db import switches
 from kronos_nova.executor import compute
@@ -113,7 +113,7 @@ class ExecutorTest(testtools.TestCase):
         self.clock = fixtures.Clock()
         self.nova = RecordedNova()
         self.journal = db_journal.Journal(database, 'one')
-        self.cooldowns = memory.Cooldowns(database)
+        self.cooldowns = cooldowns.Cooldowns(database)
         self.worker = self.new_worker(self.journal)
 
     def assert_no_fault_of_the_instance(self):

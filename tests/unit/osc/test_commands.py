@@ -12,8 +12,8 @@ from osc_lib import clientmanager
 from kronos_nova import clock
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import tables
+from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
-from kronos_nova.db import memory
 from kronos_nova.db import switches
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import move as moves
@@ -91,7 +91,7 @@ class SameTest(CommandsTestCase):
         self.openstack('pause', '--aggregate', 'gpu', '--reason', 'why', token=base.OPERATOR)
         self.same('automation', 'show')
         self.same('automation', 'history')
-        memory.Cooldowns(self.database).quarantine('vm1', 600, 'it failed', clock.utcnow())
+        cooldowns.Cooldowns(self.database).quarantine('vm1', 600, 'it failed', clock.utcnow())
         self.same('quarantine', 'list')
 
     def test_the_status(self):
@@ -152,7 +152,7 @@ class ActingTest(CommandsTestCase):
         self.assertTrue(switches.SwitchBoard(self.database).read().pause('gpu'))
 
     def test_a_quarantine_is_ended(self):
-        memory.Cooldowns(self.database).quarantine('vm1', -1, 'it failed', clock.utcnow())
+        cooldowns.Cooldowns(self.database).quarantine('vm1', -1, 'it failed', clock.utcnow())
         self.do('quarantine', 'remove', 'vm1')
         self.assertEqual([], self.table('quarantine', 'list'))
 

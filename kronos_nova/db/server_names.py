@@ -1,4 +1,4 @@
-"""How the servers are called that plans speak of: the journal itself knows them by uuid."""
+"""Names of the servers in plans; the journal itself has uuids only."""
 
 import sqlalchemy as sa
 

@@ -1,5 +1,7 @@
-"""What is under way and what ended lately, for who looks every second: each query has an index, and
-reads no report."""
+"""Queries for the event stream of kronos-api: what is in progress and what ended lately.
+
+They run every second: each has an index and reads no report.
+"""
 
 import sqlalchemy as sa
 

@@ -1,101 +1,19 @@
-"""What Kronos remembers from one cycle to the next: cooldowns, quarantines, scores, last cycles."""
+"""The last evaluation of each aggregate, and when the next one is due."""
 
 import datetime
 
 import sqlalchemy as sa
 
-from kronos_nova import exception
 from kronos_nova.db import counters
 from kronos_nova.db import models
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import plan as plans
 
-AGGREGATE = 'aggregate'
-INSTANCE = 'instance'
-SPREAD = 'spread'
-"""Aggregates of which the load is not spread for a while, and everything else is done."""
-
-
-class Cooldowns:
-    """Aggregates and instances to be left alone for a while, and instances in quarantine."""
-
-    def __init__(self, database):
-        self.database = database
-
-    @retried
-    def cool(self, scope, names, until):
-        """Leave ``names`` (of AGGREGATE, INSTANCE or SPREAD scope) alone until then; counts how
-        often."""
-        with self.database.writer() as session:
-            for name in names:
-                row = session.get(models.CooldownRow, (scope, name))
-                if row is None:
-                    row = models.CooldownRow(scope=scope, name=name, until=until, times=0)
-                    session.add(row)
-                row.until, row.times = max(row.until, until), row.times + 1
-
-    @retried
-    def cooling(self, scope, now):
-        """{name: seconds left} of what is cooling."""
-        with self.database.reader() as session:
-            rows = session.scalars(sa.select(models.CooldownRow).where(
-                models.CooldownRow.scope == scope, models.CooldownRow.until > now))
-            return {row.name: (row.until - now).total_seconds() for row in rows}
-
-    @retried
-    def times(self):
-        """{instance uuid: how often it was cooled}, the base of cooldowns that grow."""
-        with self.database.reader() as session:
-            rows = session.scalars(sa.select(models.CooldownRow).where(
-                models.CooldownRow.scope == INSTANCE))
-            return {row.name: row.times for row in rows}
-
-    @retried
-    def forget(self, before):
-        """Drop cooldowns that ended before then, and with them the count of how often."""
-        with self.database.writer() as session:
-            session.execute(sa.delete(models.CooldownRow).where(models.CooldownRow.until < before))
-
-    @retried
-    def quarantine(self, instance_uuid, seconds, reason, now):
-        """Leave an instance alone for ``seconds``, or with -1 until an operator says otherwise."""
-        until = None if seconds < 0 else now + datetime.timedelta(seconds=seconds)
-        with self.database.writer() as session:
-            session.merge(models.QuarantineRow(
-                instance_uuid=instance_uuid, until=until, reason=reason, created_at=now))
-
-    @retried
-    def quarantined(self, now):
-        """{instance uuid: seconds left, or -1}."""
-        return {uuid: -1 if until is None else (until - now).total_seconds()
-                for uuid, until, _reason, _since in self.quarantines(now)}
-
-    @retried
-    def quarantines(self, now):
-        """[(instance uuid, until or None, reason, since)] of those in quarantine."""
-        with self.database.reader() as session:
-            rows = session.scalars(sa.select(models.QuarantineRow).where(
-                sa.or_(models.QuarantineRow.until.is_(None), models.QuarantineRow.until > now),
-            ).order_by(models.QuarantineRow.created_at))
-            return [(row.instance_uuid, row.until, row.reason, row.created_at) for row in rows]
-
-    @retried
-    def release(self, instance_uuid):
-        """End the quarantine of an instance.
-
-        :raises QuarantineNotFound: it is in none
-        """
-        with self.database.writer() as session:
-            done = session.execute(sa.delete(models.QuarantineRow).where(
-                models.QuarantineRow.instance_uuid == instance_uuid))
-            if not done.rowcount:
-                raise exception.QuarantineNotFound(instance=instance_uuid)
-
-
-# Failed evaluations are repeated after twice the time of the last pause, up to this: what failed
-# that often is mended by a person, who does not wait for longer.
 MOST_DOUBLINGS = 4
-"""Of the pause between two tries of what an operator waits for: with ten seconds, some minutes."""
+"""Doublings of the pause after a failed evaluation that an operator waits for.
+
+With a first pause of ten seconds the longest is under three minutes.
+"""
 
 LONGEST_PAUSE_SECONDS = 3600
 
@@ -226,35 +144,3 @@ def _is_after(column, time, now, seconds):
 
 def _is_postponed(now, interval):
     return _is_after(models.CycleRow.not_before, now, now, max(LONGEST_PAUSE_SECONDS, interval))
-
-
-class Scores:
-    """The last score of every host in every policy, for the scheduler to go by."""
-
-    def __init__(self, database):
-        self.database = database
-
-    @retried
-    def replace(self, mode, weights, scores, now):
-        """Keep the scores of some hosts in the place of what was kept of them.
-
-        :param weights: {policy: weight}
-        :param scores: {host: {policy: score}}
-        """
-        with self.database.writer() as session:
-            session.execute(sa.delete(models.ScoreRow).where(models.ScoreRow.host.in_(list(scores))))
-            rows = [{'host': host, 'policy': policy, 'mode': mode, 'weight': weights[policy],
-                     'value': value, 'at': now}
-                    for host, values in scores.items() for policy, value in values.items()]
-            if rows:
-                session.execute(sa.insert(models.ScoreRow), rows)
-
-    @retried
-    def combined(self, not_before):
-        """{host: (mode, sum of weight × score)} of hosts whose scores are not older than that."""
-        with self.database.reader() as session:
-            score = models.ScoreRow
-            rows = session.execute(sa.select(
-                score.host, score.mode, sa.func.sum(score.weight * score.value),
-            ).where(score.at >= not_before).group_by(score.host, score.mode))
-            return {host: (mode, value) for host, mode, value in rows}

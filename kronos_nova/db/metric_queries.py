@@ -1,4 +1,4 @@
-"""How many there are of what the control database holds now, for monitoring."""
+"""Queries for the exporter: counts of the rows of the control database, by state."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from kronos_nova.objects import move as moves
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Census:
+class RowCounts:
     """
     moves : by state, of those that wait or are under way
     repairs : of allocations, by kind and state
@@ -41,12 +41,12 @@ _SIZES = {
 
 
 @retried
-def take(database, now) -> Census:
+def count_rows(database, now) -> RowCounts:
     move, repair = models.MoveRow, models.RepairRow
     refusal, score = models.RefusalRow, models.ScoreRow
     claim, count = claim_models.CentralClaim, sa.func.count()
     with database.reader() as session:
-        return Census(
+        return RowCounts(
             moves=dict(session.execute(sa.select(move.state, count).where(
                 move.state.in_((moves.PLANNED, *moves.IN_FLIGHT))).group_by(move.state)).all()),
             repairs={(kind, state): number for kind, state, number in session.execute(

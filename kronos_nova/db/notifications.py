@@ -1,7 +1,7 @@
-"""Which changes of the journal, of switches and of drains are told to the outside, and how.
+"""Notifications about changes of the journal, of switches and of drains: which, and with what body.
 
-Each function is called within the transaction that makes the change, after it was made. Nothing is
-read or written where nobody is to be told.
+Each function is called within the transaction that makes the change, after the change. Nothing is
+read or written if notifications are off.
 """
 
 import json

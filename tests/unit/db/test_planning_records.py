@@ -6,12 +6,14 @@ from fixtures import TempDir
 from oslo_db import exception as db_exc
 
 from kronos_nova import exception
+from kronos_nova.db import cooldowns
+from kronos_nova.db import cycles as db_cycles
 from kronos_nova.db import engine as db_engine
-from kronos_nova.db import memory
+from kronos_nova.db import scores as db_scores
 from tests.unit.db import fixtures
 
 
-class MemoryTest(testtools.TestCase):
+class ControlDatabaseTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.database = self.useFixture(fixtures.ControlDatabase()).database
@@ -21,24 +23,24 @@ class MemoryTest(testtools.TestCase):
         return self.clock() + datetime.timedelta(seconds=seconds)
 
 
-class CooldownsTest(MemoryTest):
+class CooldownsTest(ControlDatabaseTest):
     def setUp(self):
         super().setUp()
-        self.cooldowns = memory.Cooldowns(self.database)
+        self.cooldowns = cooldowns.Cooldowns(self.database)
 
     def test_what_cools_is_told_with_the_seconds_left(self):
-        self.cooldowns.cool(memory.INSTANCE, ['vm1', 'vm2'], self.later(60))
+        self.cooldowns.cool(cooldowns.INSTANCE, ['vm1', 'vm2'], self.later(60))
         self.clock.go(20)
         self.assertEqual({'vm1': 40, 'vm2': 40},
-                         self.cooldowns.cooling(memory.INSTANCE, self.clock()))
-        self.assertEqual({}, self.cooldowns.cooling(memory.AGGREGATE, self.clock()))
+                         self.cooldowns.cooling(cooldowns.INSTANCE, self.clock()))
+        self.assertEqual({}, self.cooldowns.cooling(cooldowns.AGGREGATE, self.clock()))
         self.clock.go(41)
-        self.assertEqual({}, self.cooldowns.cooling(memory.INSTANCE, self.clock()))
+        self.assertEqual({}, self.cooldowns.cooling(cooldowns.INSTANCE, self.clock()))
 
     def test_cooling_again_counts_and_never_shortens(self):
-        self.cooldowns.cool(memory.INSTANCE, ['vm1'], self.later(60))
-        self.cooldowns.cool(memory.INSTANCE, ['vm1'], self.later(10))
-        self.assertEqual({'vm1': 60}, self.cooldowns.cooling(memory.INSTANCE, self.clock()))
+        self.cooldowns.cool(cooldowns.INSTANCE, ['vm1'], self.later(60))
+        self.cooldowns.cool(cooldowns.INSTANCE, ['vm1'], self.later(10))
+        self.assertEqual({'vm1': 60}, self.cooldowns.cooling(cooldowns.INSTANCE, self.clock()))
         self.assertEqual({'vm1': 2}, self.cooldowns.times())
 
     def test_a_quarantine_ends_by_time_or_by_hand(self):
@@ -51,9 +53,9 @@ class CooldownsTest(MemoryTest):
         self.assertRaises(exception.QuarantineNotFound, self.cooldowns.release, 'vm2')
 
 
-class CyclesTest(MemoryTest):
+class CyclesTest(ControlDatabaseTest):
     def test_only_one_worker_begins_a_cycle(self):
-        cycles = memory.Cycles(self.database)
+        cycles = db_cycles.Cycles(self.database)
         self.assertTrue(cycles.begin('gpu', 'one', self.clock(), 300))
         self.clock.go(299)
         self.assertFalse(cycles.begin('gpu', 'two', self.clock(), 300))
@@ -62,7 +64,7 @@ class CyclesTest(MemoryTest):
         self.assertFalse(cycles.begin('gpu', 'one', self.clock(), 300))
 
     def test_imbalanced_cycles_are_counted_in_a_row(self):
-        cycles = memory.Cycles(self.database)
+        cycles = db_cycles.Cycles(self.database)
         cycles.begin('gpu', 'one', self.clock(), 300)
         counts = []
         for imbalanced in (True, True, False, True):
@@ -71,9 +73,9 @@ class CyclesTest(MemoryTest):
         self.assertEqual([1, 2, 0, 1], counts)
 
 
-class ScoresTest(MemoryTest):
+class ScoresTest(ControlDatabaseTest):
     def test_the_weighted_sum_of_fresh_scores(self):
-        scores = memory.Scores(self.database)
+        scores = db_scores.Scores(self.database)
         scores.replace('spread', {'cpu': 0.75, 'memory': 0.25},
                        {'a': {'cpu': 0.4, 'memory': 0.8}}, self.clock())
         self.clock.go(10)
@@ -84,11 +86,11 @@ class ScoresTest(MemoryTest):
         self.assertEqual({'b': ('spread', 0.2)}, scores.combined(self.later(-9)))
 
 
-class DatabaseTest(MemoryTest):
+class DatabaseTest(ControlDatabaseTest):
     def test_what_a_database_refuses_is_one_kind_of_error(self):
         with self.database.writer() as session:
             session.execute(sa.text('DROP TABLE scores'))
         engine = db_engine.create_engine(f'sqlite:///{self.useFixture(TempDir()).path}')
         self.addCleanup(engine.dispose)
         for broken in (self.database, db_engine.Database(engine)):
-            self.assertRaises(db_exc.DBError, memory.Scores(broken).combined, self.clock())
+            self.assertRaises(db_exc.DBError, db_scores.Scores(broken).combined, self.clock())

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 import testtools
 
 from kronos_nova.db import models
-from kronos_nova.db import names
+from kronos_nova.db import server_names
 from tests.unit.db import fixtures
 
 
@@ -13,7 +13,7 @@ class ServerNamesTest(testtools.TestCase):
         super().setUp()
         self.clock = fixtures.Clock()
         self.database = self.useFixture(fixtures.ControlDatabase()).database
-        self.names = names.ServerNames(self.database)
+        self.names = server_names.ServerNames(self.database)
 
     def test_the_last_name_and_the_last_time_are_kept(self):
         self.names.keep({'a': 'web', 'b': 'db'}, self.clock())
@@ -28,7 +28,7 @@ class ServerNamesTest(testtools.TestCase):
         self.assertEqual(seen['b'], seen['c'])
 
     def test_more_than_one_statement_takes(self):
-        many = {f'{number:05}': f'vm{number}' for number in range(2 * names.CHUNK + 1)}
+        many = {f'{number:05}': f'vm{number}' for number in range(2 * server_names.CHUNK + 1)}
         for _time in range(2):
             self.names.keep(many, self.clock())
         self.assertEqual(many, self.names.of(many))

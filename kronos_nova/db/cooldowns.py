@@ -1,0 +1,90 @@
+"""Cooldowns of aggregates and instances, and quarantines of instances."""
+
+import datetime
+
+import sqlalchemy as sa
+
+from kronos_nova import exception
+from kronos_nova.db import models
+from kronos_nova.db.retry import retried
+
+AGGREGATE = 'aggregate'
+INSTANCE = 'instance'
+SPREAD = 'spread'
+"""Scope of aggregates whose load is not spread during the cooldown; all else is done."""
+
+
+class Cooldowns:
+    """Aggregates and instances to be left alone for a while, and instances in quarantine."""
+
+    def __init__(self, database):
+        self.database = database
+
+    @retried
+    def cool(self, scope, names, until):
+        """Leave ``names`` (of AGGREGATE, INSTANCE or SPREAD scope) alone until then; counts how
+        often."""
+        with self.database.writer() as session:
+            for name in names:
+                row = session.get(models.CooldownRow, (scope, name))
+                if row is None:
+                    row = models.CooldownRow(scope=scope, name=name, until=until, times=0)
+                    session.add(row)
+                row.until, row.times = max(row.until, until), row.times + 1
+
+    @retried
+    def cooling(self, scope, now):
+        """{name: seconds left} of what is cooling."""
+        with self.database.reader() as session:
+            rows = session.scalars(sa.select(models.CooldownRow).where(
+                models.CooldownRow.scope == scope, models.CooldownRow.until > now))
+            return {row.name: (row.until - now).total_seconds() for row in rows}
+
+    @retried
+    def times(self):
+        """{instance uuid: how often it was cooled}, the base of cooldowns that grow."""
+        with self.database.reader() as session:
+            rows = session.scalars(sa.select(models.CooldownRow).where(
+                models.CooldownRow.scope == INSTANCE))
+            return {row.name: row.times for row in rows}
+
+    @retried
+    def forget(self, before):
+        """Drop cooldowns that ended before then, and with them the count of how often."""
+        with self.database.writer() as session:
+            session.execute(sa.delete(models.CooldownRow).where(models.CooldownRow.until < before))
+
+    @retried
+    def quarantine(self, instance_uuid, seconds, reason, now):
+        """Leave an instance alone for ``seconds``, or with -1 until an operator says otherwise."""
+        until = None if seconds < 0 else now + datetime.timedelta(seconds=seconds)
+        with self.database.writer() as session:
+            session.merge(models.QuarantineRow(
+                instance_uuid=instance_uuid, until=until, reason=reason, created_at=now))
+
+    @retried
+    def quarantined(self, now):
+        """{instance uuid: seconds left, or -1}."""
+        return {uuid: -1 if until is None else (until - now).total_seconds()
+                for uuid, until, _reason, _since in self.quarantines(now)}
+
+    @retried
+    def quarantines(self, now):
+        """[(instance uuid, until or None, reason, since)] of those in quarantine."""
+        with self.database.reader() as session:
+            rows = session.scalars(sa.select(models.QuarantineRow).where(
+                sa.or_(models.QuarantineRow.until.is_(None), models.QuarantineRow.until > now),
+            ).order_by(models.QuarantineRow.created_at))
+            return [(row.instance_uuid, row.until, row.reason, row.created_at) for row in rows]
+
+    @retried
+    def release(self, instance_uuid):
+        """End the quarantine of an instance.
+
+        :raises QuarantineNotFound: it is in none
+        """
+        with self.database.writer() as session:
+            done = session.execute(sa.delete(models.QuarantineRow).where(
+                models.QuarantineRow.instance_uuid == instance_uuid))
+            if not done.rowcount:
+                raise exception.QuarantineNotFound(instance=instance_uuid)

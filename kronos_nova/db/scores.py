@@ -1,0 +1,38 @@
+"""The last score of each host in each policy, for Nova's scheduler."""
+
+import sqlalchemy as sa
+
+from kronos_nova.db import models
+from kronos_nova.db.retry import retried
+
+
+class Scores:
+    """The last score of every host in every policy, for the scheduler to go by."""
+
+    def __init__(self, database):
+        self.database = database
+
+    @retried
+    def replace(self, mode, weights, scores, now):
+        """Keep the scores of some hosts in the place of what was kept of them.
+
+        :param weights: {policy: weight}
+        :param scores: {host: {policy: score}}
+        """
+        with self.database.writer() as session:
+            session.execute(sa.delete(models.ScoreRow).where(models.ScoreRow.host.in_(list(scores))))
+            rows = [{'host': host, 'policy': policy, 'mode': mode, 'weight': weights[policy],
+                     'value': value, 'at': now}
+                    for host, values in scores.items() for policy, value in values.items()]
+            if rows:
+                session.execute(sa.insert(models.ScoreRow), rows)
+
+    @retried
+    def combined(self, not_before):
+        """{host: (mode, sum of weight × score)} of hosts whose scores are not older than that."""
+        with self.database.reader() as session:
+            score = models.ScoreRow
+            rows = session.execute(sa.select(
+                score.host, score.mode, sa.func.sum(score.weight * score.value),
+            ).where(score.at >= not_before).group_by(score.host, score.mode))
+            return {host: (mode, value) for host, mode, value in rows}
