@@ -102,8 +102,8 @@ class Ledger:
         row = self._rows[claim.node].get(claim.key)
         number = row.id if row else claim.id or next(self._numbers)
         claim = dataclasses.replace(claim, id=number)
-        if claim.key in self.of(claim.node).kept:
-            self.of(claim.node).keep(claim)
+        if claim.key in self.of(claim.node).untracked:
+            self.of(claim.node).add_untracked(claim)
         return claim
 
     def _wanted(self, node, uuid):

@@ -1,8 +1,8 @@
 """What the tracker of a compute node holds, as claims. Pure: no I/O, no clock.
 
-For an instance a node may hold room as its home, room for a move (in or out), and claims that Nova
-does not know of (prepared ahead, or forgotten by its audit), which are *kept*. Together they are at
-most two claims, told apart by ``resize_target``.
+For an instance a node may hold room as its home, room for a move (in or out), and claims that
+Nova's tracker does not count (prepared ahead, or forgotten by its audit): the *untracked* claims.
+Together they are at most two claims, which differ in ``resize_target``.
 """
 
 import collections
@@ -47,14 +47,14 @@ class _Holding:
 class NodeClaims:
     """The claims of one node.
 
-    ``kept``: {key: Claim}, those that Nova does not count itself. ``is_audited`` is set while Nova
-    counts everything anew; what was kept then waits in ``waiting`` to be judged.
+    ``untracked``: {key: Claim}, those that Nova does not count itself. ``is_audited`` is set while
+    Nova counts everything again; meanwhile the untracked claims of before are in ``waiting``.
     """
 
     def __init__(self, host, node):
         self.host = host
         self.node = node
-        self.kept = {}
+        self.untracked = {}
         self.waiting = {}
         self.is_audited = False
         self._holdings = collections.defaultdict(_Holding)
@@ -62,15 +62,15 @@ class NodeClaims:
     def begin_audit(self):
         """Forget what Nova counts: it is about to count anew, from nothing."""
         self._holdings.clear()
-        self.waiting.update(self.kept)
-        self.kept.clear()
+        self.waiting.update(self.untracked)
+        self.untracked.clear()
         self.is_audited = True
 
-    def end_audit(self, kept):
-        """:param kept: claims that are counted beside what Nova counts"""
+    def end_audit(self, untracked):
+        """:param untracked: claims that count in addition to what Nova counts"""
         self.waiting.clear()
-        for claim in kept:
-            self.keep(claim)
+        for claim in untracked:
+            self.add_untracked(claim)
         self.is_audited = False
 
     def track_instance(self, uuid, amount):
@@ -102,28 +102,28 @@ class NodeClaims:
         sides = {claim.resize_target: claim for claim in self.claims(uuid).values()}
         gone = sides.pop(not is_old, None) or (sides.popitem()[1] if sides else None)
         self._holdings.pop(uuid, None)
-        for claim in self.kept_for(uuid):
-            del self.kept[claim.key]
+        for claim in self.untracked_for(uuid):
+            del self.untracked[claim.key]
         for claim in sides.values():
             self.track_instance(uuid, claim.amount)
         return gone and gone.amount
 
-    def keep(self, claim):
-        self.kept[claim.key] = claim
+    def add_untracked(self, claim):
+        self.untracked[claim.key] = claim
 
-    def kept_for(self, uuid):
-        return [self.kept[key] for key in keys_of(self.node, uuid) if key in self.kept]
+    def untracked_for(self, uuid):
+        return [self.untracked[key] for key in keys_of(self.node, uuid) if key in self.untracked]
 
     def knows(self, uuid):
         """Whether Nova itself counts something for an instance here."""
         return uuid in self._holdings
 
     def uuids(self):
-        return {*self._holdings, *(claim.instance_uuid for claim in self.kept.values())}
+        return {*self._holdings, *(claim.instance_uuid for claim in self.untracked.values())}
 
     def claims(self, uuid, now=None):
         """``{key: Claim}`` of an instance; new ones are of ``now``."""
-        claims = {claim.key: claim for claim in self.kept_for(uuid)}
+        claims = {claim.key: claim for claim in self.untracked_for(uuid)}
         if uuid not in self._holdings:
             return claims
         holding = self._holdings[uuid]

@@ -7,7 +7,7 @@ from cliff import lister
 from cliff import show
 
 from kronos_nova import clock
-from kronos_nova.claims import kept
+from kronos_nova.claims import claim_reader
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import db
@@ -22,7 +22,7 @@ def _kept(conf):
     """Kept, in the store that ``[kronos_claims] store`` names."""
     is_central = conf.kronos_claims.store == 'central'
     history = migrate.CONTROL if is_central else migrate.CLAIMS
-    return kept.Kept(db.open_engine(conf, history.name), history)
+    return claim_reader.ClaimReader(db.open_engine(conf, history.name), history)
 
 
 def _row(claim):

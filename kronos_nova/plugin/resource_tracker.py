@@ -100,14 +100,14 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._save(claims, uuid)
 
     def _hand_over(self, claims, uuid, leaves=False):
-        """Nova is about to count, or to take back, what was kept without it: count it once."""
-        kept = claims.kept_for(uuid)
-        for claim in kept:
-            del claims.kept[claim.key]
-        if leaves and kept and uuid not in self.tracked_instances:
+        """Drop our usage of untracked claims that Nova is about to count or to take back itself."""
+        untracked = claims.untracked_for(uuid)
+        for claim in untracked:
+            del claims.untracked[claim.key]
+        if leaves and untracked and uuid not in self.tracked_instances:
             self.tracked_instances.add(uuid)    # and so Nova takes this one back itself
-            kept.pop()
-        for claim in kept:
+            untracked.pop()
+        for claim in untracked:
             self._count(claim.amount, claims.node, sign=-1)
 
     def _count(self, amount, nodename, sign=1):
@@ -157,10 +157,10 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                             if self._stays(context, claim, migrations)])
         self.ledger.save(nodename)
 
-    def _settle(self, claims, kept):
-        for claim in kept:
+    def _settle(self, claims, untracked):
+        for claim in untracked:
             self._count(claim.amount, claims.node)
-        claims.end_audit(kept)
+        claims.end_audit(untracked)
 
     def _forgotten(self, claims):
         """Claims for which the audit found neither instance nor migration. What was kept and is in
@@ -202,7 +202,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         """Release what is kept for nobody and has expired; between audits too."""
         for nodename in list(self.compute_nodes):
             claims = self.ledger.of(nodename)
-            expired = [claim for claim in claims.kept.values() if self._is_expired(claim)]
+            expired = [claim for claim in claims.untracked.values() if self._is_expired(claim)]
             if not expired:
                 continue
             migrations = objects.MigrationList.get_in_progress_and_error(
@@ -213,13 +213,13 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     def hold(self, context, claim):
         """Count a claim that Nova does not know of. The caller holds the lock, here and below."""
-        self.ledger.of(claim.node).keep(claim)
+        self.ledger.of(claim.node).add_untracked(claim)
         self._count(claim.amount, claim.node)
         self.ledger.save(claim.node, claim.instance_uuid)
         self._update(context.elevated(), self.compute_nodes[claim.node])
 
     def release(self, context, claim):
-        del self.ledger.of(claim.node).kept[claim.key]
+        del self.ledger.of(claim.node).untracked[claim.key]
         self._count(claim.amount, claim.node, sign=-1)
         self.ledger.save(claim.node, claim.instance_uuid)
         self._update(context.elevated(), self.compute_nodes[claim.node])

@@ -80,7 +80,7 @@ class TwoPhaseClaims:
         """
         claim = self._prepared(claim_id)
         if claim is not None:
-            self.ledger.of(claim.node).keep(dataclasses.replace(claim, state=CLAIMED))
+            self.ledger.of(claim.node).add_untracked(dataclasses.replace(claim, state=CLAIMED))
             self.ledger.save(claim.node, claim.instance_uuid)
         return claim is not None
 
@@ -97,7 +97,7 @@ class TwoPhaseClaims:
 
     def _prepared(self, claim_id):
         for nodename in self.tracker.compute_nodes:
-            for claim in self.ledger.of(nodename).kept.values():
+            for claim in self.ledger.of(nodename).untracked.values():
                 if claim.state == PREPARED and claim.id == claim_id:
                     return claim
         return None

@@ -1,4 +1,4 @@
-"""What is kept, for those who look from outside of nova-compute."""
+"""Read access to stored claims from outside of nova-compute."""
 
 from kronos_nova import exception
 from kronos_nova.claims import table
@@ -9,8 +9,8 @@ from kronos_nova.db import migrate
 MODELS = {migrate.CLAIMS: claim_models.LocalClaim, migrate.CONTROL: claim_models.CentralClaim}
 
 
-class Kept:
-    """The claims of every host in one database, which is neither made nor upgraded nor mended here.
+class ClaimReader:
+    """The claims of every host in one database, which is neither made, upgraded nor repaired here.
 
     :param history: migrate.CLAIMS or migrate.CONTROL
     :raises DatabaseVersionError: the database is not what this code needs
