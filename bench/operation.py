@@ -13,7 +13,7 @@ from bench import installation
 from bench.dispatch import dispatched
 from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown import PastMove
-from kronos_nova.cooldown.memory import PastTry
+from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.cooldown.repetition import growing
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options as engine_options

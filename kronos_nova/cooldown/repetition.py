@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kronos_nova.cooldown.memory import PastMove
+from kronos_nova.cooldown.planning_history import PastMove
 
 
 def growing(seconds: float, factor: float, longest: float, times: int) -> float:

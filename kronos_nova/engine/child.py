@@ -27,7 +27,7 @@ from oslo_log import log as logging
 
 from kronos_nova import clock
 from kronos_nova import exception
-from kronos_nova.cooldown.memory import PastMove
+from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import worker

@@ -15,7 +15,7 @@ from oslo_log import log as logging
 from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.cooldown import Memory
-from kronos_nova.cooldown.memory import PastMove
+from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.cooldown.repetition import growing
 from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import cycles as db_cycles

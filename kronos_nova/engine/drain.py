@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from kronos_nova import exception
 from kronos_nova.cooldown import Memory
-from kronos_nova.cooldown.memory import PastTry
+from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.engine import planner
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.restraint import Restraint

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kronos_nova.cooldown.memory import PastTry
+from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.engine.pace_measured import NOTHING
 from kronos_nova.engine.pace_measured import MeasuredGuests
 from kronos_nova.engine.pace_options import PaceOptions

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from kronos_nova.cooldown.memory import PastTry
+from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.planners import level
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.risk import risk

@@ -18,7 +18,7 @@ from oslo_log import log as logging
 from kronos_nova import boundary
 from kronos_nova import clock
 from kronos_nova import exception
-from kronos_nova.cooldown.memory import PastMove
+from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.inventory import providers
 from kronos_nova.inventory import scope
 from kronos_nova.inventory import shape

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from kronos_nova import boundary
 from kronos_nova import clock
 from kronos_nova import exception
-from kronos_nova.cooldown.memory import PastMove
+from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.objects.snapshot import OWN_METADATA
 from kronos_nova.objects.snapshot import Aggregate
 from kronos_nova.objects.snapshot import Host

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from kronos_nova.cooldown.memory import PastTry
+from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.pacing.precopy import DOWNTIME
 from kronos_nova.pacing.precopy import Copy
 

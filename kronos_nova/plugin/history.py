@@ -7,7 +7,7 @@ from oslo_db import exception as db_exc
 
 from kronos_nova import clock
 from kronos_nova import exception
-from kronos_nova.cooldown.memory import PastMove
+from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.db.engine import first_line
 from kronos_nova.objects import migration_status
 from kronos_nova.plugin import cells

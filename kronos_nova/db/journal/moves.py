@@ -6,7 +6,7 @@ import dataclasses
 import sqlalchemy as sa
 
 from kronos_nova import exception
-from kronos_nova.cooldown.memory import PastTry
+from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.db import models
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried

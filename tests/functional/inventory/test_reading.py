@@ -15,7 +15,7 @@ from nova.scheduler import utils as scheduler_utils
 
 from kronos_nova import clock
 from kronos_nova import exception
-from kronos_nova.cooldown.memory import PastMove
+from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.inventory import providers
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import MoveUnderWay

@@ -13,7 +13,7 @@ from kronos_nova.cmd import cloud
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import host
 from kronos_nova.cmd import manage
-from kronos_nova.cooldown.memory import PastTry
+from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.engine.planner import PlannerPorts

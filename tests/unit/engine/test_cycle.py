@@ -8,7 +8,7 @@ import fixtures as test_fixtures
 import testtools
 
 from kronos_nova import exception
-from kronos_nova.cooldown.memory import PastMove
+from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.db import cooldowns
 from kronos_nova.db import cycles
 from kronos_nova.db import drains

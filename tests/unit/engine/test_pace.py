@@ -7,7 +7,7 @@ import testtools
 
 from kronos_nova import exception
 from kronos_nova.cooldown import Memory
-from kronos_nova.cooldown.memory import PastTry
+from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.engine import drain
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.pace_options import PaceOptions

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import testtools
 
-from kronos_nova.cooldown.memory import PastTry
+from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.engine.worth import Price
 from kronos_nova.engine.worth import prices
 from kronos_nova.engine.worth import still_gains

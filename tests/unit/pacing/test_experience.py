@@ -4,7 +4,7 @@ import random
 
 import testtools
 
-from kronos_nova.cooldown.memory import PastTry
+from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.pacing import company
 from kronos_nova.pacing import experience
 from kronos_nova.pacing.experience import Assumed
