@@ -21,12 +21,12 @@ from kronos_nova.db.engine import first_line
 from kronos_nova.objects import migration_status
 from kronos_nova.placement import records
 from kronos_nova.placement.client import PlacementClient
-from kronos_nova.plugin import asked
 from kronos_nova.plugin import audit_tables
 from kronos_nova.plugin import bound_providers
 from kronos_nova.plugin import candidates
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import nova_tables
+from kronos_nova.plugin import requested_resources
 
 LOG = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ def _readable():
     """Of one instance: what is wrong with its records is its own affair."""
     try:
         yield
-    except asked.UNREADABLE as error:
+    except requested_resources.UNREADABLE as error:
         raise exception.InventoryError(
             problem=f'{type(error).__name__}: {first_line(error)}') from error
 
@@ -68,7 +68,7 @@ class CellRecords:
     def __init__(self, placement: PlacementClient):
         self._placement = placement
         self._services = servicegroup.API()
-        self._count = asked.Counter()
+        self._count = requested_resources.Counter()
 
     @_answered()
     def read(self) -> records.Records:
@@ -235,7 +235,7 @@ class CellRecords:
     @_readable()
     def asks_for(self, instance_uuid):
         for context, instance in _instance_and_context(instance_uuid):
-            return asked.exactly(context, instance)
+            return requested_resources.exactly(context, instance)
         return ()
 
     @_answered()

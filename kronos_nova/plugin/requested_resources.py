@@ -1,4 +1,4 @@
-"""How much of each resource class an instance asks placement for, as Nova's scheduler counts it."""
+"""Resources that an instance requests from placement, by class, as Nova's scheduler counts them."""
 
 import json
 
