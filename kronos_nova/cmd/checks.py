@@ -16,8 +16,8 @@ from kronos_nova import policies
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import query_checks
 from kronos_nova.cmd import roles
-from kronos_nova.conf import mistyped
-from kronos_nova.conf import strict
+from kronos_nova.conf import invalid_values
+from kronos_nova.conf import unknown_options
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.db.cycles import Cycles
@@ -159,9 +159,9 @@ class _Reach:
 
 
 def _options(conf, role):
-    wrong = mistyped.values(conf)
+    wrong = invalid_values.values(conf)
     if wrong:
-        raise ValueError(mistyped.described(wrong))
+        raise ValueError(invalid_values.described(wrong))
     if role.plans and not (conf.kronos.aggregates or conf.kronos.include_unassigned_hosts):
         raise exception.ConfigurationError(
             what='[kronos]', problem='no aggregate is in scope',
@@ -171,15 +171,15 @@ def _options(conf, role):
 
 
 def _typos(conf, role):
-    problems = strict.unknown_keys(conf)
-    if role.name != roles.DAEMON and strict.lacks_driver(conf):
+    problems = unknown_options.unknown_keys(conf)
+    if role.name != roles.DAEMON and unknown_options.lacks_driver(conf):
         problems.append('[oslo_messaging_notifications] driver: "kronos" is not among the drivers, '
                         'so Nova does not load Kronos')
     if problems:
         raise exception.ConfigurationError(
             what='configuration files', problem='; '.join(problems),
             remedy='Correct the names; oslo.config passes over what it does not know.')
-    return f'{columns.count(len(strict.files(conf)), "file")}, every key is known', None
+    return f'{columns.count(len(unknown_options.files(conf)), "file")}, every key is known', None
 
 
 def _plugin(role):

@@ -4,7 +4,7 @@ import dataclasses
 import importlib.util
 from collections.abc import Callable
 
-from kronos_nova.conf import strict
+from kronos_nova.conf import unknown_options
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.placement.client import PlacementClient
@@ -43,7 +43,7 @@ def guess(conf) -> str:
     Only those who plan in Nova reach the API database; only the daemons are told how to reach the
     public API.
     """
-    found = strict.sections(conf)
+    found = unknown_options.sections(conf)
     if found.get('api_database', {}).get('connection'):
         return CONDUCTOR
     return DAEMON if conf.kronos.run_in == 'daemons' or 'kronos_nova' in found else COMPUTE

@@ -18,7 +18,7 @@ from oslo_utils import timeutils
 from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.claims import central
-from kronos_nova.conf import strict
+from kronos_nova.conf import unknown_options
 from kronos_nova.db import cooldowns
 from kronos_nova.db import cycles
 from kronos_nova.db import engine as db_engine
@@ -338,7 +338,7 @@ class Kronos:
         """:raises ConfigurationError: an operator has to mend something first"""
         conf = self.conf
         scope.refuse_empty_scope(conf)
-        problems = strict.unknown_keys(conf)
+        problems = unknown_options.unknown_keys(conf)
         if problems:
             LOG.error('These are passed over: %s', '; '.join(problems))
         loader.load(conf.kronos.policies_file)

@@ -13,7 +13,7 @@ from oslo_log import log as logging
 from oslo_messaging.notify import notifier
 
 from kronos_nova import conf as kronos_conf
-from kronos_nova.conf import mistyped
+from kronos_nova.conf import invalid_values
 from kronos_nova.plugin import compat
 
 LOG = logging.getLogger(__name__)
@@ -64,9 +64,9 @@ def _refuse_mistyped(conf):
 
     :returns: whether there are any
     """
-    wrong = mistyped.values(conf)
+    wrong = invalid_values.values(conf)
     if wrong:
-        mistyped.go_by_defaults(conf, wrong)
+        invalid_values.use_defaults(conf, wrong)
         LOG.error('Kronos is not loaded and this service runs as plain Nova until this is mended '
-                  'and it is started again: %s', mistyped.described(wrong))
+                  'and it is started again: %s', invalid_values.described(wrong))
     return bool(wrong)

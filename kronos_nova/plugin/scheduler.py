@@ -19,7 +19,7 @@ from oslo_service import periodic_task
 from kronos_nova import clock
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
-from kronos_nova.conf import mistyped
+from kronos_nova.conf import invalid_values
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import scores
@@ -28,11 +28,11 @@ CONF = nova.conf.CONF
 # The filter and the weigher may be named in nova.conf without the notification driver.
 kronos_conf.register_opts(CONF)
 LOG = logging.getLogger(__name__)
-_wrong = mistyped.values(CONF)
+_wrong = invalid_values.values(CONF)
 if _wrong:  # they are read with every request
-    mistyped.go_by_defaults(CONF, _wrong)
+    invalid_values.use_defaults(CONF, _wrong)
     LOG.error('The defaults stand for these options until they are mended and the service is '
-              'started again: %s', mistyped.described(_wrong))
+              'started again: %s', invalid_values.described(_wrong))
 
 EXPECTED = {
     'nova.scheduler.manager:SchedulerManager.__init__': ('self', 'args', 'kwargs'),

@@ -1,4 +1,4 @@
-"""Values that oslo.config refuses: it looks at each when it is read, and not before."""
+"""Option values that oslo.config refuses. It checks each only when the option is read."""
 
 import re
 
@@ -31,8 +31,8 @@ def described(wrong) -> str:
                      for (group, option), problem in wrong.items())
 
 
-def go_by_defaults(conf, wrong) -> None:
-    """Let the defaults stand for values that are wrong, so that whoever reads them goes on."""
+def use_defaults(conf, wrong) -> None:
+    """Override invalid values with the defaults, so that reading these options does not fail."""
     for module in kronos_conf.GROUPS:
         group = module.GROUP.name
         for option in module.list_opts():

@@ -5,7 +5,7 @@ import testtools
 from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
-from kronos_nova.conf import strict
+from kronos_nova.conf import unknown_options
 
 
 class StrictTest(testtools.TestCase):
@@ -24,11 +24,11 @@ class StrictTest(testtools.TestCase):
                          'evaluation-interval = 60\n[kronos_database]\nmax_retries = 3\n'
                          '[kronos_nova]\nauth_type = admin_token\ntoken = t\nendpoint = http://x\n'
                          '[neutron]\nnonsense = 1\n')
-        self.assertEqual([], strict.unknown_keys(conf))
-        self.assertFalse(strict.lacks_driver(conf))
+        self.assertEqual([], unknown_options.unknown_keys(conf))
+        self.assertFalse(unknown_options.lacks_driver(conf))
 
     def test_keys_and_groups_that_there_are_not(self):
-        problems = strict.unknown_keys(self.conf(
+        problems = unknown_options.unknown_keys(self.conf(
             '[kronos]\naggregatez = gpu\nzzz = 1\n[kronos_prometeus]\nurl = x\n'))
         self.assertEqual(3, len(problems))
         self.assertIn('[kronos] aggregatez: there is no such option; perhaps aggregates is meant',
@@ -38,6 +38,6 @@ class StrictTest(testtools.TestCase):
                       problems)
 
     def test_a_nova_conf_that_does_not_load_kronos(self):
-        self.assertTrue(strict.lacks_driver(self.conf('[kronos]\naggregates = gpu\n')))
-        self.assertTrue(strict.lacks_driver(self.conf(
+        self.assertTrue(unknown_options.lacks_driver(self.conf('[kronos]\naggregates = gpu\n')))
+        self.assertTrue(unknown_options.lacks_driver(self.conf(
             '[oslo_messaging_notifications]\ndriver = messagingv2\n')))

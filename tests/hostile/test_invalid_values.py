@@ -9,7 +9,7 @@ import testtools
 from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
-from kronos_nova.conf import mistyped
+from kronos_nova.conf import invalid_values
 from kronos_nova.plugin import entry
 
 MISTYPED = """[kronos]
@@ -57,7 +57,7 @@ class MistypedValueTest(testtools.TestCase):
     def test_whatever_reads_the_options_after_that_goes_on(self):
         conf = self.conf(MISTYPED)
         entry.KronosDriver(conf, [], None)
-        self.assertEqual({}, mistyped.values(conf))
+        self.assertEqual({}, invalid_values.values(conf))
         self.assertEqual(('all', 1.0),
                          (conf.kronos.atomic_moves, conf.kronos_scheduler.weight_multiplier))
 
@@ -65,7 +65,7 @@ class MistypedValueTest(testtools.TestCase):
         conf = self.conf('[kronos]\natomic_moves = kronos\n')
         entry.KronosDriver(conf, [], None)
         self.assertEqual({**entry.MANAGERS}, self.nova.SERVICE_MANAGERS)
-        self.assertEqual({}, mistyped.values(conf))
+        self.assertEqual({}, invalid_values.values(conf))
         self.assertEqual('', self.logger.output)
 
     def test_every_default_is_a_value_that_the_option_can_have(self):
@@ -74,5 +74,5 @@ class MistypedValueTest(testtools.TestCase):
         conf([], default_config_files=[])
         for module in kronos_conf.GROUPS:
             wrong = {(module.GROUP.name, option.dest) for option in module.list_opts()}
-            mistyped.go_by_defaults(conf, wrong)
-        self.assertEqual({}, mistyped.values(conf))
+            invalid_values.use_defaults(conf, wrong)
+        self.assertEqual({}, invalid_values.values(conf))

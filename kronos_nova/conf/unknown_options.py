@@ -1,4 +1,4 @@
-"""What oslo.config does not mind in a file and an operator did not mean.
+"""Unknown options and groups in the configuration files, which oslo.config ignores.
 
 Options that nobody registered are passed over by oslo.config, since files are shared by many
 programs; in the groups of Kronos they can only be mistakes.
