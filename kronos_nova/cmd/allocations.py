@@ -16,7 +16,7 @@ from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
-from kronos_nova.cmd import control
+from kronos_nova.cmd import database
 from kronos_nova.db import counters
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
@@ -113,7 +113,7 @@ class Audit(_Auditing):
         """For monitoring; an audit is worth as much without."""
         found = collections.Counter(each.kind for each in result.findings)
         try:
-            counters.Counters(control.database(self.app.conf)).note_audit(
+            counters.Counters(database.control_database(self.app.conf)).note_audit(
                 {kind: found[kind] for kind in audit.KINDS} | {SILENT: len(result.silent)},
                 time.time())
         except (db_exc.DBError, exception.KronosException) as error:

@@ -19,7 +19,7 @@ from kronos_nova.api import listening
 from kronos_nova.api.call import Services
 from kronos_nova.api.feed import Feed
 from kronos_nova.cmd import cloud
-from kronos_nova.cmd import control
+from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import replay
 from kronos_nova.engine import garbage
@@ -69,7 +69,7 @@ def services(conf) -> Services:
         return cloud.open_cloud(_App(conf))
 
     group = conf.kronos_api
-    database = control.impatient_database(conf, ANSWER_SECONDS, SILENT_SECONDS)
+    database = databases.impatient_database(conf, ANSWER_SECONDS, SILENT_SECONDS)
     return Services(
         conf=conf, database=database, utcnow=clock.utcnow, read_cloud=lambda: opened().read(),
         planner_ports=lambda: cloud.ports(conf),
@@ -124,7 +124,7 @@ def main(argv=None):
         print(f'{NAME}: {error}', file=sys.stderr)
         return 1
     except db_exc.DBError as error:
-        print(f'{NAME}: {control.does_not_answer(error)}', file=sys.stderr)
+        print(f'{NAME}: {databases.does_not_answer(error)}', file=sys.stderr)
         return 1
     LOG.info('The API is at http://%s:%d/', group.address, group.port)
 

@@ -5,7 +5,7 @@ from cliff import lister
 
 from kronos_nova import clock
 from kronos_nova.cmd import arguments
-from kronos_nova.cmd import control
+from kronos_nova.cmd import database
 from kronos_nova.cmd import tables
 from kronos_nova.engine import levels
 from kronos_nova.engine import scope
@@ -17,7 +17,7 @@ def switch(parsed_args, kind, value):
     """The Switch that a command sets, by whoever runs it."""
     return automation.Switch(
         kind=kind, value=value, aggregate=parsed_args.aggregate, reason=parsed_args.reason,
-        set_at=clock.utcnow(), set_by=control.operator())
+        set_at=clock.utcnow(), set_by=database.operator())
 
 
 def add_arguments(parser):
@@ -36,7 +36,7 @@ class Show(lister.Lister):
 
     def take_action(self, parsed_args):
         conf = self.app.conf
-        found, defaults = control.switches(conf).read(), levels.defaults(conf)
+        found, defaults = database.switches(conf).read(), levels.defaults(conf)
         return tables.LEVELS, [
             self._row(name, found, defaults) for name in scope.scopes(conf)]
 
@@ -63,7 +63,7 @@ class Set(command.Command):
 
     def take_action(self, parsed_args):
         conf = self.app.conf
-        board = control.switches(conf)
+        board = database.switches(conf)
         before = board.read()
         switching.set_level(conf, board.database,
                             switch(parsed_args, automation.LEVEL, parsed_args.level))
@@ -89,5 +89,5 @@ class History(lister.Lister):
         return parser
 
     def take_action(self, parsed_args):
-        found = control.switches(self.app.conf).history(parsed_args.limit)
+        found = database.switches(self.app.conf).history(parsed_args.limit)
         return tables.SWITCHES, [tables.switch(each) for each in found]

@@ -7,7 +7,7 @@ from cliff import lister
 
 from kronos_nova import clock
 from kronos_nova.cmd import arguments
-from kronos_nova.cmd import control
+from kronos_nova.cmd import database
 from kronos_nova.conf import bounds
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
@@ -86,7 +86,7 @@ class Purge(lister.Lister):
         days = retention.Days.from_conf(self.app.conf)
         if parsed_args.days is not None:
             days = retention.Days(**dict.fromkeys(dataclasses.asdict(days), parsed_args.days))
-        pruned = retention.Retention(control.database(self.app.conf), days)
+        pruned = retention.Retention(database.control_database(self.app.conf), days)
         dropped, now = collections.Counter(), clock.utcnow()
         while any((step := pruned.step(now)).values()):
             dropped.update(step)

@@ -9,9 +9,9 @@ from oslo_log import log as logging
 
 from kronos_nova import clock
 from kronos_nova import exception
-from kronos_nova.cmd import control
-from kronos_nova.cmd import exported
+from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import manage
+from kronos_nova.cmd import prometheus_collector
 
 NAME = 'kronos-exporter'
 
@@ -28,9 +28,9 @@ def serve(conf):
     """
     # A scrape that waits for a database is one that Prometheus gives up: it would know less than
     # that the database does not answer.
-    database = control.impatient_database(conf)
+    database = databases.impatient_database(conf)
     registry = prometheus_client.CollectorRegistry()
-    registry.register(exported.Collector(conf, database, clock.utcnow))
+    registry.register(prometheus_collector.Collector(conf, database, clock.utcnow))
     group = conf.kronos_exporter
     try:
         return prometheus_client.start_http_server(group.port, addr=group.address,
@@ -51,7 +51,7 @@ def main(argv=None):
         print(f'{NAME}: {error}', file=sys.stderr)
         return 1
     except db_exc.DBError as error:
-        print(f'{NAME}: {control.does_not_answer(error)}', file=sys.stderr)
+        print(f'{NAME}: {databases.does_not_answer(error)}', file=sys.stderr)
         return 1
     LOG.info('Metrics at http://%s:%d/metrics', *server.server_address[:2])
     try:

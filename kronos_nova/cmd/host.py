@@ -12,7 +12,7 @@ from kronos_nova import exception
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import cloud
 from kronos_nova.cmd import columns
-from kronos_nova.cmd import control
+from kronos_nova.cmd import database as databases
 from kronos_nova.db.drains import Drains
 from kronos_nova.objects import drain as drains
 from kronos_nova.operations import draining
@@ -40,7 +40,7 @@ class Checker(draining.Checker):
 
     def __init__(self, app):
         self.cloud = cloud.open_cloud(app)
-        super().__init__(app.conf, control.database(app.conf), self.cloud.read,
+        super().__init__(app.conf, databases.control_database(app.conf), self.cloud.read,
                          lambda: cloud.ports(app.conf))
 
 
@@ -135,7 +135,7 @@ class Drain(command.Command):
 def request(host, parsed_args):
     """The Drain that a command asks for, without its aggregate."""
     return draining.Wish(
-        who=control.operator(), reason=parsed_args.reason, with_stopped=parsed_args.with_stopped,
+        who=databases.operator(), reason=parsed_args.reason, with_stopped=parsed_args.with_stopped,
         parallel=parsed_args.parallel, deadline=parsed_args.deadline,
         keep_spare=parsed_args.keep_spare).of(host)
 
@@ -182,7 +182,7 @@ def state_of(app, host_api, host):
             what=f'Host {host}', problem='Nova has no nova-compute of that name',
             remedy='"openstack compute service list" has the names.')
     return HostState(host, service, tuple(host_api.servers_on(host)),
-                     Drains(control.database(app.conf)).latest(host))
+                     Drains(databases.control_database(app.conf)).latest(host))
 
 
 def wait(app, opened, wanted, out):
@@ -310,11 +310,11 @@ class Release(command.Command):
         return parser
 
     def take_action(self, parsed_args):
-        database = control.database(self.app.conf)
+        database = databases.control_database(self.app.conf)
         known = Drains(database)
         found = [draining.releasable(database, host) for host in dict.fromkeys(parsed_args.hosts)]
         for drain in found:
-            draining.release(known, drain, control.operator())
+            draining.release(known, drain, databases.operator())
         deadline_at = time.monotonic() + RELEASE_SECONDS
         return max(self._wait(known, drain, deadline_at) for drain in found)
 

@@ -15,9 +15,9 @@ from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
-from kronos_nova.cmd import control
+from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import host as host_commands
-from kronos_nova.cmd import servicing
+from kronos_nova.cmd import maintenance_runner
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.objects import drain as drains
@@ -36,8 +36,10 @@ class _Running(command.Command):
 
     def carry_on(self, uuid, checker):
         """Run a maintenance until it is done, stopped, or a hook failed; the exit code."""
-        maintenances = Maintenances(control.database(self.app.conf))
-        work, problem = servicing.Servicing(self._ports(checker, maintenances, uuid), uuid), None
+        maintenances = Maintenances(databases.control_database(self.app.conf))
+        work = maintenance_runner.MaintenanceRunner(
+            self._ports(checker, maintenances, uuid), uuid)
+        problem = None
         try:
             while True:
                 try:
@@ -83,9 +85,9 @@ class _Running(command.Command):
             take(maintenances, uuid)
             return checker.check(wanted)[1]
 
-        return servicing.ServicingPorts(
+        return maintenance_runner.MaintenancePorts(
             maintenances=maintenances, drains=Drains(maintenances.database),
-            hosts=checker.cloud.hosts, say=self._say, run_hook=servicing.start_hook,
+            hosts=checker.cloud.hosts, say=self._say, run_hook=maintenance_runner.start_hook,
             fits=lambda wanted, later: fitting(check, options, wanted, later),
             drain=lambda host, later: self._drain(check, options, host, later))
 
@@ -155,8 +157,8 @@ class Run(_Running):
             'batch', 'hook', 'keep_spare', 'with_stopped', 'parallel', 'reason')})
         hosts = self._in_order(checker, options, list(dict.fromkeys(parsed_args.hosts)))
         uuid = uuidutils.generate_uuid()
-        Maintenances(control.database(self.app.conf)).begin(m.Maintenance(
-            uuid=uuid, state=m.RUNNING, requested_by=control.operator(),
+        Maintenances(databases.control_database(self.app.conf)).begin(m.Maintenance(
+            uuid=uuid, state=m.RUNNING, requested_by=databases.operator(),
             requested_at=clock.utcnow(), options=options,
             hosts=dict.fromkeys(hosts, m.WAITING)))
         return self.carry_on(uuid, checker)
@@ -195,7 +197,7 @@ class Resume(_Running):
         return parser
 
     def take_action(self, parsed_args):
-        maintenances = Maintenances(control.database(self.app.conf))
+        maintenances = Maintenances(databases.control_database(self.app.conf))
         found = maintenances.under_way()
         take(maintenances, found.uuid)
         bring(maintenances, found.uuid, m.RUNNING)
@@ -212,7 +214,7 @@ class Stop(command.Command):
     """
 
     def take_action(self, parsed_args):
-        maintenances = Maintenances(control.database(self.app.conf))
+        maintenances = Maintenances(databases.control_database(self.app.conf))
         found = maintenances.under_way()
         bring(maintenances, found.uuid, m.STOPPED)
         left = ', '.join(found.in_state(*m.AT_WORK)) or 'none'
@@ -226,7 +228,7 @@ class End(command.Command):
     """
 
     def take_action(self, parsed_args):
-        maintenances = Maintenances(control.database(self.app.conf))
+        maintenances = Maintenances(databases.control_database(self.app.conf))
         found = maintenances.under_way()
         bring(maintenances, found.uuid, m.DONE)
         waiting = ', '.join(found.in_state(m.WAITING)) or 'none'
@@ -248,7 +250,7 @@ class Done(command.Command):
         return parser
 
     def take_action(self, parsed_args):
-        maintenances = Maintenances(control.database(self.app.conf))
+        maintenances = Maintenances(databases.control_database(self.app.conf))
         found, host = maintenances.under_way(), parsed_args.host
         is_run = found.runner is not None and found.runner_at >= clock.utcnow() - SILENT
         if is_run and found.options.hook and found.hosts.get(host) == m.HOOK:
@@ -270,7 +272,7 @@ class Show(lister.Lister):
     """Show the hosts of the maintenance that runs, in order, and how far each is."""
 
     def take_action(self, parsed_args):
-        database = control.database(self.app.conf)
+        database = databases.control_database(self.app.conf)
         found, known = Maintenances(database).under_way(), Drains(database)
         return ('Host', 'State', 'Servers left', 'Blocked'), [
             (host, state, *self._drain(known.latest(host), state))
@@ -285,7 +287,7 @@ class Show(lister.Lister):
 
 def runner():
     """The name of this process as one that runs a maintenance."""
-    return f'{control.operator()}:{os.getpid()}'
+    return f'{databases.operator()}:{os.getpid()}'
 
 
 def take(maintenances, uuid):

@@ -12,7 +12,7 @@ from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
-from kronos_nova.cmd import control
+from kronos_nova.cmd import database
 from kronos_nova.cmd import tables
 from kronos_nova.cmd import watching
 from kronos_nova.executor import progress
@@ -45,7 +45,7 @@ class List(lister.Lister):
         return parser
 
     def take_action(self, parsed_args):
-        journal = control.journal(self.app.conf)
+        journal = database.journal(self.app.conf)
         if parsed_args.watch:
             self._watch(journal, parsed_args)
         return tables.MOVES, self._seen(journal, parsed_args)[1]
@@ -55,7 +55,7 @@ class List(lister.Lister):
         states = None if parsed_args.all or parsed_args.plan else LIVE
         observed, now = journal.durations(), clock.utcnow()
         found = journal.moves(parsed_args.plan, states, parsed_args.limit)
-        names = control.names(self.app.conf).of(move.instance_uuid for move in found)
+        names = database.names(self.app.conf).of(move.instance_uuid for move in found)
         return found, [_row(move, observed, names, now) for move in found]
 
     def _watch(self, journal, parsed_args):
@@ -98,9 +98,9 @@ class Show(show.ShowOne):
         return parser
 
     def take_action(self, parsed_args):
-        journal = control.journal(self.app.conf)
+        journal = database.journal(self.app.conf)
         found = journal.move(parsed_args.move)
-        names = control.names(self.app.conf).of([found.instance_uuid])
+        names = database.names(self.app.conf).of([found.instance_uuid])
         return tables.move_details(found, names.get(found.instance_uuid), found.owner,
                                    journal.events(found.uuid))
 
@@ -120,7 +120,7 @@ class Abort(command.Command):
         return parser
 
     def take_action(self, parsed_args):
-        journal, who = control.journal(self.app.conf), control.operator()
+        journal, who = database.journal(self.app.conf), database.operator()
         if not parsed_args.plan:
             journal.request_abort(parsed_args.move, who, clock.utcnow())
             self.app.stdout.write('Asked to end; "kronos-manage move show" tells what came of '

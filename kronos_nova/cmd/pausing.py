@@ -8,7 +8,7 @@ from oslo_db import exception as db_exc
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import automation as levels
 from kronos_nova.cmd import columns
-from kronos_nova.cmd import control
+from kronos_nova.cmd import database
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.operations import switching
@@ -36,7 +36,7 @@ class Pause(_OfAggregates):
 
     def take_action(self, parsed_args):
         conf = self.app.conf
-        switching.pause(conf, control.database(conf),
+        switching.pause(conf, database.control_database(conf),
                         levels.switch(parsed_args, automation.PAUSE, 'pause'))
         self.app.stdout.write(f'{_scope(parsed_args)} paused; no move is started before '
                               '"kronos-manage resume".\n')
@@ -46,7 +46,7 @@ class Resume(_OfAggregates):
     """End a pause or a stop. Without --aggregate: all of them."""
 
     def take_action(self, parsed_args):
-        board = control.switches(self.app.conf)
+        board = database.switches(self.app.conf)
         gone = switching.resume(self.app.conf, board.database,
                                 levels.switch(parsed_args, automation.PAUSE, ''))
         for each in gone:
@@ -79,7 +79,7 @@ class Stop(_OfAggregates):
     def take_action(self, parsed_args):
         conf = self.app.conf
         # Before it is stopped: what fails then is no stop.
-        self.names, journal = control.names(conf), control.journal(conf)
+        self.names, journal = database.names(conf), database.journal(conf)
         done = switching.stop(conf, journal.database,
                               levels.switch(parsed_args, automation.PAUSE, 'stop'),
                               parsed_args.let_finish)

@@ -9,7 +9,7 @@ from cliff import show
 from kronos_nova import clock
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
-from kronos_nova.cmd import control
+from kronos_nova.cmd import database
 from kronos_nova.cmd import tables
 from kronos_nova.objects import plan as plans
 from kronos_nova.operations import approving
@@ -31,7 +31,7 @@ class List(lister.Lister):
         return parser
 
     def take_action(self, parsed_args):
-        found = control.journal(self.app.conf).plans(parsed_args.aggregate, parsed_args.limit)
+        found = database.journal(self.app.conf).plans(parsed_args.aggregate, parsed_args.limit)
         if parsed_args.aggregate and not found:
             switching.refuse_unknown(self.app.conf, parsed_args.aggregate)
         return tables.PLANS, [tables.plan(each) for each in found]
@@ -46,10 +46,10 @@ class Show(show.ShowOne):
         return parser
 
     def take_action(self, parsed_args):
-        plan = control.journal(self.app.conf).plan(parsed_args.plan)
+        plan = database.journal(self.app.conf).plan(parsed_args.plan)
         kept = plan.report and plans.AggregateReport.from_json(plan.report)
         report = dataclasses.asdict(kept) if kept else NOT_KEPT
-        names = control.names(self.app.conf).of(plans.servers_of(kept.moves if kept else ()))
+        names = database.names(self.app.conf).of(plans.servers_of(kept.moves if kept else ()))
         named = {**report, 'moves': [_named(move, names) for move in report['moves']]}
         return tables.plan_details(plan, named, plan.detail, plan.ended_because,
                                    self.parsed_args_formatter == 'table')
@@ -84,8 +84,8 @@ class Approve(command.Command):
         return parser
 
     def take_action(self, parsed_args):
-        journal = control.journal(self.app.conf)
-        done = approving.approve(journal, parsed_args.plan, control.operator(),
+        journal = database.journal(self.app.conf)
+        done = approving.approve(journal, parsed_args.plan, database.operator(),
                                  clock.utcnow(), skip=parsed_args.skip, only=parsed_args.only)
         self.app.stdout.write(approved(done))
 
@@ -105,8 +105,8 @@ class Reject(command.Command):
         return parser
 
     def take_action(self, parsed_args):
-        control.journal(self.app.conf).reject_plan(parsed_args.plan, control.operator(),
-                                                   clock.utcnow())
+        database.journal(self.app.conf).reject_plan(parsed_args.plan, database.operator(),
+                                                    clock.utcnow())
 
 
 def _named(move, names):

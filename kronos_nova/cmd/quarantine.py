@@ -4,7 +4,7 @@ from cliff import command
 from cliff import lister
 
 from kronos_nova import clock
-from kronos_nova.cmd import control
+from kronos_nova.cmd import database
 from kronos_nova.cmd import tables
 
 
@@ -12,8 +12,8 @@ class List(lister.Lister):
     """List instances in quarantine, since when, until when and why."""
 
     def take_action(self, parsed_args):
-        rows = control.cooldowns(self.app.conf).quarantines(clock.utcnow())
-        names = control.names(self.app.conf).of(row[0] for row in rows)
+        rows = database.cooldowns(self.app.conf).quarantines(clock.utcnow())
+        names = database.names(self.app.conf).of(row[0] for row in rows)
         return tables.QUARANTINE, [
             tables.quarantined(uuid, names.get(uuid), since, until, reason)
             for uuid, until, reason, since in rows]
@@ -28,4 +28,4 @@ class Remove(command.Command):
         return parser
 
     def take_action(self, parsed_args):
-        control.cooldowns(self.app.conf).release(parsed_args.instance)
+        database.cooldowns(self.app.conf).release(parsed_args.instance)

@@ -4,7 +4,7 @@ from cliff import lister
 
 from kronos_nova import clock
 from kronos_nova.cmd import columns
-from kronos_nova.cmd import control
+from kronos_nova.cmd import database
 
 
 class List(lister.Lister):
@@ -14,8 +14,8 @@ class List(lister.Lister):
     """
 
     def take_action(self, parsed_args):
-        found = control.refusals(self.app.conf).list(clock.utcnow())
-        names = control.names(self.app.conf).of(each.instance_uuid for each, *_times in found)
+        found = database.refusals(self.app.conf).list(clock.utcnow())
+        names = database.names(self.app.conf).of(each.instance_uuid for each, *_times in found)
         return ('Instance', 'Name', 'Refused at', 'Rests until', 'Hosts',
                 'Reason of the last one'), [
             (refusal.instance_uuid, columns.Optional(names.get(refusal.instance_uuid)),

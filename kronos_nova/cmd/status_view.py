@@ -11,7 +11,7 @@ from rich import text
 from kronos_nova import clock
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
-from kronos_nova.cmd import control
+from kronos_nova.cmd import database
 from kronos_nova.cmd import watching
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -40,7 +40,7 @@ class Status(command.Command):
 
     def take_action(self, parsed_args):
         conf = self.app.conf
-        observer = overview.Observer(conf, control.database(conf), clock.utcnow)
+        observer = overview.Observer(conf, database.control_database(conf), clock.utcnow)
         if parsed_args.watch:
             return self._watch(observer, parsed_args)
         found = observer.look()

@@ -2,7 +2,7 @@
 
 from kronos_nova.api.feed import STALE
 from kronos_nova.api.feed import SYNCED
-from kronos_nova.cmd import control
+from kronos_nova.cmd import database
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from tests.functional import mariadb
@@ -23,7 +23,7 @@ class SilentDatabaseTest(base.ApiTestCase):
         with_schema = db_engine.create_engine(url)
         self.addCleanup(with_schema.dispose)
         migrate.sync(with_schema, migrate.CONTROL)
-        self.database = control.impatient_database(self.conf, seconds=1, pause=5)
+        self.database = database.impatient_database(self.conf, seconds=1, pause=5)
         self.addCleanup(self.database.engine.dispose)
         return super().services()
 

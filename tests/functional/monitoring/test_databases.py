@@ -7,7 +7,7 @@ from oslo_config import cfg
 
 from kronos_nova import clock
 from kronos_nova import conf as kronos_conf
-from kronos_nova.cmd import exported
+from kronos_nova.cmd import prometheus_collector
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from tests.functional.db import test_mariadb
@@ -25,7 +25,7 @@ class DatabasesTest(test_mariadb.MariaDBTestCase):
         conf.set_override('connection', url, 'kronos_database')
         database = db_engine.ImpatientDatabase(db_engine.impatient_control_engine(conf))
         self.addCleanup(database.engine.dispose)
-        collector = exported.Collector(conf, database, clock.utcnow)
+        collector = prometheus_collector.Collector(conf, database, clock.utcnow)
         return {family.name: family.samples[0].value
                 for family in collector.collect() if family.samples}
 

@@ -7,7 +7,7 @@ from oslo_db import exception as db_exc
 
 from kronos_nova import clock
 from kronos_nova.cmd import maintenance as commands
-from kronos_nova.cmd import servicing
+from kronos_nova.cmd import maintenance_runner
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.objects import maintenance as m
 from tests.unit.cmd import test_host
@@ -38,8 +38,9 @@ class MaintenanceTest(test_host.HostTestCase):
             if isinstance(result, Exception):
                 raise result
             return result()
-        self.patch(servicing.Servicing, 'look', look)
-        self.patch(servicing.Servicing, 'end', lambda _work: setattr(self, 'ended', self.ended + 1))
+        self.patch(maintenance_runner.MaintenanceRunner, 'look', look)
+        self.patch(maintenance_runner.MaintenanceRunner, 'end',
+                   lambda _work: setattr(self, 'ended', self.ended + 1))
 
     def finished(self):
         self.assertEqual(0, self.ended)

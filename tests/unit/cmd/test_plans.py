@@ -12,7 +12,7 @@ import fixtures
 import testtools
 
 from kronos_nova import clock
-from kronos_nova.cmd import control
+from kronos_nova.cmd import database
 from kronos_nova.cmd import manage
 from kronos_nova.db import cooldowns
 from kronos_nova.db import engine as db_engine
@@ -154,7 +154,7 @@ class PlansTest(testtools.TestCase):
         self.assertTrue(self.journal.move(second.uuid).abort_requested)
         events = self.table('move', 'show', first.uuid)['events']
         self.assertIn('planned -> dispatched by one', events)
-        self.assertIn(f'dispatched -> dispatched by {control.operator()}: asked to end it', events)
+        self.assertIn(f'dispatched -> dispatched by {database.operator()}: asked to end it', events)
         self.manage('move', 'abort', 'no-such-move', expected=1)
 
     def test_moves_are_watched_until_they_have_ended(self):

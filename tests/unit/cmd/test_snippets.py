@@ -14,7 +14,7 @@ from keystoneauth1 import loading
 from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
-from kronos_nova.conf import strict
+from kronos_nova.conf import unknown_options
 from kronos_nova.policies import loader
 from tools import generate
 from tools import manual
@@ -96,8 +96,8 @@ class ConfigurationTest(testtools.TestCase):
         conf = cfg.ConfigOpts()
         kronos_conf.register_opts(conf)
         conf([f'--config-file={self.path}'], project='nova')
-        yield from strict.unknown_keys(conf)
-        for group, values in strict.sections(conf).items():
+        yield from unknown_options.unknown_keys(conf)
+        for group, values in unknown_options.sections(conf).items():
             for key in values:
                 option = self.options.get(group, {}).get(key)
                 if option is None:

@@ -23,7 +23,7 @@ HOST_VARIABLE = 'KRONOS_HOST'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ServicingPorts:
+class MaintenancePorts:
     """What a run works on.
 
     maintenances, drains : the control database's
@@ -50,10 +50,10 @@ def start_hook(command, host):
         stdin=subprocess.DEVNULL)
 
 
-class Servicing:
+class MaintenanceRunner:
     """One maintenance, taken a step further with every look."""
 
-    def __init__(self, ports: ServicingPorts, uuid):
+    def __init__(self, ports: MaintenancePorts, uuid):
         self.ports = ports
         self.uuid = uuid
         self._hooks = {}

@@ -18,7 +18,7 @@ def operator():
     return f'{login.user()}@{socket.gethostname()}'
 
 
-def database(conf):
+def control_database(conf):
     """:raises DatabaseVersionError: it is not what this code needs"""
     found = db_engine.control_database(conf)
     migrate.check(found.engine, migrate.CONTROL)
@@ -46,20 +46,20 @@ def does_not_answer(error):
 
 
 def journal(conf):
-    return db_journal.Journal(database(conf), f'{login.user()}:{os.getpid()}')
+    return db_journal.Journal(control_database(conf), f'{login.user()}:{os.getpid()}')
 
 
 def cooldowns(conf):
-    return db_cooldowns.Cooldowns(database(conf))
+    return db_cooldowns.Cooldowns(control_database(conf))
 
 
 def names(conf):
-    return db_names.ServerNames(database(conf))
+    return db_names.ServerNames(control_database(conf))
 
 
 def switches(conf):
-    return db_switches.SwitchBoard(database(conf))
+    return db_switches.SwitchBoard(control_database(conf))
 
 
 def refusals(conf):
-    return db_refusals.Refusals(database(conf))
+    return db_refusals.Refusals(control_database(conf))

@@ -5,7 +5,7 @@ import dataclasses
 import testtools
 
 from kronos_nova import exception
-from kronos_nova.cmd import servicing
+from kronos_nova.cmd import maintenance_runner
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import maintenances
 from kronos_nova.objects import drain as drains
@@ -37,7 +37,7 @@ class _Hosts:
         return []
 
 
-class ServicingTest(testtools.TestCase):
+class MaintenanceRunnerTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.clock = fixtures.Clock()
@@ -63,7 +63,7 @@ class ServicingTest(testtools.TestCase):
         return work
 
     def run_anew(self):
-        return servicing.Servicing(servicing.ServicingPorts(
+        return maintenance_runner.MaintenanceRunner(maintenance_runner.MaintenancePorts(
             maintenances=self.known, drains=self.drains, hosts=self, drain=self.drain,
             fits=lambda wanted, _later: list(wanted[:self.fit]), say=self.said.append,
             run_hook=lambda _command, host: self.hooks.setdefault(host, Hook())), 'm')
