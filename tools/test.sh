@@ -59,6 +59,7 @@ finish() {
 export CI=true
 
 check 'ruff' .venv/bin/ruff check .
+check 'mypy' .venv/bin/mypy
 check 'shellcheck' shellcheck tools/*.sh tools/compare-plans devstack/settings devstack/plugin.sh \
     tests/e2e/devstack/stack.sh .ci/run
 check 'doc8' .venv/bin/doc8 -q --max-line-length 120 doc/source README.rst

@@ -5,6 +5,8 @@ Takes an existing ``ConfigOpts`` and never makes or reads a global one: only ``p
 """
 
 import copy
+from collections.abc import Sequence
+from typing import Any
 
 from oslo_config import cfg
 
@@ -29,7 +31,7 @@ for _module in GROUPS:
     bounds.bound(_module.OPTS)
 
 
-def register_opts(conf):
+def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register every group on ``conf``; harmless when repeated."""
     paths.register_opts(conf)
     for module in GROUPS:
@@ -39,7 +41,7 @@ def register_opts(conf):
         module.register_opts(conf)
 
 
-def read(conf, arguments, **rest):
+def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **rest: Any) -> None:
     """Give ``conf`` its command line and its files.
 
     :raises cfg.Error: a file cannot be read or is no text, or something in it is wrong
@@ -47,19 +49,19 @@ def read(conf, arguments, **rest):
     try:
         conf(arguments, **rest)
     except OSError as error:
-        raise cfg.ConfigFileParseError(error.filename, error.strerror) from error
-    except UnicodeError as error:
+        raise cfg.ConfigFileParseError(error.filename, str(error.strerror)) from error
+    except UnicodeDecodeError as error:
         raise cfg.ConfigFileParseError(
             'a configuration file', f'it is not UTF-8: {error.reason} after '
             f'"{_before(error)}"') from error
 
 
-def _before(error):
+def _before(error: UnicodeDecodeError) -> str:
     """The last of the text that could be read: oslo.config does not tell which file it is in."""
     start = bytes(error.object[:error.start]).decode(errors='replace')
     return ''.join(filter(str.isprintable, start.rpartition('\n')[2]))[-40:]
 
 
-def list_opts():
+def list_opts() -> list[tuple[cfg.OptGroup, Sequence[cfg.Opt]]]:
     """For oslo-config-generator: ``[(group, options), ...]``."""
     return [(module.GROUP, module.list_opts()) for module in GROUPS]

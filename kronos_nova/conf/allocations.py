@@ -1,5 +1,7 @@
 """``[kronos_allocations]``: mending what moves leave behind in placement."""
 
+from collections.abc import Sequence
+
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_allocations', title='Allocations', help="""
@@ -33,9 +35,9 @@ stops before it starts the migration.
 ]
 
 
-def register_opts(conf):
+def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(OPTS, group=GROUP)
 
 
-def list_opts():
+def list_opts() -> Sequence[cfg.Opt]:
     return OPTS

@@ -1,5 +1,7 @@
 """``[kronos_api]``: what Kronos does and may be told to do, over HTTP."""
 
+from collections.abc import Sequence
+
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_api', title='HTTP API', help="""
@@ -56,9 +58,9 @@ not used.
 ]
 
 
-def register_opts(conf):
+def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(OPTS, group=GROUP)
 
 
-def list_opts():
+def list_opts() -> Sequence[cfg.Opt]:
     return OPTS

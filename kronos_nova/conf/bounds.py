@@ -3,6 +3,7 @@ size that is made of it does not exist."""
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 from oslo_config import cfg
 from oslo_config import types
@@ -16,8 +17,8 @@ MOST_DAYS = 36_500
 class Finite(types.Float):
     """A number within its bounds; NaN is neither below nor above any, and would pass them all."""
 
-    def __call__(self, value):
-        number = super().__call__(value)
+    def __call__(self, value: Any) -> Any:
+        number: Any = super().__call__(value)
         if not math.isfinite(number):
             raise ValueError('Should be a finite number')
         return number
@@ -33,6 +34,6 @@ def bound(options: Iterable[cfg.Opt]) -> None:
             option.type = Finite(*_ends(option.type, LARGEST))
 
 
-def _ends(bounded, most):
+def _ends(bounded: Any, most: int) -> tuple[Any, Any]:
     return (-most if bounded.min is None else bounded.min,
             most if bounded.max is None else bounded.max)

@@ -1,5 +1,7 @@
 """``[kronos_claims]``: the claims that outlive nova-compute."""
 
+from collections.abc import Sequence
+
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_claims', title='Persistent claims', help="""
@@ -33,9 +35,9 @@ metrics are served without authentication.
 ]
 
 
-def register_opts(conf):
+def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(OPTS, group=GROUP)
 
 
-def list_opts():
+def list_opts() -> Sequence[cfg.Opt]:
     return OPTS

@@ -1,6 +1,7 @@
 """``[kronos_database]``: where plans, moves, cooldowns and quarantines are kept."""
 
 import copy
+from collections.abc import Sequence
 
 from oslo_config import cfg
 from oslo_db import options
@@ -61,9 +62,9 @@ it. A row of some hundred bytes for each aggregate and evaluation: twenty aggreg
 ]
 
 
-def register_opts(conf):
+def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(list_opts(), group=GROUP)
 
 
-def list_opts():
+def list_opts() -> Sequence[cfg.Opt]:
     return [*copy.deepcopy(options.database_opts), *OPTS]

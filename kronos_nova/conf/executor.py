@@ -1,5 +1,7 @@
 """``[kronos_executor]``: how fast and how carefully moves are carried out."""
 
+from collections.abc import Sequence
+
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_executor', title='Executor', help="""
@@ -94,9 +96,9 @@ no longer the load there is.
 ]
 
 
-def register_opts(conf):
+def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(OPTS, group=GROUP)
 
 
-def list_opts():
+def list_opts() -> Sequence[cfg.Opt]:
     return OPTS

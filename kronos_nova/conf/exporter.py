@@ -1,5 +1,7 @@
 """``[kronos_exporter]``: what Kronos does, as metrics for Prometheus."""
 
+from collections.abc import Sequence
+
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_exporter', title='Exporter', help="""
@@ -18,9 +20,9 @@ and hosts: set it to an address that your Prometheus alone can reach.
 ]
 
 
-def register_opts(conf):
+def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(OPTS, group=GROUP)
 
 
-def list_opts():
+def list_opts() -> Sequence[cfg.Opt]:
     return OPTS

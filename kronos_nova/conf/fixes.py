@@ -1,5 +1,7 @@
 """``[kronos_fixes]``: a switch for each repair of a fault in Nova, see kronos_nova.plugin.fixes."""
 
+from collections.abc import Sequence
+
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_fixes', title='Fixes', help="""
@@ -78,9 +80,9 @@ If disabled, the warning is logged each time.
 ]
 
 
-def register_opts(conf):
+def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(OPTS, group=GROUP)
 
 
-def list_opts():
+def list_opts() -> Sequence[cfg.Opt]:
     return OPTS

@@ -1,6 +1,8 @@
 """Option values that oslo.config refuses. It checks each only when the option is read."""
 
 import re
+from collections.abc import Container
+from collections.abc import Mapping
 
 from oslo_config import cfg
 
@@ -13,7 +15,7 @@ _WORDS = ((re.compile(r'invalid literal for int\(\) with base 10: (.*)'), r'\1 i
 _LONGEST = 300
 
 
-def values(conf) -> dict[tuple[str, str], str]:
+def values(conf: cfg.ConfigOpts) -> dict[tuple[str, str], str]:
     """{(group, option): what oslo.config has against its value} of all groups of ours."""
     wrong = {}
     for module in kronos_conf.GROUPS:
@@ -26,12 +28,12 @@ def values(conf) -> dict[tuple[str, str], str]:
     return wrong
 
 
-def described(wrong) -> str:
+def described(wrong: Mapping[tuple[str, str], str]) -> str:
     return '; '.join(f'[{group}] {option}: {problem}'
                      for (group, option), problem in wrong.items())
 
 
-def use_defaults(conf, wrong) -> None:
+def use_defaults(conf: cfg.ConfigOpts, wrong: Container[tuple[str, str]]) -> None:
     """Override invalid values with the defaults, so that reading these options does not fail."""
     for module in kronos_conf.GROUPS:
         group = module.GROUP.name
@@ -40,7 +42,7 @@ def use_defaults(conf, wrong) -> None:
                 conf.set_override(option.dest, option.default, group)
 
 
-def _without_where(error):
+def _without_where(error: Exception) -> str:
     """The problem without the insides of oslo.config and Python."""
     said = str(error).rpartition(' is not valid: ')[2]
     for found, better in _WORDS:

@@ -1,5 +1,7 @@
 """``[kronos]``: what is balanced, when, and how far Kronos may go on its own."""
 
+from collections.abc import Sequence
+
 from oslo_config import cfg
 from oslo_config import types
 
@@ -339,9 +341,9 @@ counted twice.
 ]
 
 
-def register_opts(conf):
+def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(OPTS, group=GROUP)
 
 
-def list_opts():
+def list_opts() -> Sequence[cfg.Opt]:
     return OPTS

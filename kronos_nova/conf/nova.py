@@ -1,5 +1,7 @@
 """``[kronos_nova]``: how the daemons and commands outside Nova reach its public API."""
 
+from collections.abc import Sequence
+
 from keystoneauth1 import loading
 from oslo_config import cfg
 
@@ -24,7 +26,7 @@ URL of placement (``http://controller:8778``), instead of the catalogue's. Seldo
 ]
 
 
-def register_opts(conf):
+def register_opts(conf: cfg.ConfigOpts) -> None:
     loading.register_auth_conf_options(conf, GROUP.name)
     loading.register_session_conf_options(conf, GROUP.name)
     # Without one a request waits for ever.
@@ -32,6 +34,6 @@ def register_opts(conf):
     conf.register_opts(OPTS, group=GROUP)
 
 
-def list_opts():
+def list_opts() -> Sequence[cfg.Opt]:
     return (OPTS + loading.get_auth_common_conf_options() + loading.get_session_conf_options() +
             loading.get_auth_plugin_conf_options('password'))

@@ -9,7 +9,7 @@ The directory of Nova's state, as in Nova itself. The SQLite files of Kronos are
 ]
 
 
-def register_opts(conf):
+def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register what Nova registers itself where Nova runs.
 
     It has no default here: Nova's is the directory that Nova is installed in, which a command

@@ -1,5 +1,7 @@
 """``[kronos_prometheus]``: where the load is read."""
 
+from collections.abc import Sequence
+
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_prometheus', title='Metrics', help="""
@@ -76,9 +78,9 @@ or a multiple of it.
 ]
 
 
-def register_opts(conf):
+def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(OPTS, group=GROUP)
 
 
-def list_opts():
+def list_opts() -> Sequence[cfg.Opt]:
     return OPTS

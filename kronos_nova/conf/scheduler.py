@@ -1,5 +1,7 @@
 """``[kronos_scheduler]``: what the filter and the weigher in nova-scheduler go by."""
 
+from collections.abc import Sequence
+
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_scheduler', title='Scheduler', help="""
@@ -19,9 +21,9 @@ evaluation intervals.
 ]
 
 
-def register_opts(conf):
+def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(OPTS, group=GROUP)
 
 
-def list_opts():
+def list_opts() -> Sequence[cfg.Opt]:
     return OPTS

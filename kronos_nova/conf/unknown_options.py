@@ -6,6 +6,8 @@ programs; in the groups of Kronos they can only be mistakes.
 
 import difflib
 import pathlib
+from collections.abc import Iterable
+from collections.abc import Iterator
 
 from keystoneauth1 import exceptions
 from keystoneauth1 import loading
@@ -18,9 +20,9 @@ DRIVER = 'kronos'
 NOTIFICATIONS = 'oslo_messaging_notifications'
 
 
-def sections(conf) -> dict[str, dict[str, list[str]]]:
+def sections(conf: cfg.ConfigOpts) -> dict[str, dict[str, list[str]]]:
     """{group: {key: values}} as they stand in the files that ``conf`` was made of."""
-    found = {}
+    found: dict[str, dict[str, list[str]]] = {}
     for path in files(conf):
         for group, values in _parsed(path).items():
             for key, given in values.items():
@@ -28,14 +30,14 @@ def sections(conf) -> dict[str, dict[str, list[str]]]:
     return found
 
 
-def files(conf) -> list[pathlib.Path]:
+def files(conf: cfg.ConfigOpts) -> list[pathlib.Path]:
     """The files that were read, in their order."""
     named = [pathlib.Path(path) for path in conf.config_file or ()]
     folders = map(pathlib.Path, conf.config_dir or ())
     return named + [path for folder in folders for path in sorted(folder.glob('*.conf'))]
 
 
-def unknown_keys(conf) -> list[str]:
+def unknown_keys(conf: cfg.ConfigOpts) -> list[str]:
     """A sentence for every key and group of ours that there is not, with what may be meant."""
     known = {group.name: {name for option in options for name in _names(option)}
              for group, options in kronos_conf.list_opts()}
@@ -55,13 +57,13 @@ def unknown_keys(conf) -> list[str]:
     return problems
 
 
-def lacks_driver(conf) -> bool:
+def lacks_driver(conf: cfg.ConfigOpts) -> bool:
     """Whether a nova.conf leaves Kronos out: Nova loads it as a notification driver."""
     values = sections(conf).get(NOTIFICATIONS, {}).get('driver', [])
     return DRIVER not in {each.strip() for value in values for each in value.split(',')}
 
 
-def _of_plugin(conf, group):
+def _of_plugin(conf: cfg.ConfigOpts, group: str) -> set[str] | None:
     """The options of the way to authenticate that is configured, which keystoneauth registers when
     it is used; None where there is no such way, which is said when it is used."""
     name = conf[group].auth_type if group == kronos_conf.nova.GROUP.name else None
@@ -72,23 +74,23 @@ def _of_plugin(conf, group):
     return {name for option in options for name in _names(option)}
 
 
-def _parsed(path):
-    found = {}
+def _parsed(path: pathlib.Path) -> dict[str, dict[str, list[str]]]:
+    found: dict[str, dict[str, list[str]]] = {}
     cfg.ConfigParser(str(path), found).parse()
     return found
 
 
-def _names(option):
+def _names(option: cfg.Opt) -> Iterator[str]:
     yield _plain(option.name)
     yield option.dest
     for old in option.deprecated_opts:
         yield _plain(old.name or option.name)
 
 
-def _plain(name):
+def _plain(name: str) -> str:
     return name.replace('-', '_')
 
 
-def _meant(wrong, known):
+def _meant(wrong: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(_plain(wrong), sorted(known), n=1)
     return f'; perhaps {close[0]} is meant' if close else ''

@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import field
 
@@ -48,7 +49,7 @@ class Switch:
     set_by: str
     reason: str = ''
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f'{self.value} by {self.set_by}{self._why}'
 
     @property
@@ -61,7 +62,7 @@ class Switch:
         return f'{_DONE[self.value]} {whose}, by {self.set_by}{self._why}'
 
     @property
-    def _why(self):
+    def _why(self) -> str:
         return f' ({self.reason})' if self.reason else ''
 
 
@@ -87,8 +88,8 @@ class Switches:
     pauses: Mapping[str, Switch] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, switches) -> 'Switches':
-        found = {LEVEL: {}, PAUSE: {}}
+    def of(cls, switches: Iterable[Switch]) -> 'Switches':
+        found: dict[str, dict[str, Switch]] = {LEVEL: {}, PAUSE: {}}
         for switch in switches:
             found[switch.kind][switch.aggregate] = switch
         return cls(levels=found[LEVEL], pauses=found[PAUSE])
@@ -122,7 +123,7 @@ class Switches:
     def hold(self, aggregate: str) -> str | None:
         """Why moves of the aggregate have to wait, whatever plan they are of."""
         pause = self.pause(aggregate)
-        return pause and f'Kronos is paused: {pause}'
+        return f'Kronos is paused: {pause}' if pause else None
 
     def refusal(self, aggregate: str, defaults: Defaults, purpose: str,
                 is_approved: bool) -> str | None:

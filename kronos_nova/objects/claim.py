@@ -35,11 +35,11 @@ class Claim:
     id: int | None = None
 
     @property
-    def key(self):
+    def key(self) -> tuple[str, str, bool]:
         """What tells the claims of a host apart: (node, instance uuid, resize_target)."""
         return self.node, self.instance_uuid, self.resize_target
 
-    def says_the_same_as(self, other):
+    def says_the_same_as(self, other: 'Claim | None') -> bool:
         """Whether ``other`` needs no write: ids and times are the first writer's."""
         return other is not None and dataclasses.replace(
             self, id=other.id, created_at=other.created_at) == other

@@ -1,6 +1,7 @@
 """Whether an instance may be moved at all, wherever to, and who has a say in it."""
 
 import dataclasses
+from collections.abc import Iterable
 from collections.abc import Iterator
 
 from kronos_nova.objects.snapshot import Instance
@@ -39,7 +40,7 @@ class OptOut:
     heeded: frozenset[tuple[str, str]] = HEEDED
 
 
-def heeded(hints) -> frozenset[tuple[str, str]]:
+def heeded(hints: Iterable[str]) -> frozenset[tuple[str, str]]:
     """What ``[kronos] move_hints`` means: each hint is one of those who have a say, for all that
     they have it in, or followed by a colon and what for."""
     parts = [hint.partition(':') for hint in hints]
@@ -59,7 +60,7 @@ def may(instance: Instance, opt_out: OptOut, verb: str) -> bool:
     return all(word in permitted for word in words)
 
 
-def _said(instance, opt_out) -> Iterator[tuple[str, str]]:
+def _said(instance: Instance, opt_out: OptOut) -> Iterator[tuple[str, str]]:
     """(who, word)"""
     if instance.project_id in opt_out.never_projects:
         yield PROJECT, NEVER

@@ -32,14 +32,15 @@ class HostLoad:
 class HostLoads:
     """The hosts of a snapshot and how many servers each has, counted once for all aggregates."""
 
-    def __init__(self, snapshot: Snapshot):
+    def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._hosts = {host.name: host for host in snapshot.hosts}
         self._servers = collections.Counter(instance.host for instance in snapshot.instances)
 
     def of(self, report: AggregateReport) -> list[HostLoad]:
         """All hosts of the aggregate, in the order of their names."""
-        gained, scores = collections.Counter(), collections.defaultdict(dict)
+        gained: collections.Counter[str] = collections.Counter()
+        scores: dict[str, dict[str, tuple[float, float]]] = collections.defaultdict(dict)
         for move in report.moves:
             gained[move.source] -= 1
             gained[move.destination] += 1

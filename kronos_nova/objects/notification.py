@@ -8,6 +8,7 @@ import dataclasses
 import datetime
 from collections.abc import Mapping
 from dataclasses import field
+from typing import Any
 from typing import ClassVar
 
 from kronos_nova import clock
@@ -161,7 +162,7 @@ class Notification:
         return {**self.body, 'kronos_object.data': data}
 
 
-def move_payload(move, instance_name: str | None = None, detail: str = '') -> MovePayload:
+def move_payload(move: Any, instance_name: str | None = None, detail: str = '') -> MovePayload:
     """
     :param move: a MoveRecord, or what has the same attributes
     """
@@ -172,23 +173,23 @@ def move_payload(move, instance_name: str | None = None, detail: str = '') -> Mo
         **{name: getattr(move, name) for name in names(MovePayload) if name not in own})
 
 
-def names(payload) -> list[str]:
+def names(payload: Any) -> list[str]:
     """The fields of a payload, or of its class."""
     return [each.name for each in dataclasses.fields(payload)]
 
 
-def primitive(payload) -> dict:
+def primitive(payload: Any) -> dict:
     """A payload in the form that Nova's have, with ``kronos`` in the place of ``nova``."""
     return {'kronos_object.name': type(payload).__name__, 'kronos_object.namespace': 'kronos',
             'kronos_object.version': payload.VERSION, 'kronos_object.data': data(payload)}
 
 
-def data(payload) -> dict:
+def data(payload: Any) -> dict:
     """The fields of a payload as JSON has them."""
     return {name: _plain(getattr(payload, name)) for name in names(payload)}
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     if isinstance(value, datetime.datetime):
         return clock.stamp(value)
     if isinstance(value, Mapping):

@@ -4,7 +4,9 @@ import dataclasses
 import datetime
 import json
 from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import field
+from typing import Any
 
 # Phases, in the order in which they share one budget.
 EVACUATE = 'evacuate'
@@ -92,7 +94,7 @@ class Skip:
     instances: tuple[str, ...] = ()
     count: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.count is None:
             object.__setattr__(self, 'count', len(self.instances))
 
@@ -197,13 +199,13 @@ class AggregateReport:
     host_scores: tuple[HostScore, ...] = ()
     broken_groups: int = 0
 
-    def to_json(self):
+    def to_json(self) -> str:
         """The latest report as it is kept: every why and why not, but of the scores only how many
         ``hosts`` there are and how many ``hot_hosts``."""
         kept = dataclasses.asdict(dataclasses.replace(self, host_scores=()))
         return json.dumps(kept | hosts_of(self.host_scores), sort_keys=True)
 
-    def to_summary_json(self):
+    def to_summary_json(self) -> str:
         """The report as it is kept with its plan: of the instances that stayed only how many, by
         reason."""
         short = dataclasses.asdict(dataclasses.replace(self, host_scores=(), not_moved=()))
@@ -212,7 +214,7 @@ class AggregateReport:
         return json.dumps({**short, 'not_moved': counted}, sort_keys=True)
 
     @classmethod
-    def from_json(cls, text):
+    def from_json(cls, text: str) -> 'AggregateReport':
         """A report as :meth:`to_json` wrote it, by this release or another: a key that is not known
         is passed over, one that is missing is as by default."""
         raw = json.loads(text)
@@ -230,8 +232,8 @@ def counts_in(text: str) -> dict[str, int]:
 
 def servers_of(moves: Iterable[PlannedMove]) -> set[str]:
     """Uuids of all servers that moves name: those that move, and those that might have instead."""
-    others = (move.next_best for move in moves)
-    return {each.instance_uuid for each in (*moves, *filter(None, others))}
+    named = {move.instance_uuid for move in moves}
+    return named | {move.next_best.instance_uuid for move in moves if move.next_best}
 
 
 def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
@@ -244,12 +246,12 @@ _OPTIONAL_PARTS = {'next_best': NextBest, 'forecast': ForecastReport}
 _PARTS = {'policies': PolicyReport, 'moves': PlannedMove, 'not_moved': Skip, 'refusals': Refusal}
 
 
-def _built(cls, raw):
+def _built(cls: type, raw: Mapping[str, Any]) -> Any:
     known = {field.name for field in dataclasses.fields(cls)}
     return cls(**{name: _value(name, value) for name, value in raw.items() if name in known})
 
 
-def _value(name, value):
+def _value(name: str, value: Any) -> Any:
     if isinstance(value, dict):
         return _built(_OPTIONAL_PARTS[name], value)
     return tuple(value) if isinstance(value, list) else value

@@ -3,8 +3,10 @@
 import collections
 import dataclasses
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import field
+from typing import Any
 
 UNASSIGNED = '_unassigned_'
 """Name of the pool of hosts that are in no aggregate."""
@@ -169,7 +171,7 @@ class Snapshot:
         instances = {instance.uuid: instance for instance in self.instances}
         known = {host.name: host for host in self.hosts}
         added = {move.instance_uuid: move for move in self.moves_under_way}
-        needed = collections.defaultdict(collections.Counter)
+        needed: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
         shared = pools_of(self.hosts, self.shared_providers)
         for move in moves:
             instance, destination = instances.get(move.instance_uuid), known.get(move.destination)
@@ -179,7 +181,8 @@ class Snapshot:
                 for name, amount in _more(
                         instance, shared.get(move.source, {}), shared[move.destination]):
                     needed[shared[move.destination].get(name, destination.uuid)][name] += amount
-        hosts, pools = (tuple(_using(provider, needed.get(provider.uuid)) for provider in providers)
+        hosts, pools = (tuple(_using(provider, needed.get(provider.uuid, {}))
+                              for provider in providers)
                         for providers in (self.hosts, self.shared_providers))
         return dataclasses.replace(self, hosts=hosts, shared_providers=pools,
                                    moves_under_way=tuple(added.values()))
@@ -202,7 +205,7 @@ def pools_of(hosts: Iterable[Host],
              pools: Iterable[SharedProvider]) -> dict[str, dict[str, str]]:
     """Of each host, what its instances are allocated from a provider that it shares: resource class
     to the provider's uuid. What the host has itself comes from there."""
-    found = {host.name: {} for host in hosts}
+    found: dict[str, dict[str, str]] = {host.name: {} for host in hosts}
     inventories = {host.name: host.inventory for host in hosts}
     for pool in sorted(pools, key=lambda pool: pool.uuid):
         for name in found.keys() & pool.hosts:
@@ -211,7 +214,8 @@ def pools_of(hosts: Iterable[Host],
     return found
 
 
-def _more(instance, before, after):
+def _more(instance: Instance, before: Mapping[str, str],
+          after: Mapping[str, str]) -> Iterator[tuple[str, int]]:
     """(resource class, amount) of what an instance will be allocated elsewhere than it is.
 
     :param before, after: what is shared on the hosts of the move, as :func:`pools_of` has it
@@ -223,7 +227,7 @@ def _more(instance, before, after):
                 yield name, amount
 
 
-def _using(provider, more):
+def _using(provider: Any, more: Mapping[str, int]) -> Any:
     """The host or the shared provider with more of it in use, where it is known what is."""
     if not more or provider.used is None:
         return provider

@@ -1,6 +1,10 @@
 """Reads the policies file, and tells everything that is wrong with it at once."""
 
+import os
 import pathlib
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
 import pydantic
 import yaml
@@ -23,13 +27,13 @@ class _Loader(yaml.SafeLoader):
     """YAML without what a policies file has no use for: repeated keys, and aliases, with which a
     small file can unfold to an enormous one."""
 
-    def compose_node(self, parent, index):
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError(f'line {self.peek_event().start_mark.line + 1}: aliases are not '
                                  'supported, write the value out')
         return super().compose_node(parent, index)
 
-    def construct_object(self, node, deep=False):
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -37,7 +41,7 @@ class _Loader(yaml.SafeLoader):
             raise yaml.YAMLError(f'line {node.start_mark.line + 1}: this is no value of '
                                  f'{node.tag}') from error
 
-    def construct_mapping(self, node, deep=False):
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key_node, _value in node.value:
             key = self.construct_object(key_node, deep=True)
@@ -49,7 +53,7 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def load(path) -> models.PolicySet:
+def load(path: str | os.PathLike[str]) -> models.PolicySet:
     """The policies of a file.
 
     :raises PolicyError: it cannot be read, or something in it is wrong; the message has one line a
@@ -68,7 +72,8 @@ def load(path) -> models.PolicySet:
     return parse(content, path)
 
 
-def parse(content: bytes | str, path='policies') -> models.PolicySet:
+def parse(content: bytes | str,
+          path: str | os.PathLike[str] = 'policies') -> models.PolicySet:
     """The same for the text of a file; ``path`` is only for messages."""
     try:
         tree = yaml.load(content, Loader=_Loader)  # noqa: S506  # nosec B506 - a safe one
@@ -90,14 +95,14 @@ def parse(content: bytes | str, path='policies') -> models.PolicySet:
         raise _error(path, lines) from error
 
 
-def _error(path, problems):
+def _error(path: str | os.PathLike[str], problems: Sequence[str]) -> exception.PolicyError:
     lines = [boundary.shown(problem) for problem in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
         lines.append(f'and {len(problems) - MOST_PROBLEMS} more')
     return exception.PolicyError(path=path, problems='\n'.join(lines))
 
 
-def _line(problem, tree):
+def _line(problem: Mapping[str, Any], tree: Any) -> str:
     """``policies[0] (cpu).threshold: ...``"""
     place = ''
     for part in problem['loc']:
@@ -110,7 +115,7 @@ def _line(problem, tree):
     return f'{place or "policies"}: {problem["msg"].removeprefix("Value error, ")}'
 
 
-def _step(tree, part):
+def _step(tree: Any, part: str | int) -> Any:
     try:
         return tree[part]
     except (KeyError, IndexError, TypeError):

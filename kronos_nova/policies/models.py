@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 from typing import Literal
+from typing import Self
 
 import pydantic
 
@@ -13,7 +15,7 @@ _ROUNDING = 1e-9
 LABEL = r'^[a-zA-Z_][a-zA-Z0-9_]*$'
 
 
-def _key(default=..., /, *, about, **rules):
+def _key(default: Any = ..., /, *, about: str, **rules: Any) -> Any:
     """A key of a policy.
 
     :param about: what it is for, as reStructuredText: the documentation and the JSON schema have it
@@ -21,7 +23,7 @@ def _key(default=..., /, *, about, **rules):
     return pydantic.Field(default, description=' '.join(about.split()), **rules)
 
 
-def _query(default=..., /, *, about):
+def _query(default: Any = ..., /, *, about: str) -> Any:
     return _key(default, about=about, min_length=1)
 
 
@@ -56,7 +58,7 @@ class Forecast(pydantic.BaseModel):
         ``vm_query``.""")
 
     @pydantic.model_validator(mode='after')
-    def _check_queries(self):
+    def _check_queries(self) -> Self:
         if self.vm_query and self.host_query:
             raise ValueError('vm_query and host_query are not given together: hosts follow from '
                              'what is on them')
@@ -153,14 +155,14 @@ class Policy(pydantic.BaseModel):
         ``false`` leaves the policy out.""")
 
     @pydantic.model_validator(mode='after')
-    def _check_profile(self):
+    def _check_profile(self) -> Self:
         if self.vm_profile_query is None and self.vm_profile_fallback == 'skip':
             raise ValueError('without vm_profile_query and with vm_profile_fallback "skip" no '
                              'instance could ever move: give one of the two')
         return self
 
     @pydantic.model_validator(mode='after')
-    def _check_forecast(self):
+    def _check_forecast(self) -> Self:
         if self.forecast and self.forecast.vm_query and self.vm_profile_query is None:
             raise ValueError('forecast.vm_query needs vm_profile_query: what it says is held '
                              'against that')
@@ -169,10 +171,11 @@ class Policy(pydantic.BaseModel):
     @property
     def is_forecast_by_vm(self) -> bool:
         """Whether the forecast is of instances, and not of hosts."""
-        return self.vm_profile_query is not None and not self.forecast.host_query
+        return (self.vm_profile_query is not None and self.forecast is not None
+                and not self.forecast.host_query)
 
     @pydantic.model_validator(mode='after')
-    def _check_marks(self):
+    def _check_marks(self) -> Self:
         if self.mode == 'relieve':
             if self.high is None:
                 raise ValueError('high is needed in relieve mode: it says what hurts')
@@ -185,13 +188,13 @@ class Policy(pydantic.BaseModel):
             raise ValueError('high and target are given together or not at all')
         if self.high is None and self.vm_high is not None:
             raise ValueError('vm_high is given only together with high and target')
-        if self.high is not None and self.target >= self.high:
+        if self.high is not None and self.target is not None and self.target >= self.high:
             raise ValueError(f'target must be below high, but {self.target:g} is not below '
                              f'{self.high:g}')
         return self
 
     @pydantic.model_validator(mode='after')
-    def _check_imbalance(self):
+    def _check_imbalance(self) -> Self:
         if self.mode != 'spread' and self.imbalance_over != 1.0:
             raise ValueError('imbalance_over is given only in spread mode: remove it')
         return self
@@ -204,7 +207,7 @@ class Policy(pydantic.BaseModel):
         return math.floor((1.0 - self.imbalance_over) * hosts + _ROUNDING)
 
     @pydantic.model_validator(mode='after')
-    def _check_capacity(self):
+    def _check_capacity(self) -> Self:
         if self.mode == 'pack' and self.capacity_query is None:
             raise ValueError('capacity_query is needed in pack mode: it says how full a host is')
         if (self.capacity_query is None) != (self.capacity_threshold is None):
@@ -244,7 +247,7 @@ class PolicySet(pydantic.BaseModel):
         Queries that tell how long live migrations take, where there are any.""")
 
     @pydantic.model_validator(mode='after')
-    def _check_together(self):
+    def _check_together(self) -> Self:
         problems = list(contradictions([policy.model_dump() for policy in self.policies]))
         if problems:
             raise ValueError('; '.join(problems))
@@ -271,7 +274,7 @@ def contradictions(rows: list[dict]) -> Iterator[str]:
 
     :param rows: policies as mappings, with anything in them
     """
-    names = [row.get('name') for row in rows if isinstance(row.get('name'), str)]
+    names: list[str] = [row['name'] for row in rows if isinstance(row.get('name'), str)]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         yield f'names must be unique, but are repeated: {", ".join(repeated)}'
@@ -280,7 +283,7 @@ def contradictions(rows: list[dict]) -> Iterator[str]:
     if len(modes) > 1:
         yield (f'{" and ".join(modes)} cannot be mixed in one file: give every policy the same '
                'mode')
-    weights = [row.get('weight') for row in rows if row.get('enabled', True) is True]
+    weights: list[Any] = [row.get('weight') for row in rows if row.get('enabled', True) is True]
     if not weights:
         yield 'no policy is enabled'
     elif (all(_can_be_summed(weight) for weight in weights)
@@ -288,6 +291,6 @@ def contradictions(rows: list[dict]) -> Iterator[str]:
         yield f'the weights of the enabled policies must sum to 1, but sum to {sum(weights):g}'
 
 
-def _can_be_summed(weight):
+def _can_be_summed(weight: Any) -> bool:
     """Whether it is a number, and none that no float holds; either is said of the policy itself."""
     return isinstance(weight, float) or (isinstance(weight, int) and abs(weight) <= _LARGEST)

@@ -7,6 +7,7 @@ stricter: the loader takes numbers in quotes too, as templates write them.
 """
 
 import json
+from typing import Any
 
 from kronos_nova.policies import loader
 from kronos_nova.policies import models
@@ -53,6 +54,6 @@ def document() -> dict:
             'title': 'Policies of Kronos for Nova'}
 
 
-def _given(key):
+def _given(key: str) -> dict[str, Any]:
     """It is there, and not null."""
     return {'properties': {key: {'not': {'type': 'null'}}}, 'required': [key]}
