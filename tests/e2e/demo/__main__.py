@@ -131,7 +131,7 @@ class Demo:
         return {
             'passed': all((completed, balanced, audit['clean'], atomic, split, alive)),
             'balanced': balanced, 'atomic': atomic, 'split_seen_in_every_move': split,
-            'threshold': self._plan.threshold,
+            'threshold': self._plan.threshold, 'restraint': self._plan.restraint,
             'seconds': {'until_at_work': round(self._times['at_work'] - began, 1),
                         'balancing': round(self._times['ended'] - self._times['at_work'], 1)},
             'policies': self._policy_results(after),

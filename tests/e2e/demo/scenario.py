@@ -31,6 +31,7 @@ class Scenario:
 
     :param racks: aggregate name -> for each of its hosts, what it starts with
     :param budget: of moves in a cycle
+    :param restraint: as in nova.conf, at its default
     :param timeout: seconds to boot, and to balance
     """
 
@@ -38,6 +39,7 @@ class Scenario:
     threshold: float
     budget: int
     timeout: float
+    restraint: float = 1.0
 
     @property
     def hosts(self):
@@ -52,9 +54,7 @@ class Scenario:
             'kronos': {
                 'automation': 'auto', 'aggregates': ','.join(self.racks),
                 'policies_file': policies_file, 'evaluation_interval': 10, 'cooldown': 15,
-                'instance_cooldown': 60,
-                # All is over before it is known what instances are like.
-                'restraint': 0},
+                'instance_cooldown': 60, 'restraint': self.restraint},
             'kronos_executor': {
                 'max_concurrent_migrations': 4, 'max_concurrent_per_source': 2,
                 'poll_interval': 0.5, 'migration_timeout': 120}}

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 
+import numpy as np
 import testtools
 
 from kronos_nova import exception
@@ -13,6 +14,7 @@ from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.pace_options import PaceOptions
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.planner import plan_cycle
+from kronos_nova.engine.restraint import Restraint
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.drain import Drain
 from kronos_nova.objects.move import Caps
@@ -28,7 +30,7 @@ DISK = objects.ResourceInventory(total=100)
 NOON = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 
 
-class PaceTest(testtools.TestCase):
+class Paced(testtools.TestCase):
     """Two of four instances of 1 GiB leave h0, one for each of the others; a move takes 11 s."""
 
     def setUp(self):
@@ -63,6 +65,8 @@ class PaceTest(testtools.TestCase):
         return drain.plan(self.snapshot(), self.policies, self.options(), self.ports, 'agg',
                           drains, tries=tries).report.moves
 
+
+class PaceTest(Paced):
     def test_moves_have_their_turn_and_what_they_take(self):
         first, second = self.plan().moves
         self.assertEqual((0.0, 11.0, 11.0, 11.0), (
@@ -183,3 +187,47 @@ class PaceTest(testtools.TestCase):
         options = self.options(caps=Caps(total=4, per_source=1, per_destination=4))
         self.options = lambda: options
         self.assertEqual(2, [move.begins_after for move in self.drained(wish)].count(0.0))
+
+
+class BudgetTest(Paced):
+    """Ten hosts of which the first three are full, and time for some moves only."""
+
+    def setUp(self):
+        super().setUp()
+        rng = np.random.default_rng(3)
+        self.hosts = tuple(f'h{number}' for number in range(10))
+        self.loads = {f'vm{number:02}': float(rng.choice([.03, .05, .08, .12]))
+                      for number in range(40)}
+        self.place = {name: self.hosts[number % 3] for number, name in enumerate(self.loads)}
+        self.instances = [clouds.instance(name, host, memory_mb=1024 * int(rng.choice([1, 4, 16])))
+                          for name, host in self.place.items()]
+        scores = {host: sum(self.loads[name] for name in self.loads if self.place[name] == host)
+                  for host in self.hosts}
+        self.ports = PlannerPorts(
+            source=clouds.Recorded(imbalance=scores, vm_profile=self.loads),
+            clock=lambda: 0.0, now=NOON.timestamp())
+
+    def snapshot(self):
+        return objects.Snapshot(
+            taken_at='', hosts=tuple(map(clouds.host, self.hosts)),
+            instances=tuple(self.instances),
+            aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=self.hosts),))
+
+    def ends(self, restraint):
+        for budget in (5, 10, 20, 40):
+            self.policies = PolicySet(policies=(Policy(
+                **clouds.POLICY | {'max_migrations_per_cycle': budget, 'threshold': .05}),))
+            options = dataclasses.replace(
+                self.options(caps=Caps(total=2, per_source=1, per_destination=2),
+                             stale_after=150.0),
+                restraint=Restraint(restraint), overload_ceiling=2.0)
+            report, = plan_cycle(self.snapshot(), self.policies, options, self.ports).aggregates
+            self.assertTrue(all(move.begins_after <= 150 for move in report.moves))
+            yield report.combined_after
+
+    def test_a_larger_budget_never_plans_worse(self):
+        for restraint in (0.0, 1.0):
+            best = 1.0
+            for end in self.ends(restraint):
+                self.assertLessEqual(end, best * 1.01)
+                best = min(best, end)
