@@ -45,7 +45,7 @@ MOST_MOVES, REACH = 200, 2
 """Moves of a way that are searched: this many, or this many times the budget if that is more.
 With fewer, what is left of a long way is estimated from less of it; with more, a plan for
 thousands of hosts takes longer than it needs to."""
-EFFORT, EFFORT_MOVE, STEP = 4e7, 8e5, 1e4
+EFFORT, EFFORT_MOVE, STEP = 3e7, 8e5, 1e4
 """Pairs of instance and host that are rated at most to make a way cheaper, and for each of its
 moves; and as how many one step counts in addition: about half a second of a processor at most. A
 quarter of it costs 2 % of memory on clusters of 32 and 100 hosts."""
@@ -63,6 +63,9 @@ REBUILT = 6
 """Moves that may be made again beyond the number that a ruin took back."""
 TRIES = 8
 """Best pairs of one host that are looked at before it is left alone, where groups forbid them."""
+SPARE = 0.96
+"""Part of the budget of fewer plans that their moves are to take. The rest is for instances that
+have to wait elsewhere until there is room."""
 BEYOND = 4.0
 """What each move beyond those of fewer plans costs in addition, as a part of the memory of an
 instance of mean size. With less, ways stay a move or two too long for one plan."""
@@ -204,7 +207,7 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
         best.refine(part * mean, limits)
         best.trim()
     if best.plans(limits.budget) > 1 and is_whole:
-        fewer = limits.budget * (best.plans(limits.budget) - 1)
+        fewer = int(SPARE * limits.budget * (best.plans(limits.budget) - 1))
         larger = [built(best.band, part) for part in FEWER_MOVES]
         other = min(larger, key=lambda each: (each.left(), max(each.count, fewer), each.gib()))
         other.fewer = fewer
