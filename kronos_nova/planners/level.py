@@ -39,8 +39,10 @@ installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
 """The same for ways of fewer and larger moves, tried where the cheapest one takes more plans than
 one."""
-PREMIUM = 1.25
-"""Cost in memory, relative to the cheapest way, up to which a way of fewer plans is preferred."""
+FEW_PLANS, PREMIUM = 3, 1.25
+"""Plans up to which a way of one plan less is tried in addition, and its cost in memory, relative to
+the cheapest way, up to which it is preferred. Of a longer way a plan less is no gain that would be
+worth it."""
 MOST_MOVES, REACH = 200, 2
 """Moves of a way that are searched: this many, or this many times the budget if that is more.
 With fewer, what is left of a long way is estimated from less of it; with more, a plan for
@@ -206,7 +208,7 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
     for part in MOVE_PARTS:
         best.refine(part * mean, limits)
         best.trim()
-    if best.plans(limits.budget) > 1 and is_whole:
+    if 1 < best.plans(limits.budget) <= FEW_PLANS and is_whole:
         fewer = int(SPARE * limits.budget * (best.plans(limits.budget) - 1))
         larger = [built(best.band, part) for part in FEWER_MOVES]
         other = min(larger, key=lambda each: (each.left(), max(each.count, fewer), each.gib()))
