@@ -40,9 +40,8 @@ FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
 """The same for ways of fewer and larger moves, tried where the cheapest one takes more plans than
 one."""
 FEW_PLANS, PREMIUM = 3, 1.25
-"""Plans up to which a way of one plan less is tried in addition, and its cost in memory, relative to
-the cheapest way, up to which it is preferred. Of a longer way a plan less is no gain that would be
-worth it."""
+"""Plans up to which a way of one plan less is tried in addition, and its memory, relative to the
+cheapest way, up to which it is preferred. One plan less of a longer way is not worth it."""
 MOST_MOVES, REACH = 200, 2
 """Moves of a way that are searched: this many, or this many times the budget if that is more.
 With fewer, what is left of a long way is estimated from less of it; with more, a plan for
