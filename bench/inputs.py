@@ -1,4 +1,4 @@
-"""The clusters that the benches plan, as :class:`kronos_nova.simulation.Problem`.
+"""The clusters that the benches plan, as :class:`kronos_nova.model.Problem`.
 
 ``data/clusters`` were made for this project. ``data/balcon`` are the published instances of BalCon
 (FGCS 2023, arXiv 2309.11859; MIT, licence beside them).
@@ -11,7 +11,7 @@ import pathlib
 
 import numpy as np
 
-from kronos_nova.simulation import Problem
+from kronos_nova.model import Problem
 
 DATA = pathlib.Path(__file__).parent / 'data'
 CPU_RATIO = 4.0

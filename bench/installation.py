@@ -1,5 +1,5 @@
 """A cloud as a cycle of an installation sees it: snapshot, policies, metrics and options, all made
-in memory from a :class:`kronos_nova.simulation.Problem`."""
+in memory from a :class:`kronos_nova.model.Problem`."""
 
 import datetime
 import uuid
@@ -9,12 +9,12 @@ import yaml
 from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model import Problem
 from kronos_nova.objects import metrics
 from kronos_nova.objects import snapshot
 from kronos_nova.policies import PolicySet
 from kronos_nova.policies import loader
-from kronos_nova.simulation import TOLERANCE
-from kronos_nova.simulation import Problem
 
 AGGREGATE = 'cluster'
 BEGIN = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC).timestamp()

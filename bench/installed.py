@@ -118,7 +118,7 @@ def trimmed_gib(problem, made, threshold: float) -> float:
     """
     import numpy as np
 
-    from kronos_nova.simulation import TOLERANCE
+    from kronos_nova.model import TOLERANCE
 
     host = {name: n for n, name in enumerate(problem.hosts)}
     vm = {name: n for n, name in enumerate(problem.vms)}

@@ -41,10 +41,10 @@ def _before_after(cluster: str, budget: int):
 
     from bench import inputs
     from bench import trial
+    from kronos_nova.model import State
     from kronos_nova.planners.base import Limits
     from kronos_nova.planners.greedy import Greedy
     from kronos_nova.planners.spread import Spread
-    from kronos_nova.simulation import State
 
     problem = inputs.cluster(cluster)
     figure, axes = pyplot.subplots(1, 3, figsize=(9, 2.6), sharey=True)

@@ -5,7 +5,7 @@ import statistics
 import numpy as np
 
 from bench import report
-from kronos_nova.simulation import Problem
+from kronos_nova.model import Problem
 
 
 def register(subparsers):
@@ -105,10 +105,10 @@ def _large(name: str, budget: int) -> tuple:
     from bench import inputs
     from bench import reference
     from bench import trial
+    from kronos_nova.model import Model
+    from kronos_nova.model import State
     from kronos_nova.planners.greedy import Greedy
     from kronos_nova.planners.spread import Spread
-    from kronos_nova.simulation import Model
-    from kronos_nova.simulation import State
 
     problem = inputs.cluster(name)
     spread, greedy = (trial.plan(kind(), problem, budget) for kind in (Spread, Greedy))

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from kronos_nova.simulation import Problem
+from kronos_nova.model import Problem
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

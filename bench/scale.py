@@ -72,9 +72,9 @@ def _plan(planner, problem, budget, time_limit):
     import time
 
     from bench import trial
+    from kronos_nova.model import State
     from kronos_nova.planners import base
     from kronos_nova.planners.base import Limits
-    from kronos_nova.simulation import State
 
     chosen, state = base.load(planner), State(trial.model_of(problem))
     return lambda: chosen.plan(state, Limits(budget=budget, clock=time.monotonic,

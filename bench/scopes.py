@@ -75,30 +75,30 @@ def _grouped(cloud, count: int, size: int):
 def _problem(cloud):
     import numpy as np
 
-    from kronos_nova import simulation
+    from kronos_nova import model
     from kronos_nova.engine.scopes import Scopes
     from kronos_nova.engine.under_way import MovesUnderWay
 
     scope = Scopes(cloud).scope('a0', MovesUnderWay())
     hosts, vms, one = len(scope.hosts), len(scope.instances), np.ones(1)
     vm_host, uuids = scope.vm_host, tuple(i.uuid for i in scope.instances)
-    room, _known = simulation.resources(scope.hosts, scope.instances, vm_host, cloud)
+    room, _known = model.resources(scope.hosts, scope.instances, vm_host, cloud)
     load = np.random.default_rng(0).random((vms, 1)) * hosts / vms
     scores = np.zeros((hosts, 1))
     np.add.at(scores, vm_host, load)
-    return simulation.Problem(
+    return model.Problem(
         hosts=scope.host_names, vms=uuids, policies=('cpu',), policy_weights=one,
         thresholds=one * 0.05, scores=scores, weights=load, host_scale=np.ones((hosts, 1)),
         capacity_scores=np.full((hosts, 1), np.nan), capacity_thresholds=one * np.inf,
         vm_host=vm_host, memory_mb=np.full(vms, 1024), movable=np.ones(vms, dtype=bool),
-        available=scope.available, groups=simulation.groups(cloud, uuids, scope.host_names),
+        available=scope.available, groups=model.groups(cloud, uuids, scope.host_names),
         **room)
 
 
 def _model(cloud):
     from kronos_nova.constraints import registry
     from kronos_nova.constraints.base import ConstraintRules
-    from kronos_nova.simulation import State
+    from kronos_nova.model import State
 
     return State(registry.compile_model(_problem(cloud), cloud, ConstraintRules()))
 

@@ -11,10 +11,10 @@ from bench import operation
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.constraints.capacity import Capacity
 from kronos_nova.constraints.headroom import Headroom
+from kronos_nova.model import Model
+from kronos_nova.model import Problem
+from kronos_nova.model import State
 from kronos_nova.planners.base import Limits
-from kronos_nova.simulation import Model
-from kronos_nova.simulation import Problem
-from kronos_nova.simulation import State
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Protocol
 
+from kronos_nova.model import Problem
+from kronos_nova.model import Rule
 from kronos_nova.objects.snapshot import Snapshot
-from kronos_nova.simulation import Problem
-from kronos_nova.simulation import Rule
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +32,8 @@ class ConstraintRules:
 class Constraint(Protocol):
     """Compiles one reason for which an instance may not go somewhere.
 
-    The forms that rules have are in :mod:`kronos_nova.simulation.rules`; what fits none of them is
-    :class:`~kronos_nova.simulation.rules.Opaque` and asked last.
+    The forms that rules have are in :mod:`kronos_nova.model.rules`; what fits none of them is
+    :class:`~kronos_nova.model.rules.Opaque` and asked last.
     """
 
     @staticmethod

@@ -3,9 +3,9 @@ as much as the instance needs."""
 
 import numpy as np
 
-from kronos_nova.simulation.keys import equal_rows
-from kronos_nova.simulation.rules import Room
-from kronos_nova.simulation.rules import Sets
+from kronos_nova.model.keys import equal_rows
+from kronos_nova.model.rules import Room
+from kronos_nova.model.rules import Sets
 
 
 class Capacity:

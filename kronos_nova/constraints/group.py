@@ -10,7 +10,7 @@ preference, and a tenant who makes a group has no say in whether a host is taken
 
 import numpy as np
 
-from kronos_nova.simulation.rules import Spacing
+from kronos_nova.model.rules import Spacing
 
 
 class GroupRule:

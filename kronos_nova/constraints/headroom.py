@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kronos_nova.simulation.rules import LoadLimit
+from kronos_nova.model.rules import LoadLimit
 
 
 class Headroom:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kronos_nova.simulation.rules import Sets
+from kronos_nova.model.rules import Sets
 
 TENANT_KEY = 'filter_tenant_id'
 SPEC_PREFIX = 'aggregate_instance_extra_specs:'

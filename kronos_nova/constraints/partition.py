@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kronos_nova.simulation.rules import Sets
+from kronos_nova.model.rules import Sets
 
 DEFAULT_ZONE = 'nova'
 

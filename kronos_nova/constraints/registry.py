@@ -2,11 +2,11 @@
 
 from kronos_nova import extensions
 from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import Model
+from kronos_nova.model import Prices
+from kronos_nova.model import Problem
+from kronos_nova.model.compiled import FREE
 from kronos_nova.objects.snapshot import Snapshot
-from kronos_nova.simulation import Model
-from kronos_nova.simulation import Prices
-from kronos_nova.simulation import Problem
-from kronos_nova.simulation.model import FREE
 
 NAMESPACE = 'kronos_nova.constraints'
 

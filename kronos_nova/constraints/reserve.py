@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kronos_nova.simulation.rules import FreeReserve
+from kronos_nova.model.rules import FreeReserve
 
 
 class Reserve:

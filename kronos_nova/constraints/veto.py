@@ -1,6 +1,6 @@
 """Pairs that are out for a reason found outside the planner."""
 
-from kronos_nova.simulation.rules import ForbiddenPairs
+from kronos_nova.model.rules import ForbiddenPairs
 
 
 class SchedulerVeto:

@@ -7,12 +7,12 @@ from dataclasses import field
 from kronos_nova.engine.build import PlanningCase
 from kronos_nova.engine.phases import rules_of
 from kronos_nova.engine.worth import still_gains
+from kronos_nova.model import Model
+from kronos_nova.model import State
 from kronos_nova.objects.plan import PACK
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.planners.base import Step
-from kronos_nova.simulation import Model
-from kronos_nova.simulation import State
 
 NO_GAIN = 'with the load of now, what is left of the plan gains too little for what it costs'
 

@@ -5,20 +5,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kronos_nova import model
 from kronos_nova import profiling
-from kronos_nova import simulation
 from kronos_nova.cooldown import Memory
 from kronos_nova.engine.measure import Load
 from kronos_nova.engine.measure import MetricsReader
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.under_way import MovesUnderWay
+from kronos_nova.model import Problem
 from kronos_nova.objects import eligibility
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.relieve import Marks
 from kronos_nova.policies import Policy
-from kronos_nova.simulation import Problem
 
 UNEVEN = 'pack', 'relieve'
 
@@ -100,7 +100,7 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
         movable=free & available[vm_host], available=available, unweighed=unknown,
         leaving=np.isin(np.arange(len(vms)), list(leaving)),
         doubtful=np.array([hold in DOUBTFUL for hold in holds], dtype=bool),
-        groups=simulation.groups(snapshot, vms, scope.host_names),
+        groups=model.groups(snapshot, vms, scope.host_names),
         arriving=_arriving(scope, snapshot), evacuable=free,
         draining=np.array([host.service.is_evacuable for host in scope.hosts], dtype=bool),
         left_out=_left_out(policies, int(np.count_nonzero(available))),
@@ -111,7 +111,7 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
 def _room(scope, snapshot, vm_host, under_way):
     """The fields of a problem that placement decides. What moves planned earlier in this cycle will
     need is added, and what they will leave is not free yet."""
-    fields, known = simulation.resources(scope.hosts, scope.instances, vm_host, snapshot)
+    fields, known = model.resources(scope.hosts, scope.instances, vm_host, snapshot)
     hosts, classes = len(scope.hosts), fields['resource_classes']
     arrived = np.zeros((hosts, len(classes)))
     for vm, instance in enumerate(scope.instances):

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from kronos_nova.cooldown import Memory
+from kronos_nova.model import Problem
+from kronos_nova.model.rules import Sets
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Instance
-from kronos_nova.simulation import Problem
-from kronos_nova.simulation.rules import Sets
 
 MOST_NAMED = 3
 """Projects that are named of those that a move is good for: a person reads them."""

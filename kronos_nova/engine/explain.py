@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from kronos_nova.engine.runner_up import runners_up
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model import State
 from kronos_nova.objects.plan import SKIP_REASONS
 from kronos_nova.objects.plan import NextBest
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.plan import Skip
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
-from kronos_nova.simulation import TOLERANCE
-from kronos_nova.simulation import State
 
 LOOKED_AT = 2000
 """Instances on the coldest hosts that pack explains; others were not in its way."""

@@ -16,6 +16,7 @@ from kronos_nova.engine.pace_measured import MeasuredGuests
 from kronos_nova.engine.pace_options import PaceOptions
 from kronos_nova.engine.phases import Chosen
 from kronos_nova.engine.phases import without
+from kronos_nova.model import Problem
 from kronos_nova.objects import plan
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Snapshot
@@ -25,7 +26,6 @@ from kronos_nova.pacing.schedule import Job
 from kronos_nova.pacing.schedule import Links
 from kronos_nova.pacing.schedule import best
 from kronos_nova.planners.base import Limits
-from kronos_nova.simulation import Problem
 
 MIB_PER_GIB = 1024
 BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}

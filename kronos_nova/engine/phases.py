@@ -10,6 +10,9 @@ from kronos_nova.engine.worth import CopyPrices
 from kronos_nova.engine.worth import is_restrained
 from kronos_nova.engine.worth import still_gains
 from kronos_nova.engine.worth import worthwhile
+from kronos_nova.model import Model
+from kronos_nova.model import State
+from kronos_nova.model.rules import Sets
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import HOT
 from kronos_nova.objects.plan import PACK
@@ -24,9 +27,6 @@ from kronos_nova.planners.relieve import Marks
 from kronos_nova.planners.relieve import Relieve
 from kronos_nova.planners.risk import LowerRisk
 from kronos_nova.planners.steps import StepRecorder
-from kronos_nova.simulation import Model
-from kronos_nova.simulation import State
-from kronos_nova.simulation.rules import Sets
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,7 @@ from kronos_nova.engine.vetting import Vetting
 from kronos_nova.engine.worth import copy_prices
 from kronos_nova.engine.worth import prices
 from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.model import State
 from kronos_nova.objects import plan
 from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import not_asked
@@ -56,7 +57,6 @@ from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
 from kronos_nova.policies import PolicySet
-from kronos_nova.simulation import State
 
 LOG = logging.getLogger(__name__)
 

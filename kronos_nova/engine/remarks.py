@@ -4,11 +4,11 @@ of a report."""
 import collections
 import math
 
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model import Model
+from kronos_nova.model import State
 from kronos_nova.objects import plan
 from kronos_nova.planners import level
-from kronos_nova.simulation import TOLERANCE
-from kronos_nova.simulation import Model
-from kronos_nova.simulation import State
 
 
 def below_noise(policies, noise):

@@ -12,6 +12,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model import Problem
+from kronos_nova.model import State
+from kronos_nova.model import spans
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Planner
 from kronos_nova.planners.base import Step
@@ -19,10 +23,6 @@ from kronos_nova.planners.bound import least_imbalances
 from kronos_nova.planners.level import Level
 from kronos_nova.profiling import Habits
 from kronos_nova.profiling import expected_range
-from kronos_nova.simulation import TOLERANCE
-from kronos_nova.simulation import Problem
-from kronos_nova.simulation import State
-from kronos_nova.simulation import spans
 
 LEAST_TARGET = 0.8
 """Part of the threshold. A target leaves room for what noise makes of an imbalance, but is never

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from kronos_nova.engine.phases import rules_of
+from kronos_nova.model import State
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import least_harmful
 from kronos_nova.planners.evacuate import by_room
-from kronos_nova.simulation import State
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

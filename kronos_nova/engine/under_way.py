@@ -5,8 +5,8 @@ import dataclasses
 
 import numpy as np
 
+from kronos_nova.model import State
 from kronos_nova.objects.snapshot import Instance
-from kronos_nova.simulation import State
 
 
 class MovesUnderWay:

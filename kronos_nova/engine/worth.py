@@ -10,13 +10,13 @@ from typing import Protocol
 import numpy as np
 
 from kronos_nova.cooldown.planning_history import PastTry
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model import Prices
+from kronos_nova.model import Problem
+from kronos_nova.model import State
 from kronos_nova.planners import level
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.risk import risk
-from kronos_nova.simulation import TOLERANCE
-from kronos_nova.simulation import Prices
-from kronos_nova.simulation import Problem
-from kronos_nova.simulation import State
 
 MIB_PER_GIB = 1024
 HOUR = 3600.0

@@ -2,12 +2,12 @@
 which makes the number of conflicts smaller move by move (Minton, Johnston, Philips and Laird 1992).
 """
 
+from kronos_nova.model import State
 from kronos_nova.objects.plan import AFFINITY
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import least_harmful
 from kronos_nova.planners.steps import one_by_one
-from kronos_nova.simulation import State
 
 
 class AffinityEnforcer:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from kronos_nova import exception
 from kronos_nova import extensions
-from kronos_nova.simulation import State
+from kronos_nova.model import State
 
 NAMESPACE = 'kronos_nova.planners'
 

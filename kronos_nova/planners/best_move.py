@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from kronos_nova.simulation import TOLERANCE
-from kronos_nova.simulation import Delta
-from kronos_nova.simulation import Model
-from kronos_nova.simulation import State
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model import Delta
+from kronos_nova.model import Model
+from kronos_nova.model import State
 
 ROUNDING = 1e-13
 """Two ways to compute the same gain may differ by this much: some units in the last place of

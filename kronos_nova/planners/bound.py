@@ -6,7 +6,7 @@ as loaded as that, while the least loaded of the other hosts has no more than th
 
 import numpy as np
 
-from kronos_nova.simulation import Problem
+from kronos_nova.model import Problem
 
 
 def least_imbalances(problem: Problem) -> np.ndarray:

@@ -9,12 +9,12 @@ goes by room alone: the largest first, to where most is left (Graham's LPT rule,
 
 import numpy as np
 
+from kronos_nova.model import State
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import least_harmful
 from kronos_nova.planners.steps import one_by_one
-from kronos_nova.simulation import State
 
 BY_ROOM = '; its load is not known, so room alone decides where it goes'
 BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model.extremes import smallest
 from kronos_nova.planners.packing import Packing
-from kronos_nova.simulation import TOLERANCE
-from kronos_nova.simulation.extremes import smallest
 
 MOST_OUT, MOST_BACK = 4, 3
 """Instances of one size that change places at once. Sizes of flavors mostly double from one to the

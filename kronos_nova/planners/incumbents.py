@@ -3,7 +3,7 @@
 import bisect
 import dataclasses
 
-from kronos_nova.simulation import TOLERANCE
+from kronos_nova.model import TOLERANCE
 
 Plan = list[tuple[int, int]]
 """(instance, destination), each instance at most once and straight from where it is now; the order

@@ -19,16 +19,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model import State
+from kronos_nova.model import spans
+from kronos_nova.model.space import SearchSpace
 from kronos_nova.objects.plan import HOT
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.spread import hosts_that_matter
-from kronos_nova.simulation import TOLERANCE
-from kronos_nova.simulation import State
-from kronos_nova.simulation import spans
-from kronos_nova.simulation.space import SearchSpace
 
 MIB_PER_GIB = 1024
 MOVE_PARTS = (0.5, 0.1)

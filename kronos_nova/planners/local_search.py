@@ -11,6 +11,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model.space import NEVER
+from kronos_nova.model.space import SearchSpace
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.incumbents import End
 from kronos_nova.planners.incumbents import Incumbents
@@ -18,9 +21,6 @@ from kronos_nova.planners.incumbents import Plan
 from kronos_nova.planners.placements import PARTNERS
 from kronos_nova.planners.placements import Placements
 from kronos_nova.planners.softened_max import SoftenedMax
-from kronos_nova.simulation import TOLERANCE
-from kronos_nova.simulation.space import NEVER
-from kronos_nova.simulation.space import SearchSpace
 
 EFFORT, PER_MOVE, PER_THING = 6e7, 2.1e6, 1.1e5
 """What the search costs, and beside for each move of the budget and each instance and host, in

@@ -3,6 +3,9 @@ as in BalCon (FGCS 2023)."""
 
 import numpy as np
 
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model import State
+from kronos_nova.model.space import SearchSpace
 from kronos_nova.objects.plan import PACK
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
@@ -10,9 +13,6 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.exchange import BundleExchanges
 from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.packing import Packing
-from kronos_nova.simulation import TOLERANCE
-from kronos_nova.simulation import State
-from kronos_nova.simulation.space import SearchSpace
 
 BALANCED = 30
 """Exchanges that only make room usable, before an instance is given up."""

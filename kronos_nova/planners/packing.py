@@ -4,10 +4,10 @@ import copy
 
 import numpy as np
 
-from kronos_nova.simulation import TOLERANCE
-from kronos_nova.simulation.keys import equal_rows
-from kronos_nova.simulation.space import NOWHERE
-from kronos_nova.simulation.space import SearchSpace
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model.keys import equal_rows
+from kronos_nova.model.space import NOWHERE
+from kronos_nova.model.space import SearchSpace
 
 
 class Packing:

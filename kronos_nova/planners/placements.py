@@ -8,13 +8,13 @@ also undoes the move that is missed least.
 
 import numpy as np
 
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model.space import NEVER
+from kronos_nova.model.space import SearchSpace
 from kronos_nova.planners.incumbents import End
 from kronos_nova.planners.incumbents import Plan
 from kronos_nova.planners.softened_max import FAINTEST
 from kronos_nova.planners.softened_max import SoftenedMax
-from kronos_nova.simulation import TOLERANCE
-from kronos_nova.simulation.space import NEVER
-from kronos_nova.simulation.space import SearchSpace
 
 PARTNERS = 40
 """Hosts that a host may exchange with: those that contribute most to the softened value, which are

@@ -11,12 +11,12 @@ import itertools
 
 import numpy as np
 
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model import State
 from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.steps import StepRecorder
-from kronos_nova.simulation import TOLERANCE
-from kronos_nova.simulation import State
 
 PATIENCE = 2000
 """Sets of instances that are looked at for one host, the cheapest first. Of three of a hundred

@@ -16,13 +16,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model import State
 from kronos_nova.objects.plan import HOT
 from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.steps import one_by_one
-from kronos_nova.simulation import TOLERANCE
-from kronos_nova.simulation import State
 
 LEAST_VARIANCE = 1e-4
 """A host is never known to better than a hundredth of it."""

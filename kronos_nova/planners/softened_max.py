@@ -16,8 +16,8 @@ well or not well enough; :class:`~kronos_nova.planners.placements.Trial` rates i
 
 import numpy as np
 
-from kronos_nova.simulation import spans
-from kronos_nova.simulation.space import SearchSpace
+from kronos_nova.model import spans
+from kronos_nova.model.space import SearchSpace
 
 COLDEST = 1e-4
 """Below this the differences that an operator could measure would overflow the exponent."""

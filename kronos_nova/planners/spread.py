@@ -6,6 +6,11 @@ import itertools
 
 import numpy as np
 
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model import State
+from kronos_nova.model.extremes import smallest
+from kronos_nova.model.space import NEVER
+from kronos_nova.model.space import SearchSpace
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners import local_search
 from kronos_nova.planners import order
@@ -15,11 +20,6 @@ from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.incumbents import KEPT
 from kronos_nova.planners.incumbents import End
 from kronos_nova.planners.incumbents import Incumbents
-from kronos_nova.simulation import TOLERANCE
-from kronos_nova.simulation import State
-from kronos_nova.simulation.extremes import smallest
-from kronos_nova.simulation.space import NEVER
-from kronos_nova.simulation.space import SearchSpace
 
 STAIRS, TRIED = 16, 2
 """Budgets that are searched one after the other in a tiny cluster, each from what those before it

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
+from kronos_nova.model import State
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
-from kronos_nova.simulation import State
 
 DIGITS = range(3, 7)
 """A change of less than a millionth is nothing that anybody wants to read."""

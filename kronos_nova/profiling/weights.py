@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from kronos_nova.model import TOLERANCE
 from kronos_nova.objects.metrics import Vector
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies import Policy
-from kronos_nova.simulation import TOLERANCE
 
 FULL = 1.05
 """How much of a host its instances may seem to use together: all of it, and what two averages over

@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 
+from kronos_nova.model import TOLERANCE
 from kronos_nova.objects.metrics import Vector
-from kronos_nova.simulation import TOLERANCE
 
 NAMED = 3
 """How many hosts a message names before it only counts."""

@@ -15,7 +15,7 @@ FLOORS = (
     ('boundary', 'extensions'),
     ('objects',),
     ('policies',),
-    ('scoring', 'profiling', 'simulation', 'constraints', 'cooldown', 'planners', 'pacing'),
+    ('scoring', 'profiling', 'model', 'constraints', 'cooldown', 'planners', 'pacing'),
     ('metrics', 'inventory', 'placement', 'claims', 'db'),
     ('engine', 'executor', 'record'),
     ('operations',),
@@ -23,8 +23,8 @@ FLOORS = (
     ('cmd', 'osc'),
 )
 SIDEWAYS = {
-    ('scoring', 'simulation'), ('profiling', 'simulation'),
-    ('constraints', 'simulation'), ('planners', 'simulation'), ('pacing', 'cooldown'),
+    ('scoring', 'model'), ('profiling', 'model'),
+    ('constraints', 'model'), ('planners', 'model'), ('pacing', 'cooldown'),
     ('claims', 'db'), ('inventory', 'placement'), ('record', 'engine'), ('osc', 'cmd'),
 }
 KERNEL = FLOORS[4]

@@ -10,9 +10,9 @@ from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.constraints.capacity import Capacity
 from kronos_nova.constraints.isolation import Isolation
 from kronos_nova.constraints.reserve import Reserve
+from kronos_nova.model import Model
+from kronos_nova.model import State
 from kronos_nova.objects import snapshot as objects
-from kronos_nova.simulation import Model
-from kronos_nova.simulation import State
 from tests.unit.planners import clouds
 from tests.unit.planners.clouds import snapshot_of
 

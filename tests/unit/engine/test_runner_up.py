@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import settings
 
 from kronos_nova.engine.runner_up import runners_up
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model import State
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.greedy import Greedy
-from kronos_nova.simulation import TOLERANCE
-from kronos_nova.simulation import State
 from tests.unit.planners import clouds
 
 CEILING = 0.6

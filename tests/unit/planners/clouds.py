@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from kronos_nova.constraints import registry
 from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import Group
+from kronos_nova.model import Prices
+from kronos_nova.model import Problem
+from kronos_nova.model import State
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.planners.base import Step
-from kronos_nova.simulation import Group
-from kronos_nova.simulation import Prices
-from kronos_nova.simulation import Problem
-from kronos_nova.simulation import State
-from tests.unit.simulation.referee import Referee
+from tests.unit.model.referee import Referee
 
 
 class Factor:

@@ -7,11 +7,11 @@ import testtools
 from hypothesis import given
 from hypothesis import settings
 
+from kronos_nova.model import Group
 from kronos_nova.planners.affinity import AffinityEnforcer
 from kronos_nova.planners.base import Limits
-from kronos_nova.simulation import Group
+from tests.unit.model.referee import Referee
 from tests.unit.planners import clouds
-from tests.unit.simulation.referee import Referee
 
 
 def group(members, **kwargs):

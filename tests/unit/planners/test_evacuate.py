@@ -12,8 +12,8 @@ from kronos_nova.engine.explain import blocked
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.evacuate import Evacuator
 from kronos_nova.planners.evacuate import waiting
+from tests.unit.model.referee import Referee
 from tests.unit.planners import clouds
-from tests.unit.simulation.referee import Referee
 
 YIELDING = {'headroom', 'returns'}
 CEILING = 0.6

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.greedy import Greedy
+from tests.unit.model.referee import Referee
 from tests.unit.planners import clouds
-from tests.unit.simulation.referee import Referee
 
 
 def try_everything(problem, budget, ceiling):

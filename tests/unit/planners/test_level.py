@@ -6,10 +6,10 @@ import itertools
 import numpy as np
 import testtools
 
+from kronos_nova.model import Prices
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.level import Band
 from kronos_nova.planners.level import Level
-from kronos_nova.simulation import Prices
 from tests.unit.planners import clouds
 
 ANYWHERE = Limits(budget=1000, overload_ceiling=9.0)

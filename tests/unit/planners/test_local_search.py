@@ -10,6 +10,10 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from kronos_nova.model import Group
+from kronos_nova.model.rules import Spacing
+from kronos_nova.model.space import NOWHERE
+from kronos_nova.model.space import SearchSpace
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.greedy import Greedy
@@ -17,10 +21,6 @@ from kronos_nova.planners.incumbents import End
 from kronos_nova.planners.incumbents import Incumbents
 from kronos_nova.planners.local_search import LocalSearch
 from kronos_nova.planners.spread import Spread
-from kronos_nova.simulation import Group
-from kronos_nova.simulation.rules import Spacing
-from kronos_nova.simulation.space import NOWHERE
-from kronos_nova.simulation.space import SearchSpace
 from tests.unit.planners import clouds
 
 EFFORT = 2e7

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from kronos_nova.model import Problem
+from kronos_nova.model.keys import equal_rows
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.pack import Pack
-from kronos_nova.simulation import Problem
-from kronos_nova.simulation.keys import equal_rows
 from tests.unit.planners import clouds
 
 

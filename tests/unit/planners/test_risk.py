@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from kronos_nova.model import Prices
 from kronos_nova.objects.plan import HOT
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.risk import LowerRisk
 from kronos_nova.planners.risk import chance
 from kronos_nova.planners.risk import risk
-from kronos_nova.simulation import Prices
+from tests.unit.model.referee import Referee
 from tests.unit.planners import clouds
-from tests.unit.simulation.referee import Referee
 
 
 @st.composite

@@ -20,8 +20,8 @@ from kronos_nova.planners.relieve import Marks
 from kronos_nova.planners.relieve import Relieve
 from kronos_nova.planners.risk import LowerRisk
 from kronos_nova.planners.spread import Spread
+from tests.unit.model.referee import Referee
 from tests.unit.planners import clouds
-from tests.unit.simulation.referee import Referee
 
 PLANNERS = {
     'greedy': Greedy, 'spread': Spread, 'ffd': FirstFitDecreasing, 'pack': Pack,

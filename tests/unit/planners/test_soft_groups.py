@@ -6,16 +6,16 @@ import numpy as np
 import testtools
 
 from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import Group
+from kronos_nova.model import Prices
+from kronos_nova.model import groups
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.pack import Pack
 from kronos_nova.planners.spread import Spread
-from kronos_nova.simulation import Group
-from kronos_nova.simulation import Prices
-from kronos_nova.simulation import groups
+from tests.unit.model.referee import Referee
 from tests.unit.planners import clouds
 from tests.unit.planners.test_local_search import uneven
-from tests.unit.simulation.referee import Referee
 
 COSTS = ConstraintRules(soft_groups_veto=False)
 

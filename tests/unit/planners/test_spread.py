@@ -12,17 +12,17 @@ from hypothesis import settings
 
 from bench import quality
 from bench import trial
+from kronos_nova.model import Group
+from kronos_nova.model import Prices
+from kronos_nova.model import Problem
+from kronos_nova.model.space import SearchSpace
 from kronos_nova.planners import local_search
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.order import dependencies
 from kronos_nova.planners.spread import Spread
-from kronos_nova.simulation import Group
-from kronos_nova.simulation import Prices
-from kronos_nova.simulation import Problem
-from kronos_nova.simulation.space import SearchSpace
+from tests.unit.model.referee import Referee
 from tests.unit.planners import clouds
-from tests.unit.simulation.referee import Referee
 
 
 def plan(planner, problem, limits, prices=None):

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from kronos_nova.simulation import spans
-from kronos_nova.simulation.delta import Delta
-from kronos_nova.simulation.extremes import Extremes
-from kronos_nova.simulation.groups import GroupCounts
-from kronos_nova.simulation.model import Model
-from kronos_nova.simulation.problem import TOLERANCE
+from kronos_nova.model import spans
+from kronos_nova.model.compiled import Model
+from kronos_nova.model.delta import Delta
+from kronos_nova.model.extremes import Extremes
+from kronos_nova.model.groups import GroupCounts
+from kronos_nova.model.problem import TOLERANCE
 
 
 class State:

@@ -3,19 +3,19 @@
 import numpy as np
 
 from kronos_nova import boundary
+from kronos_nova.model.problem import Group
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import ResourceInventory
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.objects.snapshot import pools_of
-from kronos_nova.simulation.problem import Group
 
 NOTHING = ResourceInventory(total=0)
 
 
 def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host: np.ndarray,
               snapshot: Snapshot) -> tuple[dict[str, object], np.ndarray]:
-    """The fields of a :class:`~kronos_nova.simulation.Problem` that placement decides: what the
+    """The fields of a :class:`~kronos_nova.model.Problem` that placement decides: what the
     instances are allocated, and what the providers can allocate. And bool (H,), hosts that say
     themselves what is used.
 

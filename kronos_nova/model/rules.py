@@ -13,9 +13,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from kronos_nova.simulation.keys import contains
-from kronos_nova.simulation.problem import TOLERANCE
-from kronos_nova.simulation.problem import Problem
+from kronos_nova.model.keys import contains
+from kronos_nova.model.problem import TOLERANCE
+from kronos_nova.model.problem import Problem
 
 Why = Callable[[object, int, int], str]
 """(state, instance, host) to one line for a person: why the host is not permitted. Called only when

@@ -4,9 +4,9 @@ import copy
 
 import numpy as np
 
-from kronos_nova.simulation.keys import contains
-from kronos_nova.simulation.keys import find
-from kronos_nova.simulation.problem import Problem
+from kronos_nova.model.keys import contains
+from kronos_nova.model.keys import find
+from kronos_nova.model.problem import Problem
 
 
 class Memberships:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from kronos_nova.simulation import spans
-from kronos_nova.simulation.problem import TOLERANCE
-from kronos_nova.simulation.problem import Problem
+from kronos_nova.model import spans
+from kronos_nova.model.problem import TOLERANCE
+from kronos_nova.model.problem import Problem
 
 
 class Extremes:

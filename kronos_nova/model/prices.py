@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kronos_nova.simulation.keys import find
+from kronos_nova.model.keys import find
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

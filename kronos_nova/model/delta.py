@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from kronos_nova.simulation.rules import Opaque
+from kronos_nova.model.rules import Opaque
 
 ITSELF = -2
 """Stands for the rule that an instance does not move to where it is."""

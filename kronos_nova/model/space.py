@@ -10,11 +10,11 @@ import functools
 
 import numpy as np
 
-from kronos_nova.simulation import spans
-from kronos_nova.simulation.problem import TOLERANCE
-from kronos_nova.simulation.rules import Opaque
-from kronos_nova.simulation.rules import Spacing
-from kronos_nova.simulation.state import State
+from kronos_nova.model import spans
+from kronos_nova.model.problem import TOLERANCE
+from kronos_nova.model.rules import Opaque
+from kronos_nova.model.rules import Spacing
+from kronos_nova.model.state import State
 
 KINDS = 8
 """So many scales of hosts are told apart at first sight. Clouds have few kinds of hosts, and each

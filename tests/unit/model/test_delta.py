@@ -11,11 +11,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from kronos_nova.constraints.base import ConstraintRules
-from kronos_nova.simulation import Prices
-from kronos_nova.simulation import State
-from kronos_nova.simulation.rules import Opaque
+from kronos_nova.model import Prices
+from kronos_nova.model import State
+from kronos_nova.model.rules import Opaque
+from tests.unit.model.referee import Referee
 from tests.unit.planners import clouds
-from tests.unit.simulation.referee import Referee
 
 REASON = {'availability': 'capacity', 'cell': 'zone', 'zone': 'zone', 'project': 'isolation',
           'flavor': 'isolation', 'groups': 'group', 'units': 'capacity', 'room': 'capacity',

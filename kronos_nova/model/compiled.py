@@ -6,13 +6,13 @@ import itertools
 
 import numpy as np
 
-from kronos_nova.simulation.groups import Memberships
-from kronos_nova.simulation.prices import Prices
-from kronos_nova.simulation.problem import Problem
-from kronos_nova.simulation.rules import LoadLimit
-from kronos_nova.simulation.rules import Opaque
-from kronos_nova.simulation.rules import Rule
-from kronos_nova.simulation.rules import Spacing
+from kronos_nova.model.groups import Memberships
+from kronos_nova.model.prices import Prices
+from kronos_nova.model.problem import Problem
+from kronos_nova.model.rules import LoadLimit
+from kronos_nova.model.rules import Opaque
+from kronos_nova.model.rules import Rule
+from kronos_nova.model.rules import Spacing
 
 FREE = Prices()
 

@@ -1,0 +1,20 @@
+"""The one model of a cluster, and what planning changes of it.
+
+A :class:`Problem` is one aggregate as arrays; a :class:`Model` is that and the rules into which the
+constraints compile; a :class:`State` is a model with some moves done. What moves would do, and
+which of them may be made, is asked of :meth:`State.delta` alone.
+"""
+
+from kronos_nova.model.compiled import Model
+from kronos_nova.model.delta import Delta
+from kronos_nova.model.prices import Prices
+from kronos_nova.model.problem import TOLERANCE
+from kronos_nova.model.problem import Group
+from kronos_nova.model.problem import Problem
+from kronos_nova.model.resources import groups
+from kronos_nova.model.resources import resources
+from kronos_nova.model.rules import Rule
+from kronos_nova.model.state import State
+
+__all__ = ('TOLERANCE', 'Delta', 'Group', 'Model', 'Prices', 'Problem', 'Rule', 'State', 'groups',
+           'resources')
