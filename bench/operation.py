@@ -60,12 +60,12 @@ class Installation:
         self._rests_until = cloud.now    # the end of the aggregates' cooldown
         self._cooled = {}        # {instance uuid: (until when it cools, how often it was cooled)}
         self._imbalanced = {}    # {aggregate: cycles in a row that found it imbalanced}
-        self._habits = {}
+        self._load_stats = {}
 
     def evaluate(self) -> tuple[AggregateReport, ...]:
         """Run a cycle now. Planned moves are not carried out."""
         ports = PlannerPorts(source=self.cloud, clock=time.process_time, now=self.cloud.now,
-                             learn=self._habits.__setitem__)
+                             learn=self._load_stats.__setitem__)
         snapshot, memory = self.cloud.snapshot(), self.memory()
         begun = time.process_time()
         found = plan_cycle(snapshot, self.policies, self.options, ports, memory).aggregates
@@ -86,7 +86,7 @@ class Installation:
             aggregates=dict.fromkeys(self.cloud.aggregates, self._rests_until - now),
             instances={uuid: until - now for uuid, (until, _times) in self._cooled.items()},
             imbalanced=dict(self._imbalanced), instances_moved=moved,
-            habits=dict(self._habits) if self.options.restraint else {},
+            load_stats=dict(self._load_stats) if self.options.restraint else {},
             moves=tuple(self._past_moves()), tries=tuple(self._past_tries()))
 
     def carry_out(self, reports: Iterable[AggregateReport]) -> float:

@@ -57,7 +57,7 @@ class Memory:
         those that emptied hosts
     instances_moved : instance uuid to how many moves there were of it in the last week, but for
         those that emptied hosts
-    habits : aggregate to policy to Habits, what is known of the loads of its
+    load_stats : aggregate to policy to LoadStats, what is known of the loads of its
         instances
     instances_moved_today : the same in the last day
     endless : uuids of instances whose live migration would not end
@@ -78,7 +78,7 @@ class Memory:
     instances_moved: Mapping[str, int] = field(default_factory=dict)
     instances_moved_today: Mapping[str, int] = field(default_factory=dict)
     endless: frozenset[str] = frozenset()
-    habits: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    load_stats: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     def clamped(self, aggregate: float, instance: float, quarantine: float) -> 'Memory':
         """The same with nothing longer than the durations (seconds) that are configured now.

@@ -236,9 +236,9 @@ class HostLoadsRow(Base):
     hosts = sa.Column(CompressedText, nullable=False)
 
 
-class AggregateHabitsRow(Base):
+class AggregateLoadStatsRow(Base):
     """What is known of the loads of the instances of an aggregate; see
-    :mod:`kronos_nova.profiling.habit`. ``body`` is JSON."""
+    :mod:`kronos_nova.load.load_statistics`. ``body`` is JSON."""
 
     __tablename__ = 'habits'
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from kronos_nova import model
-from kronos_nova import profiling
 from kronos_nova.cooldown import Memory
 from kronos_nova.engine.measure import Load
 from kronos_nova.engine.measure import MetricsReader
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.under_way import MovesUnderWay
+from kronos_nova.load import instance_weights
 from kronos_nova.model import Problem
 from kronos_nova.objects import eligibility
 from kronos_nova.objects.snapshot import Host
@@ -184,12 +184,12 @@ def _or_inf(value):
 def _weights(scope, load, feed, scale, resting):
     """float64 (V, P), NaN = not known; and warnings.
 
-    :param resting: bool (V,), as of :func:`kronos_nova.profiling.profile`
+    :param resting: bool (V,), as of :func:`kronos_nova.load.profile`
     """
     columns, warnings = [np.zeros((len(scope.instances), 0))], []
     for number, policy in enumerate(load.policies):
         samples, told = feed.profile(policy)
-        found = profiling.profile(policy, samples, profiling.PlacedInstances(
+        found = instance_weights.profile(policy, samples, instance_weights.PlacedInstances(
             scope.instances, scope.vm_host, load.scores[:, number], scale[:, number]), resting)
         columns.append(found.values)
         warnings += [f'{policy.name}: {warning}' for warning in (*told, *found.warnings)]

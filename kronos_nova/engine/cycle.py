@@ -23,8 +23,8 @@ from kronos_nova.db import scores as db_scores
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.engine import Database
 from kronos_nova.db.evaluations import Evaluations
-from kronos_nova.db.habits import HabitStore
 from kronos_nova.db.journal import Journal
+from kronos_nova.db.load_stats import LoadStatsStore
 from kronos_nova.db.refusals import Refusals
 from kronos_nova.db.server_names import ServerNames
 from kronos_nova.db.switches import SwitchBoard
@@ -35,6 +35,7 @@ from kronos_nova.engine import shared_hosts
 from kronos_nova.engine.emptying import HostEmptier
 from kronos_nova.engine.lookahead import ForecastCache
 from kronos_nova.inventory.base import InventorySource
+from kronos_nova.load import normalised
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import automation
 from kronos_nova.objects import drain as drains
@@ -44,7 +45,6 @@ from kronos_nova.objects.automation import Defaults
 from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import not_asked
 from kronos_nova.objects.snapshot import UNASSIGNED
-from kronos_nova.scoring import normalised
 
 LOG = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class CyclePorts:
     cycles: db_cycles.Cycles
     scores: db_scores.Scores
     evaluations: Evaluations
-    habits: HabitStore
+    load_stats: LoadStatsStore
     drains: Drains
     names: ServerNames
     refusals: Refusals
@@ -96,7 +96,7 @@ class CyclePorts:
             'journal': journal, 'switches': SwitchBoard(database),
             'cooldowns': db_cooldowns.Cooldowns(database), 'cycles': db_cycles.Cycles(database),
             'scores': db_scores.Scores(database), 'evaluations': Evaluations(database),
-            'habits': HabitStore(database), 'drains': Drains(database),
+            'load_stats': LoadStatsStore(database), 'drains': Drains(database),
             'names': ServerNames(database), 'refusals': Refusals(database)} | others)
 
 
@@ -154,7 +154,7 @@ class Cycle:
         self.may_write = may_write
         self._names = {}
         self._last = {}     # {aggregate: outcome of its last evaluation}
-        self._learnt = {}   # {aggregate: {policy: Habits}}
+        self._learnt = {}   # {aggregate: {policy: LoadStats}}
 
     def run(self):
         """Evaluate every aggregate of the options, and start what was approved for them.
@@ -336,7 +336,8 @@ class Cycle:
                                        if self.options.caps.per_instance_and_week else {}),
                       instances_moved_today=(ports.journal.instances_moved_since(now - DAY)
                                              if self.options.caps.per_instance_and_day else {}),
-                      habits=ports.habits.of(self._scopes()) if self.options.restraint else {},
+                      load_stats=(ports.load_stats.of(self._scopes())
+                                  if self.options.restraint else {}),
                       instances=cooldowns.cooling(db_cooldowns.INSTANCE, now),
                       spread=self._shared(cooldowns.cooling(db_cooldowns.SPREAD, now), units),
                       quarantines=cooldowns.quarantined(now),
@@ -361,7 +362,7 @@ class Cycle:
         self._keep_scores(report, now)
         self._keep_refusals(report, now)
         if report.name in self._learnt:
-            self.ports.habits.keep(report.name, self._learnt[report.name], now)
+            self.ports.load_stats.keep(report.name, self._learnt[report.name], now)
         self.ports.cycles.end(report.name, now, report.outcome, above, report.to_json())
         self.ports.evaluations.keep(report, loads.of(report), now)
 

@@ -12,6 +12,7 @@ from kronos_nova.engine.build import Scope
 from kronos_nova.engine.history import HOUR
 from kronos_nova.engine.history import HourlyHistory
 from kronos_nova.engine.measure import MetricsReader
+from kronos_nova.load import forecast
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.model import Problem
 from kronos_nova.objects import metrics
@@ -20,7 +21,6 @@ from kronos_nova.objects.plan import FORECAST_NOT_USED
 from kronos_nova.objects.plan import FORECAST_USED
 from kronos_nova.objects.plan import ForecastReport
 from kronos_nova.policies import Policy
-from kronos_nova.profiling import forecast
 
 OTHER_UNIT = ('what it tells of each hour of the last day is far off from what there is now: is '
               'history_query in the unit of vm_profile_query, or of imbalance_query?')

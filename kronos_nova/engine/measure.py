@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from kronos_nova import exception
-from kronos_nova import profiling
-from kronos_nova import scoring
+from kronos_nova.load import host_readings
+from kronos_nova.load import instance_weights
 from kronos_nova.metrics import labels
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import metrics
@@ -19,8 +19,8 @@ from kronos_nova.objects.metrics import Vector
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies import Policy
 
-FRACTION = scoring.Range(0.0, 1.0)
-NOT_NEGATIVE = scoring.Range(0.0, float('inf'))
+FRACTION = host_readings.Range(0.0, 1.0)
+NOT_NEGATIVE = host_readings.Range(0.0, float('inf'))
 
 UUID = 'uuid'
 """The attribute of an instance that no other has too."""
@@ -64,7 +64,7 @@ class MetricsReader:
             if isinstance(vector, exception.MetricsError):
                 warnings = (f'the profile is missing, every instance takes the fallback: {vector}',)
                 vector = Vector(samples=())
-            samples = profiling.by_label(vector, policy.vm_profile_label)
+            samples = instance_weights.by_label(vector, policy.vm_profile_label)
             unusable = sorted(samples.keys() & self.shared_names(policy.vm_profile_label_type))
             if unusable:
                 warnings += (f'{len(unusable)} values of the label "{policy.vm_profile_label}" are '
@@ -129,7 +129,7 @@ class MetricsReader:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answered:
     """How good the answer to the query for the scores was, whether or not it was used; see
-    :class:`kronos_nova.scoring.Readings`."""
+    :class:`kronos_nova.load.Readings`."""
 
     coverage: float = 0.0
     oldest: float = float('nan')
@@ -158,7 +158,7 @@ class Load:
 
 
 def measure(feed: MetricsReader, policies: tuple[Policy, ...], hosts: tuple[str, ...],
-            available: np.ndarray, rules: scoring.ScoringRules) -> Load:
+            available: np.ndarray, rules: host_readings.ScoringRules) -> Load:
     """Score the hosts by every policy."""
     good, no_data, warnings, answered = [], {}, [], {}
     for policy in policies:
@@ -194,8 +194,9 @@ def without_misfits(load: Load, feed: MetricsReader, instances: tuple[Instance, 
     :param vm_host: intp (V,)
     """
     scale = np.nan_to_num(load.host_scale, nan=1.0)
-    problems = [profiling.unit_problem(policy, feed.profile(policy)[0], profiling.PlacedInstances(
-        instances, vm_host, load.scores[:, number], scale[:, number]))
+    problems = [instance_weights.unit_problem(
+        policy, feed.profile(policy)[0], instance_weights.PlacedInstances(
+            instances, vm_host, load.scores[:, number], scale[:, number]))
         for number, policy in enumerate(load.policies)]
     if not any(problems):
         return load
@@ -223,7 +224,7 @@ def _readings(feed, policy, hosts, available, rules):
     """Scores, capacity values and sizes."""
     def read(kind, allowed):
         vector = feed.vector(policy, kind)
-        found = scoring.read(vector, policy.host_label, hosts, available, allowed, rules)
+        found = host_readings.read(vector, policy.host_label, hosts, available, allowed, rules)
         if not found.problems:
             return found
         return dataclasses.replace(found, problems=(
@@ -231,13 +232,13 @@ def _readings(feed, policy, hosts, available, rules):
 
     yield read(metrics.IMBALANCE, FRACTION)
     if policy.capacity_query is None:
-        yield scoring.Readings(np.full(len(hosts), np.nan))
+        yield host_readings.Readings(np.full(len(hosts), np.nan))
     else:
         yield read(metrics.CAPACITY, NOT_NEGATIVE)
     if policy.host_capacity_query is None:
-        yield scoring.Readings(np.ones(len(hosts)))
+        yield host_readings.Readings(np.ones(len(hosts)))
     else:
-        yield read(metrics.HOST_CAPACITY, scoring.Range(1e-6, float('inf')))
+        yield read(metrics.HOST_CAPACITY, host_readings.Range(1e-6, float('inf')))
 
 
 def _remedy(vector, host_label, hosts):

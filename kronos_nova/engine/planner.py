@@ -11,7 +11,6 @@ from oslo_log import log as logging
 
 from kronos_nova import boundary
 from kronos_nova import exception
-from kronos_nova import scoring
 from kronos_nova.constraints import registry
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.constraints.veto import SchedulerVeto
@@ -44,6 +43,7 @@ from kronos_nova.engine.under_way import MovesUnderWay
 from kronos_nova.engine.vetting import Vetting
 from kronos_nova.engine.worth import copy_prices
 from kronos_nova.engine.worth import prices
+from kronos_nova.load import host_readings
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.model import State
 from kronos_nova.objects import plan
@@ -77,7 +77,7 @@ class PlannerPorts:
     dry_run : asks beforehand whether moves would be let happen; asked once for every move that was
         chosen, never for others
     names_elsewhere : of names of instances of the snapshot, those that others of the cloud have too
-    learn : told of an aggregate what is known of its instances now, {policy: Habits}
+    learn : told of an aggregate what is known of its instances now, {policy: LoadStats}
     forecast_cache : what was read for the forecasts of earlier cycles
     """
 
@@ -86,7 +86,7 @@ class PlannerPorts:
     now: float
     dry_run: DryRun = not_asked
     names_elsewhere: NamesElsewhere = nowhere_else
-    learn: Callable[[str, dict], None] = lambda aggregate, habits: None
+    learn: Callable[[str, dict], None] = lambda aggregate, stats: None
     forecast_cache: ForecastCache = dataclasses.field(default_factory=ForecastCache)
 
 
@@ -156,7 +156,7 @@ class _Cycle:
         self.feed = MetricsReader(ports.source, snapshot.instances, options.accept_partial_metrics,
                                   ports.names_elsewhere)
         self.under_way = MovesUnderWay()
-        self.habits, self.noise = {}, {}
+        self.load_stats, self.noise = {}, {}
         measured = measure_moves(policies.migration, self.feed)
         self.pace = pace.Pace(options.pace, memory.tries, snapshot, measured)
         self.moves_unmeasured = measured.warnings
@@ -278,12 +278,12 @@ class _Cycle:
         return restraint.outlook(ahead, self.learn(scope, case), self.options.restraint.amount)
 
     def learn(self, scope, case):
-        """{policy: Habits} of the instances, after this look at them."""
-        if scope.name not in self.habits:
-            self.habits[scope.name] = restraint.learnt(
-                self.memory.habits.get(scope.name, {}), case.problem, self.ports.now)
-            self.ports.learn(scope.name, self.habits[scope.name])
-        return self.habits[scope.name]
+        """{policy: LoadStats} of the instances, after this look at them."""
+        if scope.name not in self.load_stats:
+            self.load_stats[scope.name] = restraint.learnt(
+                self.memory.load_stats.get(scope.name, {}), case.problem, self.ports.now)
+            self.ports.learn(scope.name, self.load_stats[scope.name])
+        return self.load_stats[scope.name]
 
     def needed(self, scope, load, model, forecasts):
         """What is wrong, of what may be put right: where load is not known, only that disabled
@@ -332,7 +332,7 @@ class _Cycle:
 
     def measure(self, scope) -> Load:
         age = self.options.max_sample_age
-        rules = scoring.ScoringRules(
+        rules = host_readings.ScoringRules(
             min_coverage=self.options.min_coverage,
             oldest=float('-inf') if age is None else self.ports.now - age)
         load = measure(self.feed, self.policies.active, scope.host_names, scope.available, rules)

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from kronos_nova.load import LoadStats
+from kronos_nova.load import expected_range
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Problem
 from kronos_nova.model import State
@@ -21,8 +23,6 @@ from kronos_nova.planners.base import Planner
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.bound import least_imbalances
 from kronos_nova.planners.level import Level
-from kronos_nova.profiling import Habits
-from kronos_nova.profiling import expected_range
 
 LEAST_TARGET = 0.8
 """Part of the threshold. A target leaves room for what noise makes of an imbalance, but is never
@@ -63,16 +63,16 @@ class Outlook:
     least: np.ndarray
 
 
-def learnt(known: Mapping[str, Habits], problem: Problem, now: float) -> dict[str, Habits]:
+def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float) -> dict[str, LoadStats]:
     """What is known of the instances of a problem by policy, after this look at them.
 
     :param now: Unix seconds
     """
-    return {name: known.get(name, Habits()).after(now, problem.vms, loads)
+    return {name: known.get(name, LoadStats()).after(now, problem.vms, loads)
             for name, loads in zip(problem.policies, problem.loads().T, strict=True)}
 
 
-def outlook(problem: Problem, habits: Mapping[str, Habits], far: float = 1.0) -> Outlook:
+def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 1.0) -> Outlook:
     """The problem with the load that instances and hosts are likely to have.
 
     What a host has beside its instances stays as it is, and so does what is forecast, what an
@@ -86,11 +86,11 @@ def outlook(problem: Problem, habits: Mapping[str, Habits], far: float = 1.0) ->
     passing = variances.copy()
     for number, (name, loads) in enumerate(
             zip(problem.policies, problem.loads(of_leaving=False).T, strict=True)):
-        if name in habits:
-            likely = habits[name].expected(problem.vms, loads, far)
+        if name in load_stats:
+            likely = load_stats[name].expected(problem.vms, loads, far)
             weights[:, number] = np.where(np.isnan(likely), weights[:, number], likely)
-            variances[:, number] = habits[name].variances(problem.vms)
-            passing[:, number] = habits[name].noise(problem.vms, far)
+            variances[:, number] = load_stats[name].variances(problem.vms)
+            passing[:, number] = load_stats[name].noise(problem.vms, far)
     shift = np.zeros(problem.scores.shape)
     np.add.at(shift, problem.vm_host,
               (weights - problem.weights) * problem.host_scale[problem.vm_host])

@@ -244,7 +244,7 @@ class HostileAnswerTest(testtools.TestCase):
             Policy(name=name, mode='spread', weight=0.5, threshold=0.1, imbalance_query='x',
                    vm_profile_fallback='host_average') for name in ('bad', 'good'))
         load = measure.measure(measure.MetricsReader(Source()), policies, ('cmp1',),
-                               np.array([True]), measure.scoring.ScoringRules())
+                               np.array([True]), measure.host_readings.ScoringRules())
         self.assertEqual(['good'], [policy.name for policy in load.policies])
         self.assertIn('bad', load.no_data)
 

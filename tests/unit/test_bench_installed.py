@@ -119,7 +119,7 @@ class OperationTest(testtools.TestCase):
         self.assertEqual(dict.fromkeys(moved, 1), memory.instances_moved)
         self.assertEqual(moved, {past.instance_uuid for past in memory.moves})
         self.assertEqual(moved, {uuid for uuid, left in memory.instances.items() if left > 0})
-        self.assertEqual(['cpu', 'memory'], sorted(memory.habits[installation.AGGREGATE]))
+        self.assertEqual(['cpu', 'memory'], sorted(memory.load_stats[installation.AGGREGATE]))
 
     def test_a_cloud_that_cannot_be_evened_is_given_up(self):
         found = operation.operate(operated(cloud([0.5], [0])), 0.1, 10)

@@ -15,7 +15,7 @@ FLOORS = (
     ('boundary', 'extensions'),
     ('objects',),
     ('policies',),
-    ('scoring', 'profiling', 'model', 'constraints', 'cooldown', 'planners', 'pacing'),
+    ('load', 'model', 'constraints', 'cooldown', 'planners', 'pacing'),
     ('metrics', 'inventory', 'placement', 'claims', 'db'),
     ('engine', 'executor', 'record'),
     ('operations',),
@@ -23,7 +23,7 @@ FLOORS = (
     ('cmd', 'osc'),
 )
 SIDEWAYS = {
-    ('scoring', 'model'), ('profiling', 'model'),
+    ('load', 'model'),
     ('constraints', 'model'), ('planners', 'model'), ('pacing', 'cooldown'),
     ('claims', 'db'), ('inventory', 'placement'), ('record', 'engine'), ('osc', 'cmd'),
 }

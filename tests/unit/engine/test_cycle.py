@@ -12,8 +12,8 @@ from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.db import cooldowns
 from kronos_nova.db import cycles
 from kronos_nova.db import drains
-from kronos_nova.db import habits
 from kronos_nova.db import journal as db_journal
+from kronos_nova.db import load_stats
 from kronos_nova.db import refusals as db_refusals
 from kronos_nova.db import scores
 from kronos_nova.db import server_names
@@ -139,7 +139,7 @@ class CycleTest(CycleTestCase):
         self.assertAlmostEqual(0.3, scores.Scores(self.database).combined(self.clock())['a'][1])
 
     def test_with_restraint_what_instances_are_like_is_remembered_from_cycle_to_cycle(self):
-        store = habits.HabitStore(self.database)
+        store = load_stats.LoadStatsStore(self.database)
         for seconds in (1, 301):
             self.run_cycle(engine_options=dataclasses.replace(
                 OPTIONS, restraint=Restraint(1.0)))

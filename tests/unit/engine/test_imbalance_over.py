@@ -11,11 +11,11 @@ from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.planner import plan_cycle
 from kronos_nova.engine.restraint import Restraint
+from kronos_nova.load import forecast
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.dry_run import AGREED
 from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
-from kronos_nova.profiling import forecast
 from tests.unit.engine import test_planner
 from tests.unit.planners import clouds
 

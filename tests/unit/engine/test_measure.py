@@ -4,8 +4,8 @@ import numpy as np
 import testtools
 
 from kronos_nova import policies
-from kronos_nova import scoring
 from kronos_nova.engine import measure
+from kronos_nova.load import host_readings
 from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
 from kronos_nova.objects.snapshot import Instance
@@ -30,7 +30,7 @@ class MeasureTest(testtools.TestCase):
     def no_data(self, *source):
         load = measure.measure(
             measure.MetricsReader(Source(*source)), POLICIES.active, ('cmp1', 'cmp2'),
-            np.array([True, True]), scoring.ScoringRules())
+            np.array([True, True]), host_readings.ScoringRules())
         return load.no_data
 
     def test_hosts_by_their_own_names_need_no_remedy(self):
@@ -54,7 +54,7 @@ class MeasureTest(testtools.TestCase):
         source.vector = Vector(source.vector.samples, ('store 10.0.0.1 did not answer',))
         feed = measure.MetricsReader(source, accepts_partial=accepts)
         return measure.measure(feed, POLICIES.active, ('cmp1', 'cmp2'), np.array([True, True]),
-                               scoring.ScoringRules())
+                               host_readings.ScoringRules())
 
     def test_an_answer_that_is_not_whole_is_no_data(self):
         said = self.partial(False).no_data['cpu']

@@ -12,10 +12,10 @@ from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.planner import plan_cycle
 from kronos_nova.engine.restraint import Restraint
+from kronos_nova.load import LoadStats
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
-from kronos_nova.profiling import Habits
 from tests.unit.engine import test_planner as clouds
 
 MARKS = {'high': .8, 'target': .6}
@@ -78,9 +78,9 @@ class ReliefTest(testtools.TestCase):
     def test_with_restraint_a_burst_is_no_reason(self):
         self.policy |= {'mode': 'spread', 'threshold': 1.0}
         known = {vm: load if vm != 'a' else .1 for vm, load in self.loads.items()}
-        habits = Habits(clouds.NOW - 300, tuple(known), np.array(
+        stats = LoadStats(clouds.NOW - 300, tuple(known), np.array(
             [[86400, load, 1e-4, load, 0.0] for load in known.values()]))
-        memory = Memory(habits={'agg': {'cpu': habits}})
+        memory = Memory(load_stats={'agg': {'cpu': stats}})
         self.assertEqual((), self.plan(memory, restraint=Restraint(1.0)).moves)
         self.assertEqual(1, len(self.plan(memory).moves))
         self.assertEqual(1, len(self.plan(restraint=Restraint(1.0)).moves))

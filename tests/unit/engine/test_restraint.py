@@ -12,10 +12,10 @@ from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.planner import plan_cycle
 from kronos_nova.engine.planner import still_valid
 from kronos_nova.engine.restraint import Restraint
+from kronos_nova.load import LoadStats
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
-from kronos_nova.profiling import Habits
 from tests.unit.engine import test_planner as clouds
 from tests.unit.planners.clouds import idle
 
@@ -51,18 +51,18 @@ class Cloud(testtools.TestCase):
             aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=self.hosts),),
             moves_under_way=self.under_way)
 
-    def plan(self, habits=None, **options):
+    def plan(self, stats=None, **options):
         report, = plan_cycle(
             self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
             dataclasses.replace(self.options, **options), self.ports(),
-            Memory(habits={'agg': {'cpu': habits}} if habits else {})).aggregates
+            Memory(load_stats={'agg': {'cpu': stats}} if stats else {})).aggregates
         return report
 
     def seen(self, **means):
         """Instances that were known for a day, flickering around a mean."""
         figures = [[86400, means.get(name, load), self.variance, means.get(name, load), 0.0]
                    for name, load in self.loads.items()]
-        return Habits(clouds.NOW - 300, tuple(self.loads), np.array(figures))
+        return LoadStats(clouds.NOW - 300, tuple(self.loads), np.array(figures))
 
 
 class RestraintTest(Cloud):
@@ -107,7 +107,7 @@ class RestraintTest(Cloud):
             figures = [[86400, load, variance, load, 0.0]
                        for load, variance in zip(loads, variances, strict=True)]
             moves = self.plan(
-                Habits(clouds.NOW - 300, tuple(self.loads), np.array(figures))).moves
+                LoadStats(clouds.NOW - 300, tuple(self.loads), np.array(figures))).moves
             names = [move.instance_uuid for move in moves]
             self.assertEqual(sorted(set(names)), sorted(names))
             moved += len(moves)
@@ -145,14 +145,14 @@ class RestraintTest(Cloud):
 
     def test_an_approved_plan_is_looked_at_by_the_same_load(self):
         self.loads = {'calm': .2, 'quiet': .2, 'wild': .3}
-        habits = self.seen(wild=.02)
+        stats = self.seen(wild=.02)
         policies = PolicySet(policies=(Policy(**self.policy),))
-        memory = Memory(habits={'agg': {'cpu': habits}})
+        memory = Memory(load_stats={'agg': {'cpu': stats}})
         self.assertEqual({}, still_valid(self.snapshot(), policies, self.options, self.ports(),
-                                         memory, self.plan(habits)).wrong)
-        calm = Memory(habits={'agg': {'cpu': self.seen(calm=.01, quiet=.01, wild=.02)}})
+                                         memory, self.plan(stats)).wrong)
+        calm = Memory(load_stats={'agg': {'cpu': self.seen(calm=.01, quiet=.01, wild=.02)}})
         self.assertEqual([1], list(still_valid(self.snapshot(), policies, self.options,
-                                            self.ports(), calm, self.plan(habits)).wrong))
+                                            self.ports(), calm, self.plan(stats)).wrong))
 
     def test_those_that_flicker_are_parted_before_the_load_is_spread(self):
         self.hosts, self.variance = ('h0', 'h1'), .03
@@ -167,8 +167,8 @@ class RestraintTest(Cloud):
         self.loads, self.policy['threshold'] = {'a': .05, 'b': .05, 'c': .7, 'wild': .7}, .05
         figures = [[86400, load, .05 if name == 'wild' else 1e-5, load, 0.0]
                    for name, load in self.loads.items()]
-        habits = Habits(clouds.NOW - 300, tuple(self.loads), np.array(figures))
-        self.assertEqual((), self.plan(habits, restraint=Restraint(.1)).moves)
+        stats = LoadStats(clouds.NOW - 300, tuple(self.loads), np.array(figures))
+        self.assertEqual((), self.plan(stats, restraint=Restraint(.1)).moves)
         self.assertEqual(1, len(self.plan(self.seen(), restraint=Restraint(.1)).moves))
 
     def test_a_full_host_is_relieved_also_where_every_policy_is_within_its_threshold(self):

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from kronos_nova import scoring
+from kronos_nova.load import host_readings
 from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
 from tests.unit.planners.clouds import MANY
 
 NAN = float('nan')
-FRACTION = scoring.Range(0.0, 1.0)
+FRACTION = host_readings.Range(0.0, 1.0)
 HOSTS = ('h0', 'h1', 'h2')
 
 
@@ -25,8 +25,8 @@ def vector(*values, at=0.0, warnings=()):
 
 
 def read(answer, available=(True, True, True), allowed=FRACTION, **rules):
-    return scoring.read(answer, 'host', HOSTS, np.array(available), allowed,
-                        scoring.ScoringRules(**rules))
+    return host_readings.read(answer, 'host', HOSTS, np.array(available), allowed,
+                              host_readings.ScoringRules(**rules))
 
 
 @ddt.ddt
@@ -61,7 +61,7 @@ class ReadTest(testtools.TestCase):
         self.assertEqual((), read(vector(-1e-10, 1 + 1e-10, 0.5)).problems)
 
     def test_a_range_without_end(self):
-        allowed = scoring.Range(0.0, float('inf'))
+        allowed = host_readings.Range(0.0, float('inf'))
         self.assertEqual((), read(vector(1.0, 200.0, 3.0), allowed=allowed).problems)
         found = read(vector(1.0, -1.0, 3.0), allowed=allowed)
         self.assertIn('out of range 0 and above', found.problems[0])
@@ -105,24 +105,25 @@ class ReadTest(testtools.TestCase):
 
     def test_many_names_are_counted(self):
         hosts = tuple(f'h{n}' for n in range(9))
-        found = scoring.read(vector(), 'host', hosts, np.ones(9, dtype=bool), FRACTION,
-                             scoring.ScoringRules())
+        found = host_readings.read(vector(), 'host', hosts, np.ones(9, dtype=bool), FRACTION,
+                                   host_readings.ScoringRules())
         self.assertIn('h0, h1, h2 and 6 more', found.problems[0])
 
 
 class NormalisedTest(testtools.TestCase):
     def test_between_the_least_and_the_most(self):
-        np.testing.assert_allclose([0.0, 1.0, 0.5], scoring.normalised(np.array([0.2, 0.6, 0.4])))
+        np.testing.assert_allclose([0.0, 1.0, 0.5],
+                                   host_readings.normalised(np.array([0.2, 0.6, 0.4])))
 
     def test_all_equal_is_0_and_nan_stays(self):
         np.testing.assert_array_equal([0.0, NAN, 0.0],
-                                      scoring.normalised(np.array([0.3, NAN, 0.3])))
-        np.testing.assert_array_equal([NAN], scoring.normalised(np.array([NAN])))
+                                      host_readings.normalised(np.array([0.3, NAN, 0.3])))
+        np.testing.assert_array_equal([NAN], host_readings.normalised(np.array([NAN])))
 
     @settings(max_examples=60 * MANY, deadline=None,
               suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
     def test_stays_within_0_and_1_and_keeps_the_order(self, values):
-        found = scoring.normalised(np.array(values))
+        found = host_readings.normalised(np.array(values))
         self.assertTrue(((found >= 0) & (found <= 1)).all())
         self.assertTrue((np.diff(found[np.argsort(values, kind='stable')]) >= 0).all())

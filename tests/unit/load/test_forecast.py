@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from kronos_nova.profiling import forecast
+from kronos_nova.load import forecast
 from tests.unit.planners.clouds import MANY
 
 H = 6

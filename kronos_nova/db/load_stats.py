@@ -8,11 +8,11 @@ import sqlalchemy as sa
 
 from kronos_nova.db import models
 from kronos_nova.db.retry import retried
-from kronos_nova.profiling import FIGURES
-from kronos_nova.profiling import Habits
+from kronos_nova.load import FIGURES
+from kronos_nova.load import LoadStats
 
 
-class HabitStore:
+class LoadStatsStore:
     """A row an aggregate, written anew by every evaluation: some 60 bytes for an instance and
     policy."""
 
@@ -21,32 +21,32 @@ class HabitStore:
 
     @retried
     def of(self, aggregates):
-        """{aggregate: {policy: Habits}} of those of which anything is known.
+        """{aggregate: {policy: LoadStats}} of those of which anything is known.
 
         :param aggregates: names, or None for all
         """
         with self.database.reader() as session:
-            query = sa.select(models.AggregateHabitsRow)
+            query = sa.select(models.AggregateLoadStatsRow)
             if aggregates is not None:
-                query = query.where(models.AggregateHabitsRow.aggregate.in_(aggregates))
+                query = query.where(models.AggregateLoadStatsRow.aggregate.in_(aggregates))
             return {row.aggregate: _unpacked(row.body) for row in session.scalars(query)}
 
     @retried
-    def keep(self, aggregate, habits, now):
-        """:param habits: {policy: Habits}"""
+    def keep(self, aggregate, stats, now):
+        """:param stats: {policy: LoadStats}"""
         with self.database.writer() as session:
-            session.merge(models.AggregateHabitsRow(aggregate=aggregate, at=now,
-                                                    body=_packed(habits)))
+            session.merge(models.AggregateLoadStatsRow(aggregate=aggregate, at=now,
+                                                       body=_packed(stats)))
 
 
-def _packed(habits):
+def _packed(stats):
     return json.dumps({
         policy: [found.at, found.vms,
                  base64.b64encode(found.figures.astype('<f4').tobytes()).decode()]
-        for policy, found in habits.items()})
+        for policy, found in stats.items()})
 
 
 def _unpacked(body):
-    return {policy: Habits(at, tuple(vms), np.frombuffer(
+    return {policy: LoadStats(at, tuple(vms), np.frombuffer(
         base64.b64decode(figures), '<f4').astype(float).reshape(-1, FIGURES))
         for policy, (at, vms, figures) in json.loads(body).items()}

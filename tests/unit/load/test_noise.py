@@ -3,7 +3,7 @@
 import numpy as np
 import testtools
 
-from kronos_nova.profiling import expected_range
+from kronos_nova.load import expected_range
 
 
 class ExpectedRangeTest(testtools.TestCase):

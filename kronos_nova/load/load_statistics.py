@@ -1,9 +1,9 @@
 """What an instance's load is likely to be for the next half hour, by what it was like until now.
 
 Of each instance are kept, all with weights that fall with age: its mean ``μ`` and its variance
-``σ²`` over about a day, its mean ``h`` over about a quarter of an hour, and ``c``, the covariance
-of its load with what ``h`` was just before. Were its load a stationary series with autocovariances
-``γ(k)``, and ``w(k)`` the weights of ``h``, then ``c = Σ w(k) γ(k)``. The same sum is the
+``σ²`` over about a day, its mean ``q`` over about a quarter of an hour, and ``c``, the covariance
+of its load with what ``q`` was just before. Were its load a stationary series with autocovariances
+``γ(k)``, and ``w(k)`` the weights of ``q``, then ``c = Σ w(k) γ(k)``. The same sum is the
 covariance of its load now with its mean over the time to come, by the same weights; so
 ``β = c / σ²`` is the slope of the regression of what is to come on what is, and
 
@@ -36,7 +36,7 @@ VARIANCE = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Habits:
+class LoadStats:
     """What is known of some instances in one policy, in the unit of its profile.
 
     at : Unix seconds of the last look
@@ -49,7 +49,7 @@ class Habits:
     vms: tuple[str, ...] = ()
     figures: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, FIGURES)))
 
-    def after(self, now: float, vms: tuple[str, ...], loads: np.ndarray) -> 'Habits':
+    def after(self, now: float, vms: tuple[str, ...], loads: np.ndarray) -> 'LoadStats':
         """What is known after another look.
 
         :param now: Unix seconds
@@ -63,7 +63,7 @@ class Habits:
         measured = ~np.isnan(loads)
         figures[measured] = _looked(figures[measured], loads[measured], elapsed)
         kept = figures[:, 0] > 0
-        return Habits(now, tuple(np.array(vms, dtype=object)[kept]), figures[kept])
+        return LoadStats(now, tuple(np.array(vms, dtype=object)[kept]), figures[kept])
 
     def variances(self, vms: tuple[str, ...]) -> np.ndarray:
         """float64 (V,): how much the load of each instance varies; 0 where that is not known."""
@@ -95,7 +95,7 @@ class Habits:
         load is off its mean is expected to last."""
         known = dict(zip(self.vms, self.figures, strict=True))
         figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, FIGURES)
-        seconds, mean, variance, _hour, covariance = figures.T
+        seconds, mean, variance, _quarter_hour, covariance = figures.T
         slope = np.divide(covariance, variance, out=np.ones(len(vms)),
                           where=variance > LEAST_VARIANCE).clip(0.0, 1.0)
         slope = (slope * seconds + AT_FIRST * AS_GOOD_AS) / (seconds + AS_GOOD_AS)
@@ -107,18 +107,18 @@ _UNKNOWN = np.zeros(FIGURES)
 
 def _looked(figures, loads, elapsed):
     """The figures after a look at what was known and at what was not."""
-    seconds, mean, variance, hour, covariance = figures.T
+    seconds, mean, variance, quarter_hour, covariance = figures.T
     is_new = seconds <= 0
     elapsed = np.where(is_new, 1.0, elapsed)
     seconds = np.minimum(seconds + elapsed, DAY)
     part = np.minimum(elapsed / seconds, 1.0)    # a plain mean for the first day
     off = loads - mean
     # Weighted as West (CACM 1979) does, so that no sums of squares are subtracted.
-    covariance = (1 - part) * (covariance + part * off * (hour - mean))
+    covariance = (1 - part) * (covariance + part * off * (quarter_hour - mean))
     variance = (1 - part) * (variance + part * off ** 2)
     mean = mean + part * off
-    hour = hour + (1 - np.exp(-elapsed / SOON)) * (loads - hour)
+    quarter_hour = quarter_hour + (1 - np.exp(-elapsed / SOON)) * (loads - quarter_hour)
     zero = np.zeros(len(loads))
     return np.where(is_new[:, None],
                     np.column_stack([np.ones(len(loads)), loads, zero, loads, zero]),
-                    np.column_stack([seconds, mean, variance, hour, covariance]))
+                    np.column_stack([seconds, mean, variance, quarter_hour, covariance]))

@@ -3,19 +3,19 @@
 import numpy as np
 import testtools
 
-from kronos_nova.db import habits
-from kronos_nova.profiling import Habits
+from kronos_nova.db import load_stats
+from kronos_nova.load import LoadStats
 from tests.unit.db import fixtures
 
 
-class HabitStoreTest(testtools.TestCase):
+class LoadStatsStoreTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.store = habits.HabitStore(self.useFixture(fixtures.ControlDatabase()).database)
+        self.store = load_stats.LoadStatsStore(self.useFixture(fixtures.ControlDatabase()).database)
         self.now = fixtures.Clock()()
 
     def known(self, *vms):
-        return {'cpu': Habits(7.5, vms, np.arange(5.0 * len(vms)).reshape(-1, 5))}
+        return {'cpu': LoadStats(7.5, vms, np.arange(5.0 * len(vms)).reshape(-1, 5))}
 
     def test_what_is_kept_is_found_again_by_aggregate(self):
         self.store.keep('gpu', self.known('a', 'b'), self.now)

@@ -7,63 +7,63 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from kronos_nova.profiling import Habits
-from kronos_nova.profiling import habit
+from kronos_nova.load import LoadStats
+from kronos_nova.load import load_statistics
 from tests.unit.planners.clouds import MANY
 
 STEP = 300.0
 
 
-def after(series, habits=None, start=0.0):
+def after(series, stats=None, start=0.0):
     """What is known of one instance whose load was looked at every five minutes."""
-    habits = habits or Habits()
+    stats = stats or LoadStats()
     for number, load in enumerate(series):
-        habits = habits.after(start + number * STEP, ('vm',), np.array([load]))
-    return habits
+        stats = stats.after(start + number * STEP, ('vm',), np.array([load]))
+    return stats
 
 
-def expected(habits, load):
-    [found] = habits.expected(('vm',), np.array([load]))
+def expected(stats, load):
+    [found] = stats.expected(('vm',), np.array([load]))
     return found
 
 
-class HabitsTest(testtools.TestCase):
+class LoadStatsTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.rng = np.random.default_rng(1)
 
     def test_what_flickers_is_expected_where_it_mostly_is(self):
-        habits = after(self.rng.choice([.1, .3], 288))
-        self.assertAlmostEqual(.2, expected(habits, .3), delta=.02)
+        stats = after(self.rng.choice([.1, .3], 288))
+        self.assertAlmostEqual(.2, expected(stats, .3), delta=.02)
 
     def test_what_stays_where_it_goes_is_expected_where_it_is(self):
         hours = np.repeat(self.rng.uniform(0, 1, 8), 36)
-        habits = after(hours)
-        self.assertAlmostEqual(hours[-1], expected(habits, hours[-1]), delta=.12)
-        self.assertAlmostEqual(.9, expected(habits, .9), delta=.15)
+        stats = after(hours)
+        self.assertAlmostEqual(hours[-1], expected(stats, hours[-1]), delta=.12)
+        self.assertAlmostEqual(.9, expected(stats, .9), delta=.15)
 
     def test_the_slope_is_that_of_the_regression_of_what_comes_on_what_is(self):
         left, load = .9, np.zeros(4000)
         for number in range(1, 4000):
             load[number] = left * load[number - 1] + self.rng.normal(0, .01)
-        part = 1 - np.exp(-STEP / habit.SOON)
+        part = 1 - np.exp(-STEP / load_statistics.SOON)
         slope = sum(part * (1 - part) ** k * left ** (k + 1) for k in range(500))
-        habits = after(load + .5)
-        found = (expected(habits, .6) - expected(habits, .5)) / .1
+        stats = after(load + .5)
+        found = (expected(stats, .6) - expected(stats, .5)) / .1
         self.assertAlmostEqual(slope, found, delta=.1)
 
     def test_of_an_instance_that_is_not_known_what_it_is_now_is_expected(self):
-        self.assertEqual(.4, expected(Habits(), .4))
+        self.assertEqual(.4, expected(LoadStats(), .4))
         self.assertEqual(.4, expected(after([.4]), .4))
 
     def test_a_clock_that_is_a_bit_behind_forgets_nothing(self):
         """Such as that of another controller."""
-        habits = after(self.rng.choice([.1, .3], 288))
-        behind = habits.after(habits.at - 2.0, ('vm',), np.array([.3]))
-        self.assertAlmostEqual(expected(habits, .3), expected(behind, .3), 6)
-        self.assertAlmostEqual(.2, expected(behind.after(habits.at + 300, ('vm',), np.array([.1])),
+        stats = after(self.rng.choice([.1, .3], 288))
+        behind = stats.after(stats.at - 2.0, ('vm',), np.array([.3]))
+        self.assertAlmostEqual(expected(stats, .3), expected(behind, .3), 6)
+        self.assertAlmostEqual(.2, expected(behind.after(stats.at + 300, ('vm',), np.array([.1])),
                                             .1), delta=.03)
-        forgotten = habits.after(habits.at - 2 * habit.FORGOTTEN, ('vm',), np.array([.3]))
+        forgotten = stats.after(stats.at - 2 * load_statistics.FORGOTTEN, ('vm',), np.array([.3]))
         self.assertEqual(.3, expected(forgotten, .3))
 
     def test_a_constant_load_is_expected_to_change_with_what_it_does(self):
@@ -71,14 +71,14 @@ class HabitsTest(testtools.TestCase):
         self.assertGreater(expected(after([.2] * 288), .6), .5)
 
     def test_what_was_not_measured_changes_nothing_and_stays_unknown(self):
-        habits = after([.2, .4, float('nan')])
-        self.assertTrue(np.isnan(expected(habits, float('nan'))))
-        np.testing.assert_array_equal(after([.2, .4]).figures, habits.figures)
+        stats = after([.2, .4, float('nan')])
+        self.assertTrue(np.isnan(expected(stats, float('nan'))))
+        np.testing.assert_array_equal(after([.2, .4]).figures, stats.figures)
 
     def test_who_is_gone_is_forgotten_and_so_is_all_after_a_long_time_without_a_look(self):
-        habits = after([.2, .4])
-        self.assertEqual((), habits.after(600, ('other',), np.array([np.nan])).vms)
-        late = after([.6], habits, start=habit.FORGOTTEN + 601)
+        stats = after([.2, .4])
+        self.assertEqual((), stats.after(600, ('other',), np.array([np.nan])).vms)
+        late = after([.6], stats, start=load_statistics.FORGOTTEN + 601)
         self.assertEqual(.6, late.figures[0, 1])
 
     def test_a_clock_that_was_put_back_begins_anew(self):
