@@ -1,7 +1,7 @@
-"""How spread searches: ruin and recreate, over and over, in many placements side by side.
+"""How spread searches: ruin and recreate, over and over, in many assignments side by side.
 
 Some moves of the best plans are taken back, and what lowers the softened maximum most is done until
-nothing does; then the placement is begun anew, whatever the others are at: large neighbourhood
+nothing does; then the assignment is begun anew, whatever the others are at: large neighbourhood
 search (Shaw 1998), also called ruin and recreate (Schrimpf et al. 2000), of the family that won
 machine reassignment (ROADEF 2012).
 """
@@ -18,8 +18,8 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.incumbents import End
 from kronos_nova.planners.incumbents import Incumbents
 from kronos_nova.planners.incumbents import Plan
-from kronos_nova.planners.placements import PARTNERS
-from kronos_nova.planners.placements import Placements
+from kronos_nova.planners.population import PARTNERS
+from kronos_nova.planners.population import Population
 from kronos_nova.planners.softened_max import SoftenedMax
 
 EFFORT, PER_MOVE, PER_THING = 6e7, 2.1e6, 1.1e5
@@ -34,18 +34,18 @@ CHANCY, ALIKE, ENOUGH = range(3, 27), 5, 1.7e9
 alike or so much is spent: whether one ends well is chance there, and some miss the best plan more
 seldom than one that takes as long. Plans of two moves are found at once, longer ones end well."""
 STEP, RESTART, THING, PAIR = 4e5, 1e4, 60, 15
-"""What a round of exchanges costs, beginning a placement anew, finding where one thing is, and
+"""What a round of exchanges costs, beginning an assignment anew, finding where one thing is, and
 rating a pair, in about nanoseconds."""
 MOST_SIDE_BY_SIDE = 48
-"""Placements. Where hosts are few numpy costs little more for one than for some dozens; with more
-the arrays grow out of a processor's cache."""
+"""Most assignments in a population. With few hosts, numpy costs little more for some dozens than
+for one; with more assignments the arrays grow out of a processor's cache."""
 ROUNDS, TIMES = 50, 3
 """How many rounds, and how many times the length of a plan, the effort is to last for; with more
-placements side by side than that allows none would get far."""
+assignments side by side than that allows none would get far."""
 COOLED = 0.8
 """Tables are made again once the temperature has changed by a fifth: less is not seen in plans."""
 POOL = 16
-"""Best plans that are gone on from; one for every two placements at most. Half as many in a small
+"""Best plans that are gone on from; one for every two assignments at most. Half as many in a small
 cluster soon all come from one, and a long search finds no better one."""
 TAKEN_BACK, PARTS = 5, (0.05, 0.15, 0.02)
 """Fewer moves than that of a plan are taken back, and these parts of it beside: the more, the
@@ -143,22 +143,22 @@ class LocalSearch:
 
     def run(self) -> None:
         starts = [self._kicked([]) if number % 2 else [] for number in range(self.count)]
-        placements, softened = Placements(self.space, self.budget, starts), None
+        population, softened = Population(self.space, self.budget, starts), None
         temperatures = self.tuning.temperatures
         colder = len(self.space.hosts) ** -self.tuning.cooling
         while self.spent < self.effort and not self.limits.is_over:
             part = temperatures[self.turns // self.count % len(temperatures)]
             temperature = part * colder * float(
-                (self.space.imbalances(placements.scores) @ self.space.policy_weights).mean())
+                (self.space.imbalances(population.scores) @ self.space.policy_weights).mean())
             if softened is None or not COOLED < temperature / softened.temperature < 1 / COOLED:
                 softened = SoftenedMax(self.space, temperature)
-            optimal, rated = placements.improve(softened, self.chance, self.tuning.skips)
-            self.spent += STEP + THING * self.count * placements.home.size + PAIR * rated
+            optimal, rated = population.improve(softened, self.chance, self.tuning.skips)
+            self.spent += STEP + THING * self.count * population.home.size + PAIR * rated
             if len(optimal):
                 self.spent += RESTART * len(optimal)
-                self._keep(placements.ends(optimal, self.found.worst))
-                placements.restart(optimal, [self._another() for _ in optimal])
-        self._keep(placements.ends(np.arange(self.count), self.found.worst))
+                self._keep(population.ends(optimal, self.found.worst))
+                population.restart(optimal, [self._another() for _ in optimal])
+        self._keep(population.ends(np.arange(self.count), self.found.worst))
 
     def _keep(self, ends: list[End]) -> None:
         for end in ends:

@@ -11,7 +11,7 @@ something of the one instance with something of the other: one matrix product ra
 once. Single precision is enough to choose by.
 
 Hosts that are left out contribute nothing. An exchange that brings one of them inside is rated too
-well or not well enough; :class:`~kronos_nova.planners.placements.Trial` rates it exactly.
+well or not well enough; :class:`~kronos_nova.planners.population.Trial` rates it exactly.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ FAINTEST = 1e-35
 
 
 class SoftenedMax:
-    """Rates placements and moves in a search space at one temperature.
+    """Rates assignments and moves in a search space at one temperature.
 
     The T terms are the top of each policy and the bottom of each policy.
 

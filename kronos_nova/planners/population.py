@@ -1,4 +1,4 @@
-"""Many placements side by side, each of which makes one exchange after the other.
+"""A population of assignments side by side, each of which makes one exchange after the other.
 
 An exchange sends an instance from one host to another, and another one back. To exchange an
 instance with the *nothing* of a host is a move. These are the neighbourhoods *shift* and *swap* of
@@ -21,8 +21,8 @@ PARTNERS = 40
 the hottest and the coldest. What the others could do shows after some exchanges. A host that only
 sends may do so to all: a destination costs little to rate, and one in the middle is often best."""
 UNTRIED = 0.4
-"""A placement is taken for a local optimum once the hosts that were drawn in vain contribute all
-but so much of the softened value: with less, few placements get to where they could be changed
+"""An assignment is taken for a local optimum once the hosts that were drawn in vain contribute all
+but so much of the softened value: with less, few assignments get to where they could be changed
 again; with more, they are left too early."""
 HOMING, FIRST_ORDER = 0.3, 0.7
 """How often what would come back for an instance goes home instead; with few moves only where a
@@ -32,8 +32,8 @@ its part of the softened value at most: the whole change goes for the furthest h
 worse where hosts are many."""
 
 
-class Placements:
-    """n placements of the v + h things of a search space.
+class Population:
+    """n assignments of the v + h things of a search space.
 
     place : intp (n, v + h), the host of every thing
     scores : float64 (n, P, h); free : float64 (n, c, h); left : intp (n,), moves that a plan may
@@ -51,7 +51,7 @@ class Placements:
         self.restart(np.arange(count), plans)
 
     def restart(self, rows: np.ndarray, plans: list[Plan]) -> None:
-        """Begin some placements anew."""
+        """Begin some assignments anew."""
         self.place[rows] = self.home
         for row, plan in zip(rows, plans, strict=True):
             vms, there = np.array(plan, dtype=np.intp).reshape(-1, 2).T
@@ -61,7 +61,7 @@ class Placements:
         self.tried[rows] = False
 
     def improve(self, softened: SoftenedMax, chance, are_few: bool) -> tuple[np.ndarray, int]:
-        """Make in each placement the best exchange of a host drawn by what it contributes, if that
+        """Make in each assignment the best exchange of a host drawn by what it contributes, if that
         lowers the softened value. Returns which are local optima now, and how many pairs were
         rated."""
         exchanges = Exchanges(self, softened, chance, are_few)
@@ -75,7 +75,7 @@ class Placements:
         return np.flatnonzero(optimal), exchanges.changes.size
 
     def ends(self, rows: np.ndarray, below: float) -> list[End]:
-        """Where those of some placements are that are legal and cost less than ``below``, prices
+        """Where those of some assignments are that are legal and cost less than ``below``, prices
         aside."""
         space, imbalances = self.space, self.space.imbalances(self.scores[rows])
         combined = imbalances @ space.policy_weights
@@ -89,7 +89,7 @@ class Placements:
 
 
 class Exchanges:
-    """The exchanges of one host with others, in each of n placements, and how good they are.
+    """The exchanges of one host with others, in each of n assignments, and how good they are.
 
     here : intp (n, 1); first, second : intp (n, a), (n, b), things on it and on its partners,
         filled up with its nothing; there, goals : intp (n, b), where the second are, and go
@@ -98,7 +98,7 @@ class Exchanges:
     back : intp (n,), the instance whose move is undone if the budget is used, a nothing else
     """
 
-    def __init__(self, owner: Placements, softened: SoftenedMax, chance, are_few: bool):
+    def __init__(self, owner: Population, softened: SoftenedMax, chance, are_few: bool):
         self.owner, self.space, self.softened = owner, owner.space, softened
         self.place, self.every = owner.place, np.arange(len(owner.place))[:, None]
         self.value, self.imbalances, self.parts = softened.of(owner.scores)
@@ -252,9 +252,9 @@ class Exchanges:
 
 
 class Trial:
-    """The most promising exchange of each placement that has one, looked at closely.
+    """The most promising exchange of each assignment that has one, looked at closely.
 
-    number : intp (m,), which placements
+    number : intp (m,), which assignments
     things, sources, goals : intp (3, m), of what goes, of what comes back, and of what is undone
     """
 
@@ -300,7 +300,7 @@ class Trial:
         return better
 
     def make(self) -> np.ndarray:
-        """Make those that are better. Returns in which placements, intp."""
+        """Make those that are better. Returns in which assignments, intp."""
         better, owner = self._is_better(), self.owner
         rows = self.number[better]
         owner.scores[rows], owner.free[rows] = self.scores[better], self.free[better]
