@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kronos_nova.model.rules import Sets
+from kronos_nova.model.rules import AllowedHosts
 
 
 class Availability:
@@ -20,9 +20,9 @@ class Availability:
 
         kind = np.zeros(len(problem.vms), dtype=np.intp)
         if not is_up.all():
-            yield Sets(reason='capacity', why=why, kind=kind, allowed=is_up[None, :])
+            yield AllowedHosts(reason='capacity', why=why, kind=kind, allowed=is_up[None, :])
         if (is_up & ~problem.available).any():
-            yield Sets(reason='capacity', kind=kind, yields=True,
-                       why=lambda state, vm, host: (
+            yield AllowedHosts(reason='capacity', kind=kind, yields=True,
+                               why=lambda state, vm, host: (
                            f'the load of {problem.hosts[host]} is not known'),
-                       allowed=(problem.available | ~is_up)[None, :])
+                               allowed=(problem.available | ~is_up)[None, :])

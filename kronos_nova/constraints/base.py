@@ -33,7 +33,7 @@ class Constraint(Protocol):
     """Compiles one reason for which an instance may not go somewhere.
 
     The forms that rules have are in :mod:`kronos_nova.model.rules`; what fits none of them is
-    :class:`~kronos_nova.model.rules.Opaque` and asked last.
+    :class:`~kronos_nova.model.rules.CallbackRule` and asked last.
     """
 
     @staticmethod

@@ -4,8 +4,8 @@ as much as the instance needs."""
 import numpy as np
 
 from kronos_nova.model.keys import equal_rows
+from kronos_nova.model.rules import AllowedHosts
 from kronos_nova.model.rules import Room
-from kronos_nova.model.rules import Sets
 
 
 class Capacity:
@@ -34,4 +34,4 @@ def _units(problem):
 
     if not wrong.any():
         return ()
-    return (Sets(reason='capacity', why=why, kind=kind, allowed=~wrong.any(axis=2)),)
+    return (AllowedHosts(reason='capacity', why=why, kind=kind, allowed=~wrong.any(axis=2)),)

@@ -10,7 +10,7 @@ preference, and a tenant who makes a group has no say in whether a host is taken
 
 import numpy as np
 
-from kronos_nova.model.rules import Spacing
+from kronos_nova.model.rules import GroupPolicy
 
 
 class GroupRule:
@@ -21,4 +21,4 @@ class GroupRule:
         if not forbids.any():
             return ()
         hard = np.array([one.hard for one in problem.groups], dtype=bool)
-        return (Spacing(forbids=forbids, firm=hard | (not rules.soft_groups_yield)),)
+        return (GroupPolicy(forbids=forbids, firm=hard | (not rules.soft_groups_yield)),)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kronos_nova.model.rules import Sets
+from kronos_nova.model.rules import AllowedHosts
 
 TENANT_KEY = 'filter_tenant_id'
 SPEC_PREFIX = 'aggregate_instance_extra_specs:'
@@ -49,8 +49,9 @@ def _rule(wanted, offers, admits, why):
     allowed = np.array([[admits(one, offer) for offer in sorts] for one in kinds], dtype=bool)
     if allowed.all():
         return ()
-    return (Sets(reason='isolation', why=why, kind=np.array([kinds[each] for each in wanted]),
-                 allowed=allowed[:, [sorts[offer] for offer in offers]]),)
+    return (AllowedHosts(reason='isolation', why=why,
+                         kind=np.array([kinds[each] for each in wanted]),
+                         allowed=allowed[:, [sorts[offer] for offer in offers]]),)
 
 
 def _offers(problem, snapshot):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kronos_nova.model.rules import Sets
+from kronos_nova.model.rules import AllowedHosts
 
 DEFAULT_ZONE = 'nova'
 
@@ -37,5 +37,5 @@ def _partition(problem, noun, part_of_host):
                 f'{names[part[problem.vm_host[vm]]]}')
 
     # No move crosses, so an instance stays in the part in which it is before any.
-    return (Sets(reason='zone', why=why, kind=part[problem.vm_host],
-                 allowed=np.arange(len(names))[:, None] == part),)
+    return (AllowedHosts(reason='zone', why=why, kind=part[problem.vm_host],
+                         allowed=np.arange(len(names))[:, None] == part),)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kronos_nova.model.rules import FreeReserve
+from kronos_nova.model.rules import ReservedRoom
 
 
 class Reserve:
@@ -17,5 +17,5 @@ class Reserve:
         limits = problem.limits[:len(problem.hosts)][problem.available]
         needed = np.sort(limits, axis=0)[::-1][:count].sum(axis=0)
 
-        return (FreeReserve(needed=needed, why=lambda state, vm, host: (
+        return (ReservedRoom(needed=needed, why=lambda state, vm, host: (
             f'the hosts in use would keep less than {count} hosts\' worth of room free')),)

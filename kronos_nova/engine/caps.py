@@ -9,7 +9,7 @@ import numpy as np
 
 from kronos_nova.cooldown import Memory
 from kronos_nova.model import Problem
-from kronos_nova.model.rules import Sets
+from kronos_nova.model.rules import AllowedHosts
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.objects.plan import SPREAD
@@ -111,7 +111,7 @@ class RemainingCaps:
                 passed.add(move.order)
         return frozenset(passed)
 
-    def compile(self) -> tuple[Sets, ...]:
+    def compile(self) -> tuple[AllowedHosts, ...]:
         """The rule that nothing more is moved of what is closed. It yields where hosts are
         emptied."""
         problem = self._problem
@@ -138,7 +138,7 @@ class RemainingCaps:
 
         allowed = np.zeros((4, len(problem.hosts)), dtype=bool)
         allowed[0] = True
-        return (Sets(reason='cap', why=why, kind=kind, allowed=allowed, yields=True),)
+        return (AllowedHosts(reason='cap', why=why, kind=kind, allowed=allowed, yields=True),)
 
     def _is_too_much(self, project, in_plan):
         options = self._options

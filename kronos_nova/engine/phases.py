@@ -12,7 +12,7 @@ from kronos_nova.engine.worth import still_gains
 from kronos_nova.engine.worth import worthwhile
 from kronos_nova.model import Model
 from kronos_nova.model import State
-from kronos_nova.model.rules import Sets
+from kronos_nova.model.rules import AllowedHosts
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import HOT
 from kronos_nova.objects.plan import PACK
@@ -143,8 +143,8 @@ def _as_from_now(model, state):
     if not is_restrained(model.problem) or not moved.any():
         return model
     allowed = np.repeat([[True], [False]], len(model.problem.hosts), axis=1)
-    return model.with_rules(Sets(reason='cap', kind=moved.astype(np.intp), allowed=allowed,
-                                 why=lambda state, vm, host: 'the plan moves it already'))
+    return model.with_rules(AllowedHosts(reason='cap', kind=moved.astype(np.intp), allowed=allowed,
+                                         why=lambda state, vm, host: 'the plan moves it already'))
 
 
 def _in_order(state, steps, limits):

@@ -9,10 +9,10 @@ import numpy as np
 from kronos_nova.model.groups import Memberships
 from kronos_nova.model.prices import Prices
 from kronos_nova.model.problem import Problem
+from kronos_nova.model.rules import CallbackRule
+from kronos_nova.model.rules import GroupPolicy
 from kronos_nova.model.rules import LoadLimit
-from kronos_nova.model.rules import Opaque
 from kronos_nova.model.rules import Rule
-from kronos_nova.model.rules import Spacing
 
 FREE = Prices()
 
@@ -20,7 +20,7 @@ FREE = Prices()
 class Model:
     """What never changes while an aggregate is planned.
 
-    rules : what forbids moves, asked in this order; opaque ones last
+    rules : what forbids moves, asked in this order; callback rules last
     prices : what moves cost
     memberships : of server groups
     costs : bool (G,), soft groups that may be broken, for a price
@@ -29,11 +29,11 @@ class Model:
 
     def __init__(self, problem: Problem, rules: tuple[Rule, ...] = (), prices: Prices = FREE):
         self.problem, self.prices = problem, prices
-        self.rules = _opaque_last(rules)
+        self.rules = _callbacks_last(rules)
         self.memberships = Memberships(problem)
         self.costs = ~self.memberships.hard
         for rule in self.rules:
-            if isinstance(rule, Spacing):
+            if isinstance(rule, GroupPolicy):
                 self.costs = self.costs & ~rule.forbids
         self.guests = np.bincount(np.append(problem.vm_host, problem.arriving),
                                   minlength=len(problem.hosts))
@@ -42,7 +42,7 @@ class Model:
         """The same with further rules."""
         other = copy.copy(self)
         other.__dict__.pop('for_emptying', None)
-        other.rules = _opaque_last((*self.rules, *rules))
+        other.rules = _callbacks_last((*self.rules, *rules))
         return other
 
     @functools.cached_property
@@ -50,7 +50,7 @@ class Model:
         """The same without the rules, and the groups, that yield: by what is left hosts are emptied
         that could not be otherwise."""
         other = self.with_rules()
-        other.rules = tuple(rule.for_emptying() if isinstance(rule, Spacing) else rule
+        other.rules = tuple(rule.for_emptying() if isinstance(rule, GroupPolicy) else rule
                             for rule in self.rules if not rule.yields)
         return other
 
@@ -109,5 +109,5 @@ class Model:
                          for group in self.memberships.of(vm) if groups[group])
 
 
-def _opaque_last(rules):
-    return tuple(sorted(rules, key=lambda rule: isinstance(rule, Opaque)))
+def _callbacks_last(rules):
+    return tuple(sorted(rules, key=lambda rule: isinstance(rule, CallbackRule)))

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from kronos_nova.model.rules import Opaque
+from kronos_nova.model.rules import CallbackRule
 
 ITSELF = -2
 """Stands for the rule that an instance does not move to where it is."""
@@ -34,13 +34,13 @@ class Delta:
 
     @functools.cached_property
     def feasible(self) -> np.ndarray:
-        """bool (...): whether every rule permits every move."""
+        """bool (...): whether every rule allows every move."""
         feasible = np.asarray(~self._itself())
         for rule in self.model.rules:
-            if isinstance(rule, Opaque):
-                feasible[feasible] = self._of(feasible, lambda delta, r=rule: delta._permits(r))
+            if isinstance(rule, CallbackRule):
+                feasible[feasible] = self._of(feasible, lambda delta, r=rule: delta._allows(r))
             else:
-                feasible &= self._permits(rule)
+                feasible &= self._allows(rule)
         return feasible
 
     @functools.cached_property
@@ -51,7 +51,7 @@ class Delta:
         for number, rule in enumerate(self.model.rules):
             open_ = np.asarray(against == NONE)
             refused = np.zeros(self.shape, dtype=bool)
-            refused[open_] = ~self._of(open_, lambda delta, r=rule: delta._permits(r))
+            refused[open_] = ~self._of(open_, lambda delta, r=rule: delta._allows(r))
             against[refused] = number
         return against
 
@@ -85,7 +85,7 @@ class Delta:
         """float64 (...): by how much :meth:`State.objective` rises."""
         return self.price - self.decrease
 
-    def mends(self, wanted: np.ndarray) -> np.ndarray:
+    def repairs(self, wanted: np.ndarray) -> np.ndarray:
         """bool (...), of single moves: whether fewer members of one of the groups are misplaced.
 
         :param wanted: bool (G,), the groups that count
@@ -110,27 +110,27 @@ class Delta:
         return answer(Delta(self.state, tuple((vms[rows], hosts[rows])
                                               for vms, hosts in self.moves), self.model))
 
-    def _permits(self, rule) -> np.ndarray:
-        """bool, broadcasts to (...): whether one rule permits all moves of each chain."""
+    def _allows(self, rule) -> np.ndarray:
+        """bool, broadcasts to (...): whether one rule allows all moves of each chain."""
         if len(self._moves) == 1:
-            return rule.permits(self.state, *self._moves[0])
-        permits = functools.reduce(np.logical_and, (self._permits_move(rule, n)
-                                                    for n in range(len(self.moves))))
-        if rule.adds_up:
-            return permits
-        for index in zip(*np.nonzero(rule.entangles(self.state, self.moves)), strict=True):
-            permits[index] = self._tried_out(rule, index)
-        return permits
+            return rule.allows(self.state, *self._moves[0])
+        allows = functools.reduce(np.logical_and, (self._allows_move(rule, n)
+                                                   for n in range(len(self.moves))))
+        if rule.is_additive:
+            return allows
+        for index in zip(*np.nonzero(rule.couples(self.state, self.moves)), strict=True):
+            allows[index] = self._tried_out(rule, index)
+        return allows
 
-    def _permits_move(self, rule, n) -> np.ndarray:
+    def _allows_move(self, rule, n) -> np.ndarray:
         """bool (...): the same of one move, as far as it follows from sums."""
-        return rule.permits(self.state, *self.moves[n], self.moves[:n] + self.moves[n + 1:])
+        return rule.allows(self.state, *self.moves[n], self.moves[:n] + self.moves[n + 1:])
 
     def has_room(self, n: int) -> np.ndarray:
-        """bool (...): whether the rules that add up permit move ``n`` of each chain, whatever the
+        """bool (...): whether the additive rules allow move ``n`` of each chain, whatever the
         others may; quickly asked."""
         return functools.reduce(np.logical_and, (
-            self._permits_move(rule, n) for rule in self.model.rules if rule.adds_up),
+            self._allows_move(rule, n) for rule in self.model.rules if rule.is_additive),
             np.ones(self.shape, dtype=bool))
 
     def _chain(self, index) -> list[tuple[int, int]]:
@@ -140,7 +140,7 @@ class Delta:
         chain = self._chain(index)
         for vm, host in chain:
             trial = self.state.after(move for move in chain if move[0] != vm)
-            if not rule.permits(trial, np.array([vm]), np.array([host]))[0]:
+            if not rule.allows(trial, np.array([vm]), np.array([host]))[0]:
                 return False
         return True
 

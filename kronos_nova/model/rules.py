@@ -1,8 +1,8 @@
 """What constraints compile into: the few forms that a model's rules have.
 
 A rule answers for many moves at once and names its reason. Those whose answer to several moves
-together follows from sums (``adds_up``) are told the other moves; the others say which chains are
-``entangled``, so that these are tried out.
+together follows from sums (``is_additive``) are passed the other moves. The others say which chains
+they couple (``couples``), so that these are tried out.
 """
 
 import dataclasses
@@ -28,26 +28,26 @@ class Rule:
     ``yields`` tells that it gives way where a host could not be emptied otherwise: it is about
     load, or what is known of it, or keeps things calm."""
 
-    adds_up: ClassVar[bool] = True
+    is_additive: ClassVar[bool] = True
     reason: str
     yields: bool = False
 
-    def permits(self, state, vms: np.ndarray, hosts: np.ndarray, others: tuple = ()) -> np.ndarray:
+    def allows(self, state, vms: np.ndarray, hosts: np.ndarray, others: tuple = ()) -> np.ndarray:
         """bool (...): whether each instance may go to the host; both broadcast. What it says of an
         instance's own host means nothing.
 
-        :param others: moves made as well, only where the rule ``adds_up``
+        :param others: moves made as well, only where the rule is additive
         """
         raise NotImplementedError
 
-    def entangles(self, state, moves: tuple) -> np.ndarray:
+    def couples(self, state, moves: tuple) -> np.ndarray:
         """bool (...): the chains in which one move may change the answer to another; only where
-        the rule does not add up."""
+        the rule is not additive."""
         return np.ones(moves[0][0].shape, dtype=bool)
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
-class Sets(Rule):
+class AllowedHosts(Rule):
     """Instances of a kind may go to some hosts and to no others.
 
     kind : intp (V,), a row of ``allowed``; allowed : bool (K, H)
@@ -57,7 +57,7 @@ class Sets(Rule):
     kind: np.ndarray
     allowed: np.ndarray
 
-    def permits(self, state, vms, hosts, others=()):
+    def allows(self, state, vms, hosts, others=()):
         return self.allowed[self.kind[vms], hosts]
 
 
@@ -79,14 +79,14 @@ class ForbiddenPairs(Rule):
     def __len__(self):
         return len(self._keys)
 
-    def permits(self, state, vms, hosts, others=()):
+    def allows(self, state, vms, hosts, others=()):
         return ~contains(self._keys, vms * self._hosts + hosts)
 
 
 class Room(Rule):
     """What an instance is allocated must be free on the provider it comes from, in every class."""
 
-    def permits(self, state, vms, hosts, others=()):
+    def allows(self, state, vms, hosts, others=()):
         permitted = np.True_
         # A class at a time: much faster than all() over so short an axis.
         for c in range(len(state.problem.resource_classes)):
@@ -152,7 +152,7 @@ class LoadLimit(Rule):
             load = load + sign[..., None] * problem.weights[other] * scale
         return load
 
-    def permits(self, state, vms, hosts, others=()):
+    def allows(self, state, vms, hosts, others=()):
         within = self.projected(state, vms, hosts, others) <= self.most[hosts] + TOLERANCE
         permitted = np.True_
         # A policy at a time: much faster than all() over so short an axis.
@@ -175,7 +175,7 @@ class LoadLimit(Rule):
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
-class Spacing(Rule):
+class GroupPolicy(Rule):
     """Server groups that may not be broken: at most so many members on a host, or only to where
     most of the others are.
 
@@ -183,19 +183,19 @@ class Spacing(Rule):
     firm : bool (G,), those that do not give way where a host could not be emptied
     """
 
-    adds_up: ClassVar[bool] = False
+    is_additive: ClassVar[bool] = False
     reason: str = 'group'
     forbids: np.ndarray
     firm: np.ndarray
 
-    def for_emptying(self) -> 'Spacing':
+    def for_emptying(self) -> 'GroupPolicy':
         return dataclasses.replace(self, forbids=self.forbids & self.firm)
 
     def why(self, state, vm: int, host: int) -> str:
         groups = state.model.memberships.of(vm)
         groups = groups[self.forbids[groups]]
-        permits = self.permits_groups(state, groups, np.full(len(groups), vm), host)
-        broken = [state.problem.groups[group] for group in groups[~permits]]
+        allows = self.allows_groups(state, groups, np.full(len(groups), vm), host)
+        broken = [state.problem.groups[group] for group in groups[~allows]]
         against = next((each for each in broken if each.hard), broken[0])
         name, soft = state.problem.hosts[host], '' if against.hard else 'soft-'
         if not against.anti:
@@ -203,7 +203,7 @@ class Spacing(Rule):
         most = f'{against.max_per_host} members' if against.max_per_host > 1 else 'a member'
         return f'{name} has {most} of {soft}anti-affinity group {against.name}'
 
-    def permits(self, state, vms, hosts, others=()):
+    def allows(self, state, vms, hosts, others=()):
         vms, hosts = np.broadcast_arrays(vms, hosts)
         permitted = np.ones(vms.size, dtype=bool)
         position, groups = state.model.memberships.expand(vms.reshape(-1))
@@ -212,14 +212,14 @@ class Spacing(Rule):
         if len(position):
             vm, host, *flat = (np.broadcast_to(part, vms.shape).reshape(-1)[position]
                                for part in (vms, hosts, *itertools.chain(*others)))
-            permits = self.permits_groups(state, groups, vm, host,
-                                          list(zip(flat[::2], flat[1::2], strict=True)))
-            permitted[position[~permits]] = False
+            allows = self.allows_groups(state, groups, vm, host,
+                                        list(zip(flat[::2], flat[1::2], strict=True)))
+            permitted[position[~allows]] = False
         return permitted.reshape(vms.shape)
 
-    def permits_groups(self, state, groups, vms, hosts, others=()) -> np.ndarray:
+    def allows_groups(self, state, groups, vms, hosts, others=()) -> np.ndarray:
         """bool (n,): whether each group lets its member go to the host. What the others mean for an
-        affinity group does not add up: that has to be tried out."""
+        affinity group is not additive: that has to be tried out."""
         counts, members = state.groups, state.model.memberships
         there = counts.on(groups, hosts)
         inside = there
@@ -237,12 +237,12 @@ class Spacing(Rule):
             return members.most[group] - state.groups.on(group, hosts)
         return None
 
-    def entangles(self, state, moves):
+    def couples(self, state, moves):
         return state.model.share_group(moves, self.forbids & ~state.model.memberships.anti)
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
-class FreeReserve(Rule):
+class ReservedRoom(Rule):
     """In every resource class, what is free on the available hosts in use stays at least
     ``needed``; where less is free already, a move must not make it less still. Only two kinds of
     moves change the sum: those that empty a host, and those that come from a host which is not
@@ -251,12 +251,12 @@ class FreeReserve(Rule):
     needed : float64 (C,)
     """
 
-    adds_up: ClassVar[bool] = False
+    is_additive: ClassVar[bool] = False
     reason: str = 'reserve'
     why: Why
     needed: np.ndarray
 
-    def permits(self, state, vms, hosts, others=()):
+    def allows(self, state, vms, hosts, others=()):
         problem, count = state.problem, len(state.guests)
         free = (problem.limits - state.used)[:count]
         in_use = problem.available & (state.guests > 0)
@@ -274,15 +274,15 @@ class FreeReserve(Rule):
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
-class Opaque(Rule):
+class CallbackRule(Rule):
     """A rule that can only be asked, one move at a time, and so is asked last."""
 
-    adds_up: ClassVar[bool] = False
+    is_additive: ClassVar[bool] = False
     why: Why
-    permits_one: Callable[[object, int, int], bool]
+    allows_one: Callable[[object, int, int], bool]
 
-    def permits(self, state, vms, hosts, others=()):
+    def allows(self, state, vms, hosts, others=()):
         vms, hosts = np.broadcast_arrays(vms, hosts)
-        answers = [self.permits_one(state, int(vm), int(host))
+        answers = [self.allows_one(state, int(vm), int(host))
                    for vm, host in zip(vms.flat, hosts.flat, strict=True)]
         return np.array(answers, dtype=bool).reshape(vms.shape)

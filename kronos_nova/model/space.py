@@ -12,8 +12,8 @@ import numpy as np
 
 from kronos_nova.model import spans
 from kronos_nova.model.problem import TOLERANCE
-from kronos_nova.model.rules import Opaque
-from kronos_nova.model.rules import Spacing
+from kronos_nova.model.rules import CallbackRule
+from kronos_nova.model.rules import GroupPolicy
 from kronos_nova.model.state import State
 
 KINDS = 8
@@ -59,18 +59,18 @@ class SearchSpace:
         self.memory = problem.memory_mb[self.vms]
         self.worst = np.maximum(state.imbalances(), problem.thresholds) + TOLERANCE
         self._take_room(budget)
-        self.spacing = [rule for rule in self.model.rules if isinstance(rule, Spacing)]
+        self.spacing = [rule for rule in self.model.rules if isinstance(rule, GroupPolicy)]
         self._forbidding = [rule for rule in self.model.rules
-                            if not (hasattr(rule, 'linear') or isinstance(rule, Opaque))]
+                            if not (hasattr(rule, 'linear') or isinstance(rule, CallbackRule))]
         self.is_free = self.model.prices.are_free and not self._forbidding
-        self._known: dict[tuple[Spacing, int], tuple | None] = {}
+        self._known: dict[tuple[GroupPolicy, int], tuple | None] = {}
         self.untouched = self._take_untouched()
         self.weights, self.sizes = (np.pad(rows, ((0, len(self.scores)), (0, 0)))
                                     for rows in (self.weights, self.sizes))
         self._rows: dict[int, np.ndarray] = {}
 
     def _take_room(self, budget: int) -> None:
-        """Room of the rules that add up from what an instance needs on one host."""
+        """Room of the additive rules from what an instance needs on one host."""
         parts = [rule.linear(self.state, self.hosts, self.vms) for rule in self.model.rules
                  if hasattr(rule, 'linear') and not getattr(rule, 'is_passing', False)]
         nothing = [(np.zeros((len(self.hosts), 0)), np.zeros((len(self.hosts), 0)),
@@ -154,7 +154,7 @@ class SearchSpace:
         delta = self.state.delta((self.vms[vms][:, None], self.hosts))
         permitted = np.ones(delta.shape, dtype=bool)
         for rule in self._forbidding:
-            permitted &= rule.permits(self.state, *delta.moves[0])
+            permitted &= rule.allows(self.state, *delta.moves[0])
         prices = np.where(permitted, delta.price, np.inf)
         prices[np.arange(len(vms)), self.home[vms]] = 0.0
         return np.pad(prices, ((0, 0), (0, self.untouched)), constant_values=np.inf)
@@ -181,7 +181,7 @@ class SearchSpace:
         """
         return vm >= len(self.vms) or bool(self._apart(vm, np.array([host]), place)[0])
 
-    def lets_in(self, vm: int, place: np.ndarray) -> np.ndarray:
+    def allows_host(self, vm: int, place: np.ndarray) -> np.ndarray:
         """bool (h,): hosts that an instance may go to, and its home, given where all others are;
         room aside. ``place`` as before."""
         allowed = (np.arange(len(self.scores)) < len(self.hosts) if self.is_free

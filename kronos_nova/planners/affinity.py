@@ -30,5 +30,5 @@ class AffinityEnforcer:
     def _choose(self, state, model):
         broken = model.broken(state, self._hard, self._soft)
         pair = least_harmful(state, model.movable_members(broken),
-                             wanted=lambda delta: delta.mends(broken), model=model)
+                             wanted=lambda delta: delta.repairs(broken), model=model)
         return pair and (*pair, f'repairs server group {model.names_of(broken, pair[0])}')

@@ -64,7 +64,7 @@ class BundleExchanges:
         """Bring an instance that is nowhere into a host which lacks room for it: some instances of
         that host go to a second one, which may send others back."""
         packing = self.packing
-        allowed = packing.lets_in(vm) & packing.is_open
+        allowed = packing.allows_host(vm) & packing.is_open
         piles = self._piles()
         out = self._bundles(piles, 1, MOST_OUT)
         room = packing.free[out.host] + out.size - packing.size[vm]
@@ -164,7 +164,7 @@ class BundleExchanges:
         same = (packing.place == bundles.host[n]) & (packing.alike == packing.alike[first])
         same &= packing.moved == packing.moved[first]
         for vm in np.flatnonzero(same):
-            if (len(found) < bundles.count[n] and packing.lets_in(vm)[destination]
+            if (len(found) < bundles.count[n] and packing.allows_host(vm)[destination]
                     and packing.space.conflicts(vm).isdisjoint(found)):
                 found.append(int(vm))
         return found if len(found) == bundles.count[n] else None

@@ -23,7 +23,7 @@ ASKED_FIRST = 32
 
 
 class Ordering:
-    """Makes moves on a copy of a state, each only when every rule permits it then.
+    """Makes moves on a copy of a state, each only when every rule allows it then.
 
     state : after what is done
     done : (instance, destination) of each move

@@ -55,11 +55,11 @@ class Packing:
     def has_room(self, vm: int) -> np.ndarray:
         """bool (h,): open hosts with room for an instance that is nowhere."""
         room = (self.free + TOLERANCE >= self.size[vm]).all(axis=1) & self.is_open
-        return room & self.lets_in(vm)
+        return room & self.allows_host(vm)
 
-    def lets_in(self, vm: int) -> np.ndarray:
+    def allows_host(self, vm: int) -> np.ndarray:
         """bool (h,): hosts that an instance may go to, and its home; room aside."""
-        return self.space.lets_in(vm, self.place)
+        return self.space.allows_host(vm, self.place)
 
     def go_home(self) -> None:
         """Put instances back where they were if there is room; the biggest memory first."""

@@ -40,7 +40,7 @@ TRIED_WHEN_LATE = 8
 
 class Spread:
     """Begins with what ``greedy`` would do, searches for better end states, and makes the best one
-    to which there is an order of moves that every rule permits."""
+    to which there is an order of moves that every rule allows."""
 
     phase = SPREAD
 

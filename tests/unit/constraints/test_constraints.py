@@ -28,7 +28,7 @@ class IsolationTest(testtools.TestCase):
         rules = Isolation.compile(problem, snapshot_of(problem, aggregates, specs),
                                   ConstraintRules())
         allowed = np.logical_and.reduce([np.ones((2, 3), dtype=bool), *(
-            rule.permits(None, *np.indices((2, 3))) for rule in rules)])
+            rule.allows(None, *np.indices((2, 3))) for rule in rules)])
         return allowed.tolist()
 
     def test_a_host_kept_for_a_project_keeps_others_out(self):
@@ -57,7 +57,7 @@ class IsolationTest(testtools.TestCase):
 class ReserveTest(testtools.TestCase):
     """Hosts take 4 instances each."""
 
-    def permits(self, vm_host, vm, host, reserve, available=None):
+    def allows(self, vm_host, vm, host, reserve, available=None):
         problem = clouds.idle(vm_host, hosts=3)
         used = np.bincount(vm_host, minlength=3)[:, None].astype(float)
         problem = dataclasses.replace(problem, used=used, limits=np.full((3, 1), 4.0))
@@ -67,21 +67,21 @@ class ReserveTest(testtools.TestCase):
         return bool(State(Model(problem, rules)).delta((vm, host)).feasible)
 
     def test_the_last_instance_may_leave_while_enough_stays_free(self):
-        self.assertTrue(self.permits([0, 1, 2], 0, 1, reserve=1))
+        self.assertTrue(self.allows([0, 1, 2], 0, 1, reserve=1))
 
     def test_it_may_not_when_too_little_would(self):
-        self.assertFalse(self.permits([0, 1, 1], 0, 1, reserve=1))
+        self.assertFalse(self.allows([0, 1, 1], 0, 1, reserve=1))
 
     def test_moves_between_hosts_in_use_change_nothing(self):
-        self.assertTrue(self.permits([0, 0, 1, 1], 0, 1, reserve=2))
+        self.assertTrue(self.allows([0, 0, 1, 1], 0, 1, reserve=2))
 
     def test_a_disabled_host_is_not_emptied_into_the_reserve(self):
         for reserve, permitted in ((1, True), (2, False)):
-            self.assertEqual(permitted, self.permits(
+            self.assertEqual(permitted, self.allows(
                 [0, 0, 0, 1, 2], 0, 1, reserve, available=[False, True, True]))
 
     def test_an_empty_host_brings_its_room_along(self):
-        self.assertTrue(self.permits([0, 0, 0, 1], 0, 2, reserve=2, available=[False, True, True]))
+        self.assertTrue(self.allows([0, 0, 0, 1], 0, 2, reserve=2, available=[False, True, True]))
 
 
 class CapacityTest(testtools.TestCase):

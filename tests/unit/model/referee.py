@@ -30,7 +30,7 @@ class Referee:
                  'headroom', 'reserve', 'returns', 'vetoes', 'overload')
         return [name for name in names if not getattr(self, name)(place, vm, host)]
 
-    def permits(self, place, vm, host):
+    def allows(self, place, vm, host):
         return place[vm] != host and not self.against(place, vm, host)
 
     def availability(self, place, vm, host):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.model import Prices
 from kronos_nova.model import State
-from kronos_nova.model.rules import Opaque
+from kronos_nova.model.rules import CallbackRule
 from tests.unit.model.referee import Referee
 from tests.unit.planners import clouds
 
@@ -123,16 +123,16 @@ class DeltaTest(testtools.TestCase):
         start = referee.imbalances(state.vm_host), referee.price(prices, state.vm_host)
         for n, moves in enumerate(zip(vms, hosts, strict=True)):
             moves = list(zip(*(part.tolist() for part in moves), strict=True))
-            self.assertEqual(all(self.permits_last(referee, state, moves, move) for move in moves),
+            self.assertEqual(all(self.allows_last(referee, state, moves, move) for move in moves),
                              delta.feasible[n])
             self.judge_figures(referee, prices, state, moves, start, delta, n)
 
-    def permits_last(self, referee, state, moves, last):
+    def allows_last(self, referee, state, moves, last):
         place = state.vm_host.copy()
         for vm, host in moves:
             if vm != last[0]:
                 place[vm] = host
-        return referee.permits(place, *last)
+        return referee.allows(place, *last)
 
     @settings(max_examples=60 * clouds.MANY, deadline=None)
     @given(cases(), st.integers(0, 1 << 30))
@@ -141,7 +141,7 @@ class DeltaTest(testtools.TestCase):
         rng, done = np.random.default_rng(seed), []
         vms, hosts = np.indices((len(state.problem.vms), len(state.problem.hosts)))
         before = state.delta((vms, hosts))
-        kept = before.feasible, before.imbalances, before.price, before.mends(
+        kept = before.feasible, before.imbalances, before.price, before.repairs(
             np.ones(len(state.problem.groups), dtype=bool))
         for _ in range(5):
             vm = int(rng.integers(len(state.problem.vms)))
@@ -152,39 +152,40 @@ class DeltaTest(testtools.TestCase):
         self.assertTrue(np.array_equal(kept[0], after.feasible))
         self.assertTrue(np.allclose(kept[1], after.imbalances, atol=1e-9))
         self.assertTrue(np.allclose(kept[2], after.price, atol=1e-9))
-        self.assertTrue(np.array_equal(kept[3], after.mends(
+        self.assertTrue(np.array_equal(kept[3], after.repairs(
             np.ones(len(state.problem.groups), dtype=bool))))
 
     @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(cases())
-    def test_what_is_misplaced_and_what_mends_it(self, case):
+    def test_what_is_misplaced_and_what_repairs_it(self, case):
         state, referee, _prices = case
         self.assertEqual(referee.misplaced(state.vm_host), state.groups.misplaced.tolist())
         wanted = np.arange(len(state.problem.groups)) % 2 == 0
         vms, hosts = np.indices((len(state.problem.vms), len(state.problem.hosts)))
-        mends, before = state.delta((vms, hosts)).mends(wanted), referee.misplaced(state.vm_host)
+        repairs = state.delta((vms, hosts)).repairs(wanted)
+        before = referee.misplaced(state.vm_host)
         for vm, host in zip(vms.flat, hosts.flat, strict=True):
             if host != state.vm_host[vm]:
                 place = state.vm_host.copy()
                 place[vm] = host
-                self.assertEqual(mends[vm, host], any(
+                self.assertEqual(repairs[vm, host], any(
                     now < then for n, (now, then) in enumerate(
                         zip(referee.misplaced(place), before, strict=True))
                     if wanted[n] and vm in state.problem.groups[n].members))
 
 
-class OpaqueTest(testtools.TestCase):
+class CallbackRuleTest(testtools.TestCase):
     def test_it_is_asked_last_and_only_about_what_all_others_permit(self):
         asked = []
 
-        def permits(state, vm, host):
+        def allows(state, vm, host):
             asked.append((vm, host))
             return host != 2
 
         problem = clouds.idle([0, 1], hosts=4)
         model = clouds.model(problem, ConstraintRules(returns=frozenset({('v0', 'h1')})))
-        state = State(model.with_rules(Opaque(
-            reason='rule', why=lambda state, vm, host: 'no', permits_one=permits)))
+        state = State(model.with_rules(CallbackRule(
+            reason='rule', why=lambda state, vm, host: 'no', allows_one=allows)))
         delta = state.delta((0, np.arange(4)))
         self.assertEqual([False, False, False, True], delta.feasible.tolist())
         self.assertEqual([(0, 2), (0, 3)], asked)

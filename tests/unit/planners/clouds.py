@@ -198,7 +198,7 @@ def replayed(test, problem, steps, **limits):
     referee, state = Referee(problem, **limits), start(problem)
     for made in steps:
         test.assertTrue(problem.movable[made.vm])
-        test.assertTrue(referee.permits(state.vm_host, made.vm, made.destination))
+        test.assertTrue(referee.allows(state.vm_host, made.vm, made.destination))
         test.assertEqual(made.source, state.move(made.vm, made.destination))
         test.assertAlmostEqual(made.combined_after, state.combined(), places=9)
         yield made, state

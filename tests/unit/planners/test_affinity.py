@@ -1,4 +1,4 @@
-"""The affinity enforcer mends what is broken, and only that."""
+"""The affinity enforcer repairs what is broken, and only that."""
 
 import dataclasses
 
@@ -77,7 +77,7 @@ class AffinityEnforcerTest(testtools.TestCase):
         replayed = clouds.start(problem)
         left = [replayed.groups.misplaced.sum()]
         for step in steps:
-            self.assertTrue(Referee(problem).permits(
+            self.assertTrue(Referee(problem).allows(
                 replayed.vm_host, step.vm, step.destination))
             replayed.move(step.vm, step.destination)
             left.append(replayed.groups.misplaced.sum())

@@ -22,7 +22,7 @@ def try_everything(problem, budget, ceiling):
         combined, candidates = state.combined(), []
         for vm in np.flatnonzero(problem.movable):
             for host in range(len(problem.hosts)):
-                if not referee.permits(state.vm_host, vm, host):
+                if not referee.allows(state.vm_host, vm, host):
                     continue
                 source = state.move(vm, host)
                 after, decrease = state.imbalances(), combined - state.combined()

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from kronos_nova.model import Group
-from kronos_nova.model.rules import Spacing
+from kronos_nova.model.rules import GroupPolicy
 from kronos_nova.model.space import NOWHERE
 from kronos_nova.model.space import SearchSpace
 from kronos_nova.planners import order
@@ -96,14 +96,14 @@ class LocalSearchTest(testtools.TestCase):
             self.assertLessEqual(state.combined(), greedy.combined())
 
 
-class SpacingTest(testtools.TestCase):
+class GroupPolicyTest(testtools.TestCase):
     @settings(max_examples=60 * clouds.MANY, deadline=None)
     @given(clouds.problems(most_groups=8, share_of_members=0.5),
            st.randoms(use_true_random=False))
     def test_members_are_let_in_where_the_rule_permits_it(self, problem, any_):
         state = clouds.start(problem)
         space = SearchSpace(state, 9)
-        rules = [rule for rule in state.model.rules if isinstance(rule, Spacing)]
+        rules = [rule for rule in state.model.rules if isinstance(rule, GroupPolicy)]
         if not (len(space.vms) and rules):
             return
         place, count = space.home.copy(), len(space.hosts)
@@ -114,10 +114,10 @@ class SpacingTest(testtools.TestCase):
             others = tuple((space.vms[other], to[place[other]])
                            for other in np.flatnonzero(place != space.home) if other != vm)
             permitted = (np.arange(count) == home) | (
-                rules[0].permits(state, space.vms[vm], space.hosts)
-                & rules[0].permits(state, space.vms[vm], space.hosts, others)
+                rules[0].allows(state, space.vms[vm], space.hosts)
+                & rules[0].allows(state, space.vms[vm], space.hosts, others)
                 & np.isfinite(space.row(vm)))
-            self.assertEqual(permitted.tolist(), space.lets_in(vm, place).tolist())
+            self.assertEqual(permitted.tolist(), space.allows_host(vm, place).tolist())
 
     def test_no_rule_is_asked_about_every_exchange(self):
         """A rule looks through all that was moved, of a group that may have hundreds of members."""
@@ -129,7 +129,7 @@ class SpacingTest(testtools.TestCase):
         found = Incumbents([End(space.state.combined(), [])])
         search = LocalSearch(space, found, Limits(budget=30))
         search.effort = search.longest = EFFORT
-        with mock.patch.object(Spacing, 'permits', side_effect=AssertionError('it is asked')):
+        with mock.patch.object(GroupPolicy, 'allows', side_effect=AssertionError('it is asked')):
             search.run()
         self.assertLess(found.best.cost, space.state.combined())
 

@@ -57,7 +57,7 @@ class LowerRiskTest(testtools.TestCase):
         before, best = risk(state), 1e-9
         for vm in np.flatnonzero(problem.movable):
             for host in np.flatnonzero(problem.available):
-                if host != state.vm_host[vm] and referee.permits(state.vm_host, vm, host):
+                if host != state.vm_host[vm] and referee.allows(state.vm_host, vm, host):
                     left = state.scores[state.vm_host[vm]].copy()
                     source = state.move(vm, host)
                     if not makes_full(state, vm, left):

@@ -48,7 +48,7 @@ def best_of_all(problem, budget):
         if left:
             for vm in np.flatnonzero(problem.movable & problem.available[state.vm_host]):
                 for host in range(len(problem.hosts)):
-                    if not referee.permits(state.vm_host, vm, host):
+                    if not referee.allows(state.vm_host, vm, host):
                         continue
                     source = state.move(vm, host)
                     go(state, left - 1)
@@ -117,7 +117,7 @@ class SpreadTest(testtools.TestCase):
             for n in order:
                 if not done.issuperset(needed[n]):
                     break
-                self.assertTrue(referee.permits(state.vm_host, steps[n].vm, steps[n].destination))
+                self.assertTrue(referee.allows(state.vm_host, steps[n].vm, steps[n].destination))
                 state.move(steps[n].vm, steps[n].destination)
                 done.add(n)
 
