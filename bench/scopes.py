@@ -76,10 +76,10 @@ def _problem(cloud):
     import numpy as np
 
     from kronos_nova import model
+    from kronos_nova.engine.in_flight import MovesInFlight
     from kronos_nova.engine.scopes import Scopes
-    from kronos_nova.engine.under_way import MovesUnderWay
 
-    scope = Scopes(cloud).scope('a0', MovesUnderWay())
+    scope = Scopes(cloud).scope('a0', MovesInFlight())
     hosts, vms, one = len(scope.hosts), len(scope.instances), np.ones(1)
     vm_host, uuids = scope.vm_host, tuple(i.uuid for i in scope.instances)
     room, _known = model.resources(scope.hosts, scope.instances, vm_host, cloud)
@@ -111,10 +111,10 @@ def _plan(cloud):
 
 
 def _scopes(cloud):
+    from kronos_nova.engine.in_flight import MovesInFlight
     from kronos_nova.engine.scopes import Scopes
-    from kronos_nova.engine.under_way import MovesUnderWay
 
-    scopes, nothing = Scopes(cloud), MovesUnderWay()
+    scopes, nothing = Scopes(cloud), MovesInFlight()
     return [scopes.scope(aggregate.name, nothing) for aggregate in cloud.aggregates]
 
 

@@ -22,7 +22,7 @@ from kronos_nova.cmd import cloud
 from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import replay
-from kronos_nova.engine import garbage
+from kronos_nova.engine import gc_tuning
 from kronos_nova.operations.snapshots import SnapshotFolder
 
 NAME = 'kronos-api'
@@ -103,7 +103,7 @@ def serve(made, conf):
     # waitress has no argument for these, and sets them for every connection that it accepts.
     server.adj.socket_options = [*server.adj.socket_options, (
         socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * STUCK_SECONDS)]
-    garbage.keep_what_is_loaded()
+    gc_tuning.keep_what_is_loaded()
     return server
 
 

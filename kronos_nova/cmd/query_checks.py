@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from kronos_nova import exception
-from kronos_nova.engine import lookahead
+from kronos_nova.engine import forecast_columns
 from kronos_nova.engine import pace_measured
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.metrics import health
@@ -57,7 +57,8 @@ def examine(source: MetricsSource, policy_set: PolicySet, snapshot: Snapshot | N
     """
     cloud = _Cloud(snapshot, options, now)
     by_name = {policy.name: policy for policy in policy_set.active}
-    of_forecasts = (query for policy in policy_set.active for query in lookahead.questions(policy))
+    of_forecasts = (query for policy in policy_set.active
+                    for query in forecast_columns.questions(policy))
     for query in (*writer.questions(policy_set), *of_forecasts):
         policy = by_name[query.policy]
         expected = cloud.expected(policy, query.kind)

@@ -12,9 +12,9 @@ standalone.hide_eventlet()
 
 # ruff: noqa: E402
 from kronos_nova.cmd import api
-from kronos_nova.engine import garbage
+from kronos_nova.engine import gc_tuning
 
 application = api.make(api.load(
     [f'--config-file={path}' for path in
      filter(None, os.environ.get('OS_KRONOS_CONFIG_FILES', '').split(':'))]))
-garbage.keep_what_is_loaded()
+gc_tuning.keep_what_is_loaded()

@@ -6,7 +6,7 @@ from dataclasses import field
 
 from kronos_nova.engine.build import PlanningCase
 from kronos_nova.engine.phases import rules_of
-from kronos_nova.engine.worth import still_gains
+from kronos_nova.engine.prices import still_gains
 from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.objects.plan import PACK

@@ -7,10 +7,10 @@ import numpy as np
 
 from kronos_nova import model
 from kronos_nova.cooldown import Memory
+from kronos_nova.engine.in_flight import MovesInFlight
 from kronos_nova.engine.measure import Load
 from kronos_nova.engine.measure import MetricsReader
 from kronos_nova.engine.options import EngineOptions
-from kronos_nova.engine.under_way import MovesUnderWay
 from kronos_nova.load import instance_weights
 from kronos_nova.model import Problem
 from kronos_nova.objects import eligibility
@@ -65,7 +65,7 @@ class PlanningCase:
 
 
 def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
-          under_way: MovesUnderWay, memory: Memory, options: EngineOptions) -> PlanningCase:
+          in_flight: MovesInFlight, memory: Memory, options: EngineOptions) -> PlanningCase:
     """The arrays of an aggregate."""
     policies, vm_host = load.policies, scope.vm_host
     scale = np.where(np.isnan(load.host_scale), 1.0, load.host_scale)
@@ -76,12 +76,12 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
                        dtype=bool)
     weights, warnings = _weights(scope, load, feed, scale, resting)
     unknown = _unknown(weights)
-    held = _held(scope, unknown, leaving, under_way, memory, options)
+    held = _held(scope, unknown, leaving, in_flight, memory, options)
     free = np.ones(len(scope.instances), dtype=bool)
     free[list(held)] = False
     available = scope.available & load.measured
     weights = np.nan_to_num(weights)
-    shift = under_way.shift(scope.host_names, policies)
+    shift = in_flight.shift(scope.host_names, policies)
     for vm, host in leaving.items():
         shift[vm_host[vm]] -= weights[vm] * scale[vm_host[vm]]
         if host is not None:
@@ -104,25 +104,25 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
         arriving=_arriving(scope, snapshot), evacuable=free,
         draining=np.array([host.service.is_evacuable for host in scope.hosts], dtype=bool),
         left_out=_left_out(policies, int(np.count_nonzero(available))),
-        **_room(scope, snapshot, vm_host, under_way))
+        **_room(scope, snapshot, vm_host, in_flight))
     return PlanningCase(problem=problem, held=held, warnings=warnings)
 
 
-def _room(scope, snapshot, vm_host, under_way):
+def _room(scope, snapshot, vm_host, in_flight):
     """The fields of a problem that placement decides. What moves planned earlier in this cycle will
     need is added, and what they will leave is not free yet."""
     fields, known = model.resources(scope.hosts, scope.instances, vm_host, snapshot)
     hosts, classes = len(scope.hosts), fields['resource_classes']
     arrived = np.zeros((hosts, len(classes)))
     for vm, instance in enumerate(scope.instances):
-        if instance.uuid in under_way.moved:
+        if instance.uuid in in_flight.moved:
             arrived[vm_host[vm]] += fields['demands'][vm]
-    held_back = under_way.held_back(scope.host_names, classes)
+    held_back = in_flight.held_back(scope.host_names, classes)
     more = np.where(known[:, None], arrived, held_back)
     if fields['provider'] is not None:
         more *= fields['provider'] == np.arange(hosts)[:, None]
     fields['used'][:hosts] += more
-    fields['used'][hosts:] += under_way.taken(fields['shared'], classes)
+    fields['used'][hosts:] += in_flight.taken(fields['shared'], classes)
     return fields
 
 
@@ -201,7 +201,7 @@ def _unknown(weights):
     return np.isnan(weights).any(axis=1) | (weights.shape[1] == 0)
 
 
-def _held(scope, unknown, leaving, under_way, memory, options):
+def _held(scope, unknown, leaving, in_flight, memory, options):
     """On a host that is to be emptied neither what its owner wants, nor what happened to an
     instance, nor what is not known of its load keeps it there."""
     hosts = {host.name: host.service for host in scope.hosts}
@@ -217,7 +217,7 @@ def _held(scope, unknown, leaving, under_way, memory, options):
             reason = memory.hold_on(instance.uuid)
         if reason is None and position in leaving:
             reason = 'busy'
-        if reason is None and instance.uuid in under_way.moved:
+        if reason is None and instance.uuid in in_flight.moved:
             reason = 'cooldown'
         if reason is None and unknown[position] and verb == eligibility.BALANCE:
             reason = 'no_profile'

@@ -32,9 +32,9 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import worker
 from kronos_nova.engine import cycle
-from kronos_nova.engine import garbage
+from kronos_nova.engine import gc_tuning
 from kronos_nova.engine import options
-from kronos_nova.engine.lookahead import ForecastCache
+from kronos_nova.engine.forecast_columns import ForecastCache
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics import prometheus
 from kronos_nova.objects import snapshot
@@ -98,10 +98,10 @@ def serve(conf, make_sources, answers, may_write):
     @functools.cache
     def keep():
         kept = db_engine.control_database(conf), make_sources(), ForecastCache()
-        garbage.keep_what_is_loaded()
+        gc_tuning.keep_what_is_loaded()
         return kept
 
-    garbage.collect_rarely()
+    gc_tuning.collect_rarely()
     for number, order in enumerate(sys.stdin, 1):
         status = run(conf, keep, json.loads(order), may_write)
         _give_memory_back()

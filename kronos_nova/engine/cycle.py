@@ -33,7 +33,7 @@ from kronos_nova.engine import options as engine_options
 from kronos_nova.engine import planner
 from kronos_nova.engine import shared_hosts
 from kronos_nova.engine.emptying import HostEmptier
-from kronos_nova.engine.lookahead import ForecastCache
+from kronos_nova.engine.forecast_columns import ForecastCache
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.load import normalised
 from kronos_nova.metrics.base import MetricsSource
@@ -328,14 +328,15 @@ class Cycle:
         shared = self._shared(cooling, units)
         waiting = {name: busy[other] for name, unit in units.items()
                    for other in sorted(unit) if other in busy}
+        limits = self.options.move_limits
         projects_moved, caused = (ports.journal.moved_since(now - DAY)
-                                  if self.options.caps.look_back else ({}, {}))
+                                  if limits.look_back else ({}, {}))
         return Memory(under_way=waiting | busy, aggregates=cooling | shared,
                       projects_moved=projects_moved, caused=caused,
                       instances_moved=(ports.journal.instances_moved_since(now - 7 * DAY)
-                                       if self.options.caps.per_instance_and_week else {}),
+                                       if limits.per_instance_and_week else {}),
                       instances_moved_today=(ports.journal.instances_moved_since(now - DAY)
-                                             if self.options.caps.per_instance_and_day else {}),
+                                             if limits.per_instance_and_day else {}),
                       load_stats=(ports.load_stats.of(self._scopes())
                                   if self.options.restraint else {}),
                       instances=cooldowns.cooling(db_cooldowns.INSTANCE, now),

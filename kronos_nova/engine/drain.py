@@ -16,9 +16,9 @@ from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.engine import planner
 from kronos_nova.engine.options import EngineOptions
+from kronos_nova.engine.prices import Price
 from kronos_nova.engine.restraint import Restraint
 from kronos_nova.engine.windows import Windows
-from kronos_nova.engine.worth import Price
 from kronos_nova.objects import eligibility
 from kronos_nova.objects import metrics
 from kronos_nova.objects.drain import Drain

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kronos_nova.engine.runner_up import runners_up
+from kronos_nova.engine.alternatives import alternatives
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import State
 from kronos_nova.objects.plan import SKIP_REASONS
@@ -38,7 +38,7 @@ def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
         move if found is None else dataclasses.replace(move, next_best=NextBest(
             instance_uuid=problem.vms[found.vm], destination=problem.hosts[found.destination],
             memory_mb=int(problem.memory_mb[found.vm]), combined_after=found.combined_after))
-        for move, found in zip(moves, runners_up(start, steps, ceiling), strict=True))
+        for move, found in zip(moves, alternatives(start, steps, ceiling), strict=True))
 
 
 def skips(reasons: dict[int, str], vms: tuple[str, ...]) -> tuple[Skip, ...]:

@@ -3,11 +3,11 @@
 import dataclasses
 
 from kronos_nova.engine import windows
-from kronos_nova.engine.caps import CapOptions
+from kronos_nova.engine.move_limits import MoveLimits
 from kronos_nova.engine.pace_options import PaceOptions
+from kronos_nova.engine.prices import Price
 from kronos_nova.engine.restraint import Restraint
 from kronos_nova.engine.windows import Windows
-from kronos_nova.engine.worth import Price
 from kronos_nova.objects import eligibility
 from kronos_nova.objects.eligibility import OptOut
 from kronos_nova.objects.snapshot import UNASSIGNED
@@ -50,7 +50,7 @@ class EngineOptions:
     soft_groups_yield: bool = False
     opt_out: OptOut = OptOut()
     windows: Windows = Windows()
-    caps: CapOptions = CapOptions()
+    move_limits: MoveLimits = MoveLimits()
     restraint: Restraint = Restraint()
     pace: PaceOptions = PaceOptions()
 
@@ -88,11 +88,11 @@ def from_conf(conf) -> EngineOptions:
         'opt_out': OptOut(never_projects=frozenset(group.never_move_projects),
                           only_evacuate_projects=frozenset(group.only_evacuate_projects),
                           heeded=eligibility.heeded(group.move_hints)),
-        'caps': CapOptions(per_project=group.max_moves_per_project,
-                           per_project_and_day=group.max_moves_per_project_and_day,
-                           per_cause_and_day=group.max_moves_per_cause_and_day,
-                           per_instance_and_week=group.max_moves_per_instance_and_week,
-                           per_instance_and_day=group.max_moves_per_instance_and_day),
+        'move_limits': MoveLimits(per_project=group.max_moves_per_project,
+                                  per_project_and_day=group.max_moves_per_project_and_day,
+                                  per_cause_and_day=group.max_moves_per_cause_and_day,
+                                  per_instance_and_week=group.max_moves_per_instance_and_week,
+                                  per_instance_and_day=group.max_moves_per_instance_and_day),
         'restraint': Restraint(group.restraint), 'pace': PaceOptions.from_conf(conf),
         'return_window': return_window(conf),
         'windows': windows.parse(group.maintenance_window)})

@@ -6,10 +6,10 @@ from collections.abc import Collection
 import numpy as np
 
 from kronos_nova.engine.options import EngineOptions
-from kronos_nova.engine.worth import CopyPrices
-from kronos_nova.engine.worth import is_restrained
-from kronos_nova.engine.worth import still_gains
-from kronos_nova.engine.worth import worthwhile
+from kronos_nova.engine.prices import CopyPrices
+from kronos_nova.engine.prices import is_restrained
+from kronos_nova.engine.prices import still_gains
+from kronos_nova.engine.prices import worthwhile
 from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.model.rules import AllowedHosts

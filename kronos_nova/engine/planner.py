@@ -17,7 +17,7 @@ from kronos_nova.constraints.veto import SchedulerVeto
 from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown import left
 from kronos_nova.engine import explain
-from kronos_nova.engine import lookahead
+from kronos_nova.engine import forecast_columns
 from kronos_nova.engine import pace
 from kronos_nova.engine import phases
 from kronos_nova.engine import remarks
@@ -27,8 +27,8 @@ from kronos_nova.engine.approval import check_again
 from kronos_nova.engine.build import Scope
 from kronos_nova.engine.build import build
 from kronos_nova.engine.build import marks
-from kronos_nova.engine.caps import RemainingCaps
-from kronos_nova.engine.lookahead import ForecastCache
+from kronos_nova.engine.forecast_columns import ForecastCache
+from kronos_nova.engine.in_flight import MovesInFlight
 from kronos_nova.engine.measure import Answered
 from kronos_nova.engine.measure import Load
 from kronos_nova.engine.measure import MetricsReader
@@ -36,13 +36,13 @@ from kronos_nova.engine.measure import NamesElsewhere
 from kronos_nova.engine.measure import measure
 from kronos_nova.engine.measure import nowhere_else
 from kronos_nova.engine.measure import without_misfits
+from kronos_nova.engine.move_limits import RemainingMoveLimits
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.pace_measured import measure as measure_moves
+from kronos_nova.engine.precheck import Precheck
+from kronos_nova.engine.prices import copy_prices
+from kronos_nova.engine.prices import prices
 from kronos_nova.engine.scopes import Scopes
-from kronos_nova.engine.under_way import MovesUnderWay
-from kronos_nova.engine.vetting import Vetting
-from kronos_nova.engine.worth import copy_prices
-from kronos_nova.engine.worth import prices
 from kronos_nova.load import host_readings
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.model import State
@@ -94,8 +94,8 @@ class PlannerPorts:
 class Checks:
     """What a finished plan of one aggregate has to pass."""
 
-    vetting: Vetting
-    caps: RemainingCaps
+    precheck: Precheck
+    move_limits: RemainingMoveLimits
 
 
 def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
@@ -140,7 +140,7 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
         return Checked(waits_for='; '.join(
             f'policy {policy} has no data: {why}' for policy, why in sorted(load.no_data.items())))
     around = cycle.scopes.around(scope)
-    case = build(scope, load, cycle.feed, around, cycle.under_way, memory, options)
+    case = build(scope, load, cycle.feed, around, cycle.in_flight, memory, options)
     ahead = cycle.ahead(case, cycle.forecasts(scope, load, case))
     if cycle.is_restrained:
         ahead = cycle.outlook(scope, case, ahead).problem
@@ -155,7 +155,7 @@ class _Cycle:
         self.ports = ports
         self.feed = MetricsReader(ports.source, snapshot.instances, options.accept_partial_metrics,
                                   ports.names_elsewhere)
-        self.under_way = MovesUnderWay()
+        self.in_flight = MovesInFlight()
         self.load_stats, self.noise = {}, {}
         measured = measure_moves(policies.migration, self.feed)
         self.pace = pace.Pace(options.pace, memory.tries, snapshot, measured)
@@ -170,7 +170,7 @@ class _Cycle:
 
     def scope(self, name) -> Scope:
         """:raises ConfigurationError: there is no aggregate of that name"""
-        return self.scopes.scope(name, self.under_way)
+        return self.scopes.scope(name, self.in_flight)
 
     def plan_alone(self, scope: Scope) -> AggregateReport:
         """Whatever is wrong with one aggregate is its own."""
@@ -191,7 +191,7 @@ class _Cycle:
         if not load.policies and not self.options.evacuate_disabled_hosts:
             return self.report(scope, load, plan.NO_DATA, notes=tuple(remarks.stranded(scope)))
         around = self.scopes.around(scope)
-        case = build(scope, load, self.feed, around, self.under_way, self.memory, self.options)
+        case = build(scope, load, self.feed, around, self.in_flight, self.memory, self.options)
         forecasts = self.forecasts(scope, load, case)
         ahead = self.ahead(case, forecasts)
         expected = self.outlook(scope, case, ahead) if self.is_restrained else None
@@ -199,7 +199,7 @@ class _Cycle:
         needed = self.needed(scope, load, model, forecasts)
         before = State(model)
         self.noise = noise_of(load.policies, expected)
-        notes = (*case.warnings, *lookahead.warnings(forecasts), *remarks.stranded(scope),
+        notes = (*case.warnings, *forecast_columns.warnings(forecasts), *remarks.stranded(scope),
                  *self.blocked(case, model), *self.moves_unmeasured,
                  *remarks.below_noise(load.policies, self.noise))
         if needed.is_idle:  # what is not known is not balanced
@@ -210,20 +210,22 @@ class _Cycle:
             return self.report(scope, load, plan.COOLING, before, before, (waiting, *notes),
                                forecasts)
         limits = self.limits()
-        vetting = Vetting(self.ports.dry_run, around, case.problem.hosts,
-                          lambda: limits.is_past)
-        caps = RemainingCaps(self.options.caps, case.problem, around.instances, self.memory)
+        precheck = Precheck(self.ports.dry_run, around, case.problem.hosts,
+                            lambda: limits.is_past)
+        move_limits = RemainingMoveLimits(self.options.move_limits, case.problem, around.instances,
+                                          self.memory)
         planned = model
         if needed.goes_by_load and expected:
             planned = self.compiled(expected.problem, around)
         timely = pace.timely(
-            self.pace, lambda limits: self.choose(planned, needed, limits, Checks(vetting, caps)),
+            self.pace,
+            lambda limits: self.choose(planned, needed, limits, Checks(precheck, move_limits)),
             pace.highest(case.problem), limits)
         chosen, moves = timely.chosen, timely.moves
         after = chosen.state if planned is model else _after(model, chosen.steps)
-        self.under_way.add(after, [step for _phase, step in chosen.steps])
+        self.in_flight.add(after, [step for _phase, step in chosen.steps])
         reasons = case.held | self.stayed(chosen, needed)
-        refused = {refusal.instance_uuid for refusal in vetting.refusals()}
+        refused = {refusal.instance_uuid for refusal in precheck.refusals()}
         reasons |= {vm: 'refused' for vm, uuid in enumerate(case.problem.vms)
                     if uuid in refused and chosen.state.vm_host[vm] == case.problem.vm_host[vm]}
         if timely.is_short:
@@ -238,8 +240,8 @@ class _Cycle:
                                        self.options.overload_ceiling)
         return dataclasses.replace(
             report, notes=self.notes(timely, limits, expected, before, State(planned)),
-            moves=self.pace.told(caps.told(vetting.told(moves))),
-            refusals=vetting.refusals(),
+            moves=self.pace.told(move_limits.told(precheck.told(moves))),
+            refusals=precheck.refusals(),
             not_moved=explain.skips(reasons, case.problem.vms),
             hosts_emptied=_emptied(before, chosen.state))
 
@@ -265,13 +267,13 @@ class _Cycle:
         """What is expected of the policies with a forecast, {policy: ForecastColumns}."""
         ports = self.ports
         if self.policies.mode == 'spread' and not self.is_restrained:
-            return lookahead.unused(load.policies, NEEDS_RESTRAINT)
+            return forecast_columns.unused(load.policies, NEEDS_RESTRAINT)
         return ports.forecast_cache.forecasts(ports.source, self.feed, load.policies, scope,
                                               case.problem, ports.now)
 
     def ahead(self, case, forecasts):
         """The problem of the present and the hours to come."""
-        return lookahead.expanded(case.problem, forecasts, self.is_restrained)
+        return forecast_columns.expanded(case.problem, forecasts, self.is_restrained)
 
     def outlook(self, scope, case, ahead):
         """What moves are chosen by with restraint: the load that is likely to last."""
@@ -289,7 +291,7 @@ class _Cycle:
         """What is wrong, of what may be put right: where load is not known, only that disabled
         hosts are not empty."""
         found = phases.needed(model, self.policies.mode, self.options,
-                              marks(lookahead.policy_of_columns(load.policies, forecasts)),
+                              marks(forecast_columns.policy_of_columns(load.policies, forecasts)),
                               not self.too_early(scope.name))
         if self.is_restrained:
             found = dataclasses.replace(found, copy_prices=copy_prices(
@@ -346,7 +348,8 @@ class _Cycle:
             chosen = phases.run(self.masked(model, checks, chosen), needed, self.planner,
                                 self.options, self.to_plan(limits), chosen)
             # Not asked about is what there will be no move of.
-            refused = checks.caps.passed(chosen.moves()) or checks.vetting.refused(chosen.moves())
+            refused = (checks.move_limits.passed(chosen.moves())
+                       or checks.precheck.refused(chosen.moves()))
             if not refused:
                 return chosen
             # By the masked model nothing may be moved that is in the plan since an earlier round.
@@ -357,13 +360,13 @@ class _Cycle:
 
     def masked(self, model, checks, chosen):
         """The model without the pairs that were refused; what is in the plan stays as it is."""
-        problem, vetoes = model.problem, dict(checks.vetting.vetoes())
+        problem, vetoes = model.problem, dict(checks.precheck.vetoes())
         for _phase, step in chosen.steps if chosen else ():
             vetoes |= {(problem.vms[step.vm], host): 'it is in the plan already'
                        for host in problem.hosts}
         rules = dataclasses.replace(self.rules, vetoes=vetoes)
         return model.with_rules(*SchedulerVeto.compile(problem, self.snapshot, rules),
-                                *checks.caps.compile())
+                                *checks.move_limits.compile())
 
     def to_plan(self, limits):
         """The limits of one round: of the time that is left, a part is for questions."""
@@ -429,7 +432,8 @@ class _Cycle:
                     name=policy.name, state='ok', weight=policy.weight, threshold=policy.threshold,
                     imbalance_before=float(imbalances[number]),
                     imbalance_after=float(after.imbalances()[number]),
-                    forecast=lookahead.told(policy.name, forecasts, before.problem, imbalances),
+                    forecast=forecast_columns.told(policy.name, forecasts, before.problem,
+                                                   imbalances),
                     noise=self.noise.get(policy.name),
                     **self.answered(load, policy.name))
         return AggregateReport(

@@ -4,7 +4,7 @@ no further.
 Two kinds of gain are told apart. While a policy is above its threshold by more than noise, the way
 to the target is what the operator asked for: single moves need not pay, and the cheapest way is
 taken. Everything else is optional: each move that makes a full host less likely has to save more
-than its copy costs (:mod:`kronos_nova.engine.worth`).
+than its copy costs (:mod:`kronos_nova.engine.prices`).
 """
 
 import dataclasses

@@ -5,7 +5,7 @@ import dataclasses
 
 from kronos_nova import exception
 from kronos_nova.engine.build import Scope
-from kronos_nova.engine.under_way import MovesUnderWay
+from kronos_nova.engine.in_flight import MovesInFlight
 from kronos_nova.objects import nova_facts
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
@@ -37,7 +37,7 @@ class Scopes:
             self._guests[instance.host].append(instance)
             self._instances[instance.uuid] = instance
 
-    def scope(self, name: str, planned: MovesUnderWay) -> Scope:
+    def scope(self, name: str, planned: MovesInFlight) -> Scope:
         """
         :param planned: the moves of this cycle so far; instances are where these leave them
         :raises ConfigurationError: there is no aggregate of that name

@@ -1,8 +1,8 @@
 """Cycles in a process of its own, started by a conductor; see kronos_nova.engine.child."""
 
-from kronos_nova.engine import garbage  # isort: skip
+from kronos_nova.engine import gc_tuning  # isort: skip
 
-garbage.collect_rarely()  # of what is loaded here
+gc_tuning.collect_rarely()  # of what is loaded here
 
 from nova import monkey_patch  # isort: skip
 

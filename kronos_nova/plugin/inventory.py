@@ -113,7 +113,7 @@ class InProcessInventory:
         ).with_moves_under_way(moves)
 
     def _read_cells(self, context, wanted):
-        """(([(Node, cell name)], Servers, MovesUnderWay), {host: why it was not read})"""
+        """(([(Node, cell name)], Servers, MoveUnderWay objects), {host: why it was not read})"""
         everywhere = cells.mappings(context)
         # A cell that was silent the last time is not waited for long again.
         alive, silent = cells.answering(context, everywhere,

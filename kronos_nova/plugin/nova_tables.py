@@ -284,7 +284,7 @@ def is_listed(server):
 
 
 def migrations(context, statuses):
-    """MovesUnderWay of a cell's migrations in some statuses that have a destination."""
+    """MoveUnderWay objects of a cell's migrations in some statuses that have a destination."""
     row = models.Migration
     with _main(context) as session:
         rows = session.query(row.instance_uuid, row.source_compute, row.dest_compute).filter(

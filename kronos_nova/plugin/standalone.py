@@ -12,7 +12,7 @@ import os
 import sys
 import warnings
 
-from kronos_nova.engine import garbage
+from kronos_nova.engine import gc_tuning
 
 IMPORTS_EVENTLET = 33
 """The last release of Nova that does in threads."""
@@ -40,7 +40,7 @@ def load_nova(config_files, config_dirs):
 
     :param config_files: paths, or None for the files that Nova looks for by itself
     """
-    garbage.collect_rarely()
+    gc_tuning.collect_rarely()
     use_threads()
     from nova import config
     from nova import objects

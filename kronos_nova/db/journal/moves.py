@@ -49,7 +49,7 @@ class Moves:
 
     @retried
     def moves_under_way(self):
-        """MovesUnderWay of all open plans: what waits to be made, and what is being made."""
+        """MoveUnderWay objects of all open plans: what waits to be made, and what is being made."""
         move = models.MoveRow
         query = sa.select(move.instance_uuid, move.source, move.destination).where(
             move.state.not_in(moves.TERMINAL)).order_by(move.created_at, move.ordinal)

@@ -13,8 +13,8 @@ import testtools
 from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.engine import history
+from kronos_nova.engine.forecast_columns import ForecastCache
 from kronos_nova.engine.history import HOUR
-from kronos_nova.engine.lookahead import ForecastCache
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.planner import plan_cycle

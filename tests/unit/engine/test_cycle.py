@@ -20,9 +20,9 @@ from kronos_nova.db import server_names
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
-from kronos_nova.engine.caps import CapOptions
+from kronos_nova.engine.move_limits import MoveLimits
+from kronos_nova.engine.prices import Price
 from kronos_nova.engine.restraint import Restraint
-from kronos_nova.engine.worth import Price
 from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -148,7 +148,7 @@ class CycleTest(CycleTestCase):
             self.clock.go(300)
 
     def test_an_instance_that_was_moved_as_often_as_it_may_in_a_week_is_let_alone(self):
-        once = dataclasses.replace(OPTIONS, caps=CapOptions(per_instance_and_week=1))
+        once = dataclasses.replace(OPTIONS, move_limits=MoveLimits(per_instance_and_week=1))
         self.run_cycle(engine_options=once)
         first = self.fail_the_move()
         self.run_cycle(engine_options=once)

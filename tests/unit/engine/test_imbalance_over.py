@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import testtools
 
-from kronos_nova.engine import lookahead
+from kronos_nova.engine import forecast_columns
 from kronos_nova.engine import restraint
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.planner import PlannerPorts
@@ -88,10 +88,10 @@ class ProblemTest(testtools.TestCase):
             scores=np.array([[.6], [.3], [.3], [.1]]))
 
     def test_the_hours_to_come_leave_out_as_many(self):
-        columns = lookahead.ForecastColumns(
+        columns = forecast_columns.ForecastColumns(
             judgement=forecast.UNKNOWN, names=('a', 'b'), weights=np.zeros((4, 2)),
             scores=np.zeros((4, 2)), variances=np.zeros((4, 2)))
-        expanded = lookahead.expanded(self.problem, {'p': columns}, with_variances=True)
+        expanded = forecast_columns.expanded(self.problem, {'p': columns}, with_variances=True)
         self.assertEqual([1, 1, 1], expanded.left_out.tolist())
 
     def test_what_noise_makes_of_the_others_is_less(self):

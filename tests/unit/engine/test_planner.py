@@ -9,7 +9,7 @@ from kronos_nova import exception
 from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown import PastMove
 from kronos_nova.engine import windows
-from kronos_nova.engine.caps import CapOptions
+from kronos_nova.engine.move_limits import MoveLimits
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.planner import plan_cycle
@@ -127,13 +127,13 @@ class PipelineTest(testtools.TestCase):
     def test_an_instance_is_moved_so_often_a_week(self):
         for cap, expected in ((0, ['a', 'b']), (3, ['b', 'c'])):
             report = self.plan(Memory(instances_moved={'a': 3, 'b': 2}),
-                               caps=CapOptions(per_instance_and_week=cap))
+                               move_limits=MoveLimits(per_instance_and_week=cap))
             self.assertEqual(expected, [move.instance_uuid for move in report.moves])
         report = self.plan(Memory(instances_moved_today={'a': 1}),
-                           caps=CapOptions(per_instance_and_day=1))
+                           move_limits=MoveLimits(per_instance_and_day=1))
         self.assertEqual(['b', 'c'], [move.instance_uuid for move in report.moves])
         report = self.plan(Memory(instances_moved=dict.fromkeys('abcd', 3)),
-                           caps=CapOptions(per_instance_and_week=3))
+                           move_limits=MoveLimits(per_instance_and_week=3))
         self.assertEqual({'cap': ('a', 'b', 'c', 'd')}, self.stayed(report))
 
     def test_what_waits_for_a_plan_is_not_said_to_cool(self):
@@ -286,7 +286,7 @@ class PipelineTest(testtools.TestCase):
         self.change('b', project_id='rich')
         self.dry_run = lambda move, instance, destination: (
             Verdict('NUMATopologyFilter') if instance.uuid == 'c' else AGREED)
-        report = self.plan(caps=CapOptions(per_project=1))
+        report = self.plan(move_limits=MoveLimits(per_project=1))
         of = [self.instances[move.instance_uuid].project_id for move in report.moves]
         self.assertEqual(1, of.count('rich'))
 
@@ -441,7 +441,7 @@ class PipelineTest(testtools.TestCase):
         self.clock = SlowClock(tick=2.0)
         for uuid in self.instances:
             self.change(uuid, project_id='rich')
-        report = self.plan(planning_time_limit=10.0, caps=CapOptions(per_project=1))
+        report = self.plan(planning_time_limit=10.0, move_limits=MoveLimits(per_project=1))
         self.assertEqual('planned', report.outcome)
         move, = report.moves
         self.assertIn('planning_time_limit was over', move.reason)
@@ -535,7 +535,7 @@ class PipelineTest(testtools.TestCase):
     def test_what_is_left_of_a_packed_plan_is_too(self):
         self.fuller_than_the_ceiling()
         self.clock = SlowClock(tick=2.0)
-        report = self.plan(planning_time_limit=10.0, caps=CapOptions(per_project=1))
+        report = self.plan(planning_time_limit=10.0, move_limits=MoveLimits(per_project=1))
         self.assertEqual(['f'], [move.instance_uuid for move in report.moves])
 
     def test_packing_without_knowing_how_full_hosts_are_is_no_data(self):

@@ -2,8 +2,8 @@
 
 import testtools
 
+from kronos_nova.engine.in_flight import MovesInFlight
 from kronos_nova.engine.scopes import Scopes
-from kronos_nova.engine.under_way import MovesUnderWay
 from kronos_nova.objects import snapshot as objects
 
 
@@ -42,7 +42,7 @@ class AroundTest(testtools.TestCase):
 
     def around(self, name, planned=None):
         scopes = Scopes(self.cloud)
-        return scopes.around(scopes.scope(name, planned or MovesUnderWay()))
+        return scopes.around(scopes.scope(name, planned or MovesInFlight()))
 
     def test_it_has_what_concerns_the_aggregate_in_the_order_of_the_whole(self):
         found = self.around('one')
@@ -54,7 +54,7 @@ class AroundTest(testtools.TestCase):
         self.assertEqual({'one': 'why'}, found.unread)
 
     def test_an_instance_that_comes_by_a_move_of_this_cycle_is_where_it_was_read(self):
-        planned = MovesUnderWay()
+        planned = MovesInFlight()
         planned.moved['a2'] = 'h1'
         found = {each.uuid: each.host for each in self.around('one', planned).instances}
         self.assertEqual('h2', found['a2'])

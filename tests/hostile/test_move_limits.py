@@ -5,7 +5,7 @@ import dataclasses
 import testtools
 
 from kronos_nova.cooldown import PastMove
-from kronos_nova.engine.caps import CapOptions
+from kronos_nova.engine.move_limits import MoveLimits
 from kronos_nova.engine.restraint import Restraint
 from kronos_nova.objects import plan as plans
 from tests.hostile import fakes_cloud as clouds
@@ -19,7 +19,7 @@ class CapsTest(testtools.TestCase):
         owner changes."""
         control = clouds.Control(self, hosts=hosts, room=64)
         control.options = dataclasses.replace(
-            control.options, restraint=Restraint(1.0), caps=CapOptions(**caps))
+            control.options, restraint=Restraint(1.0), move_limits=MoveLimits(**caps))
         for host in hosts:
             for number in range(10):
                 control.cloud.server(f'{host}{number}', host, load=0.03,

@@ -9,7 +9,7 @@ from kronos_nova.model import State
 from kronos_nova.objects.snapshot import Instance
 
 
-class MovesUnderWay:
+class MovesInFlight:
     """The moves of this cycle so far.
 
     An aggregate is planned from where those before it end. Room that a planned move is to free is

@@ -16,7 +16,7 @@ from kronos_nova.planners.evacuate import by_room
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class RunnerUp:
+class Alternative:
     """A single move in indexes of the problem; ``combined_after`` is the combined imbalance had it
     been made and not the other."""
 
@@ -25,8 +25,8 @@ class RunnerUp:
     combined_after: float
 
 
-def runners_up(state: State, steps: Iterable[tuple[str, Step]],
-               ceiling: float) -> Iterator[RunnerUp | None]:
+def alternatives(state: State, steps: Iterable[tuple[str, Step]],
+                 ceiling: float) -> Iterator[Alternative | None]:
     """For each step of a plan the move that would have lowered the combined imbalance most in its
     place, None where the rules and the policies permit no other.
 
@@ -40,11 +40,11 @@ def runners_up(state: State, steps: Iterable[tuple[str, Step]],
     """
     within = state.model.with_ceiling(state, ceiling)
     for phase, step in steps:
-        yield _runner_up(state, rules_of(phase, state.model, within), phase, step)
+        yield _alternative(state, rules_of(phase, state.model, within), phase, step)
         state.move(step.vm, step.destination)
 
 
-def _runner_up(state, model, phase, step):
+def _alternative(state, model, phase, step):
     def wanted(delta):
         (vms, hosts), = delta.moves
         return (vms != step.vm) | (hosts != step.destination)
@@ -57,12 +57,12 @@ def _runner_up(state, model, phase, step):
     pair = least_harmful(state, vms, wanted, is_forced=phase == EVACUATE, model=model)
     if pair is None:
         return _roomiest_but(state, step) if phase == EVACUATE else None
-    return RunnerUp(vm=pair[0], destination=pair[1],
-                    combined_after=state.combined() - float(state.delta(pair).decrease))
+    return Alternative(vm=pair[0], destination=pair[1],
+                       combined_after=state.combined() - float(state.delta(pair).decrease))
 
 
 def _roomiest_but(state, step):
     hosts = [host for host in by_room(state, step.vm) if host != step.destination]
     if not hosts:
         return None
-    return RunnerUp(vm=step.vm, destination=hosts[0], combined_after=step.combined_after)
+    return Alternative(vm=step.vm, destination=hosts[0], combined_after=step.combined_after)

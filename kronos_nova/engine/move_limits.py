@@ -21,7 +21,7 @@ MOST_NAMED = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class CapOptions:
+class MoveLimits:
     """Moves at most; 0 is no cap. A day is the last 24 hours, a week the last seven times 24.
 
     per_project : of a project's instances, in a plan
@@ -43,8 +43,8 @@ class CapOptions:
         return bool(self.per_project_and_day or self.per_cause_and_day)
 
 
-class RemainingCaps:
-    """What is left of the caps while one aggregate is planned.
+class RemainingMoveLimits:
+    """What is left of the limits while one aggregate is planned.
 
     What empties a disabled host is not capped. What relieves a host is put down to the instance
     with the largest load there; to move that one itself is put down to nobody. A project or an
@@ -52,7 +52,7 @@ class RemainingCaps:
     because of it.
     """
 
-    def __init__(self, options: CapOptions, problem: Problem, instances: Iterable[Instance],
+    def __init__(self, options: MoveLimits, problem: Problem, instances: Iterable[Instance],
                  memory: Memory):
         self._options, self._problem = options, problem
         projects = {instance.uuid: instance.project_id or '' for instance in instances}

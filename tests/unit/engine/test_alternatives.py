@@ -5,7 +5,7 @@ import testtools
 from hypothesis import given
 from hypothesis import settings
 
-from kronos_nova.engine.runner_up import runners_up
+from kronos_nova.engine.alternatives import alternatives
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import State
 from kronos_nova.objects.plan import EVACUATE
@@ -41,7 +41,7 @@ class RunnersUpTest(testtools.TestCase):
             steps = [(phase, step) for step in Greedy().plan(start.copy(), Limits(budget=5))]
             before, again = start.copy(), start.copy()
             for (_phase, step), found in zip(
-                    steps, runners_up(start, steps, CEILING), strict=True):
+                    steps, alternatives(start, steps, CEILING), strict=True):
                 others = list(combined_instead(before, again, phase, step))
                 self.assertEqual(bool(others), found is not None)
                 if others:

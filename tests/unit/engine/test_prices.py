@@ -6,10 +6,10 @@ import numpy as np
 import testtools
 
 from kronos_nova.cooldown.planning_history import PastTry
-from kronos_nova.engine.worth import Price
-from kronos_nova.engine.worth import prices
-from kronos_nova.engine.worth import still_gains
-from kronos_nova.engine.worth import worthwhile
+from kronos_nova.engine.prices import Price
+from kronos_nova.engine.prices import prices
+from kronos_nova.engine.prices import still_gains
+from kronos_nova.engine.prices import worthwhile
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.greedy import Greedy
 from tests.unit.planners import clouds

@@ -24,7 +24,7 @@ NOT_YET = Verdict(unasked='it waits for moves before it, and what these make roo
                           'yet')
 
 
-class Vetting:
+class Precheck:
     """What is asked about the moves of one aggregate, in all rounds of planning.
 
     :param hosts: names of all hosts of the aggregate

@@ -7,8 +7,8 @@ import testtools
 
 from kronos_nova import exception
 from kronos_nova.cooldown import Memory
+from kronos_nova.engine.forecast_columns import ForecastCache
 from kronos_nova.engine.history import HOUR
-from kronos_nova.engine.lookahead import ForecastCache
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.planner import plan_cycle
@@ -86,7 +86,7 @@ def wandering(seed):
     return lambda hour: float(walk[(hour - BEGIN + 300) % 400])
 
 
-class LookaheadTest(testtools.TestCase):
+class ForecastColumnsTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.loads = {f'vm{number}': office(.2) for number in range(4)} | {

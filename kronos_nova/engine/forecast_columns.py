@@ -210,7 +210,7 @@ class _Asked:
                 problem.vm_host, minlength=len(problem.hosts))[problem.vm_host, None] / (
                 scale ** 2)[:, None]
         return ForecastColumns(judgement=judgement, names=tuple(self.names(ahead.shape[1])),
-                       weights=weights, scores=columns, variances=spread)
+                               weights=weights, scores=columns, variances=spread)
 
     def names(self, count):
         if self.policy.forecast.has_own_query:
