@@ -326,21 +326,24 @@ class Leveling:
         :param move_gib: what each move costs in addition
         """
         self.cost = self.memory + move_gib
-        is_stuck = np.zeros(len(self.excess), dtype=bool)
         for _ in range(most):
             self.rated += STEP
-            host = int(np.where(is_stuck, 0.0, self.excess).argmax())
-            while self.excess[host] > TOLERANCE and not is_stuck[host]:
-                moves = self._best_move(host) or self._best_exchange(host)
-                if moves:
-                    break
-                is_stuck[host] = True
-                host = int(np.where(is_stuck, 0.0, self.excess).argmax())
-            else:
+            moves = self._best_of_all()
+            if not moves:
                 return
             for move in moves:
                 self.move(*move)
-            is_stuck[:] = False
+
+    def _best_of_all(self):
+        """[(instance, destination)] of the best move or exchange of the host with the largest
+        excess for which there is one; None if no host has one."""
+        for host in np.argsort(-self.excess, kind='stable').tolist():
+            if self.excess[host] <= TOLERANCE:
+                break
+            moves = self._best_move(host) or self._best_exchange(host)
+            if moves:
+                return moves
+        return None
 
     def _best_move(self, host):
         """[(instance, destination)] of the best move off or onto a host; None if none is of use."""
@@ -546,11 +549,10 @@ def possible(state: State, way: list[tuple[int, int]], limits: Limits) -> list[t
     most = np.maximum(state.imbalances(), state.problem.thresholds) + TOLERANCE
     ordering = order.Ordering(state, limits)
     ordering.do_all(way[:limits.budget])
-    moves = ordering.done[:limits.budget]
+    moves, before = ordering.done[:limits.budget], excess(state, band)
     while moves:
         after = state.after(moves)
-        if ((after.imbalances() <= most).all()
-                and excess(after, band) < excess(state, band) - TOLERANCE):
+        if (after.imbalances() <= most).all() and excess(after, band) < before - TOLERANCE:
             return moves
         moves = moves[:-1]
     return []
