@@ -179,9 +179,9 @@ How reluctantly load is spread.
 With 0, a plan goes by the load of this moment and as far as the planner can. With more, plans are
 for the load that the next half hour is likely to bring, by what each instance was like in the last
 day. Once a policy is above its threshold by that load, and by more than noise makes, the plan takes
-the way to the threshold that copies least, and no move of it has to pay. Moves that nobody asked
-for, those that make a host less likely to become full (above 0.9), are made only if they save more
-core-hours than their copy costs. No instance goes back within a day to a host that it left.
+the way to the threshold that copies least, and no move of it has to pay. Optional moves, which make
+a host less likely to become full (above 0.9), are made only if they save more core-hours than their
+copy costs. No instance goes back within a day to a host that it left.
 
 The default, 1, has a fraction of the moves of 0 and fewer hosts that are full. Raise it where
 migrations are dear: expected load then looks further ahead, and what is optional has to save as

@@ -88,7 +88,7 @@ def _failures(tries):
 
 
 def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float) -> CopyPrices:
-    """What moves that nobody asked for must save: the hosts that are to be expected full at a time,
+    """What optional moves must save: the hosts that are to be expected full at a time,
     times ``amount``.
 
     A copy takes a core of both hosts for as long as it lasts. A host that is full takes

@@ -32,8 +32,8 @@ foresee is above the threshold again soon. Measured by ``bench days``."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Restraint:
-    """``amount`` 0 is none. With more, expected load looks further ahead, and moves that nobody
-    asked for have to save more."""
+    """``amount`` 0 is none. With more, expected load looks further ahead, and optional moves
+    have to save more."""
 
     amount: float = 0.0
 
