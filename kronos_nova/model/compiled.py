@@ -3,9 +3,12 @@
 import copy
 import functools
 import itertools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kronos_nova.model.arrays import Chains
 from kronos_nova.model.groups import Memberships
 from kronos_nova.model.prices import Prices
 from kronos_nova.model.problem import Problem
@@ -13,6 +16,9 @@ from kronos_nova.model.rules import CallbackRule
 from kronos_nova.model.rules import GroupPolicy
 from kronos_nova.model.rules import LoadLimit
 from kronos_nova.model.rules import Rule
+
+if TYPE_CHECKING:
+    from kronos_nova.model.state import State
 
 FREE = Prices()
 
@@ -54,14 +60,14 @@ class Model:
                             for rule in self.rules if not rule.yields)
         return other
 
-    def with_ceiling(self, state, ceiling: float) -> 'Model':
+    def with_ceiling(self, state: 'State', ceiling: float) -> 'Model':
         """The same, in which no host passes the ceiling in any policy, unless it already is above
         in ``state``: then it may not pass where it is."""
         return self.with_rules(LoadLimit(
             most=np.maximum(ceiling, state.scores), by_capacity=False, is_passing=True,
             what='the overload ceiling, or what it has now,'))
 
-    def with_mark(self, state, mark: float) -> 'Model':
+    def with_mark(self, state: 'State', mark: float) -> 'Model':
         """The same, in which no host ends above the mark in any policy, unless it already is above
         in ``state``: then it may not end above where it is."""
         return self.with_rules(LoadLimit(
@@ -75,10 +81,11 @@ class Model:
 
     def sharing_with(self, host: int) -> list[int]:
         """The host, and those that are allocated some class from the same provider."""
-        rows = self.problem.row(*np.indices((len(self.guests), len(self.problem.resource_classes))))
+        hosts, classes = np.indices((len(self.guests), len(self.problem.resource_classes)))
+        rows = np.asarray(self.problem.row(hosts, classes))
         return sorted({host, *np.flatnonzero((rows == rows[host]).any(axis=1)).tolist()})
 
-    def share_group(self, moves: tuple, wanted: np.ndarray) -> np.ndarray:
+    def share_group(self, moves: Chains, wanted: np.ndarray) -> np.ndarray:
         """bool (...): the chains in which two instances are in one of the wanted groups.
 
         :param wanted: bool (G,)
@@ -91,7 +98,7 @@ class Model:
             shared[position[both]] = True
         return shared.reshape(moves[0][0].shape)
 
-    def broken(self, state, hard: bool, soft: bool) -> np.ndarray:
+    def broken(self, state: 'State', hard: bool, soft: bool) -> np.ndarray:
         """bool (G,): groups of these kinds with misplaced members."""
         return (state.groups.misplaced > 0) & np.where(self.memberships.hard, hard, soft)
 
@@ -109,5 +116,5 @@ class Model:
                          for group in self.memberships.of(vm) if groups[group])
 
 
-def _callbacks_last(rules):
+def _callbacks_last(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     return tuple(sorted(rules, key=lambda rule: isinstance(rule, CallbackRule)))

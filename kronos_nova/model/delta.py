@@ -1,10 +1,19 @@
 """The one question: what would these moves do, and may they be made?"""
 
 import functools
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kronos_nova.model.arrays import Chains
+from kronos_nova.model.arrays import Move
+from kronos_nova.model.extremes import Extremes
 from kronos_nova.model.rules import CallbackRule
+from kronos_nova.model.rules import Rule
+
+if TYPE_CHECKING:
+    from kronos_nova.model.compiled import Model
+    from kronos_nova.model.state import State
 
 ITSELF = -2
 """Stands for the rule that an instance does not move to where it is."""
@@ -19,7 +28,7 @@ class Delta:
     say in each other by more than load and room is tried out on a copy of the state.
     """
 
-    def __init__(self, state, moves: tuple, model=None):
+    def __init__(self, state: 'State', moves: tuple[Move, ...], model: 'Model | None' = None):
         self.state, self.model = state, model or state.model
         # Broadcast only where it must be: a row of hosts for one instance stays that.
         self._moves = tuple((np.asarray(vms, dtype=np.intp), np.asarray(hosts, dtype=np.intp))
@@ -27,10 +36,10 @@ class Delta:
         self.shape = np.broadcast(*(part for move in self._moves for part in move)).shape
 
     @functools.cached_property
-    def moves(self) -> tuple:
+    def moves(self) -> Chains:
         """(instances, destinations) of each move, intp (...)."""
-        return tuple(tuple(np.broadcast_to(part, self.shape) for part in move)
-                     for move in self._moves)
+        return tuple((np.broadcast_to(vms, self.shape), np.broadcast_to(hosts, self.shape))
+                     for vms, hosts in self._moves)
 
     @functools.cached_property
     def feasible(self) -> np.ndarray:
@@ -38,7 +47,7 @@ class Delta:
         feasible = np.asarray(~self._itself())
         for rule in self.model.rules:
             if isinstance(rule, CallbackRule):
-                feasible[feasible] = self._of(feasible, lambda delta, r=rule: delta._allows(r))
+                feasible[feasible] = self._some(feasible)._allows(rule)
             else:
                 feasible &= self._allows(rule)
         return feasible
@@ -51,7 +60,7 @@ class Delta:
         for number, rule in enumerate(self.model.rules):
             open_ = np.asarray(against == NONE)
             refused = np.zeros(self.shape, dtype=bool)
-            refused[open_] = ~self._of(open_, lambda delta, r=rule: delta._allows(r))
+            refused[open_] = ~self._some(open_)._allows(rule)
             against[refused] = number
         return against
 
@@ -96,21 +105,24 @@ class Delta:
         return result.reshape(self.shape)
 
     @property
-    def _extremes(self):
+    def _extremes(self) -> Extremes:
         return self.state.extremes(2 * len(self.moves) + 1)
 
-    def _itself(self):
+    def _itself(self) -> np.ndarray:
         itself = np.zeros(self.shape, dtype=bool)
         for vms, hosts in self._moves:
             itself |= self.state.vm_host[vms] == hosts
         return itself
 
-    def _of(self, rows, answer):
-        """The answer to the same question about some of the chains."""
-        return answer(Delta(self.state, tuple((vms[rows], hosts[rows])
-                                              for vms, hosts in self.moves), self.model))
+    def _some(self, rows: np.ndarray) -> 'Delta':
+        """The same question about some of the chains.
 
-    def _allows(self, rule) -> np.ndarray:
+        :param rows: bool (...)
+        """
+        return Delta(self.state, tuple((vms[rows], hosts[rows]) for vms, hosts in self.moves),
+                     self.model)
+
+    def _allows(self, rule: Rule) -> np.ndarray:
         """bool, broadcasts to (...): whether one rule allows all moves of each chain."""
         if len(self._moves) == 1:
             return rule.allows(self.state, *self._moves[0])
@@ -122,7 +134,7 @@ class Delta:
             allows[index] = self._tried_out(rule, index)
         return allows
 
-    def _allows_move(self, rule, n) -> np.ndarray:
+    def _allows_move(self, rule: Rule, n: int) -> np.ndarray:
         """bool (...): the same of one move, as far as it follows from sums."""
         return rule.allows(self.state, *self.moves[n], self.moves[:n] + self.moves[n + 1:])
 
@@ -133,10 +145,10 @@ class Delta:
             self._allows_move(rule, n) for rule in self.model.rules if rule.is_additive),
             np.ones(self.shape, dtype=bool))
 
-    def _chain(self, index) -> list[tuple[int, int]]:
+    def _chain(self, index: tuple[int, ...]) -> list[tuple[int, int]]:
         return [(int(vms[index]), int(hosts[index])) for vms, hosts in self.moves]
 
-    def _tried_out(self, rule, index) -> bool:
+    def _tried_out(self, rule: Rule, index: tuple[int, ...]) -> bool:
         chain = self._chain(index)
         for vm, host in chain:
             trial = self.state.after(move for move in chain if move[0] != vm)
@@ -146,7 +158,7 @@ class Delta:
 
     def _misplacing(self) -> np.ndarray:
         """float64 (...): the change of the price of misplaced members."""
-        change = sum(self._misplacing_of(*move) for move in self.moves)
+        change = functools.reduce(np.add, (self._misplacing_of(*move) for move in self.moves))
         if len(self.moves) > 1:
             for index in zip(*np.nonzero(
                     self.model.share_group(self.moves, self.model.costs)), strict=True):
@@ -154,7 +166,7 @@ class Delta:
                 change[index] = trial.misplacing() - self.state.misplacing()
         return change
 
-    def _misplacing_of(self, vms, hosts):
+    def _misplacing_of(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
         position, groups, change = self._misplaced_more(vms, hosts)
         beyond = self.state.groups.misplaced[groups] - self.state.allowed[groups]
         change = np.maximum(beyond + change, 0) - np.maximum(beyond, 0)
@@ -162,7 +174,8 @@ class Delta:
             position, weights=change * self.model.costs[groups],
             minlength=vms.size).reshape(self.shape)
 
-    def _misplaced_more(self, vms, hosts):
+    def _misplaced_more(self, vms: np.ndarray,
+                        hosts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """For every group of every instance: the number of its move, the group, and how many more
         of its members are misplaced."""
         vms, hosts = vms.reshape(-1), hosts.reshape(-1)

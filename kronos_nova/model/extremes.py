@@ -1,10 +1,19 @@
 """What moves would do to the imbalances, for many moves at once."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from kronos_nova.model import spans
+from kronos_nova.model.arrays import Index
+from kronos_nova.model.arrays import Move
 from kronos_nova.model.problem import TOLERANCE
 from kronos_nova.model.problem import Problem
+
+Change = tuple[Index, Index, int]
+"""(hosts, instances, 1 if these arrive or -1 if they leave)"""
+Shift = tuple[Index, np.ndarray]
+"""(hosts, by how much their scores change)"""
 
 
 class Extremes:
@@ -57,7 +66,7 @@ class Extremes:
         """
         return [hosts[:1 + beyond] for hosts, beyond in zip(ends, self.left_out, strict=True)]
 
-    def after(self, *moves: tuple) -> np.ndarray:
+    def after(self, *moves: Move) -> np.ndarray:
         """float64 (..., P): the imbalances after moves, as in :meth:`State.delta`."""
         return self._after([change for vms, hosts in moves
                             for change in ((self.vm_host[vms], vms, -1), (hosts, vms, 1))])
@@ -67,8 +76,7 @@ class Extremes:
         :attr:`low_ends`."""
         return self._after([(self.vm_host[vms], vms, -1)])
 
-    def _after(self, changes):
-        """:param changes: (hosts, instances, whether these arrive, 1, or leave, -1)"""
+    def _after(self, changes: Sequence[Change]) -> np.ndarray:
         # Nothing is broadcast before it must be: one instance and all hosts are quickly asked.
         shape = np.broadcast_shapes(*(np.broadcast(*change).shape for change in changes))
         result = np.empty((*shape, len(self.problem.policies)))
@@ -76,7 +84,7 @@ class Extremes:
             result[..., policy] = self._in_policy(policy, changes)
         return result
 
-    def _in_policy(self, policy, changes):
+    def _in_policy(self, policy: int, changes: Sequence[Change]) -> np.ndarray:
         problem, scores = self.problem, self.scores[:, policy]
         shifts = [(hosts, sign * problem.weights[vms, policy] * problem.host_scale[hosts, policy])
                   for hosts, vms, sign in changes]
@@ -96,12 +104,13 @@ class Extremes:
             low = np.minimum(low, np.where(counts, value, np.inf))
         return np.where(high >= low, high - low, 0.0)
 
-    def _between(self, policy, shifts):
+    def _between(self, policy: int, shifts: Sequence[Shift]) -> np.ndarray:
         """The same where hosts are left out."""
         scores, beyond = self.scores[:, policy], self.left_out[policy]
         if np.count_nonzero(self.problem.available) - 2 * beyond < 2:
-            return 0.0
-        touched, values = [], []
+            return np.zeros(())
+        touched: list[tuple[Index, np.ndarray]] = []
+        values = []
         for hosts, _ in shifts:
             counts = self.problem.available[hosts]
             for others, _ in touched:    # a host that several moves touch counts once
@@ -115,9 +124,10 @@ class Extremes:
         return high - low
 
     @staticmethod
-    def _beyond(ends, scores, nothing, touched):
+    def _beyond(ends: np.ndarray, scores: np.ndarray, nothing: float,
+                touched: Sequence[Index]) -> np.ndarray:
         """The first of the ends that no move touches."""
-        result = nothing
+        result = np.asarray(nothing)
         for host in ends[::-1]:
             untouched = touched[0] != host
             for hosts in touched[1:]:
@@ -125,17 +135,19 @@ class Extremes:
             result = np.where(untouched, scores[host], result)
         return result
 
-    def accepts(self, after) -> np.ndarray:
+    def accepts(self, after: np.ndarray) -> np.ndarray:
         """bool (...): no policy gets worse and ends above its threshold."""
         worse = after > self.imbalances + TOLERANCE
-        return ~(worse & (after > self.problem.thresholds + TOLERANCE)).any(axis=-1)
+        return ~np.any(worse & (after > self.problem.thresholds + TOLERANCE), axis=-1)
 
-    def decrease(self, after) -> np.ndarray:
+    def decrease(self, after: np.ndarray) -> np.ndarray:
         """float64 (...): by how much the combined imbalance falls."""
         return self.combined - after @ self.problem.policy_weights
 
 
-def _after_changes(ends, scores, touched, values, beyond):
+def _after_changes(ends: np.ndarray, scores: np.ndarray,
+                   touched: Sequence[tuple[Index, np.ndarray]], values: Sequence[np.ndarray],
+                   beyond: int) -> np.ndarray:
     """float64 (...): the highest score behind ``beyond`` higher ones, once some hosts have other
     scores.
 
@@ -154,11 +166,11 @@ def _after_changes(ends, scores, touched, values, beyond):
     new = _ascending([np.where(counts, -value, np.inf)
                       for (_, counts), value in zip(touched, values, strict=True)])
     rest = np.append(scores[ends], np.full(len(touched), -np.inf))
-    result = -np.inf
+    result = np.asarray(-np.inf)
     for more in range(len(new) + 1):
-        value = np.inf
+        value = np.asarray(np.inf)
         if more <= beyond:
-            index = beyond - more
+            index = np.asarray(beyond - more)
             for each in gone:
                 index = index + (each <= index)
             value = rest[index]
@@ -166,7 +178,7 @@ def _after_changes(ends, scores, touched, values, beyond):
     return result
 
 
-def _ascending(parts):
+def _ascending(parts: list[np.ndarray]) -> list[np.ndarray]:
     """Arrays that broadcast to one shape, sorted element by element."""
     for last in range(len(parts) - 1, 0, -1):
         for n in range(last):

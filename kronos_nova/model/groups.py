@@ -1,6 +1,7 @@
 """Server groups as counters: how many members of each are on each host."""
 
 import copy
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class Memberships:
         return position, self._group_of[self._first[vms[position]] + offset]
 
 
-def _rows(lists):
+def _rows(lists: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """All of the lists in one row, and from which each is."""
     row = np.concatenate([np.zeros(0, dtype=np.intp), *lists]).astype(np.intp)
     return row, np.repeat(np.arange(len(lists)), [len(one) for one in lists])
@@ -81,7 +82,7 @@ class GroupCounts:
             setattr(other, name, getattr(self, name).copy())
         return other
 
-    def _summarise(self, groups, of, counts):
+    def _summarise(self, groups: np.ndarray, of: np.ndarray, counts: np.ndarray) -> None:
         """For each of ``groups``: the most members on a host, on how many hosts as many are, the
         most on any other host, and how many are misplaced.
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from kronos_nova.model.arrays import Index
 from kronos_nova.model.keys import find
 
 
@@ -28,7 +29,7 @@ class Prices:
         """Whether nothing costs anything."""
         return self.vms is None and not self.pairs and not self.misplaced
 
-    def of(self, vms, sources, destinations) -> np.ndarray:
+    def of(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
         """float64 (...): of moving instances between hosts; 0 where both are the same. Arguments
         broadcast."""
         vms, sources, destinations = np.broadcast_arrays(vms, sources, destinations)
@@ -37,7 +38,7 @@ class Prices:
             price = price + self._of_pairs(sources, destinations)
         return np.where(sources == destinations, 0.0, price)
 
-    def _of_pairs(self, sources, destinations):
+    def _of_pairs(self, sources: np.ndarray, destinations: np.ndarray) -> np.ndarray:
         hosts = 1 + max(max(pair) for pair in self.pairs)
         keys = np.array(sorted(first * hosts + second for first, second in self.pairs))
         amounts = np.array([self.pairs[divmod(int(key), hosts)] for key in keys])

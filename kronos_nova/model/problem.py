@@ -4,8 +4,16 @@ import dataclasses
 
 import numpy as np
 
+from kronos_nova.model.arrays import Index
+
 TOLERANCE = 1e-9
 """Two figures closer than this are equal, in every comparison of every planner."""
+BY_OTHERS = np.zeros(0, dtype=bool)
+"""Stands for an array that was not given: its default follows from the other fields."""
+
+
+def _by_others() -> np.ndarray:
+    return BY_OTHERS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,26 +99,26 @@ class Problem:
     limits: np.ndarray
     demands: np.ndarray
     groups: tuple[Group, ...] = ()
-    evacuable: np.ndarray | None = None
-    draining: np.ndarray | None = None
+    evacuable: np.ndarray = dataclasses.field(default_factory=_by_others)
+    draining: np.ndarray = dataclasses.field(default_factory=_by_others)
     min_unit: np.ndarray | None = None
     max_unit: np.ndarray | None = None
     step_size: np.ndarray | None = None
     provider: np.ndarray | None = None
     shared: tuple[str, ...] = ()
     arriving: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.intp))
-    unweighed: np.ndarray | None = None
-    leaving: np.ndarray | None = None
-    doubtful: np.ndarray | None = None
+    unweighed: np.ndarray = dataclasses.field(default_factory=_by_others)
+    leaving: np.ndarray = dataclasses.field(default_factory=_by_others)
+    doubtful: np.ndarray = dataclasses.field(default_factory=_by_others)
     variances: np.ndarray | None = None
     left_out: np.ndarray | None = None
 
-    def __post_init__(self):
-        nothing = np.zeros(len(self.vms), dtype=bool)
-        for name, default in (('unweighed', nothing), ('leaving', nothing), ('doubtful', nothing),
+    def __post_init__(self) -> None:
+        none = np.zeros(len(self.vms), dtype=bool)
+        for name, default in (('unweighed', none), ('leaving', none), ('doubtful', none),
                               ('draining', np.zeros(len(self.hosts), dtype=bool)),
                               ('evacuable', self.movable)):
-            if getattr(self, name) is None:
+            if getattr(self, name) is BY_OTHERS:
                 object.__setattr__(self, name, default)
 
     def loads(self, of_leaving: bool = True) -> np.ndarray:
@@ -122,7 +130,7 @@ class Problem:
         unknown = self.unweighed if of_leaving else self.unweighed | self.leaving
         return np.where(unknown[:, None], np.nan, self.weights)
 
-    def row(self, hosts, classes):
+    def row(self, hosts: Index, classes: Index) -> Index:
         """intp (...): the row of ``limits`` from which instances of hosts are allocated classes;
         both broadcast."""
         return hosts if self.provider is None else self.provider[hosts, classes]

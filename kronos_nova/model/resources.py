@@ -1,5 +1,10 @@
 """From the objects of a snapshot to the arrays of a problem."""
 
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import TypeVar
+
 import numpy as np
 
 from kronos_nova import boundary
@@ -7,10 +12,12 @@ from kronos_nova.model.problem import Group
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import ResourceInventory
+from kronos_nova.objects.snapshot import SharedProvider
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.objects.snapshot import pools_of
 
 NOTHING = ResourceInventory(total=0)
+T = TypeVar('T')
 
 
 def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host: np.ndarray,
@@ -25,7 +32,8 @@ def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host:
     classes = tuple(sorted({name for instance in instances for name in (
         *instance.resources, *instance.shared_resources)}))
     shared = _shared(hosts, snapshot)
-    inventories = [row.inventory for row in (*hosts, *shared)]
+    providers: list[Host | SharedProvider] = [*hosts, *shared]
+    inventories = [row.inventory for row in providers]
     limits, least, most, step = (_table(inventories, classes, NOTHING, of) for of in (
         lambda one: one.capacity, lambda one: one.min_unit or 0,
         lambda one: np.inf if one.max_unit is None else one.max_unit,
@@ -38,7 +46,7 @@ def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host:
     np.add.at(used, vm_host, own)
     _add_arriving(used, hosts, classes, snapshot)
     known = np.array([host.used is not None for host in hosts], dtype=bool)
-    said = _table([row.used or {} for row in (*hosts, *shared)], classes, 0, float)
+    said = _table([row.used or {} for row in providers], classes, 0, float)
     used = np.where(np.append(known, np.ones(len(shared), dtype=bool))[:, None], said, used)
     units = {'min_unit': least, 'max_unit': most, 'step_size': step} if has_units else {}
     return {**units, 'resource_classes': classes, 'demands': demands, 'used': used,
@@ -46,7 +54,7 @@ def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host:
             'provider': _provider(hosts, shared, classes) if shared else None}, known
 
 
-def _shared(hosts, snapshot):
+def _shared(hosts: Sequence[Host], snapshot: Snapshot) -> list[SharedProvider]:
     """The shared providers of these hosts, in an order that does not depend on how they were read.
     """
     names = {host.name for host in hosts}
@@ -54,23 +62,26 @@ def _shared(hosts, snapshot):
                   key=lambda pool: pool.uuid)
 
 
-def _table(rows, classes, missing, of):
+def _table(rows: Sequence[Mapping[str, T]], classes: Sequence[str], missing: T,
+           of: Callable[[T], float]) -> np.ndarray:
     """float64 (n, C): a figure of each class from each of n mappings."""
     return np.array([[of(row.get(name, missing)) for name in classes] for row in rows],
                     dtype=float).reshape(len(rows), len(classes))
 
 
-def _add_arriving(used, hosts, classes, snapshot):
+def _add_arriving(used: np.ndarray, hosts: Sequence[Host], classes: Sequence[str],
+                  snapshot: Snapshot) -> None:
     arriving = _arriving_members(snapshot, [host.name for host in hosts])
     for instance in snapshot.instances if arriving else ():
         if instance.uuid in arriving:
             used[arriving[instance.uuid]] += [instance.resources.get(name, 0) for name in classes]
 
 
-def _provider(hosts, shared, classes):
+def _provider(hosts: Sequence[Host], shared: Sequence[SharedProvider],
+              classes: Sequence[str]) -> np.ndarray:
     """intp (H, C): a host's own row for what it has itself, else that of a provider it shares."""
     number = {pool.uuid: number for number, pool in enumerate(shared, start=len(hosts))}
-    return np.array([[number.get(pools.get(name), host) for name in classes]
+    return np.array([[number.get(pools.get(name, ''), host) for name in classes]
                      for host, pools in enumerate(pools_of(hosts, shared).values())],
                     dtype=np.intp)
 
@@ -96,7 +107,7 @@ def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> 
     return tuple(found)
 
 
-def _arriving_members(snapshot, hosts):
+def _arriving_members(snapshot: Snapshot, hosts: Sequence[str]) -> dict[str, int]:
     """Uuid of each instance that is under way to one of the hosts, to the host's index."""
     index = {name: number for number, name in enumerate(hosts)}
     return {move.instance_uuid: index[move.destination] for move in snapshot.moves_under_way

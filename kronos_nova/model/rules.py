@@ -9,15 +9,23 @@ import dataclasses
 import itertools
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from typing import ClassVar
 
 import numpy as np
 
+from kronos_nova.model.arrays import ArrayMove
+from kronos_nova.model.arrays import Chains
+from kronos_nova.model.arrays import Index
 from kronos_nova.model.keys import contains
 from kronos_nova.model.problem import TOLERANCE
 from kronos_nova.model.problem import Problem
 
-Why = Callable[[object, int, int], str]
+if TYPE_CHECKING:
+    from kronos_nova.model.state import State
+
+Why = Callable[['State', int, int], str]
 """(state, instance, host) to one line for a person: why the host is not permitted. Called only when
 it is not. Forms that know it themselves have a method of that name."""
 
@@ -32,7 +40,8 @@ class Rule:
     reason: str
     yields: bool = False
 
-    def allows(self, state, vms: np.ndarray, hosts: np.ndarray, others: tuple = ()) -> np.ndarray:
+    def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
+               others: Chains = ()) -> np.ndarray:
         """bool (...): whether each instance may go to the host; both broadcast. What it says of an
         instance's own host means nothing.
 
@@ -40,7 +49,7 @@ class Rule:
         """
         raise NotImplementedError
 
-    def couples(self, state, moves: tuple) -> np.ndarray:
+    def couples(self, state: 'State', moves: Chains) -> np.ndarray:
         """bool (...): the chains in which one move may change the answer to another; only where
         the rule is not additive."""
         return np.ones(moves[0][0].shape, dtype=bool)
@@ -57,7 +66,8 @@ class AllowedHosts(Rule):
     kind: np.ndarray
     allowed: np.ndarray
 
-    def allows(self, state, vms, hosts, others=()):
+    def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
+               others: Chains = ()) -> np.ndarray:
         return self.allowed[self.kind[vms], hosts]
 
 
@@ -76,24 +86,26 @@ class ForbiddenPairs(Rule):
         self._keys = np.array(sorted(vms[uuid] * self._hosts + hosts[name] for uuid, name in pairs
                                      if uuid in vms and name in hosts), dtype=np.intp)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._keys)
 
-    def allows(self, state, vms, hosts, others=()):
+    def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
+               others: Chains = ()) -> np.ndarray:
         return ~contains(self._keys, vms * self._hosts + hosts)
 
 
 class Room(Rule):
     """What an instance is allocated must be free on the provider it comes from, in every class."""
 
-    def allows(self, state, vms, hosts, others=()):
-        permitted = np.True_
+    def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
+               others: Chains = ()) -> np.ndarray:
+        permitted = np.ones((), dtype=bool)
         # A class at a time: much faster than all() over so short an axis.
         for c in range(len(state.problem.resource_classes)):
             permitted = permitted & self._fits(state, c, vms, hosts, others)
         return permitted
 
-    def _fits(self, state, c, vms, hosts, others):
+    def _fits(self, state: 'State', c: int, vms: Index, hosts: Index, others: Chains) -> np.ndarray:
         problem = state.problem
         demand, row = problem.demands[:, c][vms], problem.row(hosts, c)
         free = (problem.limits[:, c] - state.used[:, c])[row] + TOLERANCE
@@ -104,14 +116,15 @@ class Room(Rule):
         stays = row == problem.row(state.vm_host[vms], c)
         return (demand <= free) | (demand == 0) | stays
 
-    def why(self, state, vm: int, host: int) -> str:
+    def why(self, state: 'State', vm: int, host: int) -> str:
         problem = state.problem
         short = next(c for c in range(len(problem.resource_classes))
                      if not self._fits(state, c, vm, host, ()))
         return (f'{problem.hosts[host]} has no room for {problem.demands[vm, short]:g} '
                 f'{problem.resource_classes[short]}')
 
-    def linear(self, state, hosts, vms):
+    def linear(self, state: 'State', hosts: np.ndarray,
+               vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Free and whole room of each host, float64 (h, k), and what instances need, (v, k). What
         hosts share is not any one host's: there seems to be enough for all instances."""
         problem = state.problem
@@ -139,34 +152,37 @@ class LoadLimit(Rule):
     by_capacity: bool
     is_passing: bool = False
 
-    def _load(self, state, at):
+    def _load(self, state: 'State', at: Index | tuple[np.ndarray, ...]) -> np.ndarray:
         scores = state.scores[at]
         return np.fmax(scores, state.capacity_scores[at]) if self.by_capacity else scores
 
-    def projected(self, state, vms, hosts, others=()) -> np.ndarray:
+    def projected(self, state: 'State', vms: Index, hosts: Index,
+                  others: Chains = ()) -> np.ndarray:
         """float64 (..., P): the load of each host once the instance is there."""
         problem, scale = state.problem, state.problem.host_scale[hosts]
         load = self._load(state, hosts) + problem.weights[vms] * scale
         for other, there in others:
-            sign = (there == hosts).astype(int) - (state.vm_host[other] == hosts)
+            sign = np.equal(there, hosts).astype(int) - (state.vm_host[other] == hosts)
             load = load + sign[..., None] * problem.weights[other] * scale
         return load
 
-    def allows(self, state, vms, hosts, others=()):
+    def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
+               others: Chains = ()) -> np.ndarray:
         within = self.projected(state, vms, hosts, others) <= self.most[hosts] + TOLERANCE
-        permitted = np.True_
+        permitted = np.ones((), dtype=bool)
         # A policy at a time: much faster than all() over so short an axis.
         for p in range(within.shape[-1]):
             permitted = permitted & within[..., p]
         return permitted
 
-    def why(self, state, vm: int, host: int) -> str:
+    def why(self, state: 'State', vm: int, host: int) -> str:
         problem, load = state.problem, self.projected(state, vm, host)
         p = int((load > self.most[host] + TOLERANCE).argmax())
         return (f'{problem.hosts[host]} would be at {load[p]:.3f} in {problem.policies[p]}, over '
                 f'{self.what} of {self.most[host, p]:g}')
 
-    def linear(self, state, hosts, vms):
+    def linear(self, state: 'State', hosts: np.ndarray,
+               vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """As :meth:`Room.linear`, in units of an instance's weight."""
         policies = np.flatnonzero(np.isfinite(self.most).any(axis=0))
         problem, at = state.problem, np.ix_(hosts, policies)
@@ -191,10 +207,11 @@ class GroupPolicy(Rule):
     def for_emptying(self) -> 'GroupPolicy':
         return dataclasses.replace(self, forbids=self.forbids & self.firm)
 
-    def why(self, state, vm: int, host: int) -> str:
+    def why(self, state: 'State', vm: int, host: int) -> str:
         groups = state.model.memberships.of(vm)
         groups = groups[self.forbids[groups]]
-        allows = self.allows_groups(state, groups, np.full(len(groups), vm), host)
+        allows = self.allows_groups(state, groups, np.full(len(groups), vm),
+                                    np.full(len(groups), host))
         broken = [state.problem.groups[group] for group in groups[~allows]]
         against = next((each for each in broken if each.hard), broken[0])
         name, soft = state.problem.hosts[host], '' if against.hard else 'soft-'
@@ -203,7 +220,8 @@ class GroupPolicy(Rule):
         most = f'{against.max_per_host} members' if against.max_per_host > 1 else 'a member'
         return f'{name} has {most} of {soft}anti-affinity group {against.name}'
 
-    def allows(self, state, vms, hosts, others=()):
+    def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
+               others: Chains = ()) -> np.ndarray:
         vms, hosts = np.broadcast_arrays(vms, hosts)
         permitted = np.ones(vms.size, dtype=bool)
         position, groups = state.model.memberships.expand(vms.reshape(-1))
@@ -217,7 +235,8 @@ class GroupPolicy(Rule):
             permitted[position[~allows]] = False
         return permitted.reshape(vms.shape)
 
-    def allows_groups(self, state, groups, vms, hosts, others=()) -> np.ndarray:
+    def allows_groups(self, state: 'State', groups: np.ndarray, vms: np.ndarray, hosts: np.ndarray,
+                      others: Sequence[ArrayMove] = ()) -> np.ndarray:
         """bool (n,): whether each group lets its member go to the host. What the others mean for an
         affinity group is not additive: that has to be tried out."""
         counts, members = state.groups, state.model.memberships
@@ -229,15 +248,15 @@ class GroupPolicy(Rule):
         return np.where(members.anti[groups], inside < members.most[groups],
                         there == counts.most_others(groups, state.vm_host[vms]))
 
-    def room(self, state, group: int, hosts: np.ndarray) -> np.ndarray | None:
+    def room(self, state: 'State', group: int, hosts: np.ndarray) -> np.ndarray | None:
         """intp (n,): how many more members of a group each host may have, None if the rule does not
         keep them apart."""
         members = state.model.memberships
         if self.forbids[group] and members.anti[group]:
-            return members.most[group] - state.groups.on(group, hosts)
+            return members.most[group] - state.groups.on(np.full(len(hosts), group), hosts)
         return None
 
-    def couples(self, state, moves):
+    def couples(self, state: 'State', moves: Chains) -> np.ndarray:
         return state.model.share_group(moves, self.forbids & ~state.model.memberships.anti)
 
 
@@ -256,20 +275,22 @@ class ReservedRoom(Rule):
     why: Why
     needed: np.ndarray
 
-    def allows(self, state, vms, hosts, others=()):
+    def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
+               others: Chains = ()) -> np.ndarray:
         problem, count = state.problem, len(state.guests)
         free = (problem.limits - state.used)[:count]
         in_use = problem.available & (state.guests > 0)
         sources = state.vm_host[vms]
         counted, empties = problem.available[sources], state.guests[sources] == 1
-        permitted = True
+        permitted = np.ones((), dtype=bool)
         for c, now in enumerate(free[in_use].sum(axis=0)):
             # What instances are allocated on the hosts themselves.
             taken, freed = (problem.demands[vms, c] * (problem.row(at, c) == at)
                             for at in (hosts, sources))
             left = np.where(empties, -free[sources, c], freed) * counted
             then = now + left + np.where(in_use[hosts], 0.0, free[hosts, c]) - taken
-            permitted &= (then >= self.needed[c] - TOLERANCE) | (then >= now - TOLERANCE)
+            permitted = permitted & ((then >= self.needed[c] - TOLERANCE)
+                                     | (then >= now - TOLERANCE))
         return permitted
 
 
@@ -279,9 +300,10 @@ class CallbackRule(Rule):
 
     is_additive: ClassVar[bool] = False
     why: Why
-    allows_one: Callable[[object, int, int], bool]
+    allows_one: Callable[['State', int, int], bool]
 
-    def allows(self, state, vms, hosts, others=()):
+    def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
+               others: Chains = ()) -> np.ndarray:
         vms, hosts = np.broadcast_arrays(vms, hosts)
         answers = [self.allows_one(state, int(vm), int(host))
                    for vm, host in zip(vms.flat, hosts.flat, strict=True)]

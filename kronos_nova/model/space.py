@@ -11,6 +11,7 @@ import functools
 import numpy as np
 
 from kronos_nova.model import spans
+from kronos_nova.model.arrays import Index
 from kronos_nova.model.problem import TOLERANCE
 from kronos_nova.model.rules import CallbackRule
 from kronos_nova.model.rules import GroupPolicy
@@ -41,6 +42,9 @@ class SearchSpace:
     room, free : float64 (h, c), of which is left; sizes : float64 (v + h, c); unit : float64
         (c,), the room of the biggest host
     """
+
+    free: np.ndarray
+    sizes: np.ndarray
 
     def __init__(self, state: State, budget: int, hosts: np.ndarray | None = None):
         """
@@ -142,15 +146,17 @@ class SearchSpace:
             table[vms] = np.minimum(self._table(vms), NEVER)
         return table
 
-    def price_change(self, things: np.ndarray, sources: np.ndarray, hosts: np.ndarray):
+    def price_change(self, things: Index, sources: Index,
+                     hosts: Index) -> np.ndarray | np.float32:
         """float32 (...): what it costs more to have things on one host than on the other."""
         if self.prices_at is None:
             return np.float32(0)
         # By one index, which is many times as fast as by two.
-        prices, first = self.prices_at.reshape(-1), things * len(self.scores)
+        prices = self.prices_at.reshape(-1)
+        first = np.asarray(things, dtype=np.intp) * len(self.scores)
         return prices.take(first + hosts) - prices.take(first + sources)
 
-    def _table(self, vms):
+    def _table(self, vms: np.ndarray) -> np.ndarray:
         delta = self.state.delta((self.vms[vms][:, None], self.hosts))
         permitted = np.ones(delta.shape, dtype=bool)
         for rule in self._forbidding:
@@ -188,7 +194,7 @@ class SearchSpace:
                    else np.isfinite(self.row(vm)))
         return allowed & self._apart(vm, np.arange(len(allowed)), place)
 
-    def _apart(self, vm, hosts, place):
+    def _apart(self, vm: int, hosts: np.ndarray, place: np.ndarray) -> np.ndarray:
         apart = np.ones(len(hosts), dtype=bool)
         for members, room in self._spacings(vm):
             here = np.bincount(place[members] + 1, minlength=len(room) + 1)[1:]
@@ -200,14 +206,14 @@ class SearchSpace:
         return frozenset(other for members, _room in self._spacings(vm)
                          for other in members.tolist()) - {vm}
 
-    def _spacings(self, vm) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _spacings(self, vm: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Of each group of an instance that keeps its members apart: those in the space, and how
         many of them each host may have."""
         return [found for rule in self.spacing
                 for group in self.model.memberships.of(self.vms[vm]).tolist()
                 if (found := self._spacing(rule, group))]
 
-    def _spacing(self, rule, group):
+    def _spacing(self, rule: GroupPolicy, group: int) -> tuple[np.ndarray, np.ndarray] | None:
         if (rule, group) not in self._known:
             every, room = self.model.memberships, rule.room(self.state, group, self.hosts)
             members = np.flatnonzero(np.isin(self.vms, every.members[every.member_of == group]))
@@ -225,7 +231,8 @@ class SearchSpace:
         self.shift(scores, free, number, vms, self.home[vms], hosts)
         return scores, free
 
-    def shift(self, scores, free, number, things, sources, hosts) -> None:
+    def shift(self, scores: np.ndarray, free: np.ndarray, number: np.ndarray, things: np.ndarray,
+              sources: np.ndarray, hosts: np.ndarray) -> None:
         """Take things from ``sources`` to ``hosts``, each in the end state of that number."""
         for place, way in ((sources, -1), (hosts, 1)):
             np.add.at(scores.transpose(0, 2, 1), (number, place),

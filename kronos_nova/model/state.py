@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from kronos_nova.model import spans
+from kronos_nova.model.arrays import Move
 from kronos_nova.model.compiled import Model
 from kronos_nova.model.delta import Delta
 from kronos_nova.model.extremes import Extremes
@@ -75,7 +76,7 @@ class State:
         self._shift(vm, destination, 1)
         self.vm_host[vm] = destination
 
-    def _shift(self, vm, host, sign):
+    def _shift(self, vm: int, host: int, sign: int) -> None:
         problem = self.problem
         weight, demand = sign * problem.weights[vm] * problem.host_scale[host], problem.demands[vm]
         self.scores[host] += weight
@@ -130,7 +131,7 @@ class State:
             self._extremes[count] = Extremes(self.problem, self.scores, self.vm_host, count)
         return self._extremes[count]
 
-    def delta(self, *moves: tuple, model: Model | None = None) -> Delta:
+    def delta(self, *moves: Move, model: Model | None = None) -> Delta:
         """What moves would do; the one question that planners ask.
 
         :param moves: each a pair of instances and destinations, intp arrays that broadcast to one
