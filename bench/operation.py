@@ -22,7 +22,7 @@ from kronos_nova.engine.planner import plan_cycle
 from kronos_nova.objects import plan
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import PlannedMove
-from kronos_nova.pacing import company
+from kronos_nova.pacing import concurrency_history
 from kronos_nova.policies import PolicySet
 
 DAY = 86400.0
@@ -139,7 +139,7 @@ class Installation:
     def _past_tries(self):
         since = self.cloud.now - self.rules.experience_window
         recent = [each for each in self.made if each.ended_at >= since]
-        shared = company.sharing({
+        shared = concurrency_history.sharing({
             'source': each.move.source, 'destination': each.move.destination,
             'begun': each.begun_at, 'ended': each.ended_at} for each in recent)
         for each, sharing in zip(recent, shared, strict=True):

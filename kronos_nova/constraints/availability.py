@@ -1,17 +1,24 @@
 """A destination must be up, enabled and not forced down, and it must be known how loaded it is."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import Problem
+from kronos_nova.model import State
 from kronos_nova.model.rules import AllowedHosts
+from kronos_nova.objects.snapshot import Snapshot
 
 
 class Availability:
     @staticmethod
-    def compile(problem, snapshot, rules):
+    def compile(problem: Problem, snapshot: Snapshot,
+                rules: ConstraintRules) -> Iterator[AllowedHosts]:
         services = {host.name: host.service for host in snapshot.hosts}
         is_up = np.array([services[name].is_available for name in problem.hosts], dtype=bool)
 
-        def why(state, vm, host):
+        def why(state: State, vm: int, host: int) -> str:
             name = problem.hosts[host]
             service = services[name]
             words = [service.state, service.status]

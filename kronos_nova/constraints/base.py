@@ -1,6 +1,7 @@
 """What a constraint is: something that compiles into rules of the model."""
 
 import dataclasses
+from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -37,5 +38,5 @@ class Constraint(Protocol):
     """
 
     @staticmethod
-    def compile(problem: Problem, snapshot: Snapshot, rules: ConstraintRules) -> tuple[Rule, ...]:
+    def compile(problem: Problem, snapshot: Snapshot, rules: ConstraintRules) -> Iterable[Rule]:
         """The rules; none where it can forbid nothing in this problem."""

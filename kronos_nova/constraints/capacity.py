@@ -3,20 +3,25 @@ as much as the instance needs."""
 
 import numpy as np
 
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import Problem
+from kronos_nova.model import Rule
+from kronos_nova.model import State
 from kronos_nova.model.keys import equal_rows
 from kronos_nova.model.rules import AllowedHosts
 from kronos_nova.model.rules import Room
+from kronos_nova.objects.snapshot import Snapshot
 
 
 class Capacity:
     @staticmethod
-    def compile(problem, snapshot, rules):
+    def compile(problem: Problem, snapshot: Snapshot, rules: ConstraintRules) -> tuple[Rule, ...]:
         return (*_units(problem), Room(reason='capacity'))
 
 
-def _units(problem):
+def _units(problem: Problem) -> tuple[AllowedHosts, ...]:
     """Placement judges ``min_unit``, ``max_unit`` and ``step_size`` for each consumer."""
-    if problem.min_unit is None:
+    if problem.min_unit is None or problem.max_unit is None or problem.step_size is None:
         return ()
     kind = equal_rows(problem.demands)
     sizes = problem.demands[np.unique(kind, return_index=True)[1]][:, None, :]
@@ -26,7 +31,7 @@ def _units(problem):
         problem.min_unit, problem.max_unit, problem.step_size))
     wrong = (sizes != 0) & ((sizes < least) | (sizes > most) | (sizes % step != 0))
 
-    def why(state, vm, host):
+    def why(state: State, vm: int, host: int) -> str:
         c = int(wrong[kind[vm], host].argmax())
         return (f'{problem.hosts[host]} does not give {problem.demands[vm, c]:g} '
                 f'{problem.resource_classes[c]} to one instance: from {least[host, c]:g} to '

@@ -10,12 +10,16 @@ preference, and a tenant who makes a group has no say in whether a host is taken
 
 import numpy as np
 
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import Problem
 from kronos_nova.model.rules import GroupPolicy
+from kronos_nova.objects.snapshot import Snapshot
 
 
 class GroupRule:
     @staticmethod
-    def compile(problem, snapshot, rules):
+    def compile(problem: Problem, snapshot: Snapshot,
+                rules: ConstraintRules) -> tuple[GroupPolicy, ...]:
         forbids = np.array([one.hard or rules.soft_groups_veto for one in problem.groups],
                            dtype=bool)
         if not forbids.any():

@@ -2,12 +2,16 @@
 
 import numpy as np
 
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import Problem
 from kronos_nova.model.rules import LoadLimit
+from kronos_nova.objects.snapshot import Snapshot
 
 
 class Headroom:
     @staticmethod
-    def compile(problem, snapshot, rules):
+    def compile(problem: Problem, snapshot: Snapshot,
+                rules: ConstraintRules) -> tuple[LoadLimit, ...]:
         if not np.isfinite(problem.capacity_thresholds).any():
             return ()
         most = np.tile(problem.capacity_thresholds, (len(problem.hosts), 1))

@@ -1,11 +1,33 @@
 """Hosts that are kept for some projects or some flavors, as Nova's own filters keep them."""
 
+from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import TypeVar
+
 import numpy as np
 
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import Problem
+from kronos_nova.model import State
 from kronos_nova.model.rules import AllowedHosts
+from kronos_nova.model.rules import Why
+from kronos_nova.objects.snapshot import Aggregate
+from kronos_nova.objects.snapshot import Instance
+from kronos_nova.objects.snapshot import Snapshot
 
 TENANT_KEY = 'filter_tenant_id'
 SPEC_PREFIX = 'aggregate_instance_extra_specs:'
+
+Tenants = frozenset[str]
+"""Projects that a host is kept for."""
+Properties = frozenset[tuple[str, frozenset[str]]]
+"""(key, values) of the metadata of a host's aggregates."""
+Specs = tuple[tuple[str, str], ...]
+"""(key, value) that the aggregates of an instance's host must have."""
+Wanted = TypeVar('Wanted', bound=Hashable)
+Offer = TypeVar('Offer', bound=Hashable)
 
 
 class Isolation:
@@ -22,17 +44,18 @@ class Isolation:
     """
 
     @staticmethod
-    def compile(problem, snapshot, rules):
+    def compile(problem: Problem, snapshot: Snapshot,
+                rules: ConstraintRules) -> tuple[AllowedHosts, ...]:
         tenants, properties = _offers(problem, snapshot)
         by_uuid = {instance.uuid: instance for instance in snapshot.instances}
         instances = [by_uuid[uuid] for uuid in problem.vms]
-        named = frozenset().union(*set(tenants))
+        named: Tenants = frozenset().union(*set(tenants))
 
-        def why_project(state, vm, host):
+        def why_project(state: State, vm: int, host: int) -> str:
             return (f'the aggregates of {problem.hosts[host]} do not admit project '
                     f'{instances[vm].project_id}')
 
-        def why_flavor(state, vm, host):
+        def why_flavor(state: State, vm: int, host: int) -> str:
             wanted = ', '.join(f'{key}={value}' for key, value in _asked(instances[vm]))
             return f'the aggregates of {problem.hosts[host]} do not offer {wanted}'
 
@@ -41,11 +64,12 @@ class Isolation:
                 *_rule([_asked(i) for i in instances], properties, _admits, why_flavor))
 
 
-def _rule(wanted, offers, admits, why):
+def _rule(wanted: Sequence[Wanted], offers: Sequence[Offer],
+          admits: Callable[[Wanted, Offer], bool], why: Why) -> tuple[AllowedHosts, ...]:
     """What each instance wants against what each host offers; both are hashable, and what is alike
     is asked about once."""
-    kinds, sorts = ({each: n for n, each in enumerate(dict.fromkeys(all_))}
-                    for all_ in (wanted, offers))
+    kinds = {each: n for n, each in enumerate(dict.fromkeys(wanted))}
+    sorts = {each: n for n, each in enumerate(dict.fromkeys(offers))}
     allowed = np.array([[admits(one, offer) for offer in sorts] for one in kinds], dtype=bool)
     if allowed.all():
         return ()
@@ -54,20 +78,22 @@ def _rule(wanted, offers, admits, why):
                          allowed=allowed[:, [sorts[offer] for offer in offers]]),)
 
 
-def _offers(problem, snapshot):
+def _offers(problem: Problem, snapshot: Snapshot) -> tuple[list[Tenants], list[Properties]]:
     """For each host the projects it is kept for, and its aggregates' metadata, hashable; looked at
     once for all hosts that are in the same aggregates."""
-    inside = {host: () for host in problem.hosts}
+    inside: dict[str, tuple[int, ...]] = {host: () for host in problem.hosts}
     for number, aggregate in enumerate(snapshot.aggregates):
         for host in inside.keys() & set(aggregate.hosts):
             inside[host] += (number,)
     found = {numbers: _offer([snapshot.aggregates[number] for number in numbers])
              for numbers in set(inside.values())}
-    return tuple([found[numbers][n] for numbers in inside.values()] for n in (0, 1))
+    return ([found[numbers][0] for numbers in inside.values()],
+            [found[numbers][1] for numbers in inside.values()])
 
 
-def _offer(aggregates):
-    tenants, properties = set(), {}
+def _offer(aggregates: Iterable[Aggregate]) -> tuple[Tenants, Properties]:
+    tenants: set[str] = set()
+    properties: dict[str, set[str]] = {}
     for aggregate in aggregates:
         for key, value in aggregate.metadata.items():
             words = {word.strip() for word in value.split(',')}
@@ -79,24 +105,25 @@ def _offer(aggregates):
         (key, frozenset(values)) for key, values in properties.items())
 
 
-def _asked(instance):
+def _asked(instance: Instance) -> Specs:
     """The extra specs that aggregates must offer, hashable."""
     return tuple(sorted((key.removeprefix(SPEC_PREFIX), value)
                         for key, value in instance.flavor_extra_specs.items()
                         if key.startswith(SPEC_PREFIX)))
 
 
-def _admits(specs, properties):
+def _admits(specs: Specs, properties: Properties) -> bool:
     """Whether a host's aggregates have every wanted value.
 
     Of Nova's operators only ``<or>`` is understood; with any other the answer is no: better no
     move than one that Nova refuses.
     """
     offered = dict(properties)
-    return all(offered.get(key, frozenset()) & _values(value) for key, value in specs)
+    return all(not offered.get(key, frozenset()).isdisjoint(_values(value))
+               for key, value in specs)
 
 
-def _values(wanted):
+def _values(wanted: str) -> set[str]:
     if wanted.startswith('<or>'):
         return {word.strip() for word in wanted.split('<or>') if word.strip()}
     return {wanted}

@@ -1,15 +1,22 @@
 """Hosts in parts between which no instance moves: cells and availability zones."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import Problem
+from kronos_nova.model import State
 from kronos_nova.model.rules import AllowedHosts
+from kronos_nova.objects.snapshot import Snapshot
 
 DEFAULT_ZONE = 'nova'
 
 
 class Cell:
     @staticmethod
-    def compile(problem, snapshot, rules):
+    def compile(problem: Problem, snapshot: Snapshot,
+                rules: ConstraintRules) -> tuple[AllowedHosts, ...]:
         """A live migration cannot cross cells."""
         cells = {host.name: host.cell for host in snapshot.hosts}
         return _partition(problem, 'cell', [cells[host] for host in problem.hosts])
@@ -17,7 +24,8 @@ class Cell:
 
 class Zone:
     @staticmethod
-    def compile(problem, snapshot, rules):
+    def compile(problem: Problem, snapshot: Snapshot,
+                rules: ConstraintRules) -> tuple[AllowedHosts, ...]:
         """Where an operator asks for it, an instance keeps its availability zone."""
         if not rules.restrict_to_az:
             return ()
@@ -27,12 +35,13 @@ class Zone:
                           [zones.get(host, DEFAULT_ZONE) for host in problem.hosts])
 
 
-def _partition(problem, noun, part_of_host):
+def _partition(problem: Problem, noun: str,
+               part_of_host: Sequence[str]) -> tuple[AllowedHosts, ...]:
     names, part = np.unique(np.array(part_of_host, dtype=str), return_inverse=True)
     if len(names) < 2:
         return ()
 
-    def why(state, vm, host):
+    def why(state: State, vm: int, host: int) -> str:
         return (f'{problem.hosts[host]} is in {noun} {names[part[host]]}, the instance in '
                 f'{names[part[problem.vm_host[vm]]]}')
 

@@ -2,7 +2,10 @@
 
 import numpy as np
 
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import Problem
 from kronos_nova.model.rules import ReservedRoom
+from kronos_nova.objects.snapshot import Snapshot
 
 
 class Reserve:
@@ -10,7 +13,8 @@ class Reserve:
     does not fill the last gap and then have the empty hosts switched off."""
 
     @staticmethod
-    def compile(problem, snapshot, rules):
+    def compile(problem: Problem, snapshot: Snapshot,
+                rules: ConstraintRules) -> tuple[ReservedRoom, ...]:
         count = rules.reserve_hosts
         if not count:
             return ()

@@ -1,11 +1,15 @@
 """Pairs that are out for a reason found outside the planner."""
 
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import Problem
 from kronos_nova.model.rules import ForbiddenPairs
+from kronos_nova.objects.snapshot import Snapshot
 
 
 class SchedulerVeto:
     @staticmethod
-    def compile(problem, snapshot, rules):
+    def compile(problem: Problem, snapshot: Snapshot,
+                rules: ConstraintRules) -> tuple[ForbiddenPairs, ...]:
         """Nova's own scheduler filters refused the host in a dry run."""
         return _if_any(ForbiddenPairs(
             problem, rules.vetoes, 'refused',
@@ -14,12 +18,13 @@ class SchedulerVeto:
 
 class Returning:
     @staticmethod
-    def compile(problem, snapshot, rules):
+    def compile(problem: Problem, snapshot: Snapshot,
+                rules: ConstraintRules) -> tuple[ForbiddenPairs, ...]:
         """The instance left that host not long ago: going back would be the start of a circle."""
         return _if_any(ForbiddenPairs(
             problem, rules.returns, 'returning', yields=True,
             why=lambda state, vm, host: f'the instance left {problem.hosts[host]} not long ago'))
 
 
-def _if_any(pairs):
+def _if_any(pairs: ForbiddenPairs) -> tuple[ForbiddenPairs, ...]:
     return (pairs,) if len(pairs) else ()

@@ -166,27 +166,28 @@ def seasonal(days: np.ndarray, week: np.ndarray) -> Seasonal:
     return made
 
 
-def _lead(days, week, lead):
+def _lead(days: np.ndarray, week: np.ndarray,
+          lead: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The forecast (n,) of the hour that is ``lead`` after the current one, and both errors
     (n, 24) of what would have been told as far ahead from each hour of the last day."""
     last = days[:, ORIGINS:]
     yesterday = days[:, 1 + lead:ORIGINS + 2 + lead]
     then = week[:, 1 + lead:ORIGINS + 2 + lead]
-    told = np.stack([last, yesterday, yesterday + last - days[:, :ORIGINS + 1],
-                     then, then + last - week[:, :ORIGINS + 1]])
+    forecasts = np.stack([last, yesterday, yesterday + last - days[:, :ORIGINS + 1],
+                          then, then + last - week[:, :ORIGINS + 1]])
     came = np.full((len(days), ORIGINS), np.nan)
     came[:, :ORIGINS - lead] = days[:, ORIGINS + 1 + lead:]
-    off = told[..., :ORIGINS] - came
-    ahead = _combined(told[..., -1:], _weights(off))[:, 0]
+    off = forecasts[..., :ORIGINS] - came
+    ahead = _combined(forecasts[..., -1:], _weights(off))[:, 0]
     errors = np.empty(came.shape)
     for half in (0, 1):    # each by what the other one tells
-        errors[:, half::2] = _combined(told[..., half:ORIGINS:2],
+        errors[:, half::2] = _combined(forecasts[..., half:ORIGINS:2],
                                        _weights(off[..., 1 - half::2])) - came[:, half::2]
     present = np.where(np.isnan(errors), np.nan, off[0])
     return np.maximum(ahead, 0.0), np.where(np.isnan(present), np.nan, errors), present
 
 
-def _weights(off):
+def _weights(off: np.ndarray) -> np.ndarray:
     """float64 (5, n): inverse to the mean square of errors (5, n, t)."""
     known = ~np.isnan(off)
     count = known.sum(axis=-1)
@@ -194,12 +195,12 @@ def _weights(off):
     return np.where(count >= LEAST_KNOWN, 1.0 / (square + LEAST_ERROR), 0.0)
 
 
-def _combined(told, weights):
+def _combined(forecasts: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """float64 (n, t): the weighed mean of those of (5, n, t) that are known; NaN where none but the
     present is."""
-    weights = np.where(np.isnan(told), 0.0, weights[..., None])
+    weights = np.where(np.isnan(forecasts), 0.0, weights[..., None])
     total, has_season = weights.sum(axis=0), weights[1:].any(axis=0)
-    return np.divide((np.nan_to_num(told) * weights).sum(axis=0), total,
+    return np.divide((np.nan_to_num(forecasts) * weights).sum(axis=0), total,
                      out=np.full(total.shape, np.nan), where=has_season)
 
 
@@ -232,12 +233,13 @@ def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int,
                      for lead in range(horizon)]).max(axis=0)
     count = came.shape[1]
     present = past[:, ORIGINS:ORIGINS + count]
-    told = placed.sums(np.where(known, said, days[:, ORIGINS:-1]))[:, :count]
-    return _judged((told - came)[:, None], (present - came)[:, None],
+    forecast = placed.sums(np.where(known, said, days[:, ORIGINS:-1]))[:, :count]
+    return _judged((forecast - came)[:, None], (present - came)[:, None],
                    known[:, :count].any(axis=0), min(LEAST_ORIGINS, count))
 
 
-def _judged(errors, present_errors, known, least=LEAST_ORIGINS):
+def _judged(errors: np.ndarray, present_errors: np.ndarray, known: np.ndarray,
+            least: int = LEAST_ORIGINS) -> Judgement:
     """Of errors (hosts, H, t), where t is known."""
     if not len(errors) or known.sum() < least:
         return UNKNOWN

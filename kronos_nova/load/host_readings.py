@@ -1,10 +1,14 @@
 """One figure a host, or the reason why there is none that may be trusted."""
 
 import dataclasses
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 
 from kronos_nova.model import TOLERANCE
+from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
 
 NAMED = 3
@@ -23,7 +27,7 @@ class Range:
         return (values < self.lowest - TOLERANCE) | (values > self.highest + TOLERANCE) | np.isinf(
             values)
 
-    def __str__(self):
+    def __str__(self) -> str:
         if np.isinf(self.highest):
             return f'{self.lowest:g} and above'
         return f'{self.lowest:g} to {self.highest:g}'
@@ -99,14 +103,14 @@ def normalised(values: np.ndarray) -> np.ndarray:
     return (values - low) / (high - low)
 
 
-def _repeated(samples, hosts):
+def _repeated(samples: Mapping[str, Sequence[Sample]], hosts: Sequence[str]) -> Iterator[str]:
     repeated = sorted(host for host in hosts if len(samples.get(host, ())) > 1)
     if repeated:
         yield (f'more than one series for {_listed(repeated)}: aggregate the query by the host '
                'label')
 
 
-def _outside(values, hosts, allowed):
+def _outside(values: np.ndarray, hosts: Sequence[str], allowed: Range) -> Iterator[str]:
     wrong = allowed.violated_by(values)
     if wrong.any():
         first = int(np.flatnonzero(wrong)[0])
@@ -114,7 +118,8 @@ def _outside(values, hosts, allowed):
                f'{hosts[first]} at {values[first]:g}')
 
 
-def _coverage(missing, stale, available, hosts, rules):
+def _coverage(missing: np.ndarray, stale: np.ndarray, available: np.ndarray,
+              hosts: Sequence[str], rules: ScoringRules) -> list[str]:
     needed = int(available.sum())
     if not needed:
         return ['no host is up and enabled']
@@ -126,10 +131,10 @@ def _coverage(missing, stale, available, hosts, rules):
             f'{_names(hosts, missing)}']
 
 
-def _names(hosts, chosen):
-    return _listed([hosts[position] for position in np.flatnonzero(chosen)])
+def _names(hosts: Sequence[str], chosen: np.ndarray) -> str:
+    return _listed([hosts[position] for position in np.flatnonzero(chosen).tolist()])
 
 
-def _listed(names):
+def _listed(names: Sequence[str]) -> str:
     more = f' and {len(names) - NAMED} more' if len(names) > NAMED else ''
     return ', '.join(names[:NAMED]) + more

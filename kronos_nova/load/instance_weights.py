@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+from collections.abc import Iterator
 from collections.abc import Mapping
 
 import numpy as np
@@ -51,7 +52,7 @@ class Weights:
 
 def by_label(vector: Vector, label: str) -> dict[str, list[float]]:
     """The values of an answer by what a label says, so that many aggregates can look theirs up."""
-    values = {}
+    values: dict[str, list[float]] = {}
     for sample in vector.samples:
         if label in sample.labels:
             values.setdefault(sample.labels[label], []).append(sample.value)
@@ -79,8 +80,9 @@ def profile(policy: Policy, samples: Mapping[str, list[float]], placed: PlacedIn
     unknown = np.isnan(values) & ~bad
     values[bad | excessive] = np.nan
     values[unknown] = FALLBACKS[policy.vm_profile_fallback](placed)[unknown]
-    warnings = (*_told(placed, impossible & ~twice, 'is out of range'),
-                *_told(placed, twice & ~(False if resting is None else resting), 'is given twice'))
+    warnings = (*_left_alone(placed, impossible & ~twice, 'is out of range'),
+                *_left_alone(placed, twice if resting is None else twice & ~resting,
+                             'is given twice'))
     if excessive.any():
         host = int(np.flatnonzero(too_much)[0])
         warnings += (f'the profiles of {int(excessive.sum())} instances add up to more than '
@@ -90,8 +92,8 @@ def profile(policy: Policy, samples: Mapping[str, list[float]], placed: PlacedIn
     return Weights(values, warnings)
 
 
-def _told(placed, which, what):
-    """The warning about the profiles of some instances."""
+def _left_alone(placed: PlacedInstances, which: np.ndarray, what: str) -> Iterator[str]:
+    """Warn of the profiles for which some instances are not moved."""
     if which.any():
         first = placed.instances[int(np.flatnonzero(which)[0])].uuid
         yield (f'the profile of {int(which.sum())} instances {what}, such as that of {first}: '
@@ -123,17 +125,18 @@ def unit_problem(policy: Policy, samples: Mapping[str, list[float]],
             'host_capacity_query')
 
 
-def _overfull(placed, share):
+def _overfull(placed: PlacedInstances, share: np.ndarray) -> np.ndarray:
     """bool (H,): hosts whose instances seem to use more than there is, and more than is used."""
     sums = _sums(placed, share)
     return (sums > FULL) & (sums > EXCESS * placed.scores)
 
 
-def _sums(placed, share):
+def _sums(placed: PlacedInstances, share: np.ndarray) -> np.ndarray:
     return np.bincount(placed.vm_host, weights=share, minlength=len(placed.scores))
 
 
-def _measured(policy, samples, placed):
+def _measured(policy: Policy, samples: Mapping[str, list[float]],
+              placed: PlacedInstances) -> tuple[np.ndarray, np.ndarray]:
     """values (V,) and which of them were given twice (V,)."""
     names = [getattr(instance, policy.vm_profile_label_type) for instance in placed.instances]
     found = [samples.get(name, ()) for name in names]
@@ -146,11 +149,11 @@ def _measured(policy, samples, placed):
     return values, wrong
 
 
-def _nothing(placed):
+def _unknown(placed: PlacedInstances) -> np.ndarray:
     return np.full(len(placed.instances), np.nan)
 
 
-def _by_vcpus(placed):
+def _by_vcpus(placed: PlacedInstances) -> np.ndarray:
     """The share of its host's score that its share of the host's instances' vCPUs is."""
     vcpus = np.array([instance.vcpus for instance in placed.instances], dtype=float)
     total = np.bincount(placed.vm_host, weights=vcpus, minlength=len(placed.scores))
@@ -159,10 +162,10 @@ def _by_vcpus(placed):
     return share * (placed.scores / placed.host_scale)[placed.vm_host]
 
 
-def _evenly(placed):
+def _evenly(placed: PlacedInstances) -> np.ndarray:
     """An equal share of its host's score."""
     count = np.bincount(placed.vm_host, minlength=len(placed.scores))[placed.vm_host]
     return (placed.scores / placed.host_scale)[placed.vm_host] / count
 
 
-FALLBACKS = {'skip': _nothing, 'flavor_vcpu_ratio': _by_vcpus, 'host_average': _evenly}
+FALLBACKS = {'skip': _unknown, 'flavor_vcpu_ratio': _by_vcpus, 'host_average': _evenly}

@@ -61,7 +61,7 @@ class LoadStats:
         elapsed = max(elapsed, 0.0)    # a clock that is behind, as another controller's may be
         figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, FIGURES)
         measured = ~np.isnan(loads)
-        figures[measured] = _looked(figures[measured], loads[measured], elapsed)
+        figures[measured] = _updated(figures[measured], loads[measured], elapsed)
         kept = figures[:, 0] > 0
         return LoadStats(now, tuple(np.array(vms, dtype=object)[kept]), figures[kept])
 
@@ -90,7 +90,8 @@ class LoadStats:
         seconds, _mean, slope = self._slopes(vms, far)
         return np.where(seconds > 0, (1.0 - slope) * self.variances(vms), 0.0)
 
-    def _slopes(self, vms, far):
+    def _slopes(self, vms: tuple[str, ...],
+                far: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """float64 (V,) each: for how long an instance is known, its mean, and which part of what a
         load is off its mean is expected to last."""
         known = dict(zip(self.vms, self.figures, strict=True))
@@ -105,19 +106,24 @@ class LoadStats:
 _UNKNOWN = np.zeros(FIGURES)
 
 
-def _looked(figures, loads, elapsed):
-    """The figures after a look at what was known and at what was not."""
+def _updated(figures: np.ndarray, loads: np.ndarray, elapsed: float) -> np.ndarray:
+    """Update the running figures with one sample of each instance; initialise those of new ones.
+
+    :param figures: float64 (n, 5), as in :class:`LoadStats`
+    :param loads: float64 (n,)
+    :param elapsed: seconds since the last sample
+    """
     seconds, mean, variance, quarter_hour, covariance = figures.T
     is_new = seconds <= 0
-    elapsed = np.where(is_new, 1.0, elapsed)
-    seconds = np.minimum(seconds + elapsed, DAY)
-    part = np.minimum(elapsed / seconds, 1.0)    # a plain mean for the first day
+    passed = np.where(is_new, 1.0, elapsed)
+    seconds = np.minimum(seconds + passed, DAY)
+    part = np.minimum(passed / seconds, 1.0)    # a plain mean for the first day
     off = loads - mean
     # Weighted as West (CACM 1979) does, so that no sums of squares are subtracted.
     covariance = (1 - part) * (covariance + part * off * (quarter_hour - mean))
     variance = (1 - part) * (variance + part * off ** 2)
     mean = mean + part * off
-    quarter_hour = quarter_hour + (1 - np.exp(-elapsed / SOON)) * (loads - quarter_hour)
+    quarter_hour = quarter_hour + (1 - np.exp(-passed / SOON)) * (loads - quarter_hour)
     zero = np.zeros(len(loads))
     return np.where(is_new[:, None],
                     np.column_stack([np.ones(len(loads)), loads, zero, loads, zero]),

@@ -43,7 +43,7 @@ def expected_range(deviations: np.ndarray, left_out: int = 0) -> float:
     return 2.0 * max(float(np.trapezoid(1.0 - above - below, at)), 0.0)
 
 
-def _expected_span(deviations, left_out):
+def _expected_span(deviations: np.ndarray, left_out: int) -> float:
     """The same without the highest and the lowest loads."""
     if len(deviations) - 2 * left_out < 2 or not deviations.any():
         return 0.0
@@ -53,14 +53,13 @@ def _expected_span(deviations, left_out):
     return 2.0 * max(float(np.trapezoid(1.0 - above - below, at)), 0.0)
 
 
-def _at_most(loads, deviations, most):
+def _at_most(loads: np.ndarray, deviations: np.ndarray, most: int) -> np.ndarray:
     """float64 (n,): the chance that at most so many hosts are above each of some loads."""
     count = np.zeros((most + 1, len(loads)))
     count[0] = 1.0
     for deviation in deviations:    # the Poisson binomial distribution, built host by host
-        part = loads < 0
-        if deviation > 0:
-            part = 1.0 - np.interp(loads / deviation, _TABLE, _CUMULATED)
+        part = (1.0 - np.interp(loads / deviation, _TABLE, _CUMULATED) if deviation > 0
+                else loads < 0)
         moved = count * part
         count -= moved
         count[1:] += moved[:-1]

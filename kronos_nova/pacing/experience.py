@@ -13,6 +13,7 @@ import dataclasses
 import math
 import statistics
 from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -37,6 +38,9 @@ SHRINKAGE = 2.0
 """Observations for which a factor has to stand before half of it is believed."""
 MOST = 8.0
 """A factor is not larger, nor smaller than its reciprocal: then it is something else."""
+
+Key = float | str | tuple[str, str]
+"""What a factor belongs to: MiB of memory, the uuid of an instance, or a pair of hosts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +81,7 @@ class Experience:
     def __init__(self, tries: Iterable[PastTry] = (), assumed: Assumed = Assumed()):
         self._assumed = assumed
         tries = [past for past in tries if past.memory_mb]
-        timed = [past for past in tries if past.seconds]
+        timed = [(past, past.seconds) for past in tries if past.seconds]
         self.fixed, self.bandwidth = _fitted(timed, assumed)
         # One that did not end tells most of all what its guest writes.
         self._written = self._learn_writing(tries)
@@ -111,7 +115,7 @@ class Experience:
             if (guest.dirty_mb_s is not None or guest.uuid in self._written)
             and not self.copy(guest, '', '').forecast(self.bandwidth).converges)
 
-    def _learn_writing(self, tries):
+    def _learn_writing(self, tries: Iterable[PastTry]) -> dict[str, tuple[float, float]]:
         """{instance: (part of its memory that was copied first, MiB a second it wrote)}, of those
         whose hypervisor tells what was copied."""
         found = collections.defaultdict(list)
@@ -122,22 +126,24 @@ class Experience:
                 copying = max(lasted - self.fixed, 1.0)
                 found[past.instance_uuid].append(
                     (min(1.0, past.processed_mb / past.memory_mb), again / copying))
-        return {uuid: tuple(map(statistics.mean, zip(*rows, strict=True)))
+        return {uuid: (statistics.mean(part for part, _ in rows),
+                       statistics.mean(written for _, written in rows))
                 for uuid, rows in found.items()}
 
-    def _learn_factors(self, timed):
-        factors: dict[object, float] = {}
+    def _learn_factors(self, timed: Sequence[tuple[PastTry, float]]) -> dict[Key, float]:
+        """:param timed: moves and their seconds"""
+        factors: dict[Key, float] = {}
         errors = []
-        for past in timed:
+        for past, seconds in timed:
             guest = Guest(uuid=past.instance_uuid, memory_mb=past.memory_mb)
             used, written = self._written.get(past.instance_uuid, self._usual)
             expected = Copy(memory_mb=used * guest.memory_mb, dirty_mb_s=written, fixed=self.fixed,
                             downtime=self._assumed.downtime).seconds(
                 self.bandwidth / max(past.sharing, 1.0))
-            errors.append(float(np.clip(math.log(past.seconds / expected),
+            errors.append(float(np.clip(math.log(seconds / expected),
                                         -math.log(MOST), math.log(MOST))))
         keys = [_keys(past.instance_uuid, past.memory_mb, past.source, past.destination)
-                for past in timed]
+                for past, _seconds in timed]
         for level in range(len(keys[0]) if keys else 0):
             found = collections.defaultdict(list)
             for each, error in zip(keys, errors, strict=True):
@@ -149,17 +155,19 @@ class Experience:
         return factors
 
 
-def _keys(uuid, memory_mb, source, destination):
+def _keys(uuid: str, memory_mb: float, source: str,
+          destination: str) -> tuple[float, tuple[str, str], str]:
     return memory_mb, (source, destination), uuid
 
 
-def _fitted(timed, assumed):
+def _fitted(timed: Sequence[tuple[PastTry, float]], assumed: Assumed) -> tuple[float, float]:
     """(seconds, MiB a second) that all moves have in common."""
     start = np.array([assumed.fixed, 1.0 / (assumed.bandwidth or BANDWIDTH)])
     if not timed:
         return assumed.fixed, assumed.bandwidth or BANDWIDTH
-    taken = np.array([past.seconds for past in timed], dtype=float)
-    copied = np.array([past.sharing * (past.processed_mb or past.memory_mb) for past in timed])
+    taken = np.array([seconds for _past, seconds in timed], dtype=float)
+    copied = np.array([past.sharing * (past.processed_mb or past.memory_mb)
+                       for past, _seconds in timed])
     rows = np.column_stack([np.ones(len(taken)), copied]) / taken[:, None] / SPREAD
     wanted = np.full(len(taken), 1.0 / SPREAD)
     known = np.diag(1.0 / start / (1.0, 1.0 if assumed.bandwidth is None else SURE))

@@ -99,7 +99,7 @@ def lower_bound(jobs: Sequence[Job], caps: Caps, links: Links) -> float:
 class _Floor:
     """The hosts and their slots; the names of operations research are machines and jobs."""
 
-    def __init__(self, jobs, caps, links):
+    def __init__(self, jobs: Sequence[Job], caps: Caps, links: Links):
         self.jobs, self.links, self.total = jobs, links, caps.total
         names = sorted({name for job in jobs for name in (job.source, job.destination)})
         index = {name: n for n, name in enumerate(names)}
@@ -119,15 +119,15 @@ class _Floor:
         self.copied = (self.alone - self.fixed) * most
         self.mean_rate = self.copied / np.maximum(self.alone, TOLERANCE)
         self.tails = _tails(jobs, self.alone)
-        self._dependents = [[] for _ in jobs]
+        self._dependents: list[list[int]] = [[] for _ in jobs]
         for n, job in enumerate(jobs):
             for earlier in job.after:
                 self._dependents[earlier].append(n)
 
-    def _most(self, n):
+    def _most(self, n: int) -> float:
         return min(self.links.stream, *(self.link[ends[n]] for ends in self.ends_at))
 
-    def work(self, some, side):
+    def work(self, some: np.ndarray | bool, side: int) -> np.ndarray:
         """float64 (hosts,): seconds that some moves of each host take at least, by its slots and by
         its link.
 
@@ -137,11 +137,11 @@ class _Floor:
         return np.maximum(self._on(side, self.alone * some) / slots,
                           self._on(side, self.copied * some) / self.link)
 
-    def _on(self, side, what=None):
+    def _on(self, side: int, what: np.ndarray | None = None) -> np.ndarray:
         """(hosts,): the sum of what each move has, or the number of moves."""
         return np.bincount(self.ends_at[side], weights=what, minlength=len(self.link))
 
-    def play(self, rule: Callable) -> Timeline:
+    def play(self, rule: 'Rule') -> Timeline:
         """Let the moves go by a rule: it orders those that may, given what is under way."""
         count = len(self.jobs)
         begins, ends = np.full(count, np.nan), np.full(count, np.nan)
@@ -167,7 +167,8 @@ class _Floor:
                 self._held[self._dependents[n]] -= 1
         return Timeline(begins, ends)
 
-    def _start(self, rule, begins, under_way, now):
+    def _start(self, rule: 'Rule', begins: np.ndarray, under_way: np.ndarray,
+               now: float) -> None:
         while under_way.sum() < self.total:
             may = self._may_begin(begins, under_way)
             if not len(may):
@@ -175,7 +176,7 @@ class _Floor:
             n = may[rule(self, may, under_way, np.isnan(begins))]
             under_way[n], begins[n] = True, now
 
-    def _may_begin(self, begins, under_way):
+    def _may_begin(self, begins: np.ndarray, under_way: np.ndarray) -> np.ndarray:
         may = np.isnan(begins) & (self._held == 0)
         for side in (0, 1):
             may &= (self._busy(side, under_way) < self.slots[side])[self.ends_at[side]]
@@ -183,10 +184,10 @@ class _Floor:
         busy[self.instance[under_way]] = True
         return np.flatnonzero(may & ~busy[self.instance])
 
-    def _busy(self, side, under_way):
+    def _busy(self, side: int, under_way: np.ndarray) -> np.ndarray:
         return np.bincount(self.ends_at[side][under_way], minlength=len(self.link))
 
-    def bandwidth(self, moves, under_way, more=0):
+    def bandwidth(self, moves: np.ndarray, under_way: np.ndarray, more: int = 0) -> np.ndarray:
         """float64: what each of some moves gets, an equal share of the links that it is on.
 
         :param more: how many more are on each link than are under way
@@ -198,21 +199,21 @@ class _Floor:
                 self._busy(side, under_way)[host] + more))
         return share
 
-    def _seconds(self, going, under_way):
+    def _seconds(self, going: np.ndarray, under_way: np.ndarray) -> np.ndarray:
         """float64: of each move that copies, what the copying takes, were things to stay as they
         are."""
         return np.array([max(self.jobs[n].copy.seconds(bandwidth) - self.fixed[n], TOLERANCE)
                          for n, bandwidth in zip(going, self.bandwidth(going, under_way),
                                                  strict=True)])
 
-    def bottleneck(self, may, waits):
+    def bottleneck(self, may: np.ndarray, waits: np.ndarray) -> np.ndarray:
         """float64: how long each move's busier host, or what waits for the move, will take."""
         found = self.tails[may]
         for side in (0, 1):
             found = np.maximum(found, self.work(waits, side)[self.ends_at[side][may]])
         return found
 
-    def crowding(self, may, under_way):
+    def crowding(self, may: np.ndarray, under_way: np.ndarray) -> np.ndarray:
         """float64: what each move and those under way would copy by its busier link if they did not
         share it, on average over their whole time, beyond what it carries, as a part of that; 0
         where it has room for all."""
@@ -224,7 +225,7 @@ class _Floor:
         return found
 
 
-def _tails(jobs, alone):
+def _tails(jobs: Sequence[Job], alone: np.ndarray) -> np.ndarray:
     """float64 (n,): seconds of each move and the longest chain of moves that wait for it."""
     tails = alone.copy()
     for n in range(len(jobs) - 1, -1, -1):
@@ -233,28 +234,32 @@ def _tails(jobs, alone):
     return tails
 
 
-# Rules: (floor, moves that may begin, under way, what waits) -> position of the next to begin.
-# _free_links spares slots, where these are scarce; _bottleneck keeps the busiest link in use.
+Rule = Callable[[_Floor, np.ndarray, np.ndarray, np.ndarray], int]
+"""(floor, intp (n,) moves that may begin, bool (m,) what is in progress, bool (m,) what waits) to
+the position of the next to begin. ``_free_links`` spares slots, where these are scarce;
+``_bottleneck`` keeps the busiest link in use."""
 
-def _first_come(_floor, _may, _under_way, _waits):
+
+def _first_come(_floor: _Floor, _may: np.ndarray, _under_way: np.ndarray,
+                _waits: np.ndarray) -> int:
     return 0
 
 
-def _hottest(floor, may, under_way, _waits):
+def _hottest(floor: _Floor, may: np.ndarray, under_way: np.ndarray, _waits: np.ndarray) -> int:
     return _first(-floor.heat[may], -floor.bandwidth(may, under_way, 1))
 
 
-def _free_links(floor, may, under_way, waits):
+def _free_links(floor: _Floor, may: np.ndarray, under_way: np.ndarray, waits: np.ndarray) -> int:
     return _first(floor.due[may], -floor.bandwidth(may, under_way, 1),
                   -floor.bottleneck(may, waits), -floor.alone[may])
 
 
-def _bottleneck(floor, may, under_way, waits):
+def _bottleneck(floor: _Floor, may: np.ndarray, under_way: np.ndarray, waits: np.ndarray) -> int:
     return _first(floor.due[may], -floor.bottleneck(may, waits).round(3),
                   (floor.crowding(may, under_way) / SAME).round(), -floor.alone[may])
 
 
-def _first(*keys):
+def _first(*keys: np.ndarray) -> int:
     return int(np.lexsort(keys[::-1])[0])
 
 

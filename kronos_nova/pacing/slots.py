@@ -1,26 +1,39 @@
 """What the caps leave, given what is under way."""
 
 import collections
+from collections.abc import Iterable
+from typing import Protocol
+
+from kronos_nova.objects.move import Caps
+
+
+class Move(Protocol):
+    """A move of an instance from host to host."""
+
+    @property
+    def instance_uuid(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def destination(self) -> str: ...
 
 
 class ConcurrencySlots:
-    """Counts moves against :class:`kronos_nova.objects.move.Caps`, and an instance against itself.
+    """Counts moves against the caps, and an instance against itself."""
 
-    :param under_way: moves, each with instance_uuid, source and destination
-    """
-
-    def __init__(self, caps, under_way):
+    def __init__(self, caps: Caps, in_flight: Iterable[Move]):
         self.caps = caps
-        self.sources, self.destinations = collections.Counter(), collections.Counter()
-        self.instances = set()
-        for move in under_way:
+        self.sources: collections.Counter[str] = collections.Counter()
+        self.destinations: collections.Counter[str] = collections.Counter()
+        self.instances: set[str] = set()
+        for move in in_flight:
             self._count(move)
 
     @property
-    def is_full(self):
+    def is_full(self) -> bool:
         return len(self.instances) >= self.caps.total
 
-    def enter(self, move):
+    def enter(self, move: Move) -> bool:
         """Count a move in, if a slot is free for it."""
         fits = (not self.is_full and move.instance_uuid not in self.instances and
                 self.sources[move.source] < self.caps.sources.get(
@@ -30,7 +43,7 @@ class ConcurrencySlots:
             self._count(move)
         return fits
 
-    def _count(self, move):
+    def _count(self, move: Move) -> None:
         self.sources[move.source] += 1
         self.destinations[move.destination] += 1
         self.instances.add(move.instance_uuid)
