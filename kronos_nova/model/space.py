@@ -7,6 +7,7 @@ that hosts share, rules that have to be tried out, the order of moves — is dec
 """
 
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -165,7 +166,7 @@ class SearchSpace:
         prices[np.arange(len(vms)), self.home[vms]] = 0.0
         return np.pad(prices, ((0, 0), (0, self.untouched)), constant_values=np.inf)
 
-    def price_of(self, plan: list[tuple[int, int]]) -> float:
+    def price_of(self, plan: Sequence[tuple[int, int]]) -> float:
         """What the moves of a plan cost by themselves."""
         if self.model.prices.are_free:
             return 0.0
@@ -221,7 +222,8 @@ class SearchSpace:
                 room + np.bincount(self.home[members], minlength=len(room)), (0, self.untouched)))
         return self._known[rule, group]
 
-    def after(self, plans: list[list[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray]:
+    def after(self,
+              plans: Sequence[Sequence[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray]:
         """The end states of plans, each a list of (instance, destination): scores (n, P, h) and
         free (n, c, h)."""
         scores, free = (np.tile(now.T, (len(plans), 1, 1)) for now in (self.scores, self.free))

@@ -2,11 +2,13 @@
 which makes the number of conflicts smaller move by move (Minton, Johnston, Philips and Laird 1992).
 """
 
+from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.objects.plan import AFFINITY
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import least_harmful
+from kronos_nova.planners.steps import Choice
 from kronos_nova.planners.steps import one_by_one
 
 
@@ -27,7 +29,7 @@ class AffinityEnforcer:
         model = state.model.with_ceiling(state, limits.overload_ceiling)
         return one_by_one(state, limits, lambda: self._choose(state, model))
 
-    def _choose(self, state, model):
+    def _choose(self, state: State, model: Model) -> Choice | None:
         broken = model.broken(state, self._hard, self._soft)
         pair = least_harmful(state, model.movable_members(broken),
                              wanted=lambda delta: delta.repairs(broken), model=model)

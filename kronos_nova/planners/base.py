@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 from typing import Protocol
 
 from kronos_nova import exception
@@ -79,8 +80,10 @@ class Planner(Protocol):
         """
 
 
-def load(name: str, **arguments) -> Planner:
+def load(name: str, **arguments: Any) -> Planner:
     """The planner called ``name``.
+
+    :param arguments: of its class, as the entry point has it
 
     :raises ConfigurationError: none of that name is installed, or one that is cannot be imported
     """

@@ -35,6 +35,9 @@ class BestMove:
     best : the largest gain of a feasible move so far, or the floor
     """
 
+    _candidates: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    _rows: dict[int, np.ndarray]
+
     def __init__(self, state: State, floor: float,
                  wanted: Callable[[Delta], np.ndarray] | None = None, is_forced: bool = False,
                  model: Model | None = None):
@@ -94,17 +97,17 @@ class BestMove:
                 return vm, int(there[0])
         raise AssertionError('the best move is one of the candidates')
 
-    def _gains(self, delta):
+    def _gains(self, delta: Delta) -> np.ndarray:
         """float64 (...): what moves gain, -inf where a policy does not accept them."""
         return np.where(self.is_forced | delta.accepted, delta.decrease, -np.inf)
 
-    def _near(self, bounds, vms):
+    def _near(self, bounds: np.ndarray, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Those that may matter, the most promising first."""
         near = self._matters(bounds)
         order = np.argsort(-bounds[near], kind='stable')
         return bounds[near][order], vms[near][order]
 
-    def _row(self, vm):
+    def _row(self, vm: int) -> np.ndarray:
         """float64 (H,): what the instance gains at each host, -inf where it may not go."""
         if vm not in self._rows:
             delta = self.state.delta((vm, np.arange(len(self.state.guests))), model=self.model)

@@ -9,11 +9,13 @@ goes by room alone: the largest first, to where most is left (Graham's LPT rule,
 
 import numpy as np
 
+from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import least_harmful
+from kronos_nova.planners.steps import Choice
 from kronos_nova.planners.steps import one_by_one
 
 BY_ROOM = '; its load is not known, so room alone decides where it goes'
@@ -31,7 +33,7 @@ class Evacuator:
         within = [model.with_ceiling(state, limits.overload_ceiling)
                   for model in (state.model, state.model.for_emptying)]
 
-        def choose():
+        def choose() -> Choice | None:
             found = _next(state, *within)
             if found is None:
                 return None
@@ -42,7 +44,7 @@ class Evacuator:
         return one_by_one(state, limits, choose)
 
 
-def _next(state, within, forced_within):
+def _next(state: State, within: Model, forced_within: Model) -> Choice | None:
     """(instance, destination, what is to be said of the choice), or None.
 
     :param within, forced_within: the model, and that for emptying, with the overload ceiling
@@ -63,7 +65,7 @@ def _next(state, within, forced_within):
     return None
 
 
-def _roomiest(state, vms):
+def _roomiest(state: State, vms: np.ndarray) -> tuple[int, int] | None:
     """The largest of some instances that may go anywhere, and the host that is least full."""
     for vm in vms[np.argsort(state.problem.memory_mb[vms], kind='stable')][::-1]:
         hosts = by_room(state, int(vm))

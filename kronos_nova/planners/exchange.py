@@ -29,17 +29,20 @@ UNLIMITED = 1e9
 class Bundles(NamedTuple):
     """n ways to take some instances of the same size off a host.
 
-    host : intp (n,); first : intp (n,), one of the instances; count : intp (n,), 0 for none; size :
-    float64 (n, c), of all together; price : float64 (n,), of the moves that adds
+    host : intp (n,)
+    first : intp (n,), one of the instances
+    amount : intp (n,), instances; 0 for none
+    size : float64 (n, c), of all together
+    price : float64 (n,), of the moves that adds
     """
 
     host: np.ndarray
     first: np.ndarray
-    count: np.ndarray
+    amount: np.ndarray
     size: np.ndarray
     price: np.ndarray
 
-    def of(self, rows) -> 'Bundles':
+    def of(self, rows: np.ndarray) -> 'Bundles':
         """Some of them, in that order."""
         return Bundles(*(column[rows] for column in self))
 
@@ -133,7 +136,8 @@ class BundleExchanges:
         return any(self._carry_out(out, int(row[n]), back, int(column[n]), vm)
                    for n in smallest(-value, TRIES) if value[n] > least)
 
-    def _usable_of(self, room, at, size, of) -> np.ndarray:
+    def _usable_of(self, room: np.ndarray, at: np.ndarray, size: np.ndarray,
+                   of: np.ndarray) -> np.ndarray:
         """:meth:`usable` of ``room[at] - size[of]``, a column at a time."""
         least = np.full(len(at), UNLIMITED)
         for c, ratio in enumerate(self.ratio):
@@ -160,11 +164,12 @@ class BundleExchanges:
 
     def _members(self, bundles: Bundles, n: int, destination: int) -> list[int] | None:
         """Instances of a bundle that may go to ``destination``, or None if there are too few."""
-        packing, first, found = self.packing, bundles.first[n], []
+        packing, first = self.packing, bundles.first[n]
+        found: list[int] = []
         same = (packing.place == bundles.host[n]) & (packing.alike == packing.alike[first])
         same &= packing.moved == packing.moved[first]
-        for vm in np.flatnonzero(same):
-            if (len(found) < bundles.count[n] and packing.allows_host(vm)[destination]
+        for vm in np.flatnonzero(same).tolist():
+            if (len(found) < bundles.amount[n] and packing.allows_host(vm)[destination]
                     and packing.space.conflicts(vm).isdisjoint(found)):
-                found.append(int(vm))
-        return found if len(found) == bundles.count[n] else None
+                found.append(vm)
+        return found if len(found) == bundles.amount[n] else None

@@ -17,7 +17,8 @@ class FirstFitDecreasing:
     phase = PACK
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
-        problem, recorder, steps = state.problem, StepRecorder(state), []
+        problem, recorder = state.problem, StepRecorder(state)
+        steps: list[Step] = []
         weights = problem.policy_weights
         drained, took = np.zeros((2, len(problem.hosts)), dtype=bool)
         empty, every = state.guests == 0, np.arange(len(problem.hosts))

@@ -11,6 +11,8 @@ if any of them comes inside. The bound is the same for each of them: the gap bet
 that counts and the next.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from kronos_nova.model import TOLERANCE
@@ -21,6 +23,7 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import ROUNDING
 from kronos_nova.planners.best_move import BestMove
+from kronos_nova.planners.steps import Choice
 from kronos_nova.planners.steps import one_by_one
 
 FIRST_LOOK = 2048
@@ -35,7 +38,7 @@ class Greedy:
         smallest_first = np.argsort(state.problem.memory_mb, kind='stable')
         model = state.model.with_ceiling(state, limits.overload_ceiling)
 
-        def choose():
+        def choose() -> Choice | None:
             pair = None if state.is_balanced else _Round(state, model, smallest_first).best_move()
             return pair and (*pair, 'evens the load')
 
@@ -60,9 +63,9 @@ class _Round:
             show(host)
         return self.search.found()
 
-    def _gaps(self, ends, counting):
+    def _gaps(self, ends: list[np.ndarray], counting: list[np.ndarray]) -> dict[int, float]:
         """End host to the most that a move touching it can gain there, over all policies."""
-        gaps = {}
+        gaps: dict[int, float] = {}
         for policy, (hosts, deciding) in enumerate(zip(ends, counting, strict=True)):
             if len(hosts) > len(deciding):
                 first, second = self.state.scores[hosts[len(deciding) - 1:][:2], policy]
@@ -71,19 +74,20 @@ class _Round:
                     gaps[host] = gaps.get(host, 0.0) + gain
         return gaps
 
-    def _classes(self):
+    def _classes(self) -> list[tuple[float, Callable[[int], None], int]]:
         """(bound, how to show it, host) of every class of moves, the most promising first."""
         lift = max(self.bottoms.values(), default=0.0)
-        classes = [(gap + lift, self._leaving, host) for host, gap in self.tops.items()]
+        classes: list[tuple[float, Callable[[int], None], int]] = [
+            (gap + lift, self._leaving, host) for host, gap in self.tops.items()]
         classes += [(gap, self._entering, host) for host, gap in self.bottoms.items()]
         return sorted(classes, key=lambda found: -found[0])
 
-    def _leaving(self, source):
+    def _leaving(self, source: int) -> None:
         """Instances on a top host, to anywhere."""
         vms = np.flatnonzero((self.state.vm_host == source) & self.problem.movable)
         self.search.to_anywhere(vms)
 
-    def _entering(self, host):
+    def _entering(self, host: int) -> None:
         """Instances that are not on a top host, to a bottom host.
 
         In the order in which ties are decided: once one gains all that there is to gain, no later

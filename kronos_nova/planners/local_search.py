@@ -101,7 +101,8 @@ def tuning(space: SearchSpace, budget: int) -> Tuning:
 
 def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[None]:
     """Search a space, as many times as that is worth it, and add what is found to what is known."""
-    costs, spent, known = [], 0.0, found.kept.copy()
+    costs: list[float] = []
+    spent, known = 0.0, found.kept.copy()
     while True:
         own = Incumbents(known)
         one = LocalSearch(space, own, limits, len(costs))

@@ -53,14 +53,14 @@ class Ordering:
                 return False
         return True
 
-    def _first_possible(self, moves) -> int | None:
+    def _first_possible(self, moves: np.ndarray) -> int | None:
         for start, end in ((0, ASKED_FIRST), (ASKED_FIRST, len(moves))):
             feasible = self.state.delta(tuple(moves[start:end].T)).feasible
             if feasible.any():
                 return start + int(feasible.argmax())
         return None
 
-    def _park(self, vms, hosts) -> bool:
+    def _park(self, vms: np.ndarray, hosts: np.ndarray) -> bool:
         """Put one of the instances that wait somewhere for a while, so that another may go; on a
         host that no move waits for if there is one, the emptiest first."""
         if len(self.done) + len(vms) >= self.limits.budget:
@@ -76,7 +76,7 @@ class Ordering:
                 return True
         return False
 
-    def _park_one(self, vm: int, waiting, wanted) -> bool:
+    def _park_one(self, vm: int, waiting: np.ndarray, wanted: np.ndarray) -> bool:
         """Put an instance aside so that one of those waiting for its host may go.
 
         :param wanted: hosts that moves wait for
@@ -118,12 +118,13 @@ def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
     left: dict[int, list[int]] = {}
     needed = []
     for n, move in enumerate(moves):
-        earlier = set()
+        earlier: set[int] = set()
         if not crowded.delta((move.vm, move.destination)).feasible:
             for host in before.model.sharing_with(move.destination):
                 earlier.update(left.get(host, ()))
         crowded.arrive(move.vm, move.destination)
-        for key in (('itself', move.vm), *before.model.serial(move.vm)):
+        keys: tuple[object, ...] = (('itself', move.vm), *before.model.serial(move.vm))
+        for key in keys:
             earlier.update({last[key]} if key in last else ())
             last[key] = n
         left.setdefault(move.source, []).append(n)

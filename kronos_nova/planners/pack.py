@@ -146,10 +146,10 @@ class Emptying:
         packing, before = self.packing, self.packing.copy()
         waiting = np.flatnonzero(packing.place == host)
         waiting = waiting[np.lexsort((waiting, -packing.size[waiting].max(axis=1, initial=0)))]
-        for vm in waiting:
+        for vm in waiting.tolist():
             packing.take(vm)
         packing.is_open[host] = False
-        if self._place_all([int(vm) for vm in waiting], price):
+        if self._place_all(waiting.tolist(), price):
             packing.go_home()
             return True
         if self.keeps_balance:

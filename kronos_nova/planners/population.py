@@ -60,7 +60,8 @@ class Population:
         self.left[rows] = self.budget - np.array([len(plan) for plan in plans])
         self.tried[rows] = False
 
-    def improve(self, softened: SoftenedMax, chance, are_few: bool) -> tuple[np.ndarray, int]:
+    def improve(self, softened: SoftenedMax, chance: np.random.Generator,
+                are_few: bool) -> tuple[np.ndarray, int]:
         """Make in each assignment the best exchange of a host drawn by what it contributes, if that
         lowers the softened value. Returns which are local optima now, and how many pairs were
         rated."""
@@ -98,7 +99,8 @@ class Exchanges:
     back : intp (n,), the instance whose move is undone if the budget is used, a nothing else
     """
 
-    def __init__(self, owner: Population, softened: SoftenedMax, chance, are_few: bool):
+    def __init__(self, owner: Population, softened: SoftenedMax, chance: np.random.Generator,
+                 are_few: bool):
         self.owner, self.space, self.softened = owner, owner.space, softened
         self.place, self.every = owner.place, np.arange(len(owner.place))[:, None]
         self.value, self.imbalances, self.parts = softened.of(owner.scores)
@@ -118,7 +120,8 @@ class Exchanges:
         self.changes = self._rate(are_few and first_order)
         self._weigh(are_few)
 
-    def _draw(self, chance, are_few: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _draw(self, chance: np.random.Generator,
+              are_few: bool) -> tuple[np.ndarray, np.ndarray]:
         """The things that may be exchanged, bool (n, v + h), twice.
 
         :param are_few: leave out exchanges of two instances that are at home, which take two of few
@@ -177,7 +180,8 @@ class Exchanges:
         back[full], regret[full, 0] = each.argmin(axis=1), each.min(axis=1)
         return back, regret
 
-    def _going(self, way, number, hosts, things) -> np.ndarray:
+    def _going(self, way: np.ndarray, number: np.ndarray, hosts: np.ndarray,
+               things: np.ndarray) -> np.ndarray:
         """float64 (..., T): by how much it raises the terms that things leave hosts or arrive."""
         change = _pick(way, self.softened.kind.take(hosts), things) - 1
         return change * _pick(self.parts, number, hosts)
@@ -234,7 +238,7 @@ class Exchanges:
         arrives = (second == self.there).astype(np.float32) - (second == self.goals)
         return leaves.astype(np.float32), arrives * (self.second < nothing)
 
-    def _weigh(self, are_few) -> None:
+    def _weigh(self, are_few: bool) -> None:
         """What else counts: prices, room, and that two moves are to be worth two."""
         space, changes = self.space, self.changes
         if not are_few:
@@ -278,7 +282,7 @@ class Trial:
         self.space.shift(self.scores, self.free, np.arange(len(number)), self.things, self.sources,
                          self.goals)
 
-    def _moved(self, things, hosts):
+    def _moved(self, things: np.ndarray, hosts: np.ndarray) -> np.ndarray:
         """intp (m,): how many moves it is that they are there; a nothing is never moved."""
         return ((self.owner.home[things] != hosts) & (things < self.exchanges.nothing)).astype(int)
 
@@ -311,7 +315,7 @@ class Trial:
         return rows
 
 
-def _pick(table: np.ndarray, first, second) -> np.ndarray:
+def _pick(table: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """``table[first, second]`` by one index, which is many times as fast."""
     rows = table.reshape(-1, *table.shape[2:])
     return rows.take(first * table.shape[1] + second, axis=0)

@@ -8,10 +8,13 @@ import dataclasses
 import functools
 import heapq
 import itertools
+from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 
 from kronos_nova.model import TOLERANCE
+from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.planners.base import Limits
@@ -62,7 +65,8 @@ class Relieve:
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
         model = state.model.with_ceiling(state, limits.overload_ceiling)
-        steps, recorder = [], StepRecorder(state)
+        steps: list[Step] = []
+        recorder = StepRecorder(state)
         for host in self._hottest_first(state):
             if len(steps) >= limits.budget or limits.is_over:
                 break
@@ -70,7 +74,7 @@ class Relieve:
             steps += [recorder.take(vm, place, search.why) for vm, place in search.moves()]
         return steps
 
-    def _hottest_first(self, state):
+    def _hottest_first(self, state: State) -> list[int]:
         """The hosts that are above a mark before any move: a server that hurts wherever it is must
         not be sent on and on."""
         hot = self._marks.hot(state)
@@ -78,6 +82,11 @@ class Relieve:
         over = over.max(axis=1, initial=-np.inf)
         hosts = np.flatnonzero(hot.any(axis=1))
         return hosts[np.argsort(-over[hosts], kind='stable')].tolist()
+
+
+_Branch = tuple[float, int, int, int, tuple[int, ...], float, np.ndarray]
+"""(least memory in all, instances that leave, number of the branch, next instance to decide on,
+those that leave, their memory, float64 (P,) what is still to be taken off)"""
 
 
 class _Host:
@@ -88,23 +97,23 @@ class _Host:
     sore : those that are above their own mark
     """
 
-    def __init__(self, state, model, marks, host, budget):
+    def __init__(self, state: State, model: Model, marks: Marks, host: int, budget: int):
         self.state, self.model, self.marks, self.host = state, model, marks, host
         self.budget, problem = budget, state.problem
         self.hot = np.flatnonzero(marks.hot(state)[host])
         self.why = f'relieves {problem.hosts[host]}, where {self._words()}'
         self.share = problem.weights * problem.host_scale[host]
-        here = np.flatnonzero((state.vm_host == host) & problem.movable)
-        self.sore = [int(vm) for vm in here
+        here = np.flatnonzero((state.vm_host == host) & problem.movable).tolist()
+        self.sore = [vm for vm in here
                      if (self.share[vm] > marks.vm_high + TOLERANCE).any()]
-        self.vms = [int(vm) for vm in here
+        self.vms = [vm for vm in here
                     if (self.share[vm, self.hot] > TOLERANCE).any() and self._place(vm) is not None]
 
-    def _words(self):
+    def _words(self) -> str:
         names = ' and '.join(self.state.problem.policies[policy] for policy in self.hot)
         return f'{names} {"is" if len(self.hot) == 1 else "are"} too high'
 
-    def moves(self):
+    def moves(self) -> list[tuple[int, int]]:
         """[(instance, destination)] in an order in which they may be made."""
         scores, marks = self.state.scores[self.host, self.hot], self.marks
         excess = scores - marks.target[self.hot]
@@ -115,21 +124,21 @@ class _Host:
             found = self._fewest(np.maximum(scores - marks.high[self.hot], 0.0))
         return found or self._as_far_as_possible(excess)
 
-    def _fewest(self, excess):
+    def _fewest(self, excess: np.ndarray) -> list[tuple[int, int]] | None:
         """The moves with the least memory that take the excess off, None if there are none: best
         first, over which instances leave and which stay, by the memory that is needed at least."""
         memory = self.state.problem.memory_mb
-        order = self._by_use(excess)
+        order = np.array(self._by_use(excess), dtype=np.intp)
         gain = self.share[np.ix_(order, self.hot)]
         cost = memory[order].astype(float)
         bound, number = _bound_of(gain, cost), itertools.count()
-        heap = [(bound(0, excess), 0, next(number), 0, (), 0.0, excess)]
+        heap: list[_Branch] = [(bound(0, excess), 0, next(number), 0, (), 0.0, excess)]
         for _ in range(PATIENCE):
             if not heap or heap[0][0] == np.inf:
                 return None
             _least, count, _number, at, chosen, spent, left = heapq.heappop(heap)
             if (left <= TOLERANCE).all():
-                found = self._placed([order[index] for index in chosen])
+                found = self._placed(order[list(chosen)].tolist())
                 if found is not None:
                     return found
                 continue
@@ -142,16 +151,17 @@ class _Host:
                     chosen + (at,) * taken, total, after))
         return None
 
-    def _by_use(self, excess):
+    def _by_use(self, excess: np.ndarray) -> list[int]:
         """The instances, first those that take off most for their memory."""
         memory, wanted = self.state.problem.memory_mb, np.maximum(excess, TOLERANCE)
         return sorted(self.vms, key=lambda vm: (
             -float((self.share[vm, self.hot] / wanted).max()) / max(int(memory[vm]), 1), vm))
 
-    def _as_far_as_possible(self, excess):
+    def _as_far_as_possible(self, excess: np.ndarray) -> list[tuple[int, int]]:
         """One instance after the other for as long as there is a place, none that would bring the
         host below its target without need."""
-        moves, left = [], excess
+        moves: list[tuple[int, int]] = []
+        left = excess
         is_by_server = (excess <= TOLERANCE).all()
         for vm in self.sore if is_by_server else self._by_use(excess):
             if len(moves) == self.budget or not is_by_server and (left <= TOLERANCE).all():
@@ -164,7 +174,7 @@ class _Host:
         self._take_back(moves)
         return moves
 
-    def _placed(self, vms):
+    def _placed(self, vms: Sequence[int]) -> list[tuple[int, int]] | None:
         """Where they go, the heaviest first, each to where most is left; None if there is no place
         for one of them."""
         moves = []
@@ -177,11 +187,11 @@ class _Host:
         self._take_back(moves)
         return moves if len(moves) == len(vms) else None
 
-    def _take_back(self, moves):
+    def _take_back(self, moves: Sequence[tuple[int, int]]) -> None:
         for vm, _place in reversed(moves):
             self.state.move(vm, self.host)
 
-    def _place(self, vm):
+    def _place(self, vm: int) -> int | None:
         """The destination that is then furthest from its targets, None if there is none."""
         state, problem, target = self.state, self.state.problem, self.marks.target
         hosts = np.arange(len(problem.hosts))
@@ -193,11 +203,11 @@ class _Host:
         return int(hosts[part[hosts].argmin()]) if len(hosts) else None
 
 
-def _bound_of(gain, cost):
+def _bound_of(gain: np.ndarray, cost: np.ndarray) -> Callable[[int, np.ndarray], float]:
     """(first instance, what is wanted) to what is needed at least of the instances from that one
     on: as if they could be cut."""
     @functools.cache
-    def sums(begin, policy):
+    def sums(begin: int, policy: int) -> list[np.ndarray]:
         """Of gain and of cost, the cheapest first."""
         vms = begin + np.flatnonzero(gain[begin:, policy] > 0)
         vms = vms[np.argsort(cost[vms] / gain[vms, policy], kind='stable')]
@@ -207,7 +217,7 @@ def _bound_of(gain, cost):
         (_needed(need, *sums(begin, policy)) for policy, need in enumerate(left)), default=0.0)
 
 
-def _needed(need, gains, costs):
+def _needed(need: float, gains: np.ndarray, costs: np.ndarray) -> float:
     if need <= TOLERANCE:
         return 0.0
     if need > gains[-1] + TOLERANCE:

@@ -17,11 +17,13 @@ from collections.abc import Callable
 import numpy as np
 
 from kronos_nova.model import TOLERANCE
+from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.objects.plan import HOT
 from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
+from kronos_nova.planners.steps import Choice
 from kronos_nova.planners.steps import one_by_one
 
 LEAST_VARIANCE = 1e-4
@@ -47,16 +49,19 @@ def risk(state: State) -> float:
     problem = state.problem
     if problem.variances is None:
         return 0.0
-    each = chance(state.scores, _of_hosts(state)) @ problem.policy_weights
+    each = chance(state.scores, _host_variances(state, problem.variances)) @ problem.policy_weights
     return float(each[problem.available].sum())
 
 
-def _of_hosts(state):
-    """float64 (H, P): the variance of each host's load."""
+def _host_variances(state: State, of_instances: np.ndarray) -> np.ndarray:
+    """float64 (H, P): the variance of each host's load.
+
+    :param of_instances: float64 (V, P)
+    """
     problem = state.problem
     variances = np.zeros(state.scores.shape)
     np.add.at(variances, state.vm_host,
-              problem.variances * problem.host_scale[state.vm_host] ** 2)
+              of_instances * problem.host_scale[state.vm_host] ** 2)
     return variances
 
 
@@ -78,7 +83,7 @@ class LowerRisk:
 
         return one_by_one(state, limits, lambda: self._choose(state, model))
 
-    def _choose(self, state, model):
+    def _choose(self, state: State, model: Model) -> Choice | None:
         pair = _Round(state, model, self._copy_prices).best()
         return pair and (*pair, f'makes {state.problem.hosts[state.vm_host[pair[0]]]} less likely '
                          'to become full')
@@ -87,9 +92,13 @@ class LowerRisk:
 class _Round:
     """The search for one move."""
 
-    def __init__(self, state, model, copy_prices):
+    def __init__(self, state: State, model: Model,
+                 copy_prices: Callable[[np.ndarray], np.ndarray]):
         self.state, self.model, self.problem = state, model, state.problem
-        self.variances = _of_hosts(state)
+        if self.problem.variances is None:
+            raise ValueError('it is not known how much loads vary')
+        self.vm_variances = self.problem.variances
+        self.variances = _host_variances(state, self.vm_variances)
         self.chances = chance(state.scores, self.variances)
         hosts = np.flatnonzero(self.problem.available)
         hosts = hosts[np.argsort(-self._weighed(self.chances[hosts]), kind='stable')]
@@ -100,7 +109,7 @@ class _Round:
                                   & np.isin(state.vm_host, sources))
         self.copy_prices = copy_prices(self.vms)
 
-    def best(self):
+    def best(self) -> tuple[int, int] | None:
         """(instance, destination), or None."""
         gains = np.where(self._makes_full(), -np.inf, self._gains())
         # What differs by less than the tolerance is tied, and then the order of names decides.
@@ -117,7 +126,7 @@ class _Round:
                 return int(pairs[0][feasible[0]]), int(pairs[1][feasible[0]])
         return None
 
-    def _makes_full(self):
+    def _makes_full(self) -> np.ndarray:
         """bool (instances, destinations): whether the host would be full, and fuller than the one
         to leave is. Fewer hosts would be full, but these more, and the cloud less even."""
         vms, hosts, scores = self.vms[:, None], self.destinations, self.state.scores
@@ -125,32 +134,32 @@ class _Round:
         most = np.maximum(scores[self.state.vm_host[vms]], HOT)
         return ((after > scores[hosts]) & (after > most + TOLERANCE)).any(axis=-1)
 
-    def _gains(self):
+    def _gains(self) -> np.ndarray:
         """float64 (instances, destinations): by how much the risk falls, less the price."""
         vms, hosts = self.vms, self.destinations
         sources = self.state.vm_host[vms]
         relieved = self._weighed(self.chances[sources] - self._with(vms, sources, -1))
         burdened = self._weighed(self._with(vms[:, None], hosts, 1) - self.chances[hosts])
-        rows, columns = np.indices(burdened.shape, sparse=True)
+        rows, columns = np.ogrid[:len(vms), :len(hosts)]
         return relieved[:, None] - burdened - self._prices(rows, columns)
 
-    def _prices(self, rows, columns):
+    def _prices(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """float64 (...): what moves cost, but for what they do to soft groups."""
         vms, hosts = self.vms[rows], self.destinations[columns]
         return np.maximum(self.model.prices.of(vms, self.state.origin[vms], hosts),
                           self.copy_prices[rows])
 
-    def _with(self, vms, hosts, sign):
+    def _with(self, vms: np.ndarray, hosts: np.ndarray, sign: int) -> np.ndarray:
         """float64 (..., P): the chances of hosts with or without an instance."""
         scale = self.problem.host_scale[hosts]
         return chance(
             self._loads(vms, hosts, sign),
-            self.variances[hosts] + sign * self.problem.variances[vms] * scale ** 2)
+            self.variances[hosts] + sign * self.vm_variances[vms] * scale ** 2)
 
-    def _loads(self, vms, hosts, sign):
+    def _loads(self, vms: np.ndarray, hosts: np.ndarray, sign: int) -> np.ndarray:
         """float64 (..., P): the likely loads of hosts with or without an instance."""
         return (self.state.scores[hosts]
                 + sign * self.problem.weights[vms] * self.problem.host_scale[hosts])
 
-    def _weighed(self, chances):
+    def _weighed(self, chances: np.ndarray) -> np.ndarray:
         return chances @ self.problem.policy_weights

@@ -8,6 +8,7 @@ import numpy as np
 
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import State
+from kronos_nova.model.arrays import Move
 from kronos_nova.model.extremes import smallest
 from kronos_nova.model.space import NEVER
 from kronos_nova.model.space import SearchSpace
@@ -68,7 +69,8 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
     if len(space.hosts) < 2 or not len(space.vms):
         return [], False
     greedy = [(step.vm, step.destination) for step in Greedy().plan(state.copy(), limits)]
-    found, best = Incumbents([End(state.objective(), [])]), []
+    found = Incumbents([End(state.objective(), [])])
+    best: list[tuple[int, int]] = []
     for budget in (*range(1, min(limits.budget, stairs, len(space.vms))), limits.budget):
         some = dataclasses.replace(limits, budget=budget)
         if budget <= min(stairs, TRIED):
@@ -116,7 +118,7 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
         most += int(state.problem.left_out.max())
     if len(available) <= 2 * most * len(state.problem.policies):
         return available
-    matter = set()
+    matter: set[int] = set()
     for scores in state.scores[available].T:
         by_score = available[np.argsort(scores, kind='stable')]
         matter.update(by_score[:most].tolist(), by_score[-most:].tolist())
@@ -164,7 +166,7 @@ def trim(state: State, plan: list[tuple[int, int]], worst: np.ndarray,
     home, memory, after = state.vm_host, state.problem.memory_mb, state.after(plan)
     most = after.objective() + TOLERANCE
 
-    def serves(*moves):
+    def serves(*moves: Move) -> np.ndarray:
         delta = after.delta(*moves)
         return (delta.feasible & (after.objective() + delta.objective <= most)
                 & (delta.imbalances <= worst).all(axis=-1))

@@ -2,10 +2,15 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
+from kronos_nova.model import Problem
 from kronos_nova.model import State
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 
+Choice = tuple[int, int, str]
+"""(instance, destination, what the move is for)"""
 DIGITS = range(3, 7)
 """A change of less than a millionth is nothing that anybody wants to read."""
 
@@ -33,10 +38,11 @@ class StepRecorder:
 
 
 def one_by_one(state: State, limits: Limits,
-               choose: Callable[[], tuple[int, int, str] | None]) -> list[Step]:
+               choose: Callable[[], Choice | None]) -> list[Step]:
     """Make the move (instance, destination, what it is for) that is chosen, again and again, until
     none is or the limits are reached."""
-    steps, recorder = [], StepRecorder(state)
+    steps: list[Step] = []
+    recorder = StepRecorder(state)
     while len(steps) < limits.budget and not limits.is_over:
         chosen = choose()
         if chosen is None:
@@ -45,13 +51,13 @@ def one_by_one(state: State, limits: Limits,
     return steps
 
 
-def _effect(problem, what, old, new):
+def _effect(problem: Problem, what: str, old: np.ndarray, new: np.ndarray) -> str:
     """What a move does to a figure that every policy has."""
     changes = ', '.join(filter(None, map(change, problem.policies, old, new)))
     return f'{what} {changes}' if changes else ''
 
 
-def change(name, old, new):
+def change(name: str, old: float, new: float) -> str | None:
     """Such as ``cpu 0.412 to 0.398``, with as many digits as it takes to see that they differ; None
     where they are the same."""
     for digits in DIGITS:
