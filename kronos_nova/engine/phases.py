@@ -192,7 +192,7 @@ def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
         gone = more
     steps = _that_gain(model, [chosen.steps[order - 1] for order in kept])
     recorder = StepRecorder(State(model))
-    again = [(phase, recorder.take(step.vm, step.destination, step.why)) for phase, step in steps]
+    again = [(phase, recorder.record(step.vm, step.destination, step.why)) for phase, step in steps]
     return _in_order(recorder.state, again, limits)
 
 

@@ -77,7 +77,7 @@ class Model:
     def serial(self, vm: int) -> tuple[int, ...]:
         """Numbers that instances share whose moves must not be under way together: of the server
         groups they are in, because Nova does not see a member that is on its way."""
-        return tuple(self.memberships.of(vm).tolist())
+        return tuple(self.memberships.groups_of(vm).tolist())
 
     def sharing_with(self, host: int) -> list[int]:
         """The host, and those that are allocated some class from the same provider."""
@@ -113,7 +113,7 @@ class Model:
     def names_of(self, groups: np.ndarray, vm: int) -> str:
         """The names of those groups that an instance is in, for a person."""
         return ', '.join(self.memberships.groups[group].name
-                         for group in self.memberships.of(vm) if groups[group])
+                         for group in self.memberships.groups_of(vm) if groups[group])
 
 
 def _callbacks_last(rules: Iterable[Rule]) -> tuple[Rule, ...]:

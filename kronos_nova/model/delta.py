@@ -86,7 +86,8 @@ class Delta:
         price = np.zeros(self.shape)
         for vms, hosts in self.moves:
             origin = state.origin[vms]
-            price += prices.of(vms, origin, hosts) - prices.of(vms, origin, state.vm_host[vms])
+            now = prices.of_moves(vms, origin, state.vm_host[vms])
+            price += prices.of_moves(vms, origin, hosts) - now
         return price + self._misplacing() if prices.misplaced else price
 
     @property

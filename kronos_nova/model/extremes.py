@@ -124,10 +124,10 @@ class Extremes:
         return high - low
 
     @staticmethod
-    def _beyond(ends: np.ndarray, scores: np.ndarray, nothing: float,
+    def _beyond(ends: np.ndarray, scores: np.ndarray, default: float,
                 touched: Sequence[Index]) -> np.ndarray:
         """The first of the ends that no move touches."""
-        result = np.asarray(nothing)
+        result = np.asarray(default)
         for host in ends[::-1]:
             untouched = touched[0] != host
             for hosts in touched[1:]:

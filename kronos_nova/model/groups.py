@@ -33,7 +33,7 @@ class Memberships:
         self._first = np.cumsum(self._count) - self._count
         self._keys = np.sort(self.member_of * len(problem.vms) + self.members)
 
-    def of(self, vm: int) -> np.ndarray:
+    def groups_of(self, vm: int) -> np.ndarray:
         """intp: the groups of an instance."""
         return self._group_of[self._first[vm]:self._first[vm] + self._count[vm]]
 
@@ -101,7 +101,7 @@ class GroupCounts:
 
     def add(self, vm: int, host: int, amount: int) -> None:
         """Count an instance on a host (1) or not any more (-1)."""
-        for group in self.memberships.of(vm):
+        for group in self.memberships.groups_of(vm):
             key = group * self.memberships.hosts + host
             place = np.searchsorted(self._keys, key)
             if place == len(self._keys) or self._keys[place] != key:

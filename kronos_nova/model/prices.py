@@ -29,7 +29,7 @@ class Prices:
         """Whether nothing costs anything."""
         return self.vms is None and not self.pairs and not self.misplaced
 
-    def of(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
+    def of_moves(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
         """float64 (...): of moving instances between hosts; 0 where both are the same. Arguments
         broadcast."""
         vms, sources, destinations = np.broadcast_arrays(vms, sources, destinations)

@@ -208,7 +208,7 @@ class GroupPolicy(Rule):
         return dataclasses.replace(self, forbids=self.forbids & self.firm)
 
     def why(self, state: 'State', vm: int, host: int) -> str:
-        groups = state.model.memberships.of(vm)
+        groups = state.model.memberships.groups_of(vm)
         groups = groups[self.forbids[groups]]
         allows = self.allows_groups(state, groups, np.full(len(groups), vm),
                                     np.full(len(groups), host))

@@ -31,13 +31,13 @@ difference of two of them, or a product with 0, is a number."""
 
 class SearchSpace:
     """Available hosts and the movable instances on them; h hosts, v instances, and c kinds of room
-    that could run out within the budget. Behind the instances is a *nothing* for each host, which
-    weighs nothing and is never moved: both together are the things.
+    that could run out within the budget. Behind the instances is a dummy item for each host, which
+    weighs nothing and is never moved: both together are the items.
 
     hosts, vms : intp, their indexes in the problem; after the hosts, rows may follow that stand for
         hosts which are not touched
     home : intp (v,), where each instance is now
-    scores, scale : float64 (h, P); weights : float64 (v + h, P), of the things
+    scores, scale : float64 (h, P); weights : float64 (v + h, P), of the items
     worst : float64 (P,), the imbalance above which a policy may not end
     is_free : every instance may go to every host, for nothing
     room, free : float64 (h, c), of which is left; sizes : float64 (v + h, c); unit : float64
@@ -63,31 +63,31 @@ class SearchSpace:
         self.weights, self.policy_weights = problem.weights[self.vms], problem.policy_weights
         self.memory = problem.memory_mb[self.vms]
         self.worst = np.maximum(state.imbalances(), problem.thresholds) + TOLERANCE
-        self._take_room(budget)
+        self._set_room(budget)
         self.spacing = [rule for rule in self.model.rules if isinstance(rule, GroupPolicy)]
         self._forbidding = [rule for rule in self.model.rules
                             if not (hasattr(rule, 'linear') or isinstance(rule, CallbackRule))]
         self.is_free = self.model.prices.are_free and not self._forbidding
         self._known: dict[tuple[GroupPolicy, int], tuple | None] = {}
-        self.untouched = self._take_untouched()
+        self.untouched = self._add_untouched()
         self.weights, self.sizes = (np.pad(rows, ((0, len(self.scores)), (0, 0)))
                                     for rows in (self.weights, self.sizes))
         self._rows: dict[int, np.ndarray] = {}
 
-    def _take_room(self, budget: int) -> None:
+    def _set_room(self, budget: int) -> None:
         """Room of the additive rules from what an instance needs on one host."""
         parts = [rule.linear(self.state, self.hosts, self.vms) for rule in self.model.rules
                  if hasattr(rule, 'linear') and not getattr(rule, 'is_passing', False)]
-        nothing = [(np.zeros((len(self.hosts), 0)), np.zeros((len(self.hosts), 0)),
+        none = [(np.zeros((len(self.hosts), 0)), np.zeros((len(self.hosts), 0)),
                     np.zeros((len(self.vms), 0)))]
-        free, room, demands = (np.hstack(kind) for kind in zip(*(parts or nothing), strict=True))
+        free, room, demands = (np.hstack(kind) for kind in zip(*(parts or none), strict=True))
         arriving = -np.sort(-demands, axis=0)[:budget].sum(axis=0)
         scarce = np.flatnonzero((free < arriving).any(axis=0))
         self.free, self.sizes, self.room = free[:, scarce], demands[:, scarce], room[:, scarce]
         self.unit = np.maximum(self.room.max(axis=0, initial=0), TOLERANCE)
         self.floor = np.minimum(self.free, 0.0) - TOLERANCE
 
-    def _take_untouched(self) -> int:
+    def _add_untouched(self) -> int:
         """Two rows for the hosts that are not touched, with the highest and the lowest score of
         each policy: nothing is on them and nothing may go there. Where hosts are left out, two more
         for each of these."""
@@ -137,7 +137,7 @@ class SearchSpace:
     @functools.cached_property
     def prices_at(self) -> np.ndarray | None:
         """float32 (v + h, h): the rows of all instances with :data:`NEVER` for inf, and behind them
-        of things that cost nothing, one for each host. None if everything may go anywhere for
+        of items that cost nothing, one for each host. None if everything may go anywhere for
         nothing."""
         if self.is_free:
             return None
@@ -147,14 +147,14 @@ class SearchSpace:
             table[vms] = np.minimum(self._table(vms), NEVER)
         return table
 
-    def price_change(self, things: Index, sources: Index,
+    def price_change(self, items: Index, sources: Index,
                      hosts: Index) -> np.ndarray | np.float32:
-        """float32 (...): what it costs more to have things on one host than on the other."""
+        """float32 (...): what it costs more to have items on one host than on the other."""
         if self.prices_at is None:
             return np.float32(0)
         # By one index, which is many times as fast as by two.
         prices = self.prices_at.reshape(-1)
-        first = np.asarray(things, dtype=np.intp) * len(self.scores)
+        first = np.asarray(items, dtype=np.intp) * len(self.scores)
         return prices.take(first + hosts) - prices.take(first + sources)
 
     def _table(self, vms: np.ndarray) -> np.ndarray:
@@ -211,7 +211,7 @@ class SearchSpace:
         """Of each group of an instance that keeps its members apart: those in the space, and how
         many of them each host may have."""
         return [found for rule in self.spacing
-                for group in self.model.memberships.of(self.vms[vm]).tolist()
+                for group in self.model.memberships.groups_of(self.vms[vm]).tolist()
                 if (found := self._spacing(rule, group))]
 
     def _spacing(self, rule: GroupPolicy, group: int) -> tuple[np.ndarray, np.ndarray] | None:
@@ -233,10 +233,10 @@ class SearchSpace:
         self.shift(scores, free, number, vms, self.home[vms], hosts)
         return scores, free
 
-    def shift(self, scores: np.ndarray, free: np.ndarray, number: np.ndarray, things: np.ndarray,
+    def shift(self, scores: np.ndarray, free: np.ndarray, number: np.ndarray, items: np.ndarray,
               sources: np.ndarray, hosts: np.ndarray) -> None:
-        """Take things from ``sources`` to ``hosts``, each in the end state of that number."""
+        """Take items from ``sources`` to ``hosts``, each in the end state of that number."""
         for place, way in ((sources, -1), (hosts, 1)):
             np.add.at(scores.transpose(0, 2, 1), (number, place),
-                      way * self.weights[things] * self.scale[place])
-            np.add.at(free.transpose(0, 2, 1), (number, place), -way * self.sizes[things])
+                      way * self.weights[items] * self.scale[place])
+            np.add.at(free.transpose(0, 2, 1), (number, place), -way * self.sizes[items])

@@ -102,7 +102,7 @@ class State:
     def price(self) -> float:
         """What the moves since :meth:`settle` cost."""
         moved = np.flatnonzero(self.vm_host != self.origin)
-        return self.misplacing() + float(self.model.prices.of(
+        return self.misplacing() + float(self.model.prices.of_moves(
             moved, self.origin[moved], self.vm_host[moved]).sum())
 
     def misplacing(self) -> float:

@@ -37,5 +37,5 @@ class FirstFitDecreasing:
                     load = np.where(permitted, state.scores @ weights, -np.inf)
                     target = int(load.argmax())
                     took[target] = True
-                    steps.append(recorder.take(int(vm), target, f'empties {problem.hosts[host]}'))
+                    steps.append(recorder.record(int(vm), target, f'empties {problem.hosts[host]}'))
         return steps

@@ -40,7 +40,7 @@ class Incumbents:
         """What an end must cost less than to be kept."""
         return self.kept[-1].cost - TOLERANCE if len(self.kept) >= KEPT else float('inf')
 
-    def keep(self, end: End) -> None:
+    def add(self, end: End) -> None:
         """Remember an end that is among the best."""
         moves = frozenset(end.plan)
         if end.cost < float('inf') and moves not in self._known:

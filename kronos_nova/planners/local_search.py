@@ -22,10 +22,10 @@ from kronos_nova.planners.population import PARTNERS
 from kronos_nova.planners.population import Population
 from kronos_nova.planners.softened_max import SoftenedMax
 
-EFFORT, PER_MOVE, PER_THING = 6e7, 2.1e6, 1.1e5
+EFFORT, PER_MOVE, PER_ITEM = 6e7, 2.1e6, 1.1e5
 """What the search costs, and beside for each move of the budget and each instance and host, in
 about nanoseconds. A tenth of it finds most, in clusters of any size; longer plans take more
-exchanges, and more things take longer to look at."""
+swaps, and more items take longer to look at."""
 LONGER, WORTHWHILE = 2.5, 0.01
 """It is gone on with for so many times as long as it took to find an end that is better than the
 one before by this part."""
@@ -33,8 +33,8 @@ CHANCY, ALIKE, ENOUGH = range(3, 27), 5, 1.7e9
 """Plans of so many moves on few hosts are searched for anew, until so many searches have ended
 alike or so much is spent: whether one ends well is chance there, and some miss the best plan more
 seldom than one that takes as long. Plans of two moves are found at once, longer ones end well."""
-STEP, RESTART, THING, PAIR = 4e5, 1e4, 60, 15
-"""What a round of exchanges costs, beginning an assignment anew, finding where one thing is, and
+STEP, RESTART, ITEM, PAIR = 4e5, 1e4, 60, 15
+"""What a round of swaps costs, beginning an assignment anew, finding where one item is, and
 rating a pair, in about nanoseconds."""
 MOST_SIDE_BY_SIDE = 48
 """Most assignments in a population. With few hosts, numpy costs little more for some dozens than
@@ -64,7 +64,7 @@ class Tuning:
     times, least, longest : the effort, the least that it is, and up to how many times it may become
     temperatures : of the turns, as parts of the imbalance that is left; to be divided by that power
         of the number of hosts that is called ``cooling``
-    skips : leave out exchanges of two instances that are at home
+    skips : leave out swaps of two instances that are at home
     """
 
     times: float = 1.0
@@ -108,7 +108,7 @@ def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[
         one = LocalSearch(space, own, limits, len(costs))
         one.run()
         for end in own.kept:
-            found.keep(end)
+            found.add(end)
         yield
         costs.append(own.best.cost)
         spent += one.spent
@@ -127,20 +127,20 @@ class LocalSearch:
     def __init__(self, space: SearchSpace, found: Incumbents, limits: Limits, number: int = 0):
         self.space, self.found, self.limits = space, found, limits
         self.chance = np.random.default_rng(number)
-        hosts, things = len(space.hosts), len(space.vms) + len(space.hosts)
+        hosts, items = len(space.hosts), len(space.vms) + len(space.hosts)
         # No plan has more moves than there are instances, however many it may have.
         self.budget = min(limits.budget, len(space.vms))
         self.tuning = tuning(space, self.budget)
-        effort = self.tuning.times * (EFFORT + PER_MOVE * self.budget + PER_THING * things)
+        effort = self.tuning.times * (EFFORT + PER_MOVE * self.budget + PER_ITEM * items)
         self.is_chance = bool(self.tuning.least) and self.budget in CHANCY
         self.effort = max(effort, self.is_chance * self.tuning.least)
         self.longest = self.effort * self.tuning.longest
         self.worthwhile, self.spent, self.turns = found.best.cost, 0.0, 0
-        on_each = things / hosts + 1
+        on_each = items / hosts + 1
         rated = on_each * (1.5 if self.tuning.skips else on_each) * min(hosts, PARTNERS)
         round_ = self.effort / max(ROUNDS, TIMES * self.budget) - STEP
         self.count = MOST_SIDE_BY_SIDE if self.tuning is TINY else int(np.clip(
-            round_ / (THING * things + PAIR * rated), 1, MOST_SIDE_BY_SIDE))
+            round_ / (ITEM * items + PAIR * rated), 1, MOST_SIDE_BY_SIDE))
 
     def run(self) -> None:
         starts = [self._kicked([]) if number % 2 else [] for number in range(self.count)]
@@ -154,16 +154,16 @@ class LocalSearch:
             if softened is None or not COOLED < temperature / softened.temperature < 1 / COOLED:
                 softened = SoftenedMax(self.space, temperature)
             optimal, rated = population.improve(softened, self.chance, self.tuning.skips)
-            self.spent += STEP + THING * self.count * population.home.size + PAIR * rated
+            self.spent += STEP + ITEM * self.count * population.home.size + PAIR * rated
             if len(optimal):
                 self.spent += RESTART * len(optimal)
-                self._keep(population.ends(optimal, self.found.worst))
+                self._add(population.ends(optimal, self.found.worst))
                 population.restart(optimal, [self._another() for _ in optimal])
-        self._keep(population.ends(np.arange(self.count), self.found.worst))
+        self._add(population.ends(np.arange(self.count), self.found.worst))
 
-    def _keep(self, ends: list[End]) -> None:
+    def _add(self, ends: list[End]) -> None:
         for end in ends:
-            self.found.keep(end)
+            self.found.add(end)
         if self.found.best.cost < (1 - WORTHWHILE) * self.worthwhile:
             self.worthwhile = self.found.best.cost
             self.effort = max(self.effort, min(self.longest, LONGER * self.spent))

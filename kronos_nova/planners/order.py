@@ -98,7 +98,7 @@ def carry_out(moves: list[tuple[int, int]], state: State, why: Callable[[int], s
     :param why: from the host that is left to what the move is for
     """
     recorder, last = StepRecorder(state), {vm: n for n, (vm, _host) in enumerate(moves)}
-    return [recorder.take(vm, host, why(int(state.vm_host[vm])) if n == last[vm]
+    return [recorder.record(vm, host, why(int(state.vm_host[vm])) if n == last[vm]
                           else 'waits here until there is room')
             for n, (vm, host) in enumerate(moves)]
 

@@ -10,14 +10,14 @@ from kronos_nova.objects.plan import PACK
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.exchange import BundleExchanges
+from kronos_nova.planners.bundle_swap import BundleSwaps
 from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.packing import Packing
 
 BALANCED = 30
-"""Exchanges that only make room usable, before an instance is given up."""
+"""Swaps that only make room usable, before an instance is given up."""
 ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
-"""The price of a move, in usable room of a host: what an exchange must make usable to be worth it;
+"""The price of a move, in usable room of a host: what a swap must make usable to be worth it;
 and how many hosts that cannot be emptied at that price make the price fall."""
 MOVE_MB = 4096
 """What a move costs beside the memory it copies, in MiB."""
@@ -30,7 +30,7 @@ to copy, each relative to the average instance. With few moves allowed these cou
 
 class Pack:
     """Empties one host after the other. Each of its instances goes where it fits best; where it
-    fits nowhere, full hosts exchange instances until it does. Done several times with the hosts in
+    fits nowhere, full hosts swap instances until it does. Done several times with the hosts in
     another order; the end state that frees most hosts wins, then the one that costs least."""
 
     phase = PACK
@@ -147,7 +147,7 @@ class Emptying:
         waiting = np.flatnonzero(packing.place == host)
         waiting = waiting[np.lexsort((waiting, -packing.size[waiting].max(axis=1, initial=0)))]
         for vm in waiting.tolist():
-            packing.take(vm)
+            packing.remove(vm)
         packing.is_open[host] = False
         if self._place_all(waiting.tolist(), price):
             packing.go_home()
@@ -159,35 +159,35 @@ class Emptying:
         return False
 
     def _put_back(self, vms: np.ndarray, host: int) -> None:
-        """The same host as before, but with the exchanges that others made meanwhile."""
+        """The same host as before, but with the swaps that others made meanwhile."""
         packing = self.packing
         packing.is_open[host] = True
         for vm in vms:
             if packing.place[vm] >= 0:
-                packing.take(vm)
+                packing.remove(vm)
             packing.put(vm, host)
 
     def _place_all(self, waiting: list[int], price: np.ndarray) -> bool:
         for n, vm in enumerate(waiting):
             ratio = self.packing.size[waiting[n:]].sum(axis=0)
             ratio = np.maximum(ratio / ratio.max(initial=TOLERANCE), TOLERANCE)
-            exchanges = BundleExchanges(self.packing, ratio, price)
-            placed = self._place(vm, exchanges)
-            self.rated += exchanges.rated
+            swaps = BundleSwaps(self.packing, ratio, price)
+            placed = self._place(vm, swaps)
+            self.rated += swaps.rated
             if not placed or self.packing.moved.sum() > self.limits.budget or self._is_over:
                 return False
         return True
 
-    def _place(self, vm: int, exchanges: BundleExchanges) -> bool:
-        """Where it fits best; else by an exchange; else after exchanges that make room usable."""
+    def _place(self, vm: int, swaps: BundleSwaps) -> bool:
+        """Where it fits best; else by a swap; else after swaps that make room usable."""
         for _ in range(BALANCED):
-            if self._fit(vm, exchanges) or exchanges.admit(vm):
+            if self._fit(vm, swaps) or swaps.admit(vm):
                 return True
-            if self._is_over or not exchanges.balance():
+            if self._is_over or not swaps.balance():
                 return False
         return False
 
-    def _fit(self, vm: int, exchanges: BundleExchanges) -> bool:
+    def _fit(self, vm: int, swaps: BundleSwaps) -> bool:
         """Home if it fits there, else where the least usable room is lost, then the fullest."""
         packing = self.packing
         hosts = np.flatnonzero(packing.has_room(vm))
@@ -196,13 +196,13 @@ class Emptying:
         home = self.space.home[vm]
         if home not in hosts:
             free = packing.free[hosts]
-            lost = exchanges.usable(free) - exchanges.usable(free - packing.size[vm])
+            lost = swaps.usable(free) - swaps.usable(free - packing.size[vm])
             home = hosts[np.lexsort((free.sum(axis=1), np.round(lost, 6)))[0]]
         packing.put(vm, int(home))
         return True
 
     def _moves(self) -> list[tuple[int, int]]:
-        """Exchanges first, while there is most room; then what empties hosts; the biggest first."""
+        """Swaps first, while there is most room; then what empties hosts; the biggest first."""
         packing, space = self.packing, self.space
         moved = np.flatnonzero(packing.moved)
         size = packing.size[moved].max(axis=1, initial=0)

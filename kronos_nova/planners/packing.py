@@ -44,7 +44,8 @@ class Packing:
         """bool (v,): instances that are not where they were."""
         return self.place != self.space.home
 
-    def take(self, vm: int) -> None:
+    def remove(self, vm: int) -> None:
+        """Make an instance be nowhere, and free its room."""
         self.free[self.place[vm]] += self.size[vm]
         self.place[vm] = NOWHERE
 
@@ -68,7 +69,7 @@ class Packing:
         for vm in away[np.argsort(-space.memory[away], kind='stable')]:
             home = space.home[vm]
             if (self.free[home] + TOLERANCE >= self.size[vm]).all():
-                self.take(vm)
+                self.remove(vm)
                 self.put(vm, home)
 
 

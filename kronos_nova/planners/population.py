@@ -1,9 +1,9 @@
-"""A population of assignments side by side, each of which makes one exchange after the other.
+"""A population of assignments side by side, each of which makes one swap after the other.
 
-An exchange sends an instance from one host to another, and another one back. To exchange an
-instance with the *nothing* of a host is a move. These are the neighbourhoods *shift* and *swap* of
-machine reassignment (ROADEF 2012). Where a plan has all the moves that it may have, an exchange
-also undoes the move that is missed least.
+A swap sends an instance from one host to another, and another one back. To swap an instance with
+the dummy item of a host is a move. These are the neighbourhoods *shift* and *swap* of machine
+reassignment (ROADEF 2012). Where a plan has all the moves that it may have, a swap also undoes the
+move that is missed least.
 """
 
 import numpy as np
@@ -17,8 +17,8 @@ from kronos_nova.planners.softened_max import FAINTEST
 from kronos_nova.planners.softened_max import SoftenedMax
 
 PARTNERS = 40
-"""Hosts that a host may exchange with: those that contribute most to the softened value, which are
-the hottest and the coldest. What the others could do shows after some exchanges. A host that only
+"""Hosts that a host may swap with: those that contribute most to the softened value, which are
+the hottest and the coldest. What the others could do shows after some swaps. A host that only
 sends may do so to all: a destination costs little to rate, and one in the middle is often best."""
 UNTRIED = 0.4
 """An assignment is taken for a local optimum once the hosts that were drawn in vain contribute all
@@ -33,9 +33,9 @@ worse where hosts are many."""
 
 
 class Population:
-    """n assignments of the v + h things of a search space.
+    """n assignments of the v + h items of a search space.
 
-    place : intp (n, v + h), the host of every thing
+    place : intp (n, v + h), the host of every item
     scores : float64 (n, P, h); free : float64 (n, c, h); left : intp (n,), moves that a plan may
         still have
     tried : bool (n, 2, h), hosts drawn in vain since the last change, to receive or to send
@@ -62,18 +62,18 @@ class Population:
 
     def improve(self, softened: SoftenedMax, chance: np.random.Generator,
                 are_few: bool) -> tuple[np.ndarray, int]:
-        """Make in each assignment the best exchange of a host drawn by what it contributes, if that
+        """Make in each assignment the best swap of a host drawn by what it contributes, if that
         lowers the softened value. Returns which are local optima now, and how many pairs were
         rated."""
-        exchanges = Exchanges(self, softened, chance, are_few)
-        improved = Trial(exchanges).make()
+        swaps = Swaps(self, softened, chance, are_few)
+        improved = Trial(swaps).make()
         failed = np.ones(len(self.place), dtype=bool)
         failed[improved] = False
         self.tried[improved] = False
-        self.tried[failed, exchanges.side, exchanges.here[failed, 0]] = True
-        untried = np.where(self.tried, 0, exchanges.drawn).sum(axis=(1, 2))
-        optimal = failed & (untried <= UNTRIED * exchanges.drawn.sum(axis=(1, 2)))
-        return np.flatnonzero(optimal), exchanges.changes.size
+        self.tried[failed, swaps.side, swaps.here[failed, 0]] = True
+        untried = np.where(self.tried, 0, swaps.drawn).sum(axis=(1, 2))
+        optimal = failed & (untried <= UNTRIED * swaps.drawn.sum(axis=(1, 2)))
+        return np.flatnonzero(optimal), swaps.changes.size
 
     def ends(self, rows: np.ndarray, below: float) -> list[End]:
         """Where those of some assignments are that are legal and cost less than ``below``, prices
@@ -89,30 +89,31 @@ class Population:
         return ends
 
 
-class Exchanges:
-    """The exchanges of one host with others, in each of n assignments, and how good they are.
+class Swaps:
+    """The swaps of one host with others, in each of n assignments, and how good they are.
 
-    here : intp (n, 1); first, second : intp (n, a), (n, b), things on it and on its partners,
-        filled up with its nothing; there, goals : intp (n, b), where the second are, and go
+    here : intp (n, 1); first, second : intp (n, a), (n, b), items on it and on its partners,
+        filled up with its dummy item; there, goals : intp (n, b), where the second are, and go
     changes : float32 (n, a, b), of the softened value, per move that it takes
     drawn : float32 (n, 2, h), by what hosts are drawn, of either side; with many moves of one
-    back : intp (n,), the instance whose move is undone if the budget is used, a nothing else
+    back : intp (n,), the instance whose move is undone if the budget is used, else a
+        dummy item
     """
 
     def __init__(self, owner: Population, softened: SoftenedMax, chance: np.random.Generator,
                  are_few: bool):
         self.owner, self.space, self.softened = owner, owner.space, softened
         self.place, self.every = owner.place, np.arange(len(owner.place))[:, None]
-        self.value, self.imbalances, self.parts = softened.of(owner.scores)
+        self.value, self.imbalances, self.parts = softened.evaluate(owner.scores)
         shares = self.parts * softened.price
         shares[:, len(self.space.hosts):] = 0
         self.tops, self.bottoms = (side.sum(axis=2) for side in np.split(shares, 2, axis=2))
         self.share = self.tops + self.bottoms
-        self.nothing = len(self.space.vms)
+        self.dummy = len(self.space.vms)
         self.sends, homing, first_order = chance.random(3) < (0.5, HOMING, FIRST_ORDER)
         first, second = self._draw(chance, are_few)
-        self.first, self.second = (_filled(things, self.nothing + self.here)
-                                   for things in (first, second))
+        self.first, self.second = (_filled(items, self.dummy + self.here)
+                                   for items in (first, second))
         self.there = _pick(self.place, self.every, self.second)
         self.goals = self._goals((not are_few or self.sends) and homing)
         self.back, self.regret = self._least_missed()
@@ -122,9 +123,9 @@ class Exchanges:
 
     def _draw(self, chance: np.random.Generator,
               are_few: bool) -> tuple[np.ndarray, np.ndarray]:
-        """The things that may be exchanged, bool (n, v + h), twice.
+        """The items that may be swapped, bool (n, v + h), twice.
 
-        :param are_few: leave out exchanges of two instances that are at home, which take two of few
+        :param are_few: leave out swaps of two instances that are at home, which take two of few
             moves: the host, drawn by its part in the tops or in the bottoms, only sends or receives
         """
         self.drawn = (np.stack([self.bottoms, self.tops], axis=1) if are_few
@@ -137,12 +138,12 @@ class Exchanges:
         first = self.place == self.here
         loose = self.place != self.owner.home
         if are_few and self.sends:
-            loose[:, self.nothing:self.nothing + len(self.space.hosts)] = True
+            loose[:, self.dummy:self.dummy + len(self.space.hosts)] = True
             return first, loose & ~first
-        # What was moved may always be sent elsewhere, also where nothing is amiss any more.
+        # What was moved may always be sent elsewhere, also where nothing is left to improve.
         second = _pick(self._partners(), self.every, self.place) | (loose & ~first)
         if are_few:
-            loose[:, self.nothing:] = True
+            loose[:, self.dummy:] = True
             first &= loose
         return first, second
 
@@ -159,14 +160,14 @@ class Exchanges:
     def _goals(self, homing: bool) -> np.ndarray:
         """intp (n, b)"""
         homes = self.owner.home.take(self.second)
-        return np.where(homing & (homes != self.there) & (self.second < self.nothing),
+        return np.where(homing & (homes != self.there) & (self.second < self.dummy),
                         homes, self.here)
 
     def _least_missed(self) -> tuple[np.ndarray, np.ndarray]:
         """The move to undo, and float32 (n, 1), what that costs."""
         home, softened = self.owner.home, self.softened
         regret = np.zeros((len(self.every), 1), dtype=np.float32)
-        back = np.full(len(self.every), self.nothing)
+        back = np.full(len(self.every), self.dummy)
         full = np.flatnonzero(self.owner.left == 0)
         number, vms = np.divmod(np.flatnonzero(self.place[full] != home), len(home))
         if not len(number):
@@ -181,9 +182,9 @@ class Exchanges:
         return back, regret
 
     def _going(self, way: np.ndarray, number: np.ndarray, hosts: np.ndarray,
-               things: np.ndarray) -> np.ndarray:
-        """float64 (..., T): by how much it raises the terms that things leave hosts or arrive."""
-        change = _pick(way, self.softened.kind.take(hosts), things) - 1
+               items: np.ndarray) -> np.ndarray:
+        """float64 (..., T): by how much it raises the terms that items leave hosts or arrive."""
+        change = _pick(way, self.softened.kind.take(hosts), items) - 1
         return change * _pick(self.parts, number, hosts)
 
     def _rate(self, first_order: bool) -> np.ndarray:
@@ -194,7 +195,7 @@ class Exchanges:
         return changes
 
     def _factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """What is left of each term after an exchange, as a product of float32 (n, T, a, f) and
+        """What is left of each term after a swap, as a product of float32 (n, T, a, f) and
         (n, T, f, b): what one host contributes then, what the other does, and all others."""
         softened, first, second = self.softened, self.first, self.second
         kind, of = softened.kind.take(self.here), softened.kind.take(self.there)
@@ -219,7 +220,7 @@ class Exchanges:
                 np.stack(rights, axis=3).transpose(0, 2, 3, 1))
 
     def _alone(self) -> np.ndarray:
-        """float32 (n, a, b): the regret of what is undone, and NEVER for what is no exchange and
+        """float32 (n, a, b): the regret of what is undone, and NEVER for what is no swap and
         for two moves where one is left."""
         second_alone = self.regret * self.arrives
         second_alone[self.there == self.here] = NEVER
@@ -232,11 +233,11 @@ class Exchanges:
     def _moves(self) -> tuple[np.ndarray, np.ndarray]:
         """How many more moves a plan has if the first leave, and if the second arrive: float32
         (n, a) and (n, b), 1, 0, or -1 for what comes home."""
-        home, nothing = self.owner.home, self.nothing
+        home, dummy = self.owner.home, self.dummy
         first, second = home.take(self.first), home.take(self.second)
-        leaves = (first == self.here) & (self.first < nothing)
+        leaves = (first == self.here) & (self.first < dummy)
         arrives = (second == self.there).astype(np.float32) - (second == self.goals)
-        return leaves.astype(np.float32), arrives * (self.second < nothing)
+        return leaves.astype(np.float32), arrives * (self.second < dummy)
 
     def _weigh(self, are_few: bool) -> None:
         """What else counts: prices, room, and that two moves are to be worth two."""
@@ -256,51 +257,51 @@ class Exchanges:
 
 
 class Trial:
-    """The most promising exchange of each assignment that has one, looked at closely.
+    """The most promising swap of each assignment that has one, looked at closely.
 
     number : intp (m,), which assignments
-    things, sources, goals : intp (3, m), of what goes, of what comes back, and of what is undone
+    items, sources, goals : intp (3, m), of what goes, of what comes back, and of what is undone
     """
 
-    def __init__(self, exchanges: Exchanges):
-        self.exchanges, self.owner, self.space = exchanges, exchanges.owner, exchanges.space
-        flat = exchanges.changes.reshape(len(exchanges.every), -1)
+    def __init__(self, swaps: Swaps):
+        self.swaps, self.owner, self.space = swaps, swaps.owner, swaps.space
+        flat = swaps.changes.reshape(len(swaps.every), -1)
         best = flat.argmin(axis=1)
-        number = self.number = np.flatnonzero(_pick(flat, exchanges.every[:, 0], best) < 0)
-        row, column = np.divmod(best[number], exchanges.changes.shape[2])
-        here, home = exchanges.here[number, 0], self.owner.home
-        first, second = exchanges.first[number, row], exchanges.second[number, column]
-        there, back = exchanges.there[number, column], exchanges.goals[number, column]
+        number = self.number = np.flatnonzero(_pick(flat, swaps.every[:, 0], best) < 0)
+        row, column = np.divmod(best[number], swaps.changes.shape[2])
+        here, home = swaps.here[number, 0], self.owner.home
+        first, second = swaps.first[number, row], swaps.second[number, column]
+        there, back = swaps.there[number, column], swaps.goals[number, column]
         self.more = (self._moved(first, there) - self._moved(first, here)
                      + self._moved(second, back) - self._moved(second, there))
         self.undoes = self.more > self.owner.left[number]
-        undo = np.where(self.undoes, exchanges.back[number], exchanges.nothing)
-        self.things = np.stack([first, second, undo])
-        self.sources = np.stack([here, there, exchanges.place[number, undo]])
+        undo = np.where(self.undoes, swaps.back[number], swaps.dummy)
+        self.items = np.stack([first, second, undo])
+        self.sources = np.stack([here, there, swaps.place[number, undo]])
         self.goals = np.stack([there, back, home[undo]])
         self.scores, self.free = self.owner.scores[number], self.owner.free[number]
-        self.space.shift(self.scores, self.free, np.arange(len(number)), self.things, self.sources,
+        self.space.shift(self.scores, self.free, np.arange(len(number)), self.items, self.sources,
                          self.goals)
 
-    def _moved(self, things: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """intp (m,): how many moves it is that they are there; a nothing is never moved."""
-        return ((self.owner.home[things] != hosts) & (things < self.exchanges.nothing)).astype(int)
+    def _moved(self, items: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+        """intp (m,): how many moves it is that they are there; a dummy item is never moved."""
+        return ((self.owner.home[items] != hosts) & (items < self.swaps.dummy)).astype(int)
 
     def _is_better(self) -> np.ndarray:
         """bool (m,)"""
-        owner, space, number, exchanges = self.owner, self.space, self.number, self.exchanges
-        value, imbalances, _ = exchanges.softened.of(self.scores)
-        value += np.sum(space.price_change(self.things, self.sources, self.goals), axis=0)
-        better = value < exchanges.value[number] - TOLERANCE
-        better &= ((imbalances <= space.worst) | (imbalances <= exchanges.imbalances[number])
+        owner, space, number, swaps = self.owner, self.space, self.number, self.swaps
+        value, imbalances, _ = swaps.softened.evaluate(self.scores)
+        value += np.sum(space.price_change(self.items, self.sources, self.goals), axis=0)
+        better = value < swaps.value[number] - TOLERANCE
+        better &= ((imbalances <= space.worst) | (imbalances <= swaps.imbalances[number])
                    ).all(axis=1)
-        better &= ~self.undoes | (self.things[:2] != self.things[2]).all(axis=0)
+        better &= ~self.undoes | (self.items[:2] != self.items[2]).all(axis=0)
         better &= (self.free >= np.minimum(space.floor.T, owner.free[number])).all(axis=(1, 2))
         for n in np.flatnonzero(better) if space.spacing else ():
-            things, place = self.things[:, n], owner.place[number[n]].copy()
-            place[things] = self.goals[:, n]
+            items, place = self.items[:, n], owner.place[number[n]].copy()
+            place[items] = self.goals[:, n]
             better[n] = all(space.keeps_apart(int(vm), int(host), place)
-                            for vm, host in zip(things, self.goals[:, n], strict=True))
+                            for vm, host in zip(items, self.goals[:, n], strict=True))
         return better
 
     def make(self) -> np.ndarray:
@@ -309,9 +310,9 @@ class Trial:
         rows = self.number[better]
         owner.scores[rows], owner.free[rows] = self.scores[better], self.free[better]
         owner.left[rows] -= (self.more - self.undoes)[better]
-        things, goals = self.things[:, better], self.goals[:, better]
-        is_real = things < self.exchanges.nothing
-        owner.place[np.broadcast_to(rows, things.shape)[is_real], things[is_real]] = goals[is_real]
+        items, goals = self.items[:, better], self.goals[:, better]
+        is_real = items < self.swaps.dummy
+        owner.place[np.broadcast_to(rows, items.shape)[is_real], items[is_real]] = goals[is_real]
         return rows
 
 

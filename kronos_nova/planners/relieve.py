@@ -71,7 +71,7 @@ class Relieve:
             if len(steps) >= limits.budget or limits.is_over:
                 break
             search = _Host(state, model, self._marks, host, limits.budget - len(steps))
-            steps += [recorder.take(vm, place, search.why) for vm, place in search.moves()]
+            steps += [recorder.record(vm, place, search.why) for vm, place in search.moves()]
         return steps
 
     def _hottest_first(self, state: State) -> list[int]:
@@ -171,7 +171,7 @@ class _Host:
                 moves.append((vm, place))
                 self.state.move(vm, place)
                 left = left - self.share[vm, self.hot]
-        self._take_back(moves)
+        self._undo(moves)
         return moves
 
     def _placed(self, vms: Sequence[int]) -> list[tuple[int, int]] | None:
@@ -184,10 +184,10 @@ class _Host:
                 break
             moves.append((vm, place))
             self.state.move(vm, place)
-        self._take_back(moves)
+        self._undo(moves)
         return moves if len(moves) == len(vms) else None
 
-    def _take_back(self, moves: Sequence[tuple[int, int]]) -> None:
+    def _undo(self, moves: Sequence[tuple[int, int]]) -> None:
         for vm, _place in reversed(moves):
             self.state.move(vm, self.host)
 

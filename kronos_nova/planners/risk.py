@@ -146,7 +146,7 @@ class _Round:
     def _prices(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """float64 (...): what moves cost, but for what they do to soft groups."""
         vms, hosts = self.vms[rows], self.destinations[columns]
-        return np.maximum(self.model.prices.of(vms, self.state.origin[vms], hosts),
+        return np.maximum(self.model.prices.of_moves(vms, self.state.origin[vms], hosts),
                           self.copy_prices[rows])
 
     def _with(self, vms: np.ndarray, hosts: np.ndarray, sign: int) -> np.ndarray:

@@ -6,11 +6,11 @@ it, and it falls with the first of the two moves. The same with the sign turned 
 The log-sum-exp bound of the maximum is in Boyd and Vandenberghe, Convex Optimization, section
 3.1.5.
 
-What an exchange of two instances leaves of such a sum is the rest of it and two products, each of
+What a swap of two instances leaves of such a sum is the rest of it and two products, each of
 something of the one instance with something of the other: one matrix product rates all pairs at
 once. Single precision is enough to choose by.
 
-Hosts that are left out contribute nothing. An exchange that brings one of them inside is rated too
+Hosts that are left out contribute nothing. A swap that brings one of them inside is rated too
 well or not well enough; :class:`~kronos_nova.planners.population.Trial` rates it exactly.
 """
 
@@ -33,7 +33,7 @@ class SoftenedMax:
 
     price : float32 (T,), of the logarithm of each term
     kind : intp (h,), which scale each host has
-    arriving, leaving : float32 (k, v + h, T), for each kind of host the factor by which a thing
+    arriving, leaving : float32 (k, v + h, T), for each kind of host the factor by which an item
         changes what a host contributes to each term
     """
 
@@ -45,7 +45,7 @@ class SoftenedMax:
         steps = np.clip(np.concatenate([steps, -steps], axis=2), -STEEPEST, STEEPEST)
         self.arriving, self.leaving = (np.exp(way * steps, dtype=np.float32) for way in (1, -1))
 
-    def of(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def evaluate(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The softened values of scores (n, P, h), float64 (n,); the imbalances, (n, P); and which
         part of each term comes from each host, (n, h, T)."""
         left_out = self.space.problem.left_out

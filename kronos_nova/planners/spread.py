@@ -74,7 +74,7 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
     for budget in (*range(1, min(limits.budget, stairs, len(space.vms))), limits.budget):
         some = dataclasses.replace(limits, budget=budget)
         if budget <= min(stairs, TRIED):
-            keep_all(space, found, budget)
+            add_best_of_all(space, found, budget)
         for _search in local_search.searches(space, found, some):
             best = best_possible(space, found, some, [[], best, greedy[:budget]])
             if is_stuck(state, best, found):
@@ -94,7 +94,7 @@ def is_stuck(state: State, moves: list[tuple[int, int]], found: Incumbents) -> b
     return state.after(moves).objective() > found.best.cost + STUCK
 
 
-def keep_all(space: SearchSpace, found: Incumbents, moves: int) -> None:
+def add_best_of_all(space: SearchSpace, found: Incumbents, moves: int) -> None:
     """Begin with the best of all plans of so many moves."""
     single = [(vm, host) for vm, host in np.ndindex(len(space.vms), len(space.hosts))
               if host != space.home[vm]]
@@ -106,7 +106,7 @@ def keep_all(space: SearchSpace, found: Incumbents, moves: int) -> None:
     prices = np.sum(space.price_change(vms, space.home[vms], hosts), axis=0)
     combined[(prices >= NEVER) | ~space.is_legal(imbalances, free)] = np.inf
     for n in smallest(combined + prices, KEPT):
-        found.keep(End(float(combined[n]) + space.price_of(plans[n]), list(plans[n])))
+        found.add(End(float(combined[n]) + space.price_of(plans[n]), list(plans[n])))
 
 
 def hosts_that_matter(state: State, budget: int) -> np.ndarray:

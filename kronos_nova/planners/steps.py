@@ -22,7 +22,8 @@ class StepRecorder:
         self.state = state
         self.imbalances = state.imbalances()
 
-    def take(self, vm: int, destination: int, why: str) -> Step:
+    def record(self, vm: int, destination: int, why: str) -> Step:
+        """Make a move, and return the step with what it does."""
         problem, before = self.state.problem, self.imbalances
         ends = [int(self.state.vm_host[vm]), destination]
         loads = self.state.scores[ends].copy()
@@ -47,7 +48,7 @@ def one_by_one(state: State, limits: Limits,
         chosen = choose()
         if chosen is None:
             break
-        steps.append(recorder.take(*chosen))
+        steps.append(recorder.record(*chosen))
     return steps
 
 

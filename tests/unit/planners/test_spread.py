@@ -265,7 +265,7 @@ class PriceTest(testtools.TestCase):
     def test_every_move_of_a_plan_is_worth_its_price(self, problem):
         prices = Prices(vms=np.linspace(0.01, 0.05, len(problem.vms)))
         steps, state = plan(Spread(), problem, Limits(budget=5), prices)
-        spent = sum(prices.of(step.vm, step.source, step.destination) for step in steps)
+        spent = sum(prices.of_moves(step.vm, step.source, step.destination) for step in steps)
         self.assertLessEqual(state.combined() + spent, clouds.start(problem).combined() + 1e-9)
 
 

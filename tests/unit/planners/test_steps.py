@@ -24,6 +24,6 @@ class StepRecorderTest(testtools.TestCase):
         problem = dataclasses.replace(
             clouds.idle([0, 0, 1]), weights=np.full((3, 1), 0.2),
             scores=np.array([[0.6], [0.2], [0.3]]))
-        step = steps.StepRecorder(clouds.start(problem)).take(0, 1, 'evens the load')
+        step = steps.StepRecorder(clouds.start(problem)).record(0, 1, 'evens the load')
         self.assertEqual('evens the load: imbalance p 0.400 to 0.100; load of h0 p 0.600 to 0.400; '
                          'load of h1 p 0.200 to 0.400', step.reason)

@@ -1,4 +1,4 @@
-"""Make room by exchange.
+"""Make room: swap bundles of instances between full hosts.
 
 Full hosts are seldom full in everything: one has processors left and no memory, another the
 reverse. Nothing fits on either until instances of the one change places with instances of the
@@ -18,9 +18,9 @@ MOST_OUT, MOST_BACK = 4, 3
 next, so that four small ones make room for two steps up; what comes back fills what is left."""
 ROWS, COLUMNS = 600, 1500
 """Bundles of either side that are rated against each other: a million pairs are some hundredths of
-a second, and an exchange is looked for hundreds of times."""
+a second, and a swap is looked for hundreds of times."""
 TRIES = 20
-"""Best exchanges whose instances are looked at one by one. They fail only where a rule keeps single
+"""Best swaps whose instances are looked at one by one. They fail only where a rule keeps single
 instances of a size out, and then mostly all of that size."""
 UNLIMITED = 1e9
 """Usable room where nothing is needed of any kind; more than any host has."""
@@ -42,13 +42,13 @@ class Bundles(NamedTuple):
     size: np.ndarray
     price: np.ndarray
 
-    def of(self, rows: np.ndarray) -> 'Bundles':
+    def select(self, rows: np.ndarray) -> 'Bundles':
         """Some of them, in that order."""
         return Bundles(*(column[rows] for column in self))
 
 
-class BundleExchanges:
-    """Finds and makes exchanges in a packing.
+class BundleSwaps:
+    """Finds and makes swaps in a packing.
 
     ratio : float64 (c,), how much of each kind of room those still to be placed need; room in other
         proportions is of no use to them
@@ -71,17 +71,17 @@ class BundleExchanges:
         piles = self._piles()
         out = self._bundles(piles, 1, MOST_OUT)
         room = packing.free[out.host] + out.size - packing.size[vm]
-        out = out.of(allowed[out.host] & (room + TOLERANCE >= 0).all(axis=1))
-        out = out.of(np.lexsort((out.size.sum(axis=1), out.price))[:ROWS])
+        out = out.select(allowed[out.host] & (room + TOLERANCE >= 0).all(axis=1))
+        out = out.select(np.lexsort((out.size.sum(axis=1), out.price))[:ROWS])
         return self._make(piles, out, vm, least=-np.inf)
 
     def balance(self) -> bool:
-        """Make the exchange after which the most room is usable, if any makes it more."""
+        """Make the swap after which the most room is usable, if any makes it more."""
         piles = self._piles()
         out = self._bundles(piles, 1, MOST_OUT)
         free = self.packing.free[out.host]
         gain = self.usable(free + out.size) - self.usable(free) - out.price
-        return self._make(piles, out.of(smallest(-gain, ROWS)), None, least=1e-6)
+        return self._make(piles, out.select(smallest(-gain, ROWS)), None, least=1e-6)
 
     def _piles(self) -> tuple[np.ndarray, np.ndarray]:
         """Instances of one size on one host: the first, and how many there are."""
@@ -119,10 +119,10 @@ class BundleExchanges:
         second = packing.free[back.host] + back.size
         keep = ((back.size <= first.max(axis=0) + TOLERANCE).all(axis=1)
                 & (out.size.min(axis=0) <= second + TOLERANCE).all(axis=1))
-        back, second = back.of(keep), second[keep]
+        back, second = back.select(keep), second[keep]
         if len(second) > COLUMNS:
             few = np.lexsort((-self.usable(second), back.price))[:COLUMNS]
-            back, second = back.of(few), second[few]
+            back, second = back.select(few), second[few]
         fits = out.host[:, None] != back.host
         self.rated += fits.size
         for c in range(out.size.shape[1]):
@@ -153,7 +153,7 @@ class BundleExchanges:
         if leaving is None or coming is None:
             return False
         for other in (*leaving, *coming):
-            packing.take(other)
+            packing.remove(other)
         for other in leaving:
             packing.put(other, there)
         for other in coming:
