@@ -1,6 +1,6 @@
 """Cycles of an installation, one after the other, in virtual time.
 
-A cycle is :func:`kronos_nova.engine.planner.plan_cycle`. Every planned move completes. The memory
+A cycle is :func:`kronos_nova.engine.planner.plan_cycle`. Every planned move completes. The history
 of the cycles is what :class:`kronos_nova.engine.cycle.Cycle` would read from the control database.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from bench import installation
 from bench.dispatch import dispatched
-from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown import PastMove
+from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.cooldown.repetition import growing
 from kronos_nova.engine import cycle
@@ -66,23 +66,23 @@ class Installation:
         """Run a cycle now. Planned moves are not carried out."""
         ports = PlannerPorts(source=self.cloud, clock=time.process_time, now=self.cloud.now,
                              learn=self._load_stats.__setitem__)
-        snapshot, memory = self.cloud.snapshot(), self.memory()
+        snapshot, history = self.cloud.snapshot(), self.history()
         begun = time.process_time()
-        found = plan_cycle(snapshot, self.policies, self.options, ports, memory).aggregates
+        found = plan_cycle(snapshot, self.policies, self.options, ports, history).aggregates
         self.cpu_seconds += time.process_time() - begun
         for report in found:
             above = any(policy.is_above_threshold for policy in report.policies)
             self._imbalanced[report.name] = self._imbalanced.get(report.name, 0) + 1 if above else 0
         return found
 
-    def memory(self) -> Memory:
+    def history(self) -> PlanningHistory:
         """Collect what cycles before this one left."""
         now = self.cloud.now
         moved = {}
         for each in self.made:
             if each.planned_at >= now - WEEK and each.move.phase != plan.EVACUATE:
                 moved[each.move.instance_uuid] = moved.get(each.move.instance_uuid, 0) + 1
-        return Memory(
+        return PlanningHistory(
             aggregates=dict.fromkeys(self.cloud.aggregates, self._rests_until - now),
             instances={uuid: until - now for uuid, (until, _times) in self._cooled.items()},
             imbalanced=dict(self._imbalanced), instances_moved=moved,

@@ -42,7 +42,7 @@ class PastTry:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class PlanningHistory:
     """What is cooling, and what happened lately.
 
     under_way : aggregate to the words for a plan that waits or runs there
@@ -80,7 +80,7 @@ class Memory:
     endless: frozenset[str] = frozenset()
     load_stats: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
-    def clamped(self, aggregate: float, instance: float, quarantine: float) -> 'Memory':
+    def clamped(self, aggregate: float, instance: float, quarantine: float) -> 'PlanningHistory':
         """The same with nothing longer than the durations (seconds) that are configured now.
 
         :param quarantine: -1 lets any duration stand; an indefinite quarantine always stands

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kronos_nova import model
-from kronos_nova.cooldown import Memory
+from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.engine.in_flight import MovesInFlight
 from kronos_nova.engine.measure import Load
 from kronos_nova.engine.measure import MetricsReader
@@ -65,18 +65,19 @@ class PlanningCase:
 
 
 def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
-          in_flight: MovesInFlight, memory: Memory, options: EngineOptions) -> PlanningCase:
+          in_flight: MovesInFlight, history: PlanningHistory,
+          options: EngineOptions) -> PlanningCase:
     """The arrays of an aggregate."""
     policies, vm_host = load.policies, scope.vm_host
     scale = np.where(np.isnan(load.host_scale), 1.0, load.host_scale)
     leaving = _leaving(scope, snapshot)
     vms = tuple(instance.uuid for instance in scope.instances)
-    holds = [memory.hold_on(uuid) for uuid in vms]
+    holds = [history.hold_on(uuid) for uuid in vms]
     resting = np.array([vm in leaving or hold is not None for vm, hold in enumerate(holds)],
                        dtype=bool)
     weights, warnings = _weights(scope, load, feed, scale, resting)
     unknown = _unknown(weights)
-    held = _held(scope, unknown, leaving, in_flight, memory, options)
+    held = _held(scope, unknown, leaving, in_flight, history, options)
     free = np.ones(len(scope.instances), dtype=bool)
     free[list(held)] = False
     available = scope.available & load.measured
@@ -201,7 +202,7 @@ def _unknown(weights):
     return np.isnan(weights).any(axis=1) | (weights.shape[1] == 0)
 
 
-def _held(scope, unknown, leaving, in_flight, memory, options):
+def _held(scope, unknown, leaving, in_flight, history, options):
     """On a host that is to be emptied neither what its owner wants, nor what happened to an
     instance, nor what is not known of its load keeps it there."""
     hosts = {host.name: host.service for host in scope.hosts}
@@ -214,7 +215,7 @@ def _held(scope, unknown, leaving, in_flight, memory, options):
         verb = eligibility.EVACUATE if service.is_evacuable else eligibility.BALANCE
         reason = eligibility.obstacle(instance, options.opt_out, verb)
         if reason is None and verb == eligibility.BALANCE:
-            reason = memory.hold_on(instance.uuid)
+            reason = history.hold_on(instance.uuid)
         if reason is None and position in leaving:
             reason = 'busy'
         if reason is None and instance.uuid in in_flight.moved:

@@ -14,7 +14,7 @@ from oslo_log import log as logging
 
 from kronos_nova import boundary
 from kronos_nova import exception
-from kronos_nova.cooldown import Memory
+from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.cooldown.repetition import growing
 from kronos_nova.db import cooldowns as db_cooldowns
@@ -179,7 +179,7 @@ class Cycle:
         snapshot = snapshot.with_moves_under_way(self.ports.journal.moves_under_way())
         snapshot = self._start_approved(snapshot, options, ports, units)
         report = planner.plan_cycle(snapshot, self.policies, options, ports,
-                                    self._memory(now, units))
+                                    self._planning_history(now, units))
         self._make_sure_of_our_turn()
         loads = host_load.HostLoads(snapshot)
         for aggregate in report.aggregates:
@@ -276,7 +276,7 @@ class Cycle:
                 continue
             # Anew for each: what the one before started cools.
             start = functools.partial(self._start, record, snapshot, options, ports,
-                                      self._memory(self.utcnow(), units))
+                                      self._planning_history(self.utcnow(), units))
             self._alone(f'Plan {record.uuid} for aggregate {record.aggregate}', start)
             snapshot = snapshot.with_moves_under_way(self.ports.journal.moves_under_way())
         return snapshot
@@ -291,9 +291,9 @@ class Cycle:
         except Exception:
             LOG.exception('%s is left out of this cycle', what)
 
-    def _start(self, record, snapshot, options, ports, memory):
+    def _start(self, record, snapshot, options, ports, history):
         report = plans.AggregateReport.from_json(record.report)
-        found = planner.still_valid(snapshot, self.policies, options, ports, memory, report)
+        found = planner.still_valid(snapshot, self.policies, options, ports, history, report)
         self._make_sure_of_our_turn()
         if found.waits_for:
             self._postpone(record, found.waits_for)
@@ -318,7 +318,7 @@ class Cycle:
         return not (switches.hold(record.aggregate) or switches.refusal(
             record.aggregate, self.rules.automation, record.purpose, is_approved=True))
 
-    def _memory(self, now, units):
+    def _planning_history(self, now, units):
         cooldowns, ports = self.ports.cooldowns, self.ports
         # While its plan is under way an aggregate is about to look different. What shares hosts
         # waits and cools together.
@@ -331,22 +331,23 @@ class Cycle:
         limits = self.options.move_limits
         projects_moved, caused = (ports.journal.moved_since(now - DAY)
                                   if limits.look_back else ({}, {}))
-        return Memory(under_way=waiting | busy, aggregates=cooling | shared,
-                      projects_moved=projects_moved, caused=caused,
-                      instances_moved=(ports.journal.instances_moved_since(now - 7 * DAY)
-                                       if limits.per_instance_and_week else {}),
-                      instances_moved_today=(ports.journal.instances_moved_since(now - DAY)
-                                             if limits.per_instance_and_day else {}),
-                      load_stats=(ports.load_stats.of(self._scopes())
-                                  if self.options.restraint else {}),
-                      instances=cooldowns.cooling(db_cooldowns.INSTANCE, now),
-                      spread=self._shared(cooldowns.cooling(db_cooldowns.SPREAD, now), units),
-                      quarantines=cooldowns.quarantined(now),
-                      refused=ports.refusals.resting(now),
-                      imbalanced=ports.cycles.imbalanced(),
-                      moves=tuple(ports.history(now - _seconds(self.rules.return_window))),
-                      tries=tuple(ports.journal.tries(
-                          now - _seconds(self.rules.experience_window))))
+        return PlanningHistory(under_way=waiting | busy, aggregates=cooling | shared,
+                               projects_moved=projects_moved, caused=caused,
+                               instances_moved=(ports.journal.instances_moved_since(now - 7 * DAY)
+                                                if limits.per_instance_and_week else {}),
+                               instances_moved_today=(ports.journal.instances_moved_since(now - DAY)
+                                                      if limits.per_instance_and_day else {}),
+                               load_stats=(ports.load_stats.of(self._scopes())
+                                           if self.options.restraint else {}),
+                               instances=cooldowns.cooling(db_cooldowns.INSTANCE, now),
+                               spread=self._shared(
+                                   cooldowns.cooling(db_cooldowns.SPREAD, now), units),
+                               quarantines=cooldowns.quarantined(now),
+                               refused=ports.refusals.resting(now),
+                               imbalanced=ports.cycles.imbalanced(),
+                               moves=tuple(ports.history(now - _seconds(self.rules.return_window))),
+                               tries=tuple(ports.journal.tries(
+                                   now - _seconds(self.rules.experience_window))))
 
     @staticmethod
     def _shared(seconds, units):
@@ -438,8 +439,8 @@ def log(report, is_news=True):
 def _figures(report):
     """What a plan does to each policy; one that only repairs may know of none."""
     found = ', '.join(f'{p.name} {p.imbalance_before:.3f} to {p.imbalance_after:.3f} '
-                     f'(threshold {p.threshold:.3f})' for p in report.policies
-                     if p.imbalance_after is not None)
+                      f'(threshold {p.threshold:.3f})' for p in report.policies
+                      if p.imbalance_after is not None)
     return f'imbalance {found}' if found else 'nothing is measured'
 
 

@@ -1,7 +1,7 @@
 """Plans how hosts are emptied because an operator said so.
 
 The planner is the one of every cycle, and what keeps no server on a disabled host keeps none here.
-What it is given is changed: memory is left out, and how full hosts are by what is allocated is one
+What it is given is changed: history is left out, and how full hosts are by what is allocated is one
 more measure, which is never missing. Room, hard server groups, zones, isolation and Nova's own
 filters hold as ever; soft groups give way, which to Nova are a preference.
 """
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from kronos_nova import exception
-from kronos_nova.cooldown import Memory
+from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.engine import planner
 from kronos_nova.engine.options import EngineOptions
@@ -98,7 +98,7 @@ def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
 
 class _Case:
     def __init__(self, snapshot, aggregate, drains, failures, tries):
-        self.memory = Memory(tries=tuple(tries))
+        self.history = PlanningHistory(tries=tuple(tries))
         self.snapshot, self.aggregate = snapshot, aggregate
         self.drains = {drain.host: drain for drain in drains}
         self.hosts = {*self.drains}
@@ -156,7 +156,7 @@ class _Case:
         source = _WithRoom(ports.source, self.snapshot, ports.now)
         [report] = planner.plan_cycle(
             self._snapshot(avoided), _policies(policies), wanted,
-            dataclasses.replace(ports, source=source), self.memory).aggregates
+            dataclasses.replace(ports, source=source), self.history).aggregates
         return report
 
     def _pace(self, pace, now):

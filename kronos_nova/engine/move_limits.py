@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kronos_nova.cooldown import Memory
+from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.model import Problem
 from kronos_nova.model.rules import AllowedHosts
 from kronos_nova.objects.plan import EVACUATE
@@ -53,16 +53,16 @@ class RemainingMoveLimits:
     """
 
     def __init__(self, options: MoveLimits, problem: Problem, instances: Iterable[Instance],
-                 memory: Memory):
+                 history: PlanningHistory):
         self._options, self._problem = options, problem
         projects = {instance.uuid: instance.project_id or '' for instance in instances}
         self._project = {uuid: projects[uuid] for uuid in problem.vms}
         self._load = _loads(problem)
         self._heaviest = _heaviest(problem, self._load)
-        self._moved, self._caused = memory.projects_moved, memory.caused
+        self._moved, self._caused = history.projects_moved, history.caused
         self._of_instances = (
-            (options.per_instance_and_week, memory.instances_moved, 'a week'),
-            (options.per_instance_and_day, memory.instances_moved_today, 'a day'))
+            (options.per_instance_and_week, history.instances_moved, 'a week'),
+            (options.per_instance_and_day, history.instances_moved_today, 'a day'))
         self._closed_instances = {uuid: span for cap, before, span in self._of_instances
                                   for uuid, moved in before.items() if 0 < cap <= moved}
         self._closed_projects = {name for name, moved in self._moved.items()

@@ -14,7 +14,7 @@ from kronos_nova import exception
 from kronos_nova.constraints import registry
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.constraints.veto import SchedulerVeto
-from kronos_nova.cooldown import Memory
+from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown import left
 from kronos_nova.engine import explain
 from kronos_nova.engine import forecast_columns
@@ -99,12 +99,12 @@ class Checks:
 
 
 def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
-               ports: PlannerPorts, memory: Memory | None = None) -> CycleReport:
+               ports: PlannerPorts, history: PlanningHistory | None = None) -> CycleReport:
     """Plan every aggregate in scope. Nothing is changed anywhere.
 
     How the rest of Kronos gets in:
 
-    * ``memory`` tells what is cooling or quarantined (seconds left); an aggregate that cools is
+    * ``history`` tells what is cooling or quarantined (seconds left); an aggregate that cools is
       reported and not planned, an instance that does stays where it is.
     * Which aggregates are planned is ``options.aggregates``: whoever calls leaves out those whose
       automation is ``off``, or that another worker holds, with ``dataclasses.replace``. What may be
@@ -123,7 +123,7 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     :raises ConfigurationError: an aggregate or a planner of that name does not exist
     """
     started = ports.clock()
-    cycle = _Cycle(snapshot, policies, options, ports, memory or Memory())
+    cycle = _Cycle(snapshot, policies, options, ports, history or PlanningHistory())
     names = options.scopes(tuple(aggregate.name for aggregate in snapshot.aggregates))
     reports = tuple(cycle.plan_alone(scope) for scope in map(cycle.scope, names)
                     if scope.hosts or scope.name != UNASSIGNED)
@@ -131,16 +131,16 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 
 def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
-                ports: PlannerPorts, memory: Memory, report: AggregateReport) -> Checked:
+                ports: PlannerPorts, history: PlanningHistory, report: AggregateReport) -> Checked:
     """Look at an older plan with the cloud as it is now, by all that planning goes by."""
-    cycle = _Cycle(snapshot, policies, options, ports, memory)
+    cycle = _Cycle(snapshot, policies, options, ports, history)
     scope = cycle.scope(report.name)
     load = cycle.measure(scope)
     if load.no_data and any(move.phase in plan.BY_LOAD for move in report.moves):
         return Checked(waits_for='; '.join(
             f'policy {policy} has no data: {why}' for policy, why in sorted(load.no_data.items())))
     around = cycle.scopes.around(scope)
-    case = build(scope, load, cycle.feed, around, cycle.in_flight, memory, options)
+    case = build(scope, load, cycle.feed, around, cycle.in_flight, history, options)
     ahead = cycle.ahead(case, cycle.forecasts(scope, load, case))
     if cycle.is_restrained:
         ahead = cycle.outlook(scope, case, ahead).problem
@@ -150,7 +150,7 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 
 class _Cycle:
-    def __init__(self, snapshot, policies, options, ports, memory):
+    def __init__(self, snapshot, policies, options, ports, history):
         self.snapshot, self.policies, self.options = snapshot, policies, options
         self.ports = ports
         self.feed = MetricsReader(ports.source, snapshot.instances, options.accept_partial_metrics,
@@ -158,15 +158,15 @@ class _Cycle:
         self.in_flight = MovesInFlight()
         self.load_stats, self.noise = {}, {}
         measured = measure_moves(policies.migration, self.feed)
-        self.pace = pace.Pace(options.pace, memory.tries, snapshot, measured)
+        self.pace = pace.Pace(options.pace, history.tries, snapshot, measured)
         self.moves_unmeasured = measured.warnings
-        self.memory = dataclasses.replace(memory, endless=self.pace.endless())
+        self.history = dataclasses.replace(history, endless=self.pace.endless())
         self.scopes = Scopes(snapshot)
         self.rules = ConstraintRules(
             restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
             soft_groups_veto=options.soft_group_cost is None,
             soft_groups_yield=options.soft_groups_yield,
-            returns=left(self.memory.moves, ports.now - options.return_window))
+            returns=left(self.history.moves, ports.now - options.return_window))
 
     def scope(self, name) -> Scope:
         """:raises ConfigurationError: there is no aggregate of that name"""
@@ -191,7 +191,7 @@ class _Cycle:
         if not load.policies and not self.options.evacuate_disabled_hosts:
             return self.report(scope, load, plan.NO_DATA, notes=tuple(remarks.stranded(scope)))
         around = self.scopes.around(scope)
-        case = build(scope, load, self.feed, around, self.in_flight, self.memory, self.options)
+        case = build(scope, load, self.feed, around, self.in_flight, self.history, self.options)
         forecasts = self.forecasts(scope, load, case)
         ahead = self.ahead(case, forecasts)
         expected = self.outlook(scope, case, ahead) if self.is_restrained else None
@@ -213,7 +213,7 @@ class _Cycle:
         precheck = Precheck(self.ports.dry_run, around, case.problem.hosts,
                             lambda: limits.is_past)
         move_limits = RemainingMoveLimits(self.options.move_limits, case.problem, around.instances,
-                                          self.memory)
+                                          self.history)
         planned = model
         if needed.goes_by_load and expected:
             planned = self.compiled(expected.problem, around)
@@ -261,7 +261,7 @@ class _Cycle:
     def compiled(self, problem, around):
         return registry.compile_model(
             problem, around, self.rules,
-            prices(problem, self.options.price, self.memory.tries, self.pace))
+            prices(problem, self.options.price, self.history.tries, self.pace))
 
     def forecasts(self, scope, load, case):
         """What is expected of the policies with a forecast, {policy: ForecastColumns}."""
@@ -283,7 +283,7 @@ class _Cycle:
         """{policy: LoadStats} of the instances, after this look at them."""
         if scope.name not in self.load_stats:
             self.load_stats[scope.name] = restraint.learnt(
-                self.memory.load_stats.get(scope.name, {}), case.problem, self.ports.now)
+                self.history.load_stats.get(scope.name, {}), case.problem, self.ports.now)
             self.ports.learn(scope.name, self.load_stats[scope.name])
         return self.load_stats[scope.name]
 
@@ -314,10 +314,10 @@ class _Cycle:
     def waiting(self, scope, needed):
         """Why nothing is done about what is wrong; '' if something may be."""
         name, windows, now = scope.name, self.options.windows, self.ports.now
-        if name in self.memory.under_way:
-            return self.memory.under_way[name]
-        if self.memory.is_cooling(name):
-            return f'cooling for {math.ceil(self.memory.aggregates[name])} s more'
+        if name in self.history.under_way:
+            return self.history.under_way[name]
+        if self.history.is_cooling(name):
+            return f'cooling for {math.ceil(self.history.aggregates[name])} s more'
         if not windows.is_open(name, now):
             opens = datetime.datetime.fromtimestamp(windows.opens_at(name, now), datetime.UTC)
             return f'outside its maintenance windows; the next opens at {opens.isoformat()}'
@@ -325,11 +325,11 @@ class _Cycle:
 
     def too_early(self, name):
         """Why load is not spread yet; '' if it may be."""
-        cycles = self.memory.imbalanced.get(name, 0) + 1
+        cycles = self.history.imbalanced.get(name, 0) + 1
         if cycles < self.options.hold_cycles:
             return f'imbalanced for {cycles} of {self.options.hold_cycles} cycles that it must last'
-        if self.memory.spread.get(name, 0) > 0:
-            return f'load is spread again in {math.ceil(self.memory.spread[name])} s'
+        if self.history.spread.get(name, 0) > 0:
+            return f'load is spread again in {math.ceil(self.history.spread[name])} s'
         return ''
 
     def measure(self, scope) -> Load:

@@ -7,7 +7,7 @@ import pathlib
 import pydantic
 import pydantic_core
 
-from kronos_nova.cooldown import Memory
+from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.record import schema
 from kronos_nova.record.metrics import RecordedMetrics
@@ -21,7 +21,7 @@ class Recording:
     folder: pathlib.Path
     taken_at: float
     snapshot: objects.Snapshot
-    memory: Memory
+    history: PlanningHistory
     metrics: RecordedMetrics
 
 
@@ -46,7 +46,7 @@ def read(folder) -> Recording:
     problems.raise_if_any()
     return Recording(folder=folder, taken_at=meta.taken_at.timestamp(),
                      snapshot=_snapshot(meta, inventory), metrics=RecordedMetrics(folder),
-                     memory=Memory(aggregates=cooldowns.aggregate_cooldowns,
+                     history=PlanningHistory(aggregates=cooldowns.aggregate_cooldowns,
                                    instances=cooldowns.instance_cooldowns,
                                    quarantines=cooldowns.instance_quarantines))
 
@@ -139,7 +139,7 @@ def _snapshot(meta, inventory):
             name=row.name, uuid=row.uuid, cell=row.cell, hypervisor_type=row.hypervisor_type,
             service=objects.Service(**vars(row.service)),
             inventory=_inventories(row), used=row.used)
-            for row in inventory.hosts),
+                    for row in inventory.hosts),
         instances=tuple(objects.Instance(**vars(row)) for row in inventory.instances),
         aggregates=tuple(objects.Aggregate(**{**vars(row), 'hosts': tuple(row.hosts)})
                          for row in inventory.aggregates),

@@ -61,12 +61,12 @@ def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
 
     :raises ConfigurationError: an aggregate or planner that is asked for does not exist
     """
-    memory = recording.memory.clamped(durations.aggregate, durations.instance,
-                                      durations.quarantine)
+    history = recording.history.clamped(durations.aggregate, durations.instance,
+                                        durations.quarantine)
     ports = PlannerPorts(source=recording.metrics, clock=time.monotonic,
-                                now=recording.taken_at)
+                         now=recording.taken_at)
     return plan_cycle(recording.snapshot, chosen,
-                      dataclasses.replace(options, max_sample_age=None), ports, memory)
+                      dataclasses.replace(options, max_sample_age=None), ports, history)
 
 
 def _collect(wrong, function, *arguments):

@@ -115,11 +115,11 @@ class OperationTest(testtools.TestCase):
         case = operated(cloud([0.2] * 4, [0] * 4), restraint=1.0)
         case.carry_out(case.evaluate())
         case.rest()
-        memory, moved = case.memory(), {each.move.instance_uuid for each in case.made}
-        self.assertEqual(dict.fromkeys(moved, 1), memory.instances_moved)
-        self.assertEqual(moved, {past.instance_uuid for past in memory.moves})
-        self.assertEqual(moved, {uuid for uuid, left in memory.instances.items() if left > 0})
-        self.assertEqual(['cpu', 'memory'], sorted(memory.load_stats[installation.AGGREGATE]))
+        history, moved = case.history(), {each.move.instance_uuid for each in case.made}
+        self.assertEqual(dict.fromkeys(moved, 1), history.instances_moved)
+        self.assertEqual(moved, {past.instance_uuid for past in history.moves})
+        self.assertEqual(moved, {uuid for uuid, left in history.instances.items() if left > 0})
+        self.assertEqual(['cpu', 'history'], sorted(history.load_stats[installation.AGGREGATE]))
 
     def test_a_cloud_that_cannot_be_evened_is_given_up(self):
         found = operation.operate(operated(cloud([0.5], [0])), 0.1, 10)

@@ -4,32 +4,33 @@ import testtools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown import PastMove
+from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown import growing
 from kronos_nova.cooldown import left
 
 
-class MemoryTest(testtools.TestCase):
+class PlanningHistoryTest(testtools.TestCase):
     def test_nothing_lasts_longer_than_is_configured_now(self):
-        memory = Memory(aggregates={'gpu': 9000}, instances={'a': 9000, 'b': 5},
+        history = PlanningHistory(aggregates={'gpu': 9000}, instances={'a': 9000, 'b': 5},
                         quarantines={'c': 9000, 'd': -1})
         self.assertEqual(
-            Memory(aggregates={'gpu': 600}, instances={'a': 60, 'b': 5},
-                   quarantines={'c': 70, 'd': -1}), memory.clamped(600, 60, 70))
+            PlanningHistory(aggregates={'gpu': 600}, instances={'a': 60, 'b': 5},
+                            quarantines={'c': 70, 'd': -1}), history.clamped(600, 60, 70))
 
     def test_any_quarantine_stands_where_they_are_indefinite(self):
-        memory = Memory(quarantines={'c': 9000})
-        self.assertEqual(memory, memory.clamped(1, 1, -1))
+        history = PlanningHistory(quarantines={'c': 9000})
+        self.assertEqual(history, history.clamped(1, 1, -1))
 
     def test_what_is_over_holds_nothing(self):
-        memory = Memory(aggregates={'gpu': 0}, instances={'a': 0}, quarantines={'b': 0, 'c': -1})
-        self.assertFalse(memory.is_cooling('gpu'))
-        self.assertEqual([None, None, 'quarantine'], [memory.hold_on(uuid) for uuid in 'abc'])
+        history = PlanningHistory(aggregates={'gpu': 0}, instances={'a': 0},
+                                  quarantines={'b': 0, 'c': -1})
+        self.assertFalse(history.is_cooling('gpu'))
+        self.assertEqual([None, None, 'quarantine'], [history.hold_on(uuid) for uuid in 'abc'])
 
     def test_quarantine_says_more_than_cooldown(self):
-        memory = Memory(instances={'a': 5}, quarantines={'a': 5})
-        self.assertEqual('quarantine', memory.hold_on('a'))
+        history = PlanningHistory(instances={'a': 5}, quarantines={'a': 5})
+        self.assertEqual('quarantine', history.hold_on('a'))
 
 
 class GrowingTest(testtools.TestCase):

@@ -6,7 +6,7 @@ import numpy as np
 import testtools
 
 from kronos_nova import exception
-from kronos_nova.cooldown import Memory
+from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.engine.forecast_columns import ForecastCache
 from kronos_nova.engine.history import HOUR
 from kronos_nova.engine.options import EngineOptions
@@ -112,10 +112,10 @@ class ForecastColumnsTest(testtools.TestCase):
     def policies(self):
         return PolicySet(policies=(Policy(**self.policy),))
 
-    def plan(self, memory=None, **options):
+    def plan(self, history=None, **options):
         report, = plan_cycle(self.snapshot(), self.policies(),
                              dataclasses.replace(self.options, **options), self.ports(),
-                             memory).aggregates
+                             history).aggregates
         return report
 
     def forecast(self, **options):
@@ -332,8 +332,8 @@ class ForecastColumnsTest(testtools.TestCase):
 
     def test_an_approved_plan_for_later_is_still_good(self):
         report = self.plan()
-        found = still_valid(self.snapshot(), self.policies(), self.options, self.ports(), Memory(),
-                            report)
+        found = still_valid(self.snapshot(), self.policies(), self.options, self.ports(),
+                            PlanningHistory(), report)
         self.assertEqual(({}, ''), (found.wrong, found.waits_for))
 
     def test_a_report_is_read_again_as_it_was_written(self):

@@ -7,7 +7,7 @@ import numpy as np
 import testtools
 
 from kronos_nova import exception
-from kronos_nova.cooldown import Memory
+from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.engine import drain
 from kronos_nova.engine.options import EngineOptions
@@ -56,9 +56,9 @@ class Paced(testtools.TestCase):
             aggregates=('agg',), include_unassigned_hosts=False,
             pace=PaceOptions(**{'caps': ONE, 'stream': 1024.0, **pace}))
 
-    def plan(self, memory=None, **pace):
+    def plan(self, history=None, **pace):
         report, = plan_cycle(self.snapshot(), self.policies, self.options(**pace), self.ports,
-                             memory).aggregates
+                             history).aggregates
         return report
 
     def drained(self, *drains, tries=()):
@@ -99,13 +99,13 @@ class PaceTest(Paced):
         # It wrote as fast as was copied: 20 GiB in 20 s, and all of its memory was left.
         hung = PastTry(instance_uuid='a', source='h0', destination='h1', memory_mb=1024,
                        seconds=None, failed=True, lasted=30.0, processed_mb=21 * 1024.0)
-        memory = Memory(tries=(hung,))
-        report = self.plan(memory=memory)
+        history = PlanningHistory(tries=(hung,))
+        report = self.plan(history=history)
         self.assertEqual(('a',), {skip.reason: skip.instances
                                   for skip in report.not_moved}['endless'])
         self.assertEqual({'b', 'c'}, {move.instance_uuid for move in report.moves})
         self.assertIn('a', {move.instance_uuid
-                            for move in self.plan(memory=memory, forces=True).moves})
+                            for move in self.plan(history=history, forces=True).moves})
         wish = Drain(uuid='h0', host='h0', aggregate='agg', state='draining',
                      requested_by='jane', requested_at=NOON)
         moves = self.drained(wish, tries=(hung,))

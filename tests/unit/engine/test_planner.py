@@ -6,8 +6,8 @@ import dataclasses
 import testtools
 
 from kronos_nova import exception
-from kronos_nova.cooldown import Memory
 from kronos_nova.cooldown import PastMove
+from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.engine import windows
 from kronos_nova.engine.move_limits import MoveLimits
 from kronos_nova.engine.options import EngineOptions
@@ -92,12 +92,12 @@ class PipelineTest(testtools.TestCase):
                 for each in far for destination in ('h1',)),
             aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=tuple(self.hosts)),))
 
-    def plan(self, memory=None, **options):
+    def plan(self, history=None, **options):
         ports = PlannerPorts(source=self.source, clock=self.clock, now=NOW,
                              dry_run=self.dry_run)
         report, = plan_cycle(
             self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
-            dataclasses.replace(self.options, **options), ports, memory).aggregates
+            dataclasses.replace(self.options, **options), ports, history).aggregates
         return report
 
     def change(self, uuid, **values):
@@ -120,37 +120,37 @@ class PipelineTest(testtools.TestCase):
         self.assertEqual(2, self.source.asked)
 
     def test_a_cooling_aggregate_is_left_alone(self):
-        report = self.plan(Memory(aggregates={'agg': 30}))
+        report = self.plan(PlanningHistory(aggregates={'agg': 30}))
         self.assertEqual(('cooling', ()), (report.outcome, report.moves))
         self.assertIn('cooling for 30 s', report.warnings[0])
 
     def test_an_instance_is_moved_so_often_a_week(self):
         for cap, expected in ((0, ['a', 'b']), (3, ['b', 'c'])):
-            report = self.plan(Memory(instances_moved={'a': 3, 'b': 2}),
+            report = self.plan(PlanningHistory(instances_moved={'a': 3, 'b': 2}),
                                move_limits=MoveLimits(per_instance_and_week=cap))
             self.assertEqual(expected, [move.instance_uuid for move in report.moves])
-        report = self.plan(Memory(instances_moved_today={'a': 1}),
+        report = self.plan(PlanningHistory(instances_moved_today={'a': 1}),
                            move_limits=MoveLimits(per_instance_and_day=1))
         self.assertEqual(['b', 'c'], [move.instance_uuid for move in report.moves])
-        report = self.plan(Memory(instances_moved=dict.fromkeys('abcd', 3)),
+        report = self.plan(PlanningHistory(instances_moved=dict.fromkeys('abcd', 3)),
                            move_limits=MoveLimits(per_instance_and_week=3))
         self.assertEqual({'cap': ('a', 'b', 'c', 'd')}, self.stayed(report))
 
     def test_what_waits_for_a_plan_is_not_said_to_cool(self):
-        report = self.plan(Memory(aggregates={'agg': 30},
-                                  under_way={'agg': 'plan 1 waits for approval'}))
+        report = self.plan(PlanningHistory(aggregates={'agg': 30},
+                                           under_way={'agg': 'plan 1 waits for approval'}))
         self.assertEqual(('cooling', ('plan 1 waits for approval',)),
                          (report.outcome, report.warnings))
 
     def test_a_balanced_aggregate_is_balanced_even_while_it_cools(self):
         self.source.answers['imbalance'] = {'h0': 0.2, 'h1': 0.2, 'h2': 0.15}
-        self.assertEqual('balanced', self.plan(Memory(aggregates={'agg': 30})).outcome)
+        self.assertEqual('balanced', self.plan(PlanningHistory(aggregates={'agg': 30})).outcome)
 
     def test_instances_stay_for_the_reason_that_weighs_most(self):
         self.change('a', locked=True, status='SHUTOFF')
         self.change('b', task_state='migrating')
         self.change('c', metadata={'kronos:move': 'never'})
-        report = self.plan(Memory(quarantines={'c': 9, 'd': -1}, instances={'d': 5}))
+        report = self.plan(PlanningHistory(quarantines={'c': 9, 'd': -1}, instances={'d': 5}))
         self.assertEqual({'not_active': ('a',), 'busy': ('b',), 'excluded': ('c',),
                           'quarantine': ('d',)}, self.stayed(report))
         self.assertEqual('no_move', report.outcome)
@@ -242,10 +242,11 @@ class PipelineTest(testtools.TestCase):
         self.assertEqual(((), ()), (report.moves, report.not_moved))
 
     def test_an_imbalance_must_last(self):
-        waiting = self.plan(Memory(imbalanced={'agg': 1}), hold_cycles=3)
+        waiting = self.plan(PlanningHistory(imbalanced={'agg': 1}), hold_cycles=3)
         self.assertEqual('cooling', waiting.outcome)
         self.assertIn('2 of 3 cycles', waiting.warnings[0])
-        self.assertEqual('planned', self.plan(Memory(imbalanced={'agg': 2}), hold_cycles=3).outcome)
+        planned = self.plan(PlanningHistory(imbalanced={'agg': 2}), hold_cycles=3)
+        self.assertEqual('planned', planned.outcome)
 
     def test_evacuation_does_not_wait_for_an_imbalance_to_last(self):
         self.hosts['h2'] = host('h2', status='disabled')
@@ -261,9 +262,9 @@ class PipelineTest(testtools.TestCase):
     def test_an_instance_is_not_sent_back_to_where_it_came_from(self):
         moves = tuple(PastMove(instance_uuid='a', source=name, destination='h0', ended_at=NOW - 60)
                       for name in ('h1', 'h2'))
-        planned = self.plan(Memory(moves=moves), return_window=100)
+        planned = self.plan(PlanningHistory(moves=moves), return_window=100)
         self.assertNotIn('a', {move.instance_uuid for move in planned.moves})
-        forgotten = self.plan(Memory(moves=moves), return_window=50)
+        forgotten = self.plan(PlanningHistory(moves=moves), return_window=50)
         self.assertIn('a', {move.instance_uuid for move in forgotten.moves})
 
     def test_what_nova_refuses_is_planned_otherwise(self):
@@ -529,7 +530,7 @@ class PipelineTest(testtools.TestCase):
             move.instance_uuid: move.destination for move in report.moves})
         found = still_valid(
             self.snapshot(), PolicySet(policies=(Policy(**self.policy),)), self.options,
-            PlannerPorts(source=self.source, clock=self.clock, now=NOW), Memory(), report)
+            PlannerPorts(source=self.source, clock=self.clock, now=NOW), PlanningHistory(), report)
         self.assertEqual({}, found.wrong)
 
     def test_what_is_left_of_a_packed_plan_is_too(self):

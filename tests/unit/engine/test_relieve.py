@@ -7,7 +7,7 @@ import testtools
 
 from kronos_nova import exception
 from kronos_nova import policies
-from kronos_nova.cooldown import Memory
+from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.planner import plan_cycle
@@ -29,7 +29,7 @@ class ReliefTest(testtools.TestCase):
         self.loads = {'a': .5, 'b': .3, 'c': .1, 'd': .3}
         self.policy = {**QUERIES, 'name': 'cpu', 'mode': 'relieve', 'weight': 1.0, **MARKS}
 
-    def plan(self, memory=None, **options):
+    def plan(self, history=None, **options):
         hosts = 'h0', 'h1', 'h2'
         scores = {host: sum(self.loads[vm] for vm in self.loads if self.place[vm] == host)
                   for host in hosts}
@@ -41,7 +41,8 @@ class ReliefTest(testtools.TestCase):
             snapshot, PolicySet(policies=(Policy(**self.policy),)),
             EngineOptions(aggregates=('agg',), include_unassigned_hosts=False, **options),
             PlannerPorts(source=clouds.Recorded(imbalance=scores, vm_profile=self.loads),
-                         clock=lambda: 0.0, now=clouds.NOW), memory or Memory()).aggregates
+                         clock=lambda: 0.0, now=clouds.NOW),
+            history or PlanningHistory()).aggregates
         return report
 
     def test_a_hot_host_is_relieved_with_one_move_and_left_uneven(self):
@@ -65,13 +66,13 @@ class ReliefTest(testtools.TestCase):
 
     def test_it_waits_for_no_imbalance_to_last(self):
         self.policy |= {'mode': 'spread', 'threshold': .1}
-        for slow in ({'hold_cycles': 3}, {'memory': Memory(spread={'agg': 60.0})}):
+        for slow in ({'hold_cycles': 3}, {'history': PlanningHistory(spread={'agg': 60.0})}):
             self.assertEqual(['relieve'], [move.phase for move in self.plan(**slow).moves])
 
     def test_where_only_evenness_is_wanting_the_next_spread_is_waited_for(self):
         self.policy |= {'mode': 'spread', 'threshold': .1}
         self.loads['b'] = .1
-        report = self.plan(Memory(spread={'agg': 60.0}))
+        report = self.plan(PlanningHistory(spread={'agg': 60.0}))
         self.assertEqual(('cooling', ()), (report.outcome, report.moves))
         self.assertIn('load is spread again in 60 s', report.warnings)
 
@@ -80,9 +81,9 @@ class ReliefTest(testtools.TestCase):
         known = {vm: load if vm != 'a' else .1 for vm, load in self.loads.items()}
         stats = LoadStats(clouds.NOW - 300, tuple(known), np.array(
             [[86400, load, 1e-4, load, 0.0] for load in known.values()]))
-        memory = Memory(load_stats={'agg': {'cpu': stats}})
-        self.assertEqual((), self.plan(memory, restraint=Restraint(1.0)).moves)
-        self.assertEqual(1, len(self.plan(memory).moves))
+        history = PlanningHistory(load_stats={'agg': {'cpu': stats}})
+        self.assertEqual((), self.plan(history, restraint=Restraint(1.0)).moves)
+        self.assertEqual(1, len(self.plan(history).moves))
         self.assertEqual(1, len(self.plan(restraint=Restraint(1.0)).moves))
 
 

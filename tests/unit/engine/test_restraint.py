@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import testtools
 
-from kronos_nova.cooldown import Memory
+from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.engine import restraint
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.planner import PlannerPorts
@@ -55,7 +55,7 @@ class Cloud(testtools.TestCase):
         report, = plan_cycle(
             self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
             dataclasses.replace(self.options, **options), self.ports(),
-            Memory(load_stats={'agg': {'cpu': stats}} if stats else {})).aggregates
+            PlanningHistory(load_stats={'agg': {'cpu': stats}} if stats else {})).aggregates
         return report
 
     def seen(self, **means):
@@ -147,10 +147,11 @@ class RestraintTest(Cloud):
         self.loads = {'calm': .2, 'quiet': .2, 'wild': .3}
         stats = self.seen(wild=.02)
         policies = PolicySet(policies=(Policy(**self.policy),))
-        memory = Memory(load_stats={'agg': {'cpu': stats}})
+        memory = PlanningHistory(load_stats={'agg': {'cpu': stats}})
         self.assertEqual({}, still_valid(self.snapshot(), policies, self.options, self.ports(),
                                          memory, self.plan(stats)).wrong)
-        calm = Memory(load_stats={'agg': {'cpu': self.seen(calm=.01, quiet=.01, wild=.02)}})
+        calm = PlanningHistory(
+            load_stats={'agg': {'cpu': self.seen(calm=.01, quiet=.01, wild=.02)}})
         self.assertEqual([1], list(still_valid(self.snapshot(), policies, self.options,
                                             self.ports(), calm, self.plan(stats)).wrong))
 
