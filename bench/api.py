@@ -120,7 +120,7 @@ def fill(args, database):
     servers = [f'vm{number}' for number in range(args.vms)]
     scores.Scores(database).replace('spread', {'cpu': 0.5, 'memory': 0.5}, {
         host: {'cpu': 0.5, 'memory': 0.4} for host in hosts}, now)
-    server_names.ServerNames(database).keep({uuid: f'web-{uuid}' for uuid in servers}, now)
+    server_names.ServerNames(database).save({uuid: f'web-{uuid}' for uuid in servers}, now)
     for number in range(args.aggregates):
         name = f'aggregate{number}'
         cycles.begin(name, 'bench', now - datetime.timedelta(seconds=9), 1)

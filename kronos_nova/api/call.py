@@ -44,7 +44,7 @@ class Services:
 
     def names_of(self, uuids) -> dict[str, str]:
         """The names of servers that are known, by uuid."""
-        return server_names.ServerNames(self.database).of(uuids)
+        return server_names.ServerNames(self.database).read(uuids)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ def _observer(call):
 
 
 def show_status(call: Call) -> v.Status:
-    found = _observer(call).look()
+    found = _observer(call).read()
     maintained = found.maintenance
     return v.view(v.Status, found, problems=[v.view(v.Problem, each) for each in found.problems],
                   workers=[v.view(v.Worker, each) for each in found.workers],
@@ -45,7 +45,7 @@ def _maintained(hosts):
 def list_aggregates(call: Call) -> v.Aggregates:
     observer = _observer(call)
     last = observer.cycles.last()
-    found, hosts = observer.look_with(last), overview.hosts_measured(last)
+    found, hosts = observer.read_with(last), overview.hosts_measured(last)
     return v.Aggregates(aggregates=[_aggregate(each, found, hosts) for each in found.aggregates])
 
 
@@ -129,7 +129,7 @@ def show_move(call: Call) -> v.MoveDetail:
 
 def move_views(database, found: Collection[moves.MoveRecord], cls=v.Move, **more) -> list[v.Move]:
     observed = db_journal.Journal(database, 'kronos-api').durations()
-    names = db_names.ServerNames(database).of(move.instance_uuid for move in found)
+    names = db_names.ServerNames(database).read(move.instance_uuid for move in found)
     return [v.view(cls, move, instance_name=names.get(move.instance_uuid),
                    progress=progress.percent(move),
                    estimated_end=progress.estimated_end(move, observed), **more)

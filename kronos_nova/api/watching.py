@@ -88,7 +88,7 @@ def show_access(call: Call) -> Access:
 def show_evaluation(call: Call) -> Evaluation:
     services, name = call.services, call.path['aggregate']
     switching.refuse_unknown(services.conf, name)
-    last = cycles.Cycles(services.database).of(name)
+    last = cycles.Cycles(services.database).of_aggregate(name)
     report = overview.report_of(last)
     measured_at, hosts = evaluations.Evaluations(services.database).hosts(name)
     scored_by = sorted({policy for host in hosts for policy in host.scores})

@@ -43,7 +43,7 @@ class Ledger:
         self._rows = collections.defaultdict(dict)    # node: {key: Claim as the store has it}
         self._numbers = itertools.count(-1, -1)
 
-    def of(self, node):
+    def node_claims(self, node):
         if node not in self.nodes:
             self.nodes[node] = node_claims.NodeClaims(self.host, node)
         return self.nodes[node]

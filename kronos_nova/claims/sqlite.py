@@ -52,7 +52,7 @@ class SqliteStore:
             return True
         existed = os.path.exists(self.path)
         try:
-            with self._errors_told():
+            with self._translated_errors():
                 old, new = self._connect()
                 return existed and old == new
         except _Corrupt as error:
@@ -60,7 +60,7 @@ class SqliteStore:
             LOG.error('The claims in %s cannot be read (%s). The file is kept as %s and a new one '
                       'is built from the instances and migrations of this host.',
                       self.path, error, aside)
-        with self._errors_told():
+        with self._translated_errors():
             self._connect()
         return False
 
@@ -101,11 +101,11 @@ class SqliteStore:
     @contextlib.contextmanager
     def _transaction(self):
         self.open()
-        with self._errors_told(), self._connection.begin():
+        with self._translated_errors(), self._connection.begin():
             yield self._connection
 
     @contextlib.contextmanager
-    def _errors_told(self):
+    def _translated_errors(self):
         """Close after any error: what was wrong may be the connection, and nothing is under way."""
         try:
             yield

@@ -103,7 +103,7 @@ def serve(made, conf):
     # waitress has no argument for these, and sets them for every connection that it accepts.
     server.adj.socket_options = [*server.adj.socket_options, (
         socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * STUCK_SECONDS)]
-    gc_tuning.keep_what_is_loaded()
+    gc_tuning.exempt_loaded_objects()
     return server
 
 

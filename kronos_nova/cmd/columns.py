@@ -58,7 +58,7 @@ def duration(seconds):
     return f'{minutes // 60} h {minutes % 60:02} min'
 
 
-def told(error):
+def error_text(error):
     """An error as one sentence; of a DBError without the statement and what was to be written."""
     if not isinstance(error, db_exc.DBError):
         return boundary.shown(error)

@@ -209,7 +209,7 @@ def wait(app, opened, wanted, out):
         try:
             states = [state_of(app, opened.hosts, each.host) for each in wanted]
         except UNANSWERED as error:
-            say(None, f'Asked again soon: {columns.told(error)}')
+            say(None, f'Asked again soon: {columns.error_text(error)}')
             time.sleep(LOOK_SECONDS)
             continue
         for state in states:

@@ -46,7 +46,7 @@ class _Running(command.Command):
                     take(maintenances, uuid)
                     code, problem = self._look(maintenances, work), None
                 except host_commands.UNANSWERED as error:
-                    code, before, problem = None, problem, columns.told(error)
+                    code, before, problem = None, problem, columns.error_text(error)
                     if problem != before:
                         self._say(f'asked again soon: {problem}')
                 if code is not None:
@@ -293,7 +293,7 @@ def runner():
 def take(maintenances, uuid):
     """:raises MaintenanceRunning: another process that lives runs it"""
     now = clock.utcnow()
-    if not maintenances.take(uuid, runner(), now, now - SILENT):
+    if not maintenances.acquire(uuid, runner(), now, now - SILENT):
         raise exception.MaintenanceRunning(maintenance=uuid)
 
 

@@ -74,7 +74,7 @@ class Commands(commandmanager.CommandManager):
 def _say_what_a_database_says(record):
     """A filter of messages: SQLAlchemy's have the statement, and all that was to be written."""
     if isinstance(record.msg, db_exc.DBError):
-        record.msg = columns.told(record.msg)
+        record.msg = columns.error_text(record.msg)
     return True
 
 

@@ -55,7 +55,7 @@ class List(lister.Lister):
         states = None if parsed_args.all or parsed_args.plan else LIVE
         observed, now = journal.durations(), clock.utcnow()
         found = journal.moves(parsed_args.plan, states, parsed_args.limit)
-        names = database.names(self.app.conf).of(move.instance_uuid for move in found)
+        names = database.names(self.app.conf).read(move.instance_uuid for move in found)
         return found, [_row(move, observed, names, now) for move in found]
 
     def _watch(self, journal, parsed_args):
@@ -100,7 +100,7 @@ class Show(show.ShowOne):
     def take_action(self, parsed_args):
         journal = database.journal(self.app.conf)
         found = journal.move(parsed_args.move)
-        names = database.names(self.app.conf).of([found.instance_uuid])
+        names = database.names(self.app.conf).read([found.instance_uuid])
         return tables.move_details(found, names.get(found.instance_uuid), found.owner,
                                    journal.events(found.uuid))
 

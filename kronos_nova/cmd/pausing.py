@@ -105,7 +105,7 @@ class Stop(_OfAggregates):
                 seen, problem = self._look(journal, parsed_args.aggregate, seen or {}), None
             except db_exc.DBError as error:
                 # It is stopped, whatever can be seen of it now.
-                before, problem = problem, columns.told(error)
+                before, problem = problem, columns.error_text(error)
                 if problem != before:
                     self._say(f'{problem} It is asked again.')
             is_quiet = seen is not None and not seen
@@ -126,7 +126,7 @@ class Stop(_OfAggregates):
 
     def _text(self, move):
         try:
-            known = self.names.of([move.instance_uuid])
+            known = self.names.read([move.instance_uuid])
         except db_exc.DBError:
             known = {}
         name = columns.server(move.instance_uuid, known)

@@ -49,7 +49,7 @@ class Show(show.ShowOne):
         plan = database.journal(self.app.conf).plan(parsed_args.plan)
         kept = plan.report and plans.AggregateReport.from_json(plan.report)
         report = dataclasses.asdict(kept) if kept else NOT_KEPT
-        names = database.names(self.app.conf).of(plans.servers_of(kept.moves if kept else ()))
+        names = database.names(self.app.conf).read(plans.servers_of(kept.moves if kept else ()))
         named = {**report, 'moves': [_named(move, names) for move in report['moves']]}
         return tables.plan_details(plan, named, plan.detail, plan.ended_because,
                                    self.parsed_args_formatter == 'table')

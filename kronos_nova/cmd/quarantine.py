@@ -13,7 +13,7 @@ class List(lister.Lister):
 
     def take_action(self, parsed_args):
         rows = database.cooldowns(self.app.conf).quarantines(clock.utcnow())
-        names = database.names(self.app.conf).of(row[0] for row in rows)
+        names = database.names(self.app.conf).read(row[0] for row in rows)
         return tables.QUARANTINE, [
             tables.quarantined(uuid, names.get(uuid), since, until, reason)
             for uuid, until, reason, since in rows]

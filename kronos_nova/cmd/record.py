@@ -54,7 +54,7 @@ def record(conf, args) -> writer.Taken:
     path = args.policies or pathlib.Path(conf.kronos.policies_file)
     policy_set = policies.load(path)
     source = prometheus.from_conf(conf)
-    taken = writer.take(
+    taken = writer.read_cloud(
         OpenStackInventory(connect(conf)), source, policy_set,
         policies=path.read_bytes(), cloud=args.cloud,
         kronos_version=manage.version_string())

@@ -15,7 +15,7 @@ class List(lister.Lister):
 
     def take_action(self, parsed_args):
         found = database.refusals(self.app.conf).list(clock.utcnow())
-        names = database.names(self.app.conf).of(each.instance_uuid for each, *_times in found)
+        names = database.names(self.app.conf).read(each.instance_uuid for each, *_times in found)
         return ('Instance', 'Name', 'Refused at', 'Rests until', 'Hosts',
                 'Reason of the last one'), [
             (refusal.instance_uuid, columns.Optional(names.get(refusal.instance_uuid)),

@@ -43,16 +43,16 @@ class Status(command.Command):
         observer = overview.Observer(conf, database.control_database(conf), clock.utcnow)
         if parsed_args.watch:
             return self._watch(observer, parsed_args)
-        found = observer.look()
+        found = observer.read()
         self.app.stdout.write(f'{shown(found, parsed_args.format)}\n')
         return EXIT[found.severity]
 
     def _watch(self, observer, parsed_args):
-        found = observer.look()
+        found = observer.read()
 
         def look():
             nonlocal found
-            found = observer.look()
+            found = observer.read()
             return text.Text(shown(found, parsed_args.format)), True
 
         watching.watch(self.app.stdout, look, parsed_args.interval)

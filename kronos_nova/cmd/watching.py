@@ -32,7 +32,7 @@ def watch(stdout, look: Callable[[], tuple[object, bool]], interval: float) -> N
             try:
                 page, goes_on = look()
             except db_exc.DBError as error:
-                page, goes_on = f'{columns.told(error)} It is asked again.', True
+                page, goes_on = f'{columns.error_text(error)} It is asked again.', True
             show(page)
             stdout.flush()
             if not goes_on:

@@ -17,4 +17,4 @@ from kronos_nova.engine import gc_tuning
 application = api.make(api.load(
     [f'--config-file={path}' for path in
      filter(None, os.environ.get('OS_KRONOS_CONFIG_FILES', '').split(':'))]))
-gc_tuning.keep_what_is_loaded()
+gc_tuning.exempt_loaded_objects()

@@ -123,7 +123,7 @@ class Cycles:
                 models.CycleRow.aggregate, models.CycleRow.imbalanced_cycles)).all())
 
     @retried
-    def of(self, aggregate):
+    def of_aggregate(self, aggregate):
         """The last evaluation of an aggregate, as a models.CycleRow; None where there was none."""
         with self.database.reader() as session:
             return session.get(models.CycleRow, aggregate)

@@ -32,7 +32,7 @@ class Evaluations:
         self.database = database
 
     @retried
-    def keep(self, report: AggregateReport, loads: list[host_load.HostLoad],
+    def save(self, report: AggregateReport, loads: list[host_load.HostLoad],
              now: datetime.datetime) -> None:
         """Keep the hosts in the place of those of the evaluation before, and one more point of the
         history."""

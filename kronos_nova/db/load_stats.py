@@ -20,7 +20,7 @@ class LoadStatsStore:
         self.database = database
 
     @retried
-    def of(self, aggregates):
+    def read(self, aggregates):
         """{aggregate: {policy: LoadStats}} of those of which anything is known.
 
         :param aggregates: names, or None for all
@@ -32,7 +32,7 @@ class LoadStatsStore:
             return {row.aggregate: _unpacked(row.body) for row in session.scalars(query)}
 
     @retried
-    def keep(self, aggregate, stats, now):
+    def save(self, aggregate, stats, now):
         """:param stats: {policy: LoadStats}"""
         with self.database.writer() as session:
             session.merge(models.AggregateLoadStatsRow(aggregate=aggregate, at=now,

@@ -52,7 +52,7 @@ class Maintenances:
             return _maintenance(session.get_one(models.MaintenanceRow, uuid))
 
     @retried
-    def take(self, uuid, runner, now, silent_before) -> bool:
+    def acquire(self, uuid, runner, now, silent_before) -> bool:
         """Run a maintenance, unless another process that lives does.
 
         :param silent_before: a process that was last heard of before then is dead

@@ -20,7 +20,7 @@ class ServerNames:
         self.database = database
 
     @retried_as_update
-    def keep(self, names, now):
+    def save(self, names, now):
         """
         :param names: {uuid: name}; what cannot be printed is replaced
         """
@@ -38,7 +38,7 @@ class ServerNames:
             if new:
                 session.execute(sa.insert(row), new)
 
-    def of(self, uuids):
+    def read(self, uuids):
         """{uuid: name} of those of the servers whose names are known."""
         with self.database.reader() as session:
             return _names(session, uuids)

@@ -98,7 +98,7 @@ def serve(conf, make_sources, answers, may_write):
     @functools.cache
     def keep():
         kept = db_engine.control_database(conf), make_sources(), ForecastCache()
-        gc_tuning.keep_what_is_loaded()
+        gc_tuning.exempt_loaded_objects()
         return kept
 
     gc_tuning.collect_rarely()

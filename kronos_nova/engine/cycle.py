@@ -337,7 +337,7 @@ class Cycle:
                                                 if limits.per_instance_and_week else {}),
                                instances_moved_today=(ports.journal.instances_moved_since(now - DAY)
                                                       if limits.per_instance_and_day else {}),
-                               load_stats=(ports.load_stats.of(self._scopes())
+                               load_stats=(ports.load_stats.read(self._scopes())
                                            if self.options.restraint else {}),
                                instances=cooldowns.cooling(db_cooldowns.INSTANCE, now),
                                spread=self._shared(
@@ -361,19 +361,19 @@ class Cycle:
         if report.outcome == plans.PLANNED:
             self._record_plan(report, now)
         above = any(policy.is_above_threshold for policy in report.policies)
-        self._keep_scores(report, now)
-        self._keep_refusals(report, now)
+        self._save_scores(report, now)
+        self._save_refusals(report, now)
         if report.name in self._learnt:
-            self.ports.load_stats.keep(report.name, self._learnt[report.name], now)
+            self.ports.load_stats.save(report.name, self._learnt[report.name], now)
         self.ports.cycles.end(report.name, now, report.outcome, above, report.to_json())
-        self.ports.evaluations.keep(report, loads.of(report), now)
+        self.ports.evaluations.save(report, loads.of_aggregate(report), now)
 
-    def _keep_refusals(self, report, now):
+    def _save_refusals(self, report, now):
         enough = [refusal for refusal in report.refusals if refusal.is_final]
         if enough and self.rules.refusal_rest:
             self.ports.refusals.rest(enough, self.rules.refusal_rest, now)
 
-    def _keep_scores(self, report, now):
+    def _save_scores(self, report, now):
         scores = collections.defaultdict(dict)
         for score in report.host_scores:
             scores[score.host][score.policy] = score.value
@@ -384,7 +384,7 @@ class Cycle:
         # Read now, not when the cycle began: planning may have taken long.
         level = self.ports.switches.read().planning_level(report.name, self.rules.automation)
         state = STATE_OF[level]
-        self.ports.names.keep({uuid: self._names[uuid]
+        self.ports.names.save({uuid: self._names[uuid]
                                for uuid in plans.servers_of(report.moves)}, now)
         try:
             uuid = self.ports.journal.record_plan(

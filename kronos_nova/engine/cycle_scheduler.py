@@ -100,9 +100,9 @@ class CycleScheduler:
     def tick(self):
         """See whether the child has ended, else whether there is something to start one for."""
         if self.child is not None:
-            self._look_after_child()
+            self._check_child()
         if self.child is None:
-            ours = self._take_some()
+            ours = self._lock_due()
             if ours:
                 self._begin(ours)
         if self.child is None and self._process is not None:
@@ -120,7 +120,7 @@ class CycleScheduler:
             self._kill()
         self._end()
 
-    def _take_some(self):
+    def _lock_due(self):
         """Aggregates for which it is time and at which nobody else is, now locked.
 
         Those that share hosts are taken together. One with an approved plan does not wait for its
@@ -138,7 +138,7 @@ class CycleScheduler:
             return []
         self._refused_since, ours = None, []
         try:
-            ours = self._take_of(due)
+            ours = self._lock_in_order(due)
         finally:
             if not ours:  # perhaps a database failed after some were taken, which nobody plans now
                 self.ports.locks.release_all()
@@ -180,7 +180,7 @@ class CycleScheduler:
                                          key=lambda scope: scope in failed),
                     failed=failed, urgent=urgent, ordered=draining, wanted=wanted)
 
-    def _take_of(self, due):
+    def _lock_in_order(self, due):
         group = self.conf.kronos
         units = _Units(due.wanted, self.ports.aggregate_hosts)
         ours = []
@@ -188,20 +188,20 @@ class CycleScheduler:
             if scope in ours or (ours and scope in due.failed):
                 continue
             interval = SOON if scope in due.urgent else group.evaluation_interval
-            ours += self._take(scope, units, interval, scope in due.ordered)
+            ours += self._lock_unit(scope, units, interval, scope in due.ordered)
             if ours and (scope in due.failed
                          or len(ours) >= (group.aggregates_per_cycle or math.inf)):
                 break
         return ours
 
-    def _take(self, scope, units, interval, is_ordered):
+    def _lock_unit(self, scope, units, interval, is_ordered):
         """The aggregate and all that it shares hosts with, locked and begun; or nothing."""
         locks = self.ports.locks
         if not locks.acquire(scope):
             return []
         taken, is_begun = [scope], False
         try:
-            others = sorted(units.of(scope) - {scope})
+            others = sorted(units.unit_of(scope) - {scope})
             if locks.acquire(*others):
                 taken += others
                 is_begun = self._begin_evaluation(scope, others, interval, is_ordered)
@@ -256,7 +256,7 @@ class CycleScheduler:
         group = self.conf.kronos
         return HEAD_START if group.planner_idle_time > group.evaluation_interval else 0
 
-    def _look_after_child(self):
+    def _check_child(self):
         status = self._process.answer()
         if status is not None:
             if status:
@@ -324,5 +324,5 @@ class _Units:
     def _units(self):
         return shared_hosts.units(self._names, self._aggregate_hosts())
 
-    def of(self, name) -> frozenset[str]:
+    def unit_of(self, name) -> frozenset[str]:
         return self._units[name] if len(self._names) > 1 else frozenset((name,))

@@ -65,7 +65,7 @@ class HostEmptier:
         hosts = ', '.join(sorted(outcome.left))
         self.ports.journal.supersede(aggregate, f'{hosts} is being drained, which goes first', now)
         named = plans.servers_of(outcome.report.moves)
-        self.ports.names.keep({server.uuid: server.display_name for server in snapshot.instances
+        self.ports.names.save({server.uuid: server.display_name for server in snapshot.instances
                                if server.uuid in named}, now)
         try:
             uuid = self.ports.journal.record_plan(

@@ -89,11 +89,11 @@ class ForecastCache:
         found = {}
         for number, policy in enumerate(policies):
             if policy.forecast is not None:
-                asked = _Asked(self._of(policy), source, feed, policy, now)
+                asked = _Asked(self._kept_for(policy), source, feed, policy, now)
                 found[policy.name] = asked.columns_of(scope, problem, number)
         return found
 
-    def _of(self, policy):
+    def _kept_for(self, policy):
         """What is kept for a policy, as long as it asks the same."""
         queries = (policy.forecast, policy.vm_profile_query, policy.vm_profile_label,
                    policy.imbalance_query, policy.host_label)
@@ -167,7 +167,7 @@ class _Asked:
         if kept.made_of != kept.history.changes:
             kept.seasonal = forecast.seasonal(kept.history.matrix(days), kept.history.matrix(week))
             kept.made_of = kept.history.changes
-        found = kept.seasonal.of(kept.history.rows(loads.names))
+        found = kept.seasonal.select(kept.history.rows(loads.names))
         judgement = found.judged(loads.placed)
         margins = 0.0
         if self.policy.forecast.quantile > 0.5 and judgement.is_worth_it:
@@ -228,9 +228,9 @@ def unused(policies: Sequence[Policy], why: str) -> dict[str, ForecastColumns]:
 
 def warnings(forecasts: Mapping[str, ForecastColumns]) -> Iterator[str]:
     """What an operator must know of forecasts that could not be made."""
-    for name, told_of in sorted(forecasts.items()):
-        if told_of.is_faulty:
-            yield f'{name}: planned without its forecast: {told_of.detail}'
+    for name, columns in sorted(forecasts.items()):
+        if columns.is_faulty:
+            yield f'{name}: planned without its forecast: {columns.detail}'
 
 
 def policy_of_columns(policies: Sequence[Policy], forecasts: Mapping[str, ForecastColumns]
@@ -240,7 +240,7 @@ def policy_of_columns(policies: Sequence[Policy], forecasts: Mapping[str, Foreca
                          for _column in forecasts[policy.name].names)]
 
 
-def told(policy: str, forecasts: Mapping[str, ForecastColumns], problem: Problem,
+def report(policy: str, forecasts: Mapping[str, ForecastColumns], problem: Problem,
          imbalances: np.ndarray) -> ForecastReport | None:
     """What a report says of a policy's forecast; None where there is none.
 
@@ -248,12 +248,12 @@ def told(policy: str, forecasts: Mapping[str, ForecastColumns], problem: Problem
     """
     if policy not in forecasts:
         return None
-    told_of = forecasts[policy]
-    highest = max((float(imbalances[problem.policies.index(name)]) for name in told_of.names),
+    columns = forecasts[policy]
+    highest = max((float(imbalances[problem.policies.index(name)]) for name in columns.names),
                   default=None)
     errors = [None if np.isnan(each) else each for each in (
-        told_of.judgement.error, told_of.judgement.present_error)]
-    return ForecastReport(state=told_of.state, detail=told_of.detail, error=errors[0],
+        columns.judgement.error, columns.judgement.present_error)]
+    return ForecastReport(state=columns.state, detail=columns.detail, error=errors[0],
                           present_error=errors[1], imbalance=highest)
 
 

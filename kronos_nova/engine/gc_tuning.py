@@ -12,7 +12,7 @@ def collect_rarely():
     gc.set_threshold(CONTAINERS)
 
 
-def keep_what_is_loaded():
+def exempt_loaded_objects():
     """To be called when everything is loaded. Whoever has Nova, or Kronos' API, in its memory would
     stand still for more than a tenth of a second each time the collector looks at all of it."""
     gc.freeze()

@@ -79,11 +79,11 @@ class HourlyHistory:
             # A mean of the hour before a moment: that hour's is asked for at its end.
             times = Times((run[0] + 1) * HOUR, (run[-1] + 1) * HOUR, HOUR)
             series = _whole(source.query_range(query, times), query).series
-            self._keep(series, label, run)
+            self._store(series, label, run)
             at_once = max(1, min(len(hours), MOST_POINTS // max(len(series), 1)))
             hours = hours[len(run):]
 
-    def _keep(self, series, label, run):
+    def _store(self, series, label, run):
         for each in series:
             if label in each.labels:
                 self._rows.setdefault(each.labels[label], len(self._rows))

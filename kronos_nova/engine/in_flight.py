@@ -41,9 +41,9 @@ class MovesInFlight:
             for name, amount in zip(problem.resource_classes, problem.demands[step.vm],
                                     strict=True):
                 self._leaving[problem.hosts[step.source], name] += float(amount)
-            self._take_shared(problem, step)
+            self._use_shared(problem, step)
 
-    def _take_shared(self, problem, step):
+    def _use_shared(self, problem, step):
         classes = np.arange(len(problem.resource_classes))
         rows, before = (problem.row(host, classes) for host in (step.destination, step.source))
         for c in np.flatnonzero((rows >= len(problem.hosts)) & (rows != before)):

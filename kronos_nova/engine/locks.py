@@ -63,7 +63,7 @@ class AggregateLocks:
             if not lock.acquire(blocking=False):
                 return False
         except tooz.ToozError as e:
-            LOG.warning('No lock on %s: %s', _told(aggregate), self._said(e))
+            LOG.warning('No lock on %s: %s', _described(aggregate), self._said(e))
             return False
         self._held[aggregate] = lock
         return True
@@ -88,11 +88,11 @@ class AggregateLocks:
             self._held.pop(aggregate).release()
         except tooz.ToozError as e:
             # It has expired, or will.
-            LOG.warning('The lock on %s was not given back: %s', _told(aggregate),
+            LOG.warning('The lock on %s was not given back: %s', _described(aggregate),
                         self._said(e))
 
 
-def _told(aggregate):
+def _described(aggregate):
     return 'what is to be planned' if aggregate == TAKING else f'aggregate {aggregate}'
 
 

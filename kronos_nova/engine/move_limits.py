@@ -70,7 +70,7 @@ class RemainingMoveLimits:
         self._closed_causes = {uuid for uuid, moved in self._caused.items()
                                if 0 < options.per_cause_and_day <= moved}
 
-    def told(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
+    def add_owners(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
         """The moves with whose instances they are of, whose load they are put down to, and who has
         more of a host by them."""
         return tuple(dataclasses.replace(

@@ -240,7 +240,7 @@ class _Cycle:
                                        self.options.overload_ceiling)
         return dataclasses.replace(
             report, notes=self.notes(timely, limits, expected, before, State(planned)),
-            moves=self.pace.told(move_limits.told(precheck.told(moves))),
+            moves=self.pace.told(move_limits.add_owners(precheck.mark_unasked(moves))),
             refusals=precheck.refusals(),
             not_moved=explain.skips(reasons, case.problem.vms),
             hosts_emptied=_emptied(before, chosen.state))
@@ -432,7 +432,7 @@ class _Cycle:
                     name=policy.name, state='ok', weight=policy.weight, threshold=policy.threshold,
                     imbalance_before=float(imbalances[number]),
                     imbalance_after=float(after.imbalances()[number]),
-                    forecast=forecast_columns.told(policy.name, forecasts, before.problem,
+                    forecast=forecast_columns.report(policy.name, forecasts, before.problem,
                                                    imbalances),
                     noise=self.noise.get(policy.name),
                     **self.answered(load, policy.name))

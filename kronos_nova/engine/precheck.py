@@ -92,11 +92,11 @@ class Precheck:
                              reason=list(found.values())[-1], is_final=len(found) >= self._enough)
                      for uuid, found in sorted(by_instance.items()))
 
-    def told(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
+    def mark_unasked(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
         """The moves of the plan, those about which nobody was asked marked as such."""
-        return tuple(self._told(move) for move in moves)
+        return tuple(self._marked(move) for move in moves)
 
-    def _told(self, move):
+    def _marked(self, move):
         pair = move.instance_uuid, move.destination
         why = self._verdicts.get(pair, OUT_OF_TIME).unasked
         if not why:

@@ -44,7 +44,7 @@ class Price:
     per_failure: float = 0.0
     per_violation: float = 0.0
 
-    def of(self, memory_mb: np.ndarray) -> np.ndarray:
+    def of_sizes(self, memory_mb: np.ndarray) -> np.ndarray:
         """float64 (n,): the price of moves of instances of these sizes."""
         return self.per_move + self.per_gib * memory_mb / MIB_PER_GIB
 
@@ -65,7 +65,7 @@ def prices(problem: Problem, price: Price, tries: Iterable[PastTry],
     take, and what it takes longer between two hosts than elsewhere."""
     failures = _failures(tries)
     seconds = np.array([pace.seconds(uuid) if price.per_minute else 0.0 for uuid in problem.vms])
-    vms = price.of(problem.memory_mb) + (
+    vms = price.of_sizes(problem.memory_mb) + (
         price.per_minute * seconds / 60
         + price.per_failure * np.array([failures[uuid] for uuid in problem.vms], dtype=float))
     usual = float(seconds.mean()) if len(seconds) else 0.0
@@ -110,7 +110,7 @@ def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
     :param before: settled, so that the price counts from there
     """
     gain, keep = Gain(before), len(steps)
-    while keep and not (gain.of(after) + TOLERANCE >= after.price()
+    while keep and not (gain.value(after) + TOLERANCE >= after.price()
                         and spoils_nothing(before, after)):
         keep -= 1
         after.move(steps[keep].vm, steps[keep].source)
@@ -128,7 +128,7 @@ def still_gains(before: State, steps: list[Step]) -> list[Step]:
     for step in steps:
         after.move(step.vm, step.destination)
     kept = worthwhile(before, after, steps)
-    return kept if Gain(before).of(after) > TOLERANCE else []
+    return kept if Gain(before).value(after) > TOLERANCE else []
 
 
 class Gain:
@@ -145,7 +145,7 @@ class Gain:
         self._band = level.band_of(before) if is_restrained(before.problem) else None
         self._excess = self._excess_of(before)
 
-    def of(self, after: State) -> float:
+    def value(self, after: State) -> float:
         combined, full = self._before
         evened = max(combined - after.combined(), self._excess - self._excess_of(after))
         return evened + full - risk(after)

@@ -104,7 +104,7 @@ class Windows:
 
     windows: tuple[Window, ...] = ()
 
-    def of(self, aggregate: str) -> tuple[Window, ...]:
+    def of_aggregate(self, aggregate: str) -> tuple[Window, ...]:
         return tuple(w for w in self.windows if w.aggregate in (aggregate, EVERY))
 
     def is_open(self, aggregate: str, now: float) -> bool:
@@ -112,12 +112,12 @@ class Windows:
 
         :param now: Unix seconds
         """
-        mine = self.of(aggregate)
+        mine = self.of_aggregate(aggregate)
         return not mine or any(window.is_open(now) for window in mine)
 
     def opens_at(self, aggregate: str, now: float) -> float:
         """When the next of its windows opens; Unix seconds."""
-        return min(window.opens_at(now) for window in self.of(aggregate))
+        return min(window.opens_at(now) for window in self.of_aggregate(aggregate))
 
 
 def may_start(conf, aggregate: str, now: datetime.datetime) -> bool:

@@ -33,7 +33,7 @@ class Dispatcher:
         """
         if not self.ports.journal.aggregates_with_open_plans():
             return
-        self._take_back()
+        self._reclaim()
         try:
             self._start_what_may()
         finally:
@@ -56,8 +56,8 @@ class Dispatcher:
             self.ports.cooldowns.cool('aggregate', [aggregate], now + datetime.timedelta(
                 seconds=self.options.cooldown))
 
-    def _take_back(self):
-        for move in self.ports.journal.take_back(self.ports.utcnow(),
+    def _reclaim(self):
+        for move in self.ports.journal.reclaim(self.ports.utcnow(),
                                                  self._before(self.options.message_grace)):
             LOG.warning('Nobody took on move %s of aggregate %s in %.0f s; is there an executor '
                         'for it?', move.uuid, move.aggregate, self.options.message_grace)

@@ -106,7 +106,7 @@ class Seasonal:
     errors: np.ndarray
     present_errors: np.ndarray
 
-    def of(self, rows: np.ndarray) -> 'Seasonal':
+    def select(self, rows: np.ndarray) -> 'Seasonal':
         """That of some of the loads.
 
         :param rows: intp (n,), -1 = one of which nothing is known

@@ -37,7 +37,7 @@ class HostLoads:
         self._hosts = {host.name: host for host in snapshot.hosts}
         self._servers = collections.Counter(instance.host for instance in snapshot.instances)
 
-    def of(self, report: AggregateReport) -> list[HostLoad]:
+    def of_aggregate(self, report: AggregateReport) -> list[HostLoad]:
         """All hosts of the aggregate, in the order of their names."""
         gained: collections.Counter[str] = collections.Counter()
         scores: dict[str, dict[str, tuple[float, float]]] = collections.defaultdict(dict)

@@ -159,14 +159,14 @@ class Observer:
         self.journal = Journal(database, 'observer')
         self.cycles = cycles.Cycles(database)
 
-    def look(self) -> Overview:
+    def read(self) -> Overview:
         """
         :raises ConfigurationError: nova.conf names a level or a window that there is not
         """
-        return self.look_with(self.cycles.last())
+        return self.read_with(self.cycles.last())
 
-    def look_with(self, last: Sequence[models.CycleRow]) -> Overview:
-        """:meth:`look`, for whoever has read the last evaluations already.
+    def read_with(self, last: Sequence[models.CycleRow]) -> Overview:
+        """:meth:`read`, for whoever has read the last evaluations already.
 
         :raises ConfigurationError: nova.conf names a level or a window that there is not
         """

@@ -61,7 +61,7 @@ class Healer:
         self._limits = limits
         self._journal = journal
 
-    def look(self, uuid: str, migrations: Iterable[str] = (), read: InstanceHistory | None = None
+    def examine(self, uuid: str, migrations: Iterable[str] = (), read: InstanceHistory | None = None
              ) -> tuple[audit.Finding | None, bool]:
         """What is wrong with an instance and its migrations now, and whether nothing is under way
         that may change it.
@@ -72,7 +72,7 @@ class Healer:
         case = self._case(uuid, migrations, read)
         finding = self._judge_case(case)
         if finding is not None and read is not None:
-            return self.look(uuid, migrations)
+            return self.examine(uuid, migrations)
         return finding, not audit.is_in_flight(case, self._limits)
 
     def heal(self, finding: audit.Finding) -> Outcome:

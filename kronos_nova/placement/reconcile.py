@@ -103,7 +103,7 @@ class Reconciler:
             chunk = instances[start:start + CHUNK]
             read = self._read({uuid: recent[uuid].keys() for uuid in chunk})
             for uuid in chunk:
-                yield self._look(healer, uuid, recent[uuid], read.get(uuid))
+                yield self._heal_if_due(healer, uuid, recent[uuid], read.get(uuid))
 
     def _read(self, wanted):
         """What one cannot be read for keeps none of the others waiting: each is read by itself."""
@@ -112,16 +112,16 @@ class Reconciler:
         except exception.InventoryError:
             return {}
 
-    def _look(self, healer, uuid, migrations, read):
+    def _heal_if_due(self, healer, uuid, migrations, read):
         self.unsettled.add(uuid)
         try:
-            finding, is_settled = healer.look(uuid, migrations.keys(), read)
+            finding, is_settled = healer.examine(uuid, migrations.keys(), read)
             if is_settled:
                 self.unsettled.discard(uuid)
             if is_settled and finding is None:
                 self.in_order[uuid] = migrations
             is_due = finding and finding.can_be_healed and finding.kind != audit.MISMATCHED
-            return _told(healer.heal(finding)) if is_due else None
+            return _logged(healer.heal(finding)) if is_due else None
         except errors.PlacementUnavailable:
             raise  # it answers none of the others either
         except exception.KronosException as error:
@@ -181,7 +181,7 @@ class Reconciler:
                 self.tasks.end(uuid)
 
 
-def _told(outcome: heal.Outcome) -> heal.Outcome:
+def _logged(outcome: heal.Outcome) -> heal.Outcome:
     say = LOG.info if outcome.state == repairs.HEALED else LOG.warning
     say('Allocations of instance %s (%s): %s: %s', outcome.finding.instance,
         outcome.finding.evidence, outcome.state, outcome.detail)

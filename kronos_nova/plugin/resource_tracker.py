@@ -61,7 +61,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         return self._counted
 
     def _update_usage_from_instance(self, context, instance, nodename, is_removed=False):
-        claims, uuid = self.ledger.of(nodename), instance['uuid']
+        claims, uuid = self.ledger.node_claims(nodename), instance['uuid']
         self._hand_over(claims, uuid, leaves=is_removed or vm_states.allow_resource_removal(
             vm_state=instance['vm_state'], task_state=instance.task_state))
         usage = self._watched(super()._update_usage_from_instance, context, instance, nodename,
@@ -76,7 +76,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._save(claims, uuid)
 
     def _update_usage_from_migration(self, context, instance, migration, nodename):
-        claims, uuid = self.ledger.of(nodename), migration.instance_uuid
+        claims, uuid = self.ledger.node_claims(nodename), migration.instance_uuid
         self._hand_over(claims, uuid)
         usage = self._watched(super()._update_usage_from_migration, context, instance, migration,
                               nodename)
@@ -89,7 +89,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._save(claims, uuid)
 
     def _drop_move_claim(self, context, instance, nodename, flavor=None, prefix='new_'):
-        claims, uuid = self.ledger.of(nodename), instance['uuid']
+        claims, uuid = self.ledger.node_claims(nodename), instance['uuid']
         usage = self._watched(super()._drop_move_claim, context, instance, nodename, flavor=flavor,
                               prefix=prefix)
         dropped = claims.drop_move(uuid, is_old=prefix == 'old_')
@@ -141,18 +141,18 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
     @synchronized
     def _resume(self, nodename):
         """An audit broke off half way: what was kept before goes on being kept."""
-        claims = self.ledger.of(nodename)
+        claims = self.ledger.node_claims(nodename)
         if claims.is_audited:
             self._settle(claims, list(claims.waiting.values()))
 
     def _update_usage_from_instances(self, context, instances, nodename):
-        self.ledger.of(nodename).begin_audit()
+        self.ledger.node_claims(nodename).begin_audit()
         return super()._update_usage_from_instances(context, instances, nodename)
 
     def _update_usage_from_migrations(self, context, migrations, nodename):
         super()._update_usage_from_migrations(context, migrations, nodename)
         self.ledger.refresh()
-        claims = self.ledger.of(nodename)
+        claims = self.ledger.node_claims(nodename)
         self._settle(claims, [claim for claim in self._forgotten(claims)
                             if self._stays(context, claim, migrations)])
         self.ledger.save(nodename)
@@ -201,7 +201,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
     def release_orphans(self, context):
         """Release what is kept for nobody and has expired; between audits too."""
         for nodename in list(self.compute_nodes):
-            claims = self.ledger.of(nodename)
+            claims = self.ledger.node_claims(nodename)
             expired = [claim for claim in claims.untracked.values() if self._is_expired(claim)]
             if not expired:
                 continue
@@ -213,13 +213,13 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     def hold(self, context, claim):
         """Count a claim that Nova does not know of. The caller holds the lock, here and below."""
-        self.ledger.of(claim.node).add_untracked(claim)
+        self.ledger.node_claims(claim.node).add_untracked(claim)
         self._count(claim.amount, claim.node)
         self.ledger.save(claim.node, claim.instance_uuid)
         self._update(context.elevated(), self.compute_nodes[claim.node])
 
     def release(self, context, claim):
-        del self.ledger.of(claim.node).untracked[claim.key]
+        del self.ledger.node_claims(claim.node).untracked[claim.key]
         self._count(claim.amount, claim.node, sign=-1)
         self.ledger.save(claim.node, claim.instance_uuid)
         self._update(context.elevated(), self.compute_nodes[claim.node])
@@ -283,7 +283,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     def _restore(self, context, nodename, rows):
         self._update_usage_from_instances(context, [], nodename)
-        claims = self.ledger.of(nodename)
+        claims = self.ledger.node_claims(nodename)
         homes = [claim for claim in rows if _is_home(claim)]
         for claim in homes:
             self._count(claim.amount, nodename)

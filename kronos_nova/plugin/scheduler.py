@@ -81,7 +81,7 @@ class KronosSchedulerManager(manager.SchedulerManager):
     def kronos_look(self, context):
         """Read the scores and what is being emptied; while they cannot be read there are none."""
         try:
-            look(VIEW, _database(), CONF.kronos_scheduler.score_max_age)
+            refresh(VIEW, _database(), CONF.kronos_scheduler.score_max_age)
         except (db_exc.DBError, exception.KronosException, cfg.Error) as e:
             VIEW.forget()
             self._say(f'{e}')
@@ -95,7 +95,7 @@ class KronosSchedulerManager(manager.SchedulerManager):
         self._kronos_problem = problem
 
 
-def look(view, database, score_max_age):
+def refresh(view, database, score_max_age):
     """:raises DBError: the control database does not answer"""
     oldest = clock.utcnow() - datetime.timedelta(seconds=score_max_age)
     view.update(scores.Scores(database).combined(oldest),

@@ -37,7 +37,7 @@ class TwoPhaseClaims:
         :raises ComputeResourcesUnavailable: it does not fit, or there is no such node
         """
         nodename = self._destination(instance, migration, nodename)
-        if not self.ledger.of(nodename).claims(instance.uuid):
+        if not self.ledger.node_claims(nodename).claims(instance.uuid):
             self._test_move(context, instance, migration, nodename)
             self.tracker.hold(context, Claim(
                 host=self.tracker.host, node=nodename, instance_uuid=instance.uuid,
@@ -80,7 +80,8 @@ class TwoPhaseClaims:
         """
         claim = self._prepared(claim_id)
         if claim is not None:
-            self.ledger.of(claim.node).add_untracked(dataclasses.replace(claim, state=CLAIMED))
+            self.ledger.node_claims(claim.node).add_untracked(
+                dataclasses.replace(claim, state=CLAIMED))
             self.ledger.save(claim.node, claim.instance_uuid)
         return claim is not None
 
@@ -97,7 +98,7 @@ class TwoPhaseClaims:
 
     def _prepared(self, claim_id):
         for nodename in self.tracker.compute_nodes:
-            for claim in self.ledger.of(nodename).untracked.values():
+            for claim in self.ledger.node_claims(nodename).untracked.values():
                 if claim.state == PREPARED and claim.id == claim_id:
                     return claim
         return None

@@ -49,7 +49,7 @@ def _cycle(label, snapshot, report):
     loads = host_load.HostLoads(snapshot)
     return {'label': label, 'taken_at': snapshot.taken_at,
             'planning_seconds': round(report.planning_seconds, 3),
-            'aggregates': [_aggregate(aggregate, instances, loads.of(aggregate))
+            'aggregates': [_aggregate(aggregate, instances, loads.of_aggregate(aggregate))
                            for aggregate in report.aggregates]}
 
 

@@ -78,7 +78,7 @@ def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], byt
     return found
 
 
-def take(inventory: InventorySource, source: BodySource, policy_set: PolicySet,
+def read_cloud(inventory: InventorySource, source: BodySource, policy_set: PolicySet,
          **rest) -> Taken:
     """Read a live cloud: its load first, for that takes a moment and its servers may take minutes.
 

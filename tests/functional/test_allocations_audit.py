@@ -355,7 +355,7 @@ class BrokenByHandTest(AuditTestCase):
         self.assertEqual([], self.findings())
         healer = heal.Healer(self.placement_client, self.records,
                              holdings.read(self.placement_client), AT_ONCE, self.journal)
-        self.assertEqual((None, True), healer.look(server['id']))
+        self.assertEqual((None, True), healer.examine(server['id']))
         self.api.post_server_action(server['id'], {'restore': {}})
         self.server_on(server, 'host1')
         self.assert_holds(server['id'], SMALL_ON_HOST1)
@@ -370,7 +370,7 @@ class BrokenByHandTest(AuditTestCase):
         self.put(server['id'], {'host1': SMALL, 'gpu': {'VGPU': 1}})
         healer = heal.Healer(self.placement_client, self.records, held, AT_ONCE, self.journal)
 
-        finding, _is_settled = healer.look(server['id'])
+        finding, _is_settled = healer.examine(server['id'])
         self.assertIsNone(finding)
 
     def test_a_stranger_is_reported_and_only_removed_when_chosen(self):

@@ -140,7 +140,7 @@ class BalancingTest(BalancingTestCase):
         [self.boot('host1') for _ in range(3)]
         self.boot('host2')
         self.cycle()
-        scheduler.look(view, self.database, 60)
+        scheduler.refresh(view, self.database, 60)
         self.assertAlmostEqual(0.3, view.score('host1'))
         weigher = scheduler.KronosWeigher()
         by_weight = sorted(self.hosts, key=lambda host: weigher._weigh_object(
@@ -155,7 +155,7 @@ class BalancingTest(BalancingTestCase):
             report, moves=tuple(dataclasses.replace(m, phase=plans.EVACUATE) for m in report.moves))
         now = clock.utcnow()
         self.journal.record_plan(evacuation, plans.EXECUTING, now, now)
-        scheduler.look(view, self.database, 60)
+        scheduler.refresh(view, self.database, 60)
         self.assertEqual({'host1'}, view.emptied)
         kept = scheduler.KronosFilter()
         self.assertFalse(kept.host_passes(mock.Mock(host='host1'), objects.RequestSpec(

@@ -113,7 +113,7 @@ class InMidMoveTest(test_allocations_audit.AuditTestCase):
         healer = heal.Healer(self.placement_client, records, holdings.read(self.placement_client),
                              AT_ONCE, self.journal)
 
-        self.assertEqual((None, True), healer.look(server['id']))
+        self.assertEqual((None, True), healer.examine(server['id']))
 
     def test_a_provider_that_is_deleted_while_it_is_read_is_no_failure(self):
         self.boot('host1')

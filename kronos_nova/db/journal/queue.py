@@ -75,7 +75,7 @@ class Queue:
             return rows.move_record(session.get(models.MoveRow, uuid))
 
     @retried
-    def take_back(self, now, dispatched_before):
+    def reclaim(self, now, dispatched_before):
         """Plan again what was dispatched before then and nobody has taken on: its message is lost.
 
         :returns: MoveRecords, now PLANNED

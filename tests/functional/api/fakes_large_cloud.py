@@ -44,7 +44,7 @@ class Filled:
     def fill(self):
         """:returns: the uuid of the plan, which waits for approval"""
         now = clock.utcnow()
-        server_names.ServerNames(self.database).keep(
+        server_names.ServerNames(self.database).save(
             {self.server(number): f'web-{number:05}' for number in range(self.moves)}, now)
         for name in self.aggregates:
             self.remember(name, now)
@@ -110,7 +110,7 @@ class Filled:
                 for load in loads for policy in POLICIES))
         self.cycles.begin(name, 'filler', now - datetime.timedelta(seconds=4), 1)
         self.cycles.end(name, now, report.outcome, not self.is_balanced, report.to_json())
-        self.evaluations.keep(report, loads, now)
+        self.evaluations.save(report, loads, now)
 
     def loads(self, name, shift):
         count = self.hosts if name == self.aggregates[0] else 12

@@ -138,7 +138,7 @@ class ApiTestCase(testtools.TestCase):
 
     def plan(self, *moves, name='gpu', state=plans.PROPOSED, at=None):
         now = at or clock.utcnow()
-        server_names.ServerNames(self.database).keep(
+        server_names.ServerNames(self.database).save(
             {move[0]: f'name-of-{move[0]}' for move in moves}, now)
         return self.journal.record_plan(
             db_fixtures.report(moves or [('vm1', 'a', 'b')], name), state, now,

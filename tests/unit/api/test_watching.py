@@ -47,7 +47,7 @@ class WatchingTest(base.ApiTestCase):
                                     scores={'cpu': (0.75, 0.5), 'memory': (0.5, 0.5)}),
                  host_load.HostLoad(name='b', state='disabled', servers=0, servers_after=1,
                                     scores={'cpu': (0.25, 0.5)})]
-        self.kept.keep(report, loads, at or clock.utcnow())
+        self.kept.save(report, loads, at or clock.utcnow())
         self.evaluate(name, plans.NO_MOVE, policies=report.policies, not_moved=report.not_moved)
 
     def test_the_hosts_of_the_last_evaluation(self):
@@ -82,7 +82,7 @@ class WatchingTest(base.ApiTestCase):
     def test_a_long_history_is_thinned(self):
         now = clock.utcnow()
         for minute in range(watching.MOST_POINTS + 10):
-            self.kept.keep(plans.AggregateReport(
+            self.kept.save(plans.AggregateReport(
                 name='gpu', outcome='balanced', mode='spread', planner='spread', policies=(
                     plans.PolicyReport(name='cpu', state='ok', weight=1.0, threshold=0.1,
                                        imbalance_before=0.1, imbalance_after=0.1),)),

@@ -122,7 +122,7 @@ class StopTest(OperatorTestCase):
 
     def test_what_does_not_end_in_time_is_named_and_the_exit_code_says_so(self):
         self.run_plan(('vm1', 'a', 'b'))
-        server_names.ServerNames(self.database).keep({'vm1': 'web-1'}, clock.utcnow())
+        server_names.ServerNames(self.database).save({'vm1': 'web-1'}, clock.utcnow())
         [move] = self.journal.dispatch(WIDE, clock.utcnow)
         self.journal.claim(move.uuid, clock.utcnow())
         said = self.manage('stop', '--timeout', '0', expected=pausing.NOT_QUIET)

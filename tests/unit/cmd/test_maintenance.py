@@ -27,7 +27,7 @@ class MaintenanceTest(test_host.HostTestCase):
 
     def runs_since(self, seconds):
         long_ago = clock.utcnow() - datetime.timedelta(seconds=seconds)
-        self.known.take('m', 'another', long_ago, long_ago)
+        self.known.acquire('m', 'another', long_ago, long_ago)
 
     def look(self, *results):
         """Let looks of a run have some results, and count how often its hooks are ended."""
@@ -50,13 +50,13 @@ class MaintenanceTest(test_host.HostTestCase):
     def test_a_database_that_is_away_ends_neither_the_run_nor_its_hooks(self):
         self.begin()
         self.look(db_exc.DBConnectionError(ValueError('gone away')), self.finished)
-        take, answers = Maintenances.take, iter([True, False])
+        acquire, answers = Maintenances.acquire, iter([True, False])
 
         def flaky(known, *args):
             if next(answers, True):
-                return take(known, *args)
+                return acquire(known, *args)
             raise db_exc.DBConnectionError(ValueError('gone away'))
-        self.patch(Maintenances, 'take', flaky)
+        self.patch(Maintenances, 'acquire', flaky)
         said = self.manage('maintenance', 'resume')
         self.assertEqual(1, said.count('asked again soon: A database does not answer, or refuses'))
         self.assertIn('All hosts are serviced.', said)

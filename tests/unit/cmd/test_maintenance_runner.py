@@ -294,9 +294,9 @@ class MaintenanceRunnerTest(testtools.TestCase):
     def test_whoever_ends_to_run_one_gives_it_back(self):
         self.begin()
         now = self.clock()
-        self.known.take('m', 'one', now, now)
+        self.known.acquire('m', 'one', now, now)
         self.known.give_back('m', 'one')
-        self.assertTrue(self.known.take('m', 'two', now, now))
+        self.assertTrue(self.known.acquire('m', 'two', now, now))
 
     def test_one_that_is_ended_is_not_gone_on_with_and_another_may_begin(self):
         work = self.begin()
@@ -313,7 +313,7 @@ class MaintenanceRunnerTest(testtools.TestCase):
         self.begin()
         self.assertRaises(exception.MaintenancePending, self.begin)
         now = self.clock()
-        self.assertTrue(self.known.take('m', 'one', now, now))
-        self.assertFalse(self.known.take('m', 'two', now, now))
+        self.assertTrue(self.known.acquire('m', 'one', now, now))
+        self.assertFalse(self.known.acquire('m', 'two', now, now))
         self.clock.go(60)
-        self.assertTrue(self.known.take('m', 'two', self.clock(), self.clock()))
+        self.assertTrue(self.known.acquire('m', 'two', self.clock(), self.clock()))

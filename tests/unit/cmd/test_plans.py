@@ -80,7 +80,7 @@ class PlansTest(testtools.TestCase):
             now = clock.utcnow()
             uuid = self.journal.record_plan(report, plans.PROPOSED, now,
                                             now + datetime.timedelta(hours=1))
-            server_names.ServerNames(self.database).keep({'vm9': 'web'}, now)
+            server_names.ServerNames(self.database).save({'vm9': 'web'}, now)
             said = self.manage('plan', 'show', uuid)
             self.journal.reject_plan(uuid, 'jane', now)
             return said

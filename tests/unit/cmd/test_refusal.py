@@ -13,7 +13,7 @@ from tests.unit.cmd import test_automation
 class RefusalsTest(test_automation.OperatorTestCase):
     def test_servers_have_names_and_times_have_zones(self):
         now = clock.utcnow()
-        server_names.ServerNames(self.database).keep({'vm1': 'web'}, now)
+        server_names.ServerNames(self.database).save({'vm1': 'web'}, now)
         refusals.Refusals(self.database).rest(
             [Refusal(instance_uuid='vm1', hosts=('a', 'b', 'c'), reason='No valid host')], 600, now)
         self.assertIn('| vm1      | web  |', self.manage('refusal', 'list'))

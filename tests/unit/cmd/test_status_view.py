@@ -156,13 +156,13 @@ class StatusTest(test_automation.OperatorTestCase):
     def test_watched_it_outlives_a_database_that_is_away_for_a_while(self):
         self.evaluate()
         self.beat()
-        look, answers = overview.Observer.look, iter([True, True, False])
+        read, answers = overview.Observer.read, iter([True, True, False])
 
         def flaky(observer):
             if next(answers, True):
-                return look(observer)
+                return read(observer)
             raise db_exc.DBConnectionError(ValueError('gone away'))
-        self.patch(overview.Observer, 'look', flaky)
+        self.patch(overview.Observer, 'read', flaky)
         said = self.watch(looks=3)
         self.assertEqual(2, said.count('all is well'))
         self.assertIn('gone away. It is asked again.', said)

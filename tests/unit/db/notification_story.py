@@ -93,7 +93,7 @@ class Story:
 
     def tell_all(self):
         """Let everything happen at least once."""
-        server_names.ServerNames(self.database).keep(SERVERS, self.clock())
+        server_names.ServerNames(self.database).save(SERVERS, self.clock())
         uuid = self.plan(('a', 'b'), ('a', 'c'), ('c', 'b'), ('a', 'd'), state=plans.PROPOSED)
         report = plans.AggregateReport.from_json(self.journal.plan(uuid).report)
         self.clock.go(30)

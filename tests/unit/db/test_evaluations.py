@@ -24,7 +24,7 @@ class LoadsTest(testtools.TestCase):
     def test_hosts_have_what_the_report_and_the_cloud_say_of_them(self):
         cloud = reports.a_cloud(hosts=4, instances=8)
         [aggregate] = reports.a_report(cloud).aggregates
-        loads = {load.name: load for load in host_load.HostLoads(cloud).of(aggregate)}
+        loads = {load.name: load for load in host_load.HostLoads(cloud).of_aggregate(aggregate)}
         self.assertEqual(['cmp0', 'cmp1', 'cmp2', 'cmp3'], list(loads))
         self.assertEqual(host_load.HostLoad(
             name='cmp0', state='up', servers=2, servers_after=1,
@@ -43,7 +43,7 @@ class EvaluationsTest(testtools.TestCase):
         self.clock = fixtures.Clock()
 
     def keep(self, imbalance, loads=(), **report):
-        self.kept.keep(a_report(imbalance, **report), list(loads), self.clock())
+        self.kept.save(a_report(imbalance, **report), list(loads), self.clock())
         self.clock.go(60)
 
     def test_of_the_hosts_the_latest_is_kept_and_of_the_imbalance_all(self):

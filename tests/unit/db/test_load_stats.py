@@ -18,16 +18,16 @@ class LoadStatsStoreTest(testtools.TestCase):
         return {'cpu': LoadStats(7.5, vms, np.arange(5.0 * len(vms)).reshape(-1, 5))}
 
     def test_what_is_kept_is_found_again_by_aggregate(self):
-        self.store.keep('gpu', self.known('a', 'b'), self.now)
-        self.store.keep('other', {}, self.now)
-        found = self.store.of(('gpu',))
+        self.store.save('gpu', self.known('a', 'b'), self.now)
+        self.store.save('other', {}, self.now)
+        found = self.store.read(('gpu',))
         self.assertEqual(['gpu'], list(found))
         self.assertEqual((7.5, ('a', 'b')), (found['gpu']['cpu'].at, found['gpu']['cpu'].vms))
         np.testing.assert_array_equal(np.arange(10.0).reshape(2, 5),
                                       found['gpu']['cpu'].figures)
-        self.assertEqual({'gpu', 'other'}, set(self.store.of(None)))
+        self.assertEqual({'gpu', 'other'}, set(self.store.read(None)))
 
     def test_the_latest_takes_the_place_of_what_was_kept(self):
         for vms in (('a', 'b'), ()):
-            self.store.keep('gpu', self.known(*vms), self.now)
-        self.assertEqual((0, 5), self.store.of(None)['gpu']['cpu'].figures.shape)
+            self.store.save('gpu', self.known(*vms), self.now)
+        self.assertEqual((0, 5), self.store.read(None)['gpu']['cpu'].figures.shape)

@@ -119,7 +119,7 @@ class RetentionTest(ControlTestCase):
         switches.SwitchBoard(self.database).set(automation.Switch(
             kind=automation.PAUSE, aggregate='gpu', value='pause', set_at=self.clock(),
             set_by='anna'))
-        server_names.ServerNames(self.database).keep({'vm1': 'web'}, self.clock())
+        server_names.ServerNames(self.database).save({'vm1': 'web'}, self.clock())
         done = self.maintain()
         done.set_state('maintenance', maintenance.DONE)
         self.clock.go(91 * DAY)
@@ -275,7 +275,7 @@ class IndexesTest(ControlTestCase):
         journal.open_plans()
         journal.aggregates_with_open_plans()
         journal.abandon(now, early)
-        journal.take_back(now, early)
+        journal.reclaim(now, early)
         journal.dispatch(WIDE, self.clock, ['gpu'])
         journal.unsettled(now)
         journal.close_plans(now)

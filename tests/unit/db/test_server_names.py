@@ -16,11 +16,11 @@ class ServerNamesTest(testtools.TestCase):
         self.names = server_names.ServerNames(self.database)
 
     def test_the_last_name_and_the_last_time_are_kept(self):
-        self.names.keep({'a': 'web', 'b': 'db'}, self.clock())
+        self.names.save({'a': 'web', 'b': 'db'}, self.clock())
         self.clock.go(60)
-        self.names.keep({'b': 'database', 'c': 'cache\n'}, self.clock())
+        self.names.save({'b': 'database', 'c': 'cache\n'}, self.clock())
         self.assertEqual({'a': 'web', 'b': 'database', 'c': 'cache\N{REPLACEMENT CHARACTER}'},
-                         self.names.of(['a', 'b', 'c', 'd']))
+                         self.names.read(['a', 'b', 'c', 'd']))
         with self.database.reader() as session:
             seen = dict(session.execute(sa.select(
                 models.ServerNameRow.uuid, models.ServerNameRow.seen_at)).all())
@@ -30,9 +30,9 @@ class ServerNamesTest(testtools.TestCase):
     def test_more_than_one_statement_takes(self):
         many = {f'{number:05}': f'vm{number}' for number in range(2 * server_names.CHUNK + 1)}
         for _time in range(2):
-            self.names.keep(many, self.clock())
-        self.assertEqual(many, self.names.of(many))
+            self.names.save(many, self.clock())
+        self.assertEqual(many, self.names.read(many))
 
     def test_nothing(self):
-        self.names.keep({}, self.clock())
-        self.assertEqual({}, self.names.of([]))
+        self.names.save({}, self.clock())
+        self.assertEqual({}, self.names.read([]))

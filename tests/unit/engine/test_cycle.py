@@ -143,7 +143,7 @@ class CycleTest(CycleTestCase):
         for seconds in (1, 301):
             self.run_cycle(engine_options=dataclasses.replace(
                 OPTIONS, restraint=Restraint(1.0)))
-            [known] = store.of(None).values()
+            [known] = store.read(None).values()
             self.assertEqual([seconds] * 4, known['cpu'].figures[:, 0].tolist())
             self.clock.go(300)
 
@@ -164,7 +164,7 @@ class CycleTest(CycleTestCase):
         self.assertEqual(('b', move.combined_after), (other.destination, other.combined_after))
         self.assertNotEqual(move.instance_uuid, other.instance_uuid)
         self.assertEqual(plans.servers_of(report.moves), set(
-            server_names.ServerNames(self.database).of(self.cloud.placed)))
+            server_names.ServerNames(self.database).read(self.cloud.placed)))
 
     def test_an_instance_that_is_moved_again_cools_for_longer(self):
         self.cooldowns.cool(cooldowns.INSTANCE, list(self.cloud.placed), self.clock())

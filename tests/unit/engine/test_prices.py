@@ -103,7 +103,8 @@ class ExperienceTest(testtools.TestCase):
 
     def prices(self, *tries, pace=None, **price):
         found = prices(self.problem, Price(**price), tries, pace or Even())
-        return lambda vm, source, destination: round(float(found.of_moves(vm, source, destination)), 6)
+        return lambda vm, source, destination: round(
+            float(found.of_moves(vm, source, destination)), 6)
 
     def test_a_minute_is_what_the_instance_is_expected_to_take(self):
         of = self.prices(per_move=0.1, per_minute=0.01, pace=Even(180.0))

@@ -95,11 +95,11 @@ class SeasonalTest(testtools.TestCase):
     def test_one_of_which_nothing_is_known_spoils_nothing(self):
         loads = self.office(self.hours) + self.noise(3)
         made, _came = told(loads)
-        found = made.of(np.array([0, -1, 2]))
+        found = made.select(np.array([0, -1, 2]))
         self.assertEqual([False, True, False], np.isnan(found.ahead).any(axis=1).tolist())
         self.assertTrue(found.judged(on_one_host(3)).is_worth_it)
         nothing, _came = told(loads[:0])
-        self.assertTrue(np.isnan(nothing.of(np.array([-1])).ahead).all())
+        self.assertTrue(np.isnan(nothing.select(np.array([-1])).ahead).all())
 
     def test_margins_cover_so_many_hours_of_each_host_and_go_with_what_causes_them(self):
         loads = self.office(self.hours) + self.noise(6, .001)
