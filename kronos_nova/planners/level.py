@@ -70,6 +70,9 @@ have to wait elsewhere until there is room."""
 BEYOND = 4.0
 """What each move beyond those of fewer plans costs in addition, as a part of the memory of an
 instance of mean size. With less, ways stay a move or two too long for one plan."""
+SEARCHES = 3
+"""Searches of a plan: where the moves of a way have no possible order, what is left of the budget
+continues from where the possible ones end. With 1, full hosts cost a plan more."""
 UNFIT = 1e9
 """GiB that one unit of excess counts in a comparison of two ways: more than any cloud has."""
 
@@ -145,8 +148,15 @@ class Level:
         model = state.model.with_ceiling(state, limits.overload_ceiling).with_mark(state, HOT)
         capped = state.under(model)
         capped.settle()
-        way = search(capped, limits)
-        moves = possible(capped, way, limits)
+        moves: list[tuple[int, int]] = []
+        for _ in range(SEARCHES):
+            now, left = capped.after(moves), dataclasses.replace(
+                limits, budget=limits.budget - len(moves))
+            way = search(now, left)
+            more = possible(now, way, left)
+            moves += more
+            if not more or len(more) >= min(len(way), left.budget) or limits.is_past:
+                break
         return order.carry_out(moves, state, lambda source: 'evens the load')
 
 
@@ -544,11 +554,16 @@ DIGITS = 9
 
 def possible(state: State, way: list[tuple[int, int]], limits: Limits) -> list[tuple[int, int]]:
     """As much of a way as the budget and every rule permit, that leaves less excess and spoils no
-    policy; in a possible order."""
+    policy; in a possible order.
+
+    :param way: may have more moves than the budget
+    """
     band = band_of(state)
     most = np.maximum(state.imbalances(), state.problem.thresholds) + TOLERANCE
-    ordering = order.Ordering(state, limits)
-    ordering.do_all(way[:limits.budget])
+    # Moves beyond the budget may make the room that earlier ones need.
+    ordering = order.Ordering(state, dataclasses.replace(
+        limits, budget=max(limits.budget, len(way))), most)
+    ordering.do_all(way)
     moves, before = ordering.done[:limits.budget], excess(state, band)
     while moves:
         after = state.after(moves)

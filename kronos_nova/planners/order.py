@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kronos_nova.model import Delta
 from kronos_nova.model import State
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
@@ -29,8 +30,12 @@ class Ordering:
     done : (instance, destination) of each move
     """
 
-    def __init__(self, state: State, limits: Limits):
-        self.state, self.limits = state.copy(), limits
+    def __init__(self, state: State, limits: Limits, most: np.ndarray | None = None):
+        """
+        :param most: float64 (P,), imbalances. A move after which one is higher is made only when
+            no other move is possible
+        """
+        self.state, self.limits, self.most = state.copy(), limits, most
         self.done: list[tuple[int, int]] = []
 
     def do(self, vm: int, host: int) -> None:
@@ -54,11 +59,21 @@ class Ordering:
         return True
 
     def _first_possible(self, moves: np.ndarray) -> int | None:
+        first = None
         for start, end in ((0, ASKED_FIRST), (ASKED_FIRST, len(moves))):
-            feasible = self.state.delta(tuple(moves[start:end].T)).feasible
-            if feasible.any():
-                return start + int(feasible.argmax())
-        return None
+            delta = self.state.delta(tuple(moves[start:end].T))
+            if first is None and delta.feasible.any():
+                first = start + int(delta.feasible.argmax())
+            spoils_none = self._spoils_none(delta)
+            if spoils_none.any():
+                return start + int(spoils_none.argmax())
+        return first
+
+    def _spoils_none(self, delta: Delta) -> np.ndarray:
+        """bool (n,): possible moves after which no imbalance is above ``most``."""
+        if self.most is None:
+            return delta.feasible
+        return delta.feasible & (delta.imbalances <= self.most).all(axis=-1)
 
     def _park(self, vms: np.ndarray, hosts: np.ndarray) -> bool:
         """Put one of the instances that wait somewhere for a while, so that another may go; on a
