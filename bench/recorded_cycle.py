@@ -18,8 +18,8 @@ from nova import objects
 
 from bench import installation
 from bench import recording
-from kronos_nova.engine import child
 from kronos_nova.engine import options
+from kronos_nova.engine import planning_worker
 from kronos_nova.record import replay
 
 FOREVER = replay.Durations(aggregate=0, instance=0, quarantine=0)
@@ -27,15 +27,15 @@ FOREVER = replay.Durations(aggregate=0, instance=0, quarantine=0)
 
 def main():
     begun = psutil.Process().create_time()
-    args = child.parse(__spec__.name, None)
-    child.become()
+    args = planning_worker.parse(__spec__.name, None)
+    planning_worker.end_with_parent()
     objects.register_all()
     sys.stdin.readline()
     moves = _cycle()
     with pathlib.Path(os.environ['KRONOS_BENCH_TIMES']).open('a') as times:
         times.write(f'{begun} {time.time()} {moves}\n')
     # Each cycle is to be a whole one, with the loading of Nova in it.
-    os.write(args.answers, f'{child.PLANNED} {child.LEAVES}\n'.encode())
+    os.write(args.answers, f'{planning_worker.PLANNED} {planning_worker.LEAVES}\n'.encode())
 
 
 def _cycle():

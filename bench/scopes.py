@@ -77,9 +77,9 @@ def _problem(cloud):
 
     from kronos_nova import model
     from kronos_nova.engine.in_flight import MovesInFlight
-    from kronos_nova.engine.scopes import Scopes
+    from kronos_nova.engine.scope import ScopeIndex
 
-    scope = Scopes(cloud).scope('a0', MovesInFlight())
+    scope = ScopeIndex(cloud).scope('a0', MovesInFlight())
     hosts, vms, one = len(scope.hosts), len(scope.instances), np.ones(1)
     vm_host, uuids = scope.vm_host, tuple(i.uuid for i in scope.instances)
     room, _known = model.resources(scope.hosts, scope.instances, vm_host, cloud)
@@ -112,9 +112,9 @@ def _plan(cloud):
 
 def _scopes(cloud):
     from kronos_nova.engine.in_flight import MovesInFlight
-    from kronos_nova.engine.scopes import Scopes
+    from kronos_nova.engine.scope import ScopeIndex
 
-    scopes, nothing = Scopes(cloud), MovesInFlight()
+    scopes, nothing = ScopeIndex(cloud), MovesInFlight()
     return [scopes.scope(aggregate.name, nothing) for aggregate in cloud.aggregates]
 
 

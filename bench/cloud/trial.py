@@ -23,7 +23,7 @@ from kronos_nova.db import journal
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
-from kronos_nova.engine import planning_process
+from kronos_nova.engine import planning_client
 from kronos_nova.objects import plan as plans
 from tests.e2e.box import processes
 from tests.e2e.box.services import Services
@@ -165,7 +165,7 @@ class Trial:
                 switches=switches.SwitchBoard(database), cycles=cycles.Cycles(database),
                 journal=journal.Journal(database, 'bench'), aggregate_hosts=self._aggregate_hosts,
                 utcnow=clock.utcnow),
-            planning_process.Command('bench.cloud.child', ['--config-file', str(self.nova_conf)]))
+            planning_client.Command('bench.cloud.child', ['--config-file', str(self.nova_conf)]))
 
     def _aggregate_hosts(self):
         """As the conductor reads them."""

@@ -184,7 +184,7 @@ def automation_view(conf, database) -> v.Automation:
     found = db_switches.SwitchBoard(database).read()
     defaults = levels.defaults(conf)
     return v.Automation(ceiling=defaults.ceiling, levels=[
-        _level(name, found, defaults) for name in scope.scopes(conf)])
+        _level(name, found, defaults) for name in scope.aggregates_in_scope(conf)])
 
 
 def _level(name, found, defaults):

@@ -38,7 +38,7 @@ class Show(lister.Lister):
         conf = self.app.conf
         found, defaults = database.switches(conf).read(), levels.defaults(conf)
         return tables.LEVELS, [
-            self._row(name, found, defaults) for name in scope.scopes(conf)]
+            self._row(name, found, defaults) for name in scope.aggregates_in_scope(conf)]
 
     @staticmethod
     def _row(name, found, defaults):
@@ -74,7 +74,7 @@ class Set(command.Command):
     def _said(conf, before, after):
         """What has changed, in words."""
         defaults = levels.defaults(conf)
-        for name in scope.scopes(conf):
+        for name in scope.aggregates_in_scope(conf):
             old, new = before.level(name, defaults), after.level(name, defaults)
             yield f'{name}: {new} (unchanged)' if old == new else f'{name}: {old} -> {new}'
 

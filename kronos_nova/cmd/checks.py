@@ -251,7 +251,7 @@ def _nova(reach):
 
 def _scope(conf, snapshot):
     parts = []
-    for name in scope.scopes(conf):
+    for name in scope.aggregates_in_scope(conf):
         try:
             hosts = snapshot.hosts_of(name)
         except KeyError as error:

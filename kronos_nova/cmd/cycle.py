@@ -1,10 +1,10 @@
-"""Cycles in a process of its own, started by kronos-engine; see kronos_nova.engine.child."""
+"""The planning worker that kronos-engine starts; see kronos_nova.engine.planning_worker."""
 
 import functools
 import sys
 
 from kronos_nova.cmd import daemon
-from kronos_nova.engine import child
+from kronos_nova.engine import planning_worker
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.placement.client import PlacementClient
@@ -13,16 +13,16 @@ from kronos_nova.placement.dry_run import PlacementDryRun
 
 def main(argv=None):
     """:returns: the exit status"""
-    args = child.parse(__spec__.name, argv)
-    may_write = child.become()
+    args = planning_worker.parse(__spec__.name, argv)
+    may_write = planning_worker.end_with_parent()
     conf = daemon.load_config('kronos-engine', args.arguments)
-    return child.serve(conf, lambda: make_sources(conf), args.answers, may_write)
+    return planning_worker.serve(conf, lambda: make_sources(conf), args.answers, may_write)
 
 
 def make_sources(conf):
     connection = connect(conf)
     inventory = OpenStackInventory(connection)
-    return child.Sources(inventory=inventory, history=inventory.past_moves,
+    return planning_worker.Sources(inventory=inventory, history=inventory.past_moves,
                          dry_run=_dry_run(connection))
 
 

@@ -13,7 +13,7 @@ from kronos_nova.db import switches
 from kronos_nova.db.journal.queue import ENGINE
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
-from kronos_nova.engine import planning_process
+from kronos_nova.engine import planning_client
 from kronos_nova.engine import scope
 from kronos_nova.executor import service
 from kronos_nova.inventory.connection import connect
@@ -28,7 +28,7 @@ class Engine:
     """Planning in child processes, and the dispatch of what they planned."""
 
     def __init__(self, conf, arguments):
-        context = daemon.make_context(conf, scope.scopes(conf))
+        context = daemon.make_context(conf, scope.aggregates_in_scope(conf))
         journal = self._journal = context.ports.journal
         self._planning = cycle_scheduler.CycleScheduler(
             conf, cycle_scheduler.SchedulerPorts(
@@ -38,7 +38,7 @@ class Engine:
                 cycles=cycles.Cycles(journal.database), journal=journal,
                 utcnow=clock.utcnow,
                 aggregate_hosts=lambda: OpenStackInventory(connect(conf)).aggregate_hosts()),
-            planning_process.Command(CHILD, arguments))
+            planning_client.Command(CHILD, arguments))
         self._dispatch = service.DispatchService(context)
         self._pruner = retention.Pruner(conf, journal.database, journal.worker, clock.utcnow)
 

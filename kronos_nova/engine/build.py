@@ -11,11 +11,10 @@ from kronos_nova.engine.in_flight import MovesInFlight
 from kronos_nova.engine.measure import Load
 from kronos_nova.engine.measure import MetricsReader
 from kronos_nova.engine.options import EngineOptions
+from kronos_nova.engine.scope import Scope
 from kronos_nova.load import instance_weights
 from kronos_nova.model import Problem
 from kronos_nova.objects import eligibility
-from kronos_nova.objects.snapshot import Host
-from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.relieve import Marks
 from kronos_nova.policies import Policy
@@ -24,31 +23,6 @@ UNEVEN = 'pack', 'relieve'
 
 DOUBTFUL = ('quarantine', 'refused', 'endless')
 """What is known of instances of which another try is likely to fail."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """One aggregate (or the pool): its hosts by name and the instances on them by uuid, where the
-    moves planned for other aggregates leave them."""
-
-    name: str
-    hosts: tuple[Host, ...]
-    instances: tuple[Instance, ...]
-
-    @property
-    def available(self) -> np.ndarray:
-        """bool (H,)"""
-        return np.array([host.service.is_available for host in self.hosts], dtype=bool)
-
-    @property
-    def host_names(self) -> tuple[str, ...]:
-        return tuple(host.name for host in self.hosts)
-
-    @property
-    def vm_host(self) -> np.ndarray:
-        """intp (V,)"""
-        index = {name: position for position, name in enumerate(self.host_names)}
-        return np.array([index[instance.host] for instance in self.instances], dtype=np.intp)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ from kronos_nova.db.switches import SwitchBoard
 from kronos_nova.engine import levels
 from kronos_nova.engine import options as engine_options
 from kronos_nova.engine import planner
-from kronos_nova.engine import shared_hosts
+from kronos_nova.engine import scope
 from kronos_nova.engine.emptying import HostEmptier
 from kronos_nova.engine.forecast_columns import ForecastCache
 from kronos_nova.inventory.base import InventorySource
@@ -200,7 +200,7 @@ class Cycle:
         switches, levels = self.ports.switches.read(), self.rules.automation
         names = {name for name in self.rules.in_scope
                  if switches.planning_level(name, levels) != automation.OFF}
-        return shared_hosts.units(
+        return scope.planning_units(
             sorted(names.union(self.options.aggregates or (a.name for a in snapshot.aggregates))),
             {aggregate.name: aggregate.hosts for aggregate in snapshot.aggregates})
 

@@ -24,11 +24,11 @@ from kronos_nova.db.drains import Drains
 from kronos_nova.db.journal import Journal
 from kronos_nova.db.switches import SwitchBoard
 from kronos_nova.engine import levels
-from kronos_nova.engine import planning_process
-from kronos_nova.engine import shared_hosts
+from kronos_nova.engine import planning_client
 from kronos_nova.engine.locks import TAKING
 from kronos_nova.engine.locks import AggregateLocks
-from kronos_nova.engine.scope import scopes
+from kronos_nova.engine.scope import aggregates_in_scope
+from kronos_nova.engine.scope import planning_units
 from kronos_nova.objects import automation
 from kronos_nova.objects.drain import ACTIVE
 
@@ -84,7 +84,7 @@ class CycleScheduler:
     ``child`` is the child's Popen while it plans.
 
     :param ports: SchedulerPorts
-    :param command: planning_process.Command of the child
+    :param command: planning_client.Command of the child
     """
 
     def __init__(self, conf, ports, command):
@@ -166,7 +166,7 @@ class CycleScheduler:
         # What an operator ordered does not wait for its time either, nor for a level.
         draining = {drain.aggregate for drain in Drains(
             self.ports.journal.database).in_states(ACTIVE)}
-        wanted = [scope for scope in scopes(self.conf)
+        wanted = [scope for scope in aggregates_in_scope(self.conf)
                   if switches.planning_level(scope, defaults) != automation.OFF
                   or scope in draining]
         due = self.ports.cycles.due(wanted, now, group.evaluation_interval,
@@ -228,12 +228,12 @@ class CycleScheduler:
 
     def _started_child(self, ours):
         """The Popen of a child that was told to plan; the one that planned last, if it can."""
-        said = planning_process.configuration(self.conf)
+        said = planning_client.configuration(self.conf)
         if self._process is not None and self._process.configuration != said:
             self._dismiss()
         if self._process is None or not self._process.order(ours):
             self._dismiss()
-            self._process = planning_process.PlanningProcess(
+            self._process = planning_client.PlanningClient(
                 self.command, said, self.conf.kronos.planner_niceness)
             self._process.order(ours)
         return self._process.popen
@@ -322,7 +322,7 @@ class _Units:
 
     @functools.cached_property
     def _units(self):
-        return shared_hosts.units(self._names, self._aggregate_hosts())
+        return planning_units(self._names, self._aggregate_hosts())
 
     def unit_of(self, name) -> frozenset[str]:
         return self._units[name] if len(self._names) > 1 else frozenset((name,))

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from kronos_nova import exception
-from kronos_nova.engine.build import Scope
 from kronos_nova.engine.history import HOUR
 from kronos_nova.engine.history import HourlyHistory
 from kronos_nova.engine.measure import MetricsReader
+from kronos_nova.engine.scope import Scope
 from kronos_nova.load import forecast
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.model import Problem

@@ -24,7 +24,6 @@ from kronos_nova.engine import remarks
 from kronos_nova.engine import restraint
 from kronos_nova.engine.approval import Checked
 from kronos_nova.engine.approval import check_again
-from kronos_nova.engine.build import Scope
 from kronos_nova.engine.build import build
 from kronos_nova.engine.build import marks
 from kronos_nova.engine.forecast_columns import ForecastCache
@@ -42,7 +41,8 @@ from kronos_nova.engine.pace_measured import measure as measure_moves
 from kronos_nova.engine.precheck import Precheck
 from kronos_nova.engine.prices import copy_prices
 from kronos_nova.engine.prices import prices
-from kronos_nova.engine.scopes import Scopes
+from kronos_nova.engine.scope import Scope
+from kronos_nova.engine.scope import ScopeIndex
 from kronos_nova.load import host_readings
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.model import State
@@ -161,7 +161,7 @@ class _Cycle:
         self.pace = pace.Pace(options.pace, history.tries, snapshot, measured)
         self.moves_unmeasured = measured.warnings
         self.history = dataclasses.replace(history, endless=self.pace.endless())
-        self.scopes = Scopes(snapshot)
+        self.scopes = ScopeIndex(snapshot)
         self.rules = ConstraintRules(
             restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
             soft_groups_veto=options.soft_group_cost is None,

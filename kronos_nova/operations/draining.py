@@ -18,7 +18,7 @@ from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import drain as planning
 from kronos_nova.engine import options as engine_options
 from kronos_nova.engine.planner import PlannerPorts
-from kronos_nova.engine.scope import scopes
+from kronos_nova.engine.scope import aggregates_in_scope
 from kronos_nova.executor import progress
 from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import drain as drains
@@ -68,7 +68,7 @@ class Checker:
         """
         snapshot, by_aggregate = self._read(), collections.defaultdict(list)
         for each in wanted:
-            name = planning.in_scope(snapshot, scopes(self.conf), each.host)
+            name = planning.in_scope(snapshot, aggregates_in_scope(self.conf), each.host)
             by_aggregate[name].append(dataclasses.replace(each, aggregate=name))
         options, ports = engine_options.from_conf(self.conf), self._ports()
         tries = journal.Journal(self.database, 'observer').tries(

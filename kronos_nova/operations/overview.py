@@ -188,7 +188,7 @@ class Observer:
         open_plans = {plan.aggregate: self._open_plan(plan, observed, now)
                       for plan in self.journal.open_plans()}
         return tuple(self._aggregate(name, last.get(name), switches, open_plans.get(name), now)
-                     for name in scope.scopes(self.conf))
+                     for name in scope.aggregates_in_scope(self.conf))
 
     def _aggregate(self, name, last, switches, plan, now):
         defaults = levels.defaults(self.conf)

@@ -13,7 +13,8 @@ def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
     :param is_single: whether one is meant; otherwise ``*`` is every one
     :raises NotInScope: Kronos looks after no aggregate of that name
     """
-    known, is_every = scope.scopes(conf), aggregate == automation.EVERY and not is_single
+    known = scope.aggregates_in_scope(conf)
+    is_every = aggregate == automation.EVERY and not is_single
     if not is_every and aggregate not in known:
         raise exception.NotInScope(
             what=f'Aggregate {aggregate}', problem='Kronos does not look after such an aggregate',

@@ -34,7 +34,7 @@ from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import guard
 from kronos_nova.engine import levels
 from kronos_nova.engine import locks
-from kronos_nova.engine import planning_process
+from kronos_nova.engine import planning_client
 from kronos_nova.engine import scope
 from kronos_nova.engine import windows
 from kronos_nova.executor import broker
@@ -274,7 +274,7 @@ class Kronos:
         Only where nova.conf leaves Kronos off and names no aggregate there is nothing to do.
         """
         group = self.conf.kronos
-        has_work = group.automation != 'off' or scope.scopes(self.conf)
+        has_work = group.automation != 'off' or scope.aggregates_in_scope(self.conf)
         return bool(has_work and self.conf.api_database.connection
                     and group.run_in == 'conductor' and not self._is_stopping)
 
@@ -295,7 +295,7 @@ class Kronos:
                         permits=permits.Permits(
                             database, functools.partial(levels.defaults, self.conf),
                             functools.partial(windows.may_start, self.conf)),
-                        aggregates=tuple(scope.scopes(self.conf))))
+                        aggregates=tuple(scope.aggregates_in_scope(self.conf))))
         self._drains = draining.DrainService(context.ports, host_api.InProcessHostApi())
         self._dispatch = service.DispatchService(context)
         self._execution = service.ExecutionService(context, compute_api.InProcessComputeApi())
@@ -350,4 +350,4 @@ class Kronos:
                 switches=switches.SwitchBoard(_database()), cycles=cycles.Cycles(_database()),
                 journal=_journal(), utcnow=clock.utcnow,
                 aggregate_hosts=inventory.aggregate_hosts),
-            planning_process.Command(CHILD, sys.argv[1:]))
+            planning_client.Command(CHILD, sys.argv[1:]))

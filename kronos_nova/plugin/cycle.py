@@ -1,4 +1,4 @@
-"""Cycles in a process of its own, started by a conductor; see kronos_nova.engine.child."""
+"""The planning worker that a conductor starts; see kronos_nova.engine.planning_worker."""
 
 from kronos_nova.engine import gc_tuning  # isort: skip
 
@@ -17,7 +17,7 @@ from nova import objects
 from oslo_log import log as logging
 
 from kronos_nova import conf as kronos_conf
-from kronos_nova.engine import child
+from kronos_nova.engine import planning_worker
 from kronos_nova.inventory import pace
 from kronos_nova.plugin import dry_run
 from kronos_nova.plugin import history
@@ -29,15 +29,15 @@ CONF = nova.conf.CONF
 
 def main(argv=None):
     """:returns: the exit status"""
-    args = child.parse(__spec__.name, argv)
-    may_write = child.become()
+    args = planning_worker.parse(__spec__.name, argv)
+    may_write = planning_worker.end_with_parent()
     # RPC too: the addresses of cells are made from the options of its transport.
     config.parse_args(['nova-conductor', *args.arguments])
     kronos_conf.register_opts(CONF)
     logging.setup(CONF, 'nova')
     log_filters.install()
     objects.register_all()
-    return child.serve(CONF, make_sources, args.answers, may_write)
+    return planning_worker.serve(CONF, make_sources, args.answers, may_write)
 
 
 REST_TIME = 5
@@ -50,7 +50,7 @@ the processor that others leave must not take its own slowness for a database's.
 
 
 def make_sources():
-    return child.Sources(
+    return planning_worker.Sources(
         inventory=inventory.InProcessInventory(
             pace.ReadingPace(REST_TIME), PATIENCE, SHORT_PATIENCE),
         history=history.past_moves, dry_run=dry_run.SchedulerDryRun())

@@ -32,7 +32,7 @@ from kronos_nova.engine import cycle
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
 from kronos_nova.engine import options
-from kronos_nova.engine import planning_process
+from kronos_nova.engine import planning_client
 from kronos_nova.inventory import providers
 from kronos_nova.inventory import scope
 from kronos_nova.inventory import shape
@@ -230,7 +230,7 @@ class Worker(cycle_scheduler.CycleScheduler):
             switches=switches.SwitchBoard(database), cycles=cycles.Cycles(database),
             journal=journal.Journal(database, name), utcnow=rounds.clock,
             aggregate_hosts=rounds.cloud.aggregate_hosts)
-        super().__init__(rounds.conf, ports, planning_process.Command('', ()))
+        super().__init__(rounds.conf, ports, planning_client.Command('', ()))
 
     def _started_child(self, due):
         ports, cloud = self.ports, self.rounds.cloud
@@ -326,7 +326,7 @@ class Rounds:
             while worker.child is not None and worker.child.is_alive():
                 time.sleep(0.005)
             if worker.child is not None:
-                worker._look_after_child()
+                worker._check_child()
         except Exception as error:
             errors_met.append(error)
 

@@ -17,7 +17,7 @@ from kronos_nova.db import models
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
-from kronos_nova.engine import planning_process
+from kronos_nova.engine import planning_client
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.drain import Drain
 from tests.unit.db import fixtures as db_fixtures
@@ -51,7 +51,7 @@ class PlanningTest(testtools.TestCase):
                 switches=switches.SwitchBoard(self.database),
                 journal=journal.Journal(self.database, name), utcnow=self.clock,
                 aggregate_hosts=lambda: self.hosts_now()),
-            planning_process.Command('tests.unit.engine.fakes_sleeping_child', []))
+            planning_client.Command('tests.unit.engine.fakes_sleeping_worker', []))
         self.addCleanup(made.stop)
         return made
 

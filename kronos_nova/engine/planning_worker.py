@@ -64,7 +64,7 @@ class Sources:
 
 
 def parse(prog, argv):
-    """Arguments as :class:`kronos_nova.engine.planning_process.PlanningProcess` gives them: the
+    """Arguments as :class:`kronos_nova.engine.planning_client.PlanningClient` gives them: the
     descriptor for ``answers``, and the ``arguments`` that lead to the configuration."""
     parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument('--answers', type=int, required=True)
@@ -72,8 +72,8 @@ def parse(prog, argv):
     return parser.parse_args(argv)
 
 
-def become():
-    """Be a child that ends with its parent.
+def end_with_parent():
+    """Make this process end when its parent does.
 
     :returns: a callable that tells whether the parent still lives
     """
@@ -96,17 +96,17 @@ def serve(conf, make_sources, answers, may_write):
     :returns: the exit status
     """
     @functools.cache
-    def keep():
-        kept = db_engine.control_database(conf), make_sources(), ForecastCache()
+    def dependencies():
+        made = db_engine.control_database(conf), make_sources(), ForecastCache()
         gc_tuning.exempt_loaded_objects()
-        return kept
+        return made
 
     gc_tuning.collect_rarely()
     for number, order in enumerate(sys.stdin, 1):
-        status = run(conf, keep, json.loads(order), may_write)
+        status = run(conf, dependencies, json.loads(order), may_write)
         _give_memory_back()
         leaves = (number >= conf.kronos.planner_max_cycles
-                  or _memory() > conf.kronos.planner_max_memory)
+                  or _resident_mb() > conf.kronos.planner_max_memory)
         os.write(answers, f'{status} {LEAVES if leaves else STAYS}\n'.encode())
         if leaves:
             break
@@ -120,21 +120,21 @@ def _give_memory_back():
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _memory():
+def _resident_mb():
     """MiB that this process has in memory."""
     with open('/proc/self/statm') as file:
         return int(file.read().split()[1]) * os.sysconf('SC_PAGE_SIZE') >> 20
 
 
-def run(conf, keep, scopes, may_write):
+def run(conf, dependencies, scopes, may_write):
     """Evaluate some of the aggregates in scope.
 
-    :param keep: gives the Database, the Sources and the ForecastCache
+    :param dependencies: gives the Database, the Sources and the ForecastCache
     :returns: the answer
     """
     try:
-        database, *kept = keep()
-        make_cycle(conf, database, *kept, scopes, may_write).run()
+        database, *others = dependencies()
+        make_cycle(conf, database, *others, scopes, may_write).run()
     except (exception.KronosException, cfg.Error) as e:  # oslo.config looks at a value late
         LOG.error('Nothing was planned for %s: %s', ', '.join(scopes), e)
         return NOT_PLANNED

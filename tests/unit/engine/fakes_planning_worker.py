@@ -1,6 +1,6 @@
 """A planning process whose inventory cannot be read.
 
-    python -m tests.unit.engine.fakes_planning_process --answers FD -- CONFIG_FILE
+    python -m tests.unit.engine.fakes_planning_worker --answers FD -- CONFIG_FILE
 
 Each reading adds a line to ``readings`` beside the configuration: its process and the scopes.
 """
@@ -12,7 +12,7 @@ from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
-from kronos_nova.engine import child
+from kronos_nova.engine import planning_worker
 
 
 class UnreadableCloud:
@@ -29,15 +29,16 @@ class UnreadableCloud:
 
 
 def main():
-    args = child.parse('fakes_planning_process', None)
-    may_write = child.become()
+    args = planning_worker.parse('fakes_planning_worker', None)
+    may_write = planning_worker.end_with_parent()
     [config] = args.arguments
     conf = cfg.ConfigOpts()
     kronos_conf.register_opts(conf)
     conf([f'--config-file={config}'])
     readings = pathlib.Path(config).with_name('readings')
-    return child.serve(conf, lambda: child.Sources(inventory=UnreadableCloud(readings)),
-                       args.answers, may_write)
+    return planning_worker.serve(
+        conf, lambda: planning_worker.Sources(inventory=UnreadableCloud(readings)), args.answers,
+        may_write)
 
 
 if __name__ == '__main__':

@@ -15,7 +15,7 @@ from kronos_nova.db import journal
 from kronos_nova.db import switches
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
-from kronos_nova.engine import planning_process
+from kronos_nova.engine import planning_client
 from tests.unit.db import fixtures as db_fixtures
 
 INTERVAL = 300
@@ -66,7 +66,7 @@ class WarmTest(testtools.TestCase):
                 journal=journal.Journal(self.database, name), utcnow=self.clock,
                 aggregate_hosts=dict,
                 monotonic=lambda: self.seconds),
-            planning_process.Command('tests.unit.engine.fakes_planning_process',
+            planning_client.Command('tests.unit.engine.fakes_planning_worker',
                                      [str(self.path / 'nova.conf')]))
         self.addCleanup(made.stop)
         return made

@@ -21,7 +21,7 @@ from kronos_nova.db import switches
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import guard
 from kronos_nova.engine import locks
-from kronos_nova.engine import planning_process
+from kronos_nova.engine import planning_client
 from tests.unit.db import fixtures as db_fixtures
 
 INTERVAL = 300
@@ -52,14 +52,14 @@ class ChildTestCase(testtools.TestCase):
         self.clock.go(seconds)
         self.seconds += seconds
 
-    def worker(self, name='one', child='tests.hostile.fakes_unstoppable_child', cycles=None):
+    def worker(self, name='one', child='tests.hostile.fakes_unstoppable_worker', cycles=None):
         made = cycle_scheduler.CycleScheduler(
             self.conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(None, self.state_path, name),
                 switches=switches.SwitchBoard(self.database), cycles=cycles or self.cycles,
                 journal=journal.Journal(self.database, name),
                 aggregate_hosts=dict, utcnow=self.clock, monotonic=lambda: self.seconds),
-            planning_process.Command(child, []))
+            planning_client.Command(child, []))
         self.addCleanup(made.stop)
         return made
 
@@ -245,7 +245,8 @@ class LeakedLockTest(ChildTestCase):
 
 class MemoryTest(testtools.TestCase):
     def test_the_kernel_takes_a_planning_process_first(self):
-        code = ('from kronos_nova.engine import child; child.become(); '
+        code = ('from kronos_nova.engine import planning_worker as worker; '
+                'worker.end_with_parent(); '
                 'print(open("/proc/self/oom_score_adj").read())')
         said = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True,
                               check=True)

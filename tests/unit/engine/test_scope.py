@@ -3,7 +3,7 @@
 import testtools
 
 from kronos_nova.engine.in_flight import MovesInFlight
-from kronos_nova.engine.scopes import Scopes
+from kronos_nova.engine.scope import ScopeIndex
 from kronos_nova.objects import snapshot as objects
 
 
@@ -41,7 +41,7 @@ class AroundTest(testtools.TestCase):
         unread={'one': 'why'})
 
     def around(self, name, planned=None):
-        scopes = Scopes(self.cloud)
+        scopes = ScopeIndex(self.cloud)
         return scopes.around(scopes.scope(name, planned or MovesInFlight()))
 
     def test_it_has_what_concerns_the_aggregate_in_the_order_of_the_whole(self):

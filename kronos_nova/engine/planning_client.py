@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from oslo_log import log as logging
 
-from kronos_nova.engine import child
+from kronos_nova.engine import planning_worker
 
 LOG = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Command:
     arguments: Sequence[str]
 
 
-class PlanningProcess:
+class PlanningClient:
     """A running child. ``popen`` is the process itself; once it ``is_leaving`` it takes no orders.
 
     :param command: Command
@@ -95,7 +95,7 @@ class PlanningProcess:
             said = os.read(self._answers, 64)
             if said.endswith(b'\n'):
                 status, next_step = said.decode().split()
-                self.is_leaving = next_step == child.LEAVES
+                self.is_leaving = next_step == planning_worker.LEAVES
                 return int(status)
         return None
 
