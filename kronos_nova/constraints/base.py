@@ -16,7 +16,8 @@ class ConstraintRules:
 
     restrict_to_az : no move between availability zones
     reserve_hosts : how many hosts' worth of room stays free
-    soft_groups_veto : soft server groups are as strict as hard ones
+    soft_group_cost : what it costs to break a soft server group; None makes these as strict as hard
+        ones
     soft_groups_yield : they give way where a host could not be emptied otherwise
     vetoes : (instance uuid, host name) to the reason, from Nova's own scheduler
     returns : (instance uuid, host name) the instance left not long ago
@@ -24,7 +25,7 @@ class ConstraintRules:
 
     restrict_to_az: bool = False
     reserve_hosts: int = 0
-    soft_groups_veto: bool = True
+    soft_group_cost: float | None = None
     soft_groups_yield: bool = False
     vetoes: Mapping[tuple[str, str], str] = dataclasses.field(default_factory=dict)
     returns: frozenset[tuple[str, str]] = frozenset()

@@ -20,7 +20,8 @@ class GroupRule:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[GroupPolicy, ...]:
-        forbids = np.array([one.hard or rules.soft_groups_veto for one in problem.groups],
+        forbids = np.array([one.hard or rules.soft_group_cost is None
+                            for one in problem.groups],
                            dtype=bool)
         if not forbids.any():
             return ()

@@ -16,7 +16,7 @@ from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.engine import planner
 from kronos_nova.engine.options import EngineOptions
-from kronos_nova.engine.prices import Price
+from kronos_nova.engine.prices import MinGain
 from kronos_nova.engine.restraint import Restraint
 from kronos_nova.engine.windows import Windows
 from kronos_nova.objects import eligibility
@@ -145,11 +145,14 @@ class _Case:
                                                 task_state=server.task_state)
 
     def _report(self, policies, options, ports, avoided):
+        # No move of a drain has to gain anything: a group that may be broken costs nothing.
+        soft_group_cost = None if options.soft_group_cost is None else 0.0
         wanted = dataclasses.replace(
             options, evacuate_disabled_hosts=True, enforce_hard_affinity=False,
             enforce_soft_affinity=False, soft_groups_yield=True, budget=WITHOUT_END,
             min_coverage=1.0, windows=Windows(), hold_cycles=1, spread_planner='greedy',
-            restraint=Restraint(), price=Price(), pace=self._pace(options.pace, ports.now),
+            restraint=Restraint(), min_gain=MinGain(), soft_group_cost=soft_group_cost,
+            pace=self._pace(options.pace, ports.now),
             reserve_hosts=max(drain.keep_spare for drain in self.drains.values()),
             include_unassigned_hosts=self.aggregate not in self._aggregates(),
             aggregates=tuple({self.aggregate} & self._aggregates()))

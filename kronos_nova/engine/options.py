@@ -5,7 +5,7 @@ import dataclasses
 from kronos_nova.engine import windows
 from kronos_nova.engine.move_limits import MoveLimits
 from kronos_nova.engine.pace_options import PaceOptions
-from kronos_nova.engine.prices import Price
+from kronos_nova.engine.prices import MinGain
 from kronos_nova.engine.restraint import Restraint
 from kronos_nova.engine.windows import Windows
 from kronos_nova.objects import eligibility
@@ -45,7 +45,7 @@ class EngineOptions:
     spread_interval: int = 0
     return_window: float = 0.0
     reserve_hosts: int = 0
-    price: Price = Price()
+    min_gain: MinGain = MinGain()
     soft_group_cost: float | None = None
     soft_groups_yield: bool = False
     opt_out: OptOut = OptOut()
@@ -81,10 +81,9 @@ def from_conf(conf) -> EngineOptions:
              if field.name in group}
     return EngineOptions(**plain | {
         'aggregates': tuple(group.aggregates),
-        'price': Price(per_move=group.min_gain, per_gib=group.min_gain_per_gib,
-                       per_minute=group.min_gain_per_minute,
-                       per_failure=group.min_gain_per_failure,
-                       per_violation=group.soft_group_cost or 0.0),
+        'min_gain': MinGain(per_move=group.min_gain, per_gib=group.min_gain_per_gib,
+                            per_minute=group.min_gain_per_minute,
+                            per_failure=group.min_gain_per_failure),
         'opt_out': OptOut(never_projects=frozenset(group.never_move_projects),
                           only_evacuate_projects=frozenset(group.only_evacuate_projects),
                           heeded=eligibility.heeded(group.move_hints)),

@@ -164,7 +164,7 @@ class _Cycle:
         self.scopes = ScopeIndex(snapshot)
         self.rules = ConstraintRules(
             restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
-            soft_groups_veto=options.soft_group_cost is None,
+            soft_group_cost=options.soft_group_cost,
             soft_groups_yield=options.soft_groups_yield,
             returns=left(self.history.moves, ports.now - options.return_window))
 
@@ -261,7 +261,8 @@ class _Cycle:
     def compiled(self, problem, around):
         return registry.compile_model(
             problem, around, self.rules,
-            prices(problem, self.options.price, self.history.tries, self.pace))
+            prices(problem, self.options.min_gain, self.history.tries, self.pace,
+                   self.options.soft_group_cost))
 
     def forecasts(self, scope, load, case):
         """What is expected of the policies with a forecast, {policy: ForecastColumns}."""

@@ -31,18 +31,16 @@ CopyPrices = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class MinGain:
     """What moves must lower the combined imbalance by: for each one, for each GiB of memory that it
-    copies, for each minute that it is expected to take, for each failure that is known of the
-    instance or between the hosts, and for each member of a soft server group that ends where the
-    group does not want it.
+    copies, for each minute that it is expected to take, and for each failure that is known of the
+    instance or between the hosts.
     """
 
     per_move: float = 0.0
     per_gib: float = 0.0
     per_minute: float = 0.0
     per_failure: float = 0.0
-    per_violation: float = 0.0
 
     def of_sizes(self, memory_mb: np.ndarray) -> np.ndarray:
         """float64 (n,): the price of moves of instances of these sizes."""
@@ -59,24 +57,24 @@ class ExpectedDurations(Protocol):
         ...
 
 
-def prices(problem: Problem, price: Price, tries: Iterable[PastTry],
-           pace: ExpectedDurations) -> Prices:
+def prices(problem: Problem, min_gain: MinGain, tries: Iterable[PastTry],
+           pace: ExpectedDurations, soft_group_cost: float | None = None) -> Prices:
     """What each move costs, by what is known of those before it: what an instance is expected to
     take, and what it takes longer between two hosts than elsewhere."""
     failures = _failures(tries)
-    seconds = np.array([pace.seconds(uuid) if price.per_minute else 0.0 for uuid in problem.vms])
-    vms = price.of_sizes(problem.memory_mb) + (
-        price.per_minute * seconds / 60
-        + price.per_failure * np.array([failures[uuid] for uuid in problem.vms], dtype=float))
+    seconds = np.array([pace.seconds(uuid) if min_gain.per_minute else 0.0 for uuid in problem.vms])
+    vms = min_gain.of_sizes(problem.memory_mb) + (
+        min_gain.per_minute * seconds / 60
+        + min_gain.per_failure * np.array([failures[uuid] for uuid in problem.vms], dtype=float))
     usual = float(seconds.mean()) if len(seconds) else 0.0
     host = {name: n for n, name in enumerate(problem.hosts)}
     pairs = {(host[source], host[destination]):
-             price.per_minute * usual * max(0.0, pace.slowness(source, destination) - 1) / 60
-             + price.per_failure * failures[source, destination]
+             min_gain.per_minute * usual * max(0.0, pace.slowness(source, destination) - 1) / 60
+             + min_gain.per_failure * failures[source, destination]
              for source, destination in {(past.source, past.destination) for past in tries}
              if source in host and destination in host}
     pairs = {pair: amount for pair, amount in pairs.items() if amount}
-    return Prices(vms=vms if vms.any() else None, pairs=pairs, misplaced=price.per_violation)
+    return Prices(vms=vms if vms.any() else None, pairs=pairs, soft_group_cost=soft_group_cost)
 
 
 def _failures(tries):

@@ -29,7 +29,7 @@ class Model:
     rules : what forbids moves, asked in this order; callback rules last
     prices : what moves cost
     memberships : of server groups
-    costs : bool (G,), soft groups that may be broken, for a price
+    breakable : bool (G,), soft groups that may be broken, for a price
     guests : intp (H,), instances on each host before any move, and those under way to it
     """
 
@@ -37,10 +37,10 @@ class Model:
         self.problem, self.prices = problem, prices
         self.rules = _callbacks_last(rules)
         self.memberships = Memberships(problem)
-        self.costs = ~self.memberships.hard
+        self.breakable = ~self.memberships.hard
         for rule in self.rules:
             if isinstance(rule, GroupPolicy):
-                self.costs = self.costs & ~rule.forbids
+                self.breakable = self.breakable & ~rule.forbids
         self.guests = np.bincount(np.append(problem.vm_host, problem.arriving),
                                   minlength=len(problem.hosts))
 

@@ -88,7 +88,7 @@ class Delta:
             origin = state.origin[vms]
             now = prices.of_moves(vms, origin, state.vm_host[vms])
             price += prices.of_moves(vms, origin, hosts) - now
-        return price + self._misplacing() if prices.misplaced else price
+        return price + self._misplacing() if prices.soft_group_cost else price
 
     @property
     def objective(self) -> np.ndarray:
@@ -162,7 +162,7 @@ class Delta:
         change = functools.reduce(np.add, (self._misplacing_of(*move) for move in self.moves))
         if len(self.moves) > 1:
             for index in zip(*np.nonzero(
-                    self.model.share_group(self.moves, self.model.costs)), strict=True):
+                    self.model.share_group(self.moves, self.model.breakable)), strict=True):
                 trial = self.state.after(self._chain(index))
                 change[index] = trial.misplacing() - self.state.misplacing()
         return change
@@ -171,8 +171,8 @@ class Delta:
         position, groups, change = self._misplaced_more(vms, hosts)
         beyond = self.state.groups.misplaced[groups] - self.state.allowed[groups]
         change = np.maximum(beyond + change, 0) - np.maximum(beyond, 0)
-        return self.model.prices.misplaced * np.bincount(
-            position, weights=change * self.model.costs[groups],
+        return (self.model.prices.soft_group_cost or 0.0) * np.bincount(
+            position, weights=change * self.model.breakable[groups],
             minlength=vms.size).reshape(self.shape)
 
     def _misplaced_more(self, vms: np.ndarray,

@@ -15,19 +15,19 @@ class Prices:
 
     vms : float64 (V,), of moving each instance; None costs nothing
     pairs : (source, destination) to what is added between these hosts
-    misplaced : of each member of a soft server group that ends where the group does not want it,
-        beyond those that are misplaced already; only of groups that the model does not forbid to
-        break
+    soft_group_cost : of each member of a soft server group that ends where the group does not want
+        it, beyond those that are misplaced already; only of groups that the model does not forbid
+        to break. None costs nothing
     """
 
     vms: np.ndarray | None = None
     pairs: Mapping[tuple[int, int], float] = dataclasses.field(default_factory=dict)
-    misplaced: float = 0.0
+    soft_group_cost: float | None = None
 
     @property
     def are_free(self) -> bool:
         """Whether nothing costs anything."""
-        return self.vms is None and not self.pairs and not self.misplaced
+        return self.vms is None and not self.pairs and not self.soft_group_cost
 
     def of_moves(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
         """float64 (...): of moving instances between hosts; 0 where both are the same. Arguments

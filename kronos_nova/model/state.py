@@ -108,7 +108,7 @@ class State:
     def misplacing(self) -> float:
         """What those members of soft groups cost that were misplaced since then."""
         beyond = np.maximum(self.groups.misplaced - self.allowed, 0)
-        return float(self.model.prices.misplaced * (beyond @ self.model.costs))
+        return float((self.model.prices.soft_group_cost or 0.0) * (beyond @ self.model.breakable))
 
     def objective(self) -> float:
         """What planners make small: the combined imbalance and the price together."""

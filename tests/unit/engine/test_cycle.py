@@ -21,7 +21,7 @@ from kronos_nova.db import switches
 from kronos_nova.engine import cycle
 from kronos_nova.engine import options
 from kronos_nova.engine.move_limits import MoveLimits
-from kronos_nova.engine.prices import Price
+from kronos_nova.engine.prices import MinGain
 from kronos_nova.engine.restraint import Restraint
 from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves
@@ -186,7 +186,7 @@ class CycleTest(CycleTestCase):
     def test_moves_that_failed_make_the_next_ones_dearer(self):
         self.run_cycle()
         self.fail_the_move()
-        careful = dataclasses.replace(OPTIONS, price=Price(per_failure=0.5))
+        careful = dataclasses.replace(OPTIONS, min_gain=MinGain(per_failure=0.5))
         [report] = self.run_cycle(engine_options=careful).aggregates
         self.assertEqual(plans.NO_MOVE, report.outcome)
         self.clock.go(600)  # as long as moves are remembered
@@ -265,7 +265,7 @@ class CycleTest(CycleTestCase):
     def test_nor_where_it_would_gain_less_than_it_costs(self):
         uuid = self.propose_and_approve()
         self.run_cycle(rules=self.level(gpu='approve'),
-                       engine_options=dataclasses.replace(OPTIONS, price=Price(per_move=0.5)))
+                       engine_options=dataclasses.replace(OPTIONS, min_gain=MinGain(per_move=0.5)))
         self.assertEqual(plans.VOID, self.journal.plan(uuid).state)
 
     def test_nor_an_instance_that_is_in_quarantine_by_now(self):

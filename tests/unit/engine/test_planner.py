@@ -227,8 +227,7 @@ class PipelineTest(testtools.TestCase):
                                            members=('a', 'b', 'c', 'd')),)
         self.assertEqual({'group': ('a', 'b', 'c', 'd')}, self.stayed(self.plan()))
         for cost, moves in ((0.0, 2), (0.35, 2), (0.45, 0)):  # each gains 0.4
-            price = dataclasses.replace(self.options.price, per_violation=cost)
-            self.assertEqual(moves, len(self.plan(soft_group_cost=cost, price=price).moves))
+            self.assertEqual(moves, len(self.plan(soft_group_cost=cost).moves))
 
     def test_servers_on_a_disabled_host_that_is_down_are_told(self):
         self.hosts['h0'] = host('h0', state='down', status='disabled')

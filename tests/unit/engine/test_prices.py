@@ -6,7 +6,7 @@ import numpy as np
 import testtools
 
 from kronos_nova.cooldown.planning_history import PastTry
-from kronos_nova.engine.prices import Price
+from kronos_nova.engine.prices import MinGain
 from kronos_nova.engine.prices import prices
 from kronos_nova.engine.prices import still_gains
 from kronos_nova.engine.prices import worthwhile
@@ -36,7 +36,7 @@ class WorthTest(testtools.TestCase):
             problem, scores=scores, weights=sizes[:, None], thresholds=np.zeros(1))
 
     def plan(self, **price):
-        cost = prices(self.problem, Price(**price), (), Even())
+        cost = prices(self.problem, MinGain(**price), (), Even())
         before, after = (clouds.start(self.problem, prices=cost) for _ in range(2))
         steps = Greedy().plan(after, Limits(budget=10))
         kept = worthwhile(before, after, steps)
@@ -65,7 +65,7 @@ class WorthTest(testtools.TestCase):
 
     def test_no_cut_leaves_a_policy_spoilt(self):
         problem = uneven_in_one_of_two([[0.4, 0.2], [0.1, 0.0], [0.0, 0.3]])
-        cost = prices(problem, Price(per_move=0.12), (), Even())
+        cost = prices(problem, MinGain(per_move=0.12), (), Even())
         before, after = (clouds.start(problem, prices=cost) for _ in range(2))
         steps = [clouds.step(after, vm, host) for vm, host in ((0, 1), (2, 0))]
         kept = worthwhile(before, after, steps)
@@ -102,7 +102,7 @@ class ExperienceTest(testtools.TestCase):
         self.problem = clouds.idle([0, 0, 1], hosts=3)
 
     def prices(self, *tries, pace=None, **price):
-        found = prices(self.problem, Price(**price), tries, pace or Even())
+        found = prices(self.problem, MinGain(**price), tries, pace or Even())
         return lambda vm, source, destination: round(
             float(found.of_moves(vm, source, destination)), 6)
 

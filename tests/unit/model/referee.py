@@ -77,7 +77,8 @@ class Referee:
 
     def groups(self, place, vm, host):
         for group in self.problem.groups:
-            if vm in group.members and (group.hard or self.rules.soft_groups_veto):
+            if vm in group.members and (
+                    group.hard or self.rules.soft_group_cost is None):
                 others = collections.Counter(int(place[m]) for m in group.members if m != vm)
                 others.update(group.arriving.tolist())
                 if group.anti and others[host] >= group.max_per_host:
@@ -193,8 +194,8 @@ class Referee:
         for vm in np.flatnonzero(place != home):
             price += 0.0 if prices.vms is None else prices.vms[vm]
             price += prices.pairs.get((int(home[vm]), int(place[vm])), 0.0)
-        if not self.rules.soft_groups_veto:
-            price += prices.misplaced * sum(
+        if self.rules.soft_group_cost is not None:
+            price += (prices.soft_group_cost or 0.0) * sum(
                 max(0, now - before) for group, now, before in zip(
                     self.problem.groups, self.misplaced(place), self.misplaced(home), strict=True)
                 if not group.hard)

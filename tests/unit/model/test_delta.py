@@ -29,7 +29,7 @@ def cases(draw):
     problem, snapshot, rules = draw(clouds.strained(max_hosts=5, max_vms=9, max_policies=2))
     rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
     prices = Prices(vms=rng.choice([0.0, 0.1], len(problem.vms)), pairs={(0, 1): 0.05},
-                    misplaced=0.25)
+                    soft_group_cost=0.25)
     ceiling = 0.5 if rng.random() < 0.3 else None
     model = clouds.model(problem, rules, prices, snapshot)
     state = State(model)
@@ -64,7 +64,7 @@ class CasesTest(testtools.TestCase):
             seen.update(name for name, has in (
                 ('several on a host', any(each.anti and each.max_per_host > 1
                                           for each in problem.groups)),
-                ('soft groups cost', not referee.rules.soft_groups_veto),
+                ('soft groups cost', referee.rules.soft_group_cost == 0.0),
                 ('shared', problem.provider is not None),
                 ('of others', problem.used.sum() > problem.demands.sum()),
                 ('under way', any(len(each.arriving) for each in problem.groups)),

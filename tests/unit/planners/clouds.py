@@ -134,7 +134,7 @@ def strained(draw, **sizes):
 
     return problem, snapshot, ConstraintRules(
         restrict_to_az=bool(rng.random() < 0.5), reserve_hosts=int(rng.choice([0, 0, 0, 1, 2])),
-        soft_groups_veto=bool(rng.random() < 0.5), vetoes=dict.fromkeys(pairs(), 'no'),
+        soft_group_cost=None if rng.random() < 0.5 else 0.0, vetoes=dict.fromkeys(pairs(), 'no'),
         returns=frozenset(pairs()))
 
 

@@ -73,7 +73,7 @@ class EveryPlannerTest(testtools.TestCase):
         referee = Referee(problem, snapshot, rules,
                           ceiling=CEILING if planner in HEEDS_CEILING else None)
         state = clouds.start(problem)
-        forbidden = [group.hard or rules.soft_groups_veto for group in problem.groups]
+        forbidden = [group.hard or rules.soft_group_cost is None for group in problem.groups]
         for step in steps:
             may = problem.evacuable if problem.draining[step.source] else problem.movable
             self.assertTrue(may[step.vm])

@@ -17,7 +17,7 @@ from tests.unit.model.referee import Referee
 from tests.unit.planners import clouds
 from tests.unit.planners.test_local_search import uneven
 
-COSTS = ConstraintRules(soft_groups_veto=False)
+COSTS = ConstraintRules(soft_group_cost=0.0)
 
 
 def grouped(seed, **group):
@@ -31,7 +31,7 @@ def grouped(seed, **group):
 
 
 def end_of(planner, problem, misplaced, rules=COSTS, budget=6):
-    state = clouds.start(problem, rules=rules, prices=Prices(misplaced=misplaced))
+    state = clouds.start(problem, rules=rules, prices=Prices(soft_group_cost=misplaced))
     planner().plan(state, Limits(budget=budget))
     return state
 
@@ -49,7 +49,7 @@ class SpreadTest(testtools.TestCase):
             problem, misplaced = grouped(seed), []
             for cost in (0.0, 0.02, 10.0):
                 state = end_of(Spread, problem, cost)
-                referee, prices = Referee(problem, rules=COSTS), Prices(misplaced=cost)
+                referee, prices = Referee(problem, rules=COSTS), Prices(soft_group_cost=cost)
                 spent = referee.price(prices, state.vm_host)
                 before = referee.imbalances(problem.vm_host) @ problem.policy_weights
                 self.assertAlmostEqual(spent, state.price())
