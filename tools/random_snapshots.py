@@ -154,7 +154,7 @@ class _Snapshot:
                    'soft_group_cost': self.rng.choice((None, 0.02)),
                    'reserve_hosts': self.rng.choice((0, 0, 1)),
                    'min_gain': self.rng.choice((0, 0, 0.01)),
-                   'restraint': 1.0 if self.planner == 'restraint' else None}
+                   'restraint': 1.0 if self.planner == 'restraint' else 0.0}
         if self.planner in ('greedy', 'ffd'):
             options[f'{self.mode}_planner'] = self.planner
         return {name: value for name, value in options.items() if value is not None}
