@@ -192,10 +192,10 @@ class Field:
 
     def _expected(self, uuid, source, destination):
         """Seconds, as a cycle would expect them now."""
-        from kronos_nova.pacing import experience
+        from kronos_nova.pacing import migration_history
         tries = self._journal.tries(clock.utcnow() - datetime.timedelta(days=1))
-        return experience.Experience(tries).seconds(
-            experience.Guest(uuid=uuid, memory_mb=MEMORY_MB), source, destination)
+        return migration_history.MigrationHistory(tries).seconds(
+            migration_history.Guest(uuid=uuid, memory_mb=MEMORY_MB), source, destination)
 
     # -- Nova
 

@@ -77,7 +77,7 @@ class Case:
                                          budget or 1, self._marks), self._conf())
         if not has_age_limit:
             found.options = dataclasses.replace(found.options, pace=dataclasses.replace(
-                found.options.pace, stale_after=math.inf))
+                found.options.pace, stale_plan_age=math.inf))
         begun = time.process_time()
         report = self._drained(found) if self.mode == 'drain' else found.evaluate()[0]
         seconds = time.process_time() - begun

@@ -95,7 +95,7 @@ class Installation:
         :returns: Unix seconds at which the last move ends
         """
         now, pace = self.cloud.now, self.options.pace
-        runs = dispatched(reports, pace.caps, pace.stale_after)
+        runs = dispatched(reports, pace.caps, pace.stale_plan_age)
         for run in runs:
             self.made.append(MadeMove(now, now + run.begun, now + run.ended, run.move))
             self.cloud.move(run.move.instance_uuid, run.move.destination)

@@ -20,8 +20,8 @@ from kronos_nova.model import Problem
 from kronos_nova.objects import plan
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Snapshot
-from kronos_nova.pacing.experience import Experience
-from kronos_nova.pacing.experience import Guest
+from kronos_nova.pacing.migration_history import Guest
+from kronos_nova.pacing.migration_history import MigrationHistory
 from kronos_nova.pacing.schedule import Job
 from kronos_nova.pacing.schedule import Links
 from kronos_nova.pacing.schedule import best
@@ -59,8 +59,8 @@ class Pace:
     def __init__(self, options: PaceOptions, tries: Iterable[PastTry], snapshot: Snapshot,
                  measured: MeasuredGuests = NOTHING):
         self._options, self._measured = options, measured
-        self._experience = Experience(tries, options.assumed)
-        stream = self._experience.bandwidth
+        self._history = MigrationHistory(tries, options.assumed)
+        stream = self._history.bandwidth
         self._links = Links(stream=stream, default=options.link or stream, hosts=measured.links)
         self._instances = {instance.uuid: instance for instance in snapshot.instances}
         self._under_way = [
@@ -73,23 +73,23 @@ class Pace:
         """
         if self._options.forces:
             return frozenset()
-        return self._experience.endless(map(self._guest, self._instances))
+        return self._history.endless(map(self._guest, self._instances))
 
     def seconds(self, uuid: str) -> float:
         """That moving an instance takes, between hosts of which nothing is known."""
-        return self._experience.seconds(self._guest(uuid))
+        return self._history.seconds(self._guest(uuid))
 
     def most_moves(self) -> int:
         """About how many moves can begin before a plan is too old, or more."""
         uuids = sorted(self._instances)[::max(1, len(self._instances) // SAMPLED)]
-        if not uuids or not np.isfinite(self._options.stale_after):
+        if not uuids or not np.isfinite(self._options.stale_plan_age):
             return sys.maxsize
         typical = statistics.median(map(self.seconds, uuids))
-        return int(AMPLE * self._options.caps.total * (1 + self._options.stale_after / typical))
+        return int(AMPLE * self._options.caps.total * (1 + self._options.stale_plan_age / typical))
 
     def slowness(self, source: str, destination: str) -> float:
         """By which factor moves between two hosts take longer than others do."""
-        return self._experience.slowness(source, destination)
+        return self._history.slowness(source, destination)
 
     def paced(self, moves: Sequence[PlannedMove],
               scores: Mapping[str, float]) -> tuple[PlannedMove, ...]:
@@ -110,7 +110,7 @@ class Pace:
             for move, job, begin, end in zip(
                 moves, jobs[first:], found.begins[first:], found.ends[first:], strict=True))
 
-    def told(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
+    def mark_endless(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
         """The moves of a plan, those that are not likely to end marked as such."""
         return tuple(map(self._doubted, moves))
 
@@ -118,7 +118,7 @@ class Pace:
         """Orders of the moves whose turn comes when the plan is too old, but for those that empty
         hosts: these do not rest on a load that changes."""
         return frozenset(move.order for move in moves if move.phase != plan.EVACUATE
-                         and (move.begins_after or 0.0) > self._options.stale_after)
+                         and (move.begins_after or 0.0) > self._options.stale_plan_age)
 
     def _unscheduled(self, move):
         found = self._forecast(self._job(move))
@@ -136,12 +136,12 @@ class Pace:
 
     def _job(self, move, **more):
         return Job(instance=move.instance_uuid, source=move.source, destination=move.destination,
-                   copy=self._experience.copy(self._guest(move.instance_uuid), move.source,
+                   copy=self._history.copy(self._guest(move.instance_uuid), move.source,
                                               move.destination), **more)
 
     def _guest(self, uuid):
         instance = self._instances[uuid]
-        disk = instance.resources.get('DISK_GB', 0) if self._options.local_disks else 0
+        disk = instance.resources.get('DISK_GB', 0) if self._options.copies_local_disks else 0
         return Guest(uuid=uuid, memory_mb=instance.memory_mb, disk_mb=disk * MIB_PER_GIB,
                      used_mb=self._measured.used.get(uuid),
                      dirty_mb_s=self._measured.dirty.get(uuid))
@@ -160,7 +160,8 @@ class Pace:
 
     def _bandwidth(self, job):
         """MiB a second that a move gets when it is alone."""
-        return min(self._links.stream, self._links.of(job.source), self._links.of(job.destination))
+        return min(self._links.stream, self._links.of_host(job.source),
+                   self._links.of_host(job.destination))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

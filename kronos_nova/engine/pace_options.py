@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from kronos_nova.objects.move import Caps
-from kronos_nova.pacing.experience import Assumed
+from kronos_nova.pacing.migration_history import Assumed
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,9 +17,9 @@ class PaceOptions:
     link : MiB a second of each host's link; None is that of one migration
     stream : MiB a second of one migration at most; None is learnt
     downtime : seconds for which a guest may be stopped
-    local_disks : whether instances have disks that are copied
+    copies_local_disks : whether instances have disks that are copied
     forces : whether a migration that takes too long is forced to complete
-    stale_after : seconds after which a move that has not begun is given up
+    stale_plan_age : seconds after which a move that has not begun is given up
     due : host to the seconds in which it is to be empty
     """
 
@@ -27,9 +27,9 @@ class PaceOptions:
     link: float | None = None
     stream: float | None = None
     downtime: float = Assumed().downtime
-    local_disks: bool = False
+    copies_local_disks: bool = False
     forces: bool = False
-    stale_after: float = np.inf
+    stale_plan_age: float = np.inf
     due: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @property
@@ -44,8 +44,8 @@ class PaceOptions:
                       per_source=group.max_concurrent_per_source,
                       per_destination=group.max_concurrent_per_destination),
             link=_mib_per_second(group.link_mbps), stream=_mib_per_second(group.stream_mbps),
-            downtime=group.downtime_ms / 1000, local_disks=group.copies_local_disks,
-            forces=group.timeout_action == 'force_complete', stale_after=group.stale_plan_age)
+            downtime=group.downtime_ms / 1000, copies_local_disks=group.copies_local_disks,
+            forces=group.timeout_action == 'force_complete', stale_plan_age=group.stale_plan_age)
 
 
 def _mib_per_second(mbps: int) -> float | None:

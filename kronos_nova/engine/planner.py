@@ -240,7 +240,7 @@ class _Cycle:
                                        self.options.overload_ceiling)
         return dataclasses.replace(
             report, notes=self.notes(timely, limits, expected, before, State(planned)),
-            moves=self.pace.told(move_limits.add_owners(precheck.mark_unasked(moves))),
+            moves=self.pace.mark_endless(move_limits.add_owners(precheck.mark_unasked(moves))),
             refusals=precheck.refusals(),
             not_moved=explain.skips(reasons, case.problem.vms),
             hosts_emptied=_emptied(before, chosen.state))

@@ -73,7 +73,7 @@ def about(timely, budget, options):
     """The note about a plan that has not the time for all the moves that it might have."""
     if timely.is_short:
         yield (f'{len(timely.moves)} moves of {budget} (max_migrations_per_cycle) can begin within '
-               f'{options.stale_after:.0f} s (stale_plan_age); more are left to later plans, '
+               f'{options.stale_plan_age:.0f} s (stale_plan_age); more are left to later plans, '
                'because the load that they would be chosen for would not be the load there is.')
 
 

@@ -50,7 +50,7 @@ class Links:
     default: float
     hosts: dict[str, float] = dataclasses.field(default_factory=dict)
 
-    def of(self, host: str) -> float:
+    def of_host(self, host: str) -> float:
         return self.hosts.get(host, self.default)
 
 
@@ -107,7 +107,7 @@ class _Floor:
                              for side in ('source', 'destination'))
         self.slots = (np.array([caps.sources.get(name, caps.per_source) for name in names]),
                       np.full(len(names), caps.per_destination))
-        self.link = np.array([links.of(name) for name in names], dtype=float)
+        self.link = np.array([links.of_host(name) for name in names], dtype=float)
         self.instance = np.unique([job.instance for job in jobs], return_inverse=True)[1]
         self.running = np.array([job.is_running for job in jobs], dtype=bool)
         self.heat = np.array([job.heat for job in jobs])

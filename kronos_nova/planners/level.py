@@ -15,6 +15,7 @@ are chosen before the search, by their scores, and may end no further from the b
 """
 
 import dataclasses
+from collections.abc import Callable
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import State
 from kronos_nova.model import spans
+from kronos_nova.model.arrays import Move
 from kronos_nova.model.space import SearchSpace
 from kronos_nova.objects.plan import HOT
 from kronos_nova.objects.plan import SPREAD
@@ -117,7 +119,7 @@ class Band:
         lows[policy] = low
         return Band(lows, lows + self.high - self.low, self.weights)
 
-    def excess(self, scores: Sequence[np.ndarray]) -> np.ndarray:
+    def excess(self, scores: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
         """float64 (...): what loads have outside the bands, by the weights.
 
         :param scores: an array (...) for each policy
@@ -207,7 +209,7 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
         return []
     mean = float(space.memory.mean()) / MIB_PER_GIB
 
-    def built(band, part):
+    def built(band: Band, part: float) -> Leveling:
         leveling = Leveling(space, band)
         leveling.build(reach, part * mean)
         return leveling
@@ -231,7 +233,7 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
     return [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in best.sequence()]
 
 
-def _best_band(band, build, most):
+def _best_band(band: Band, build: 'Callable[[Band], Leveling]', most: int) -> 'Leveling':
     """The way of least memory to the band, or to one that lies a little higher or lower. Where
     instances are few and large, one at whose end a host is already is often easier to get to.
 
@@ -248,6 +250,10 @@ def _best_band(band, build, most):
             if (other.left(), other.gib()) < (best.left(), best.gib()):
                 best = other
     return best
+
+
+Rated = tuple[float, list[tuple[int, int]]]
+"""(rating, [(instance, destination)])"""
 
 
 class Leveling:
@@ -269,11 +275,11 @@ class Leveling:
         self.scale = space.scale[:hosts].T.copy()
         self.scores, self.free = space.scores[:hosts].T.copy(), space.free[:hosts].T.copy()
         self.memory = space.memory / MIB_PER_GIB
-        self.cost, self.beyond = self.memory, 0.0
+        self.cost, self.beyond = self.memory, np.zeros_like(self.scores)
         self._leave_out()
         self.excess = band.excess(self.scores)
         self.prices = None if space.prices_at is None else space.prices_at[:count, :hosts]
-        self.chance, self.blur, self.rated = np.random.default_rng(0), 0.0, 0
+        self.chance, self.blur, self.rated = np.random.default_rng(0), 0.0, 0.0
         self.fewer = len(self.place)
 
     def _leave_out(self) -> None:
@@ -284,7 +290,7 @@ class Leveling:
             self.beyond = _beyond(scores, self.band, left_out)[:, :count]
             self.scores = scores[:, :count] - self.beyond
 
-    def _scores(self):
+    def _scores(self) -> np.ndarray:
         """float64 (P, n): the scores, with those that do not count."""
         # Of hosts that no move touches the space has the ends.
         return np.concatenate([self.scores + self.beyond,
@@ -344,18 +350,18 @@ class Leveling:
             for move in moves:
                 self.move(*move)
 
-    def _best_of_all(self):
-        """[(instance, destination)] of the best move or exchange of the host with the largest
+    def _best_of_all(self) -> list[tuple[int, int]] | None:
+        """[(instance, destination)] of the best move or swap of the host with the largest
         excess for which there is one; None if no host has one."""
         for host in np.argsort(-self.excess, kind='stable').tolist():
             if self.excess[host] <= TOLERANCE:
                 break
-            moves = self._best_move(host) or self._best_exchange(host)
+            moves = self._best_move(host) or self._best_swap(host)
             if moves:
                 return moves
         return None
 
-    def _best_move(self, host):
+    def _best_move(self, host: int) -> list[tuple[int, int]] | None:
         """[(instance, destination)] of the best move off or onto a host; None if none is of use."""
         found = [self._off(host)]
         if (self.scores[:, host] < self.band.low - TOLERANCE).any():
@@ -363,7 +369,7 @@ class Leveling:
         rating, moves = max(found, key=lambda pair: pair[0])
         return moves if rating > 0 else None
 
-    def _off(self, host):
+    def _off(self, host: int) -> Rated:
         """(rating, [(instance, destination)]) of the best move off a host."""
         vms, hosts = np.flatnonzero(self.place == host), np.arange(len(self.excess))
         left = self.scores[:, host, None] - self.weights[:, vms] * self.scale[:, host, None]
@@ -377,7 +383,7 @@ class Leveling:
             ratings[sizes[vms, None] > free + TOLERANCE] = 0.0
         return self._first_allowed(ratings, lambda row, to: [(int(vms[row]), int(to))])
 
-    def _onto(self, host):
+    def _onto(self, host: int) -> Rated:
         """(rating, [(instance, destination)]) of the best move onto a host."""
         vms = np.flatnonzero(self.place != host)
         for sizes, free in zip(self.sizes, self.free[:, host], strict=True):
@@ -388,13 +394,13 @@ class Leveling:
         return self._first_allowed(self._rated(change, (vms, host))[:, None],
                                    lambda row, _: [(int(vms[row]), host)])
 
-    def _left_by(self, vms):
+    def _left_by(self, vms: np.ndarray) -> np.ndarray:
         """float64 (n,): by how much the excess of its host changes when an instance leaves."""
         sources = self.place[vms]
         left = self.scores[:, sources] - self.weights[:, vms] * self.scale[:, sources]
         return self.band.excess(left) - self.excess[sources]
 
-    def _rated(self, change, *moves):
+    def _rated(self, change: np.ndarray, *moves: Move) -> np.ndarray:
         """float64 (...): the excess that moves take away for what they cost; 0 for no use.
 
         :param change: float64 (...), of the excess
@@ -415,7 +421,8 @@ class Leveling:
             ratings *= np.exp(self.chance.normal(0.0, self.blur, ratings.shape))
         return ratings
 
-    def _first_allowed(self, ratings, chain):
+    def _first_allowed(self, ratings: np.ndarray,
+                       chain: Callable[[np.intp, np.intp], list[tuple[int, int]]]) -> Rated:
         """(rating, [(instance, destination)]) of the best chain that groups allow.
 
         :param ratings: float64 (n, m)
@@ -429,11 +436,11 @@ class Leveling:
             ratings[row, column] = 0.0
         return 0.0, []
 
-    def _is_apart(self, vm, host):
+    def _is_apart(self, vm: int, host: int) -> bool:
         return not self.space.spacing or self.space.keeps_apart(vm, host, self.place)
 
-    def _best_exchange(self, host):
-        """[(instance, destination)] of the best exchange of two instances of which one is on a
+    def _best_swap(self, host: int) -> list[tuple[int, int]] | None:
+        """[(instance, destination)] of the best swap of two instances of which one is on a
         host; None if none is of use."""
         here, others = np.flatnonzero(self.place == host), np.flatnonzero(self.place != host)
         if not (len(here) and len(others)):
@@ -481,10 +488,10 @@ class Leveling:
         self.place, self.scores, self.free, self.excess = kept
         self.blur = 0.0
 
-    def _all(self):
+    def _all(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return self.place.copy(), self.scores.copy(), self.free.copy(), self.excess.copy()
 
-    def _ruined(self):
+    def _ruined(self) -> np.ndarray:
         """intp: the instances of a ruin, some of two hosts between which one was moved, and a few
         others."""
         moved = self.moved
@@ -512,14 +519,14 @@ class Leveling:
         self._leave_out()
         self.excess = self.band.excess(self.scores)
 
-    def _ends(self):
+    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
         """float64 (P,) each: the lowest and the highest load that counts."""
         scores, left_out = self._scores(), self.space.problem.left_out
         if left_out is None:
             return scores.min(axis=1), scores.max(axis=1)
         return spans.ends(scores, left_out)[::-1]
 
-    def _imbalances(self):
+    def _imbalances(self) -> np.ndarray:
         low, high = self._ends()
         return high - low
 

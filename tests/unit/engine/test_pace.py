@@ -74,7 +74,7 @@ class PaceTest(Paced):
             second.expected_seconds))
 
     def test_what_would_begin_when_the_load_is_another_stays(self):
-        report = self.plan(stale_after=10.0)
+        report = self.plan(stale_plan_age=10.0)
         self.assertEqual(['a'], [move.instance_uuid for move in report.moves])
         self.assertEqual({'late': ('b', 'c', 'd')},
                          {skip.reason: skip.instances for skip in report.not_moved})
@@ -93,7 +93,8 @@ class PaceTest(Paced):
         self.instances = [dataclasses.replace(each, resources={'VCPU': 1, 'DISK_GB': 5})
                           for each in self.instances]
         for copied, seconds in ((False, 11.0), (True, 16.0)):
-            self.assertEqual(seconds, self.plan(local_disks=copied).moves[0].expected_seconds)
+            [move, *_others] = self.plan(copies_local_disks=copied).moves
+            self.assertEqual(seconds, move.expected_seconds)
 
     def test_what_would_never_end_stays_unless_it_is_forced_or_its_host_is_emptied(self):
         # It wrote as fast as was copied: 20 GiB in 20 s, and all of its memory was left.
@@ -219,7 +220,7 @@ class BudgetTest(Paced):
                 **clouds.POLICY | {'max_migrations_per_cycle': budget, 'threshold': .05}),))
             options = dataclasses.replace(
                 self.options(caps=Caps(total=2, per_source=1, per_destination=2),
-                             stale_after=150.0),
+                             stale_plan_age=150.0),
                 restraint=Restraint(restraint), overload_ceiling=2.0)
             report, = plan_cycle(self.snapshot(), self.policies, options, self.ports).aggregates
             self.assertTrue(all(move.begins_after <= 150 for move in report.moves))

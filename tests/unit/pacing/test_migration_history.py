@@ -6,10 +6,10 @@ import testtools
 
 from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.pacing import concurrency_history
-from kronos_nova.pacing import experience
-from kronos_nova.pacing.experience import Assumed
-from kronos_nova.pacing.experience import Experience
-from kronos_nova.pacing.experience import Guest
+from kronos_nova.pacing import migration_history
+from kronos_nova.pacing.migration_history import Assumed
+from kronos_nova.pacing.migration_history import Guest
+from kronos_nova.pacing.migration_history import MigrationHistory
 
 
 def past(uuid='vm', seconds=10.0, gib=4, source='a', destination='b', **more):
@@ -23,17 +23,17 @@ def guest(uuid='new', gib=4, **more):
 
 class ExperienceTest(testtools.TestCase):
     def test_without_any_what_is_assumed_holds(self):
-        found = Experience(assumed=Assumed(bandwidth=1024.0, fixed=5.0))
+        found = MigrationHistory(assumed=Assumed(bandwidth=1024.0, fixed=5.0))
         self.assertEqual(9.0, found.seconds(guest()))
-        self.assertEqual(experience.FIXED + 4096 / experience.BANDWIDTH,
-                         Experience().seconds(guest()))
+        self.assertEqual(migration_history.FIXED + 4096 / migration_history.BANDWIDTH,
+                         MigrationHistory().seconds(guest()))
 
     def test_seconds_and_bandwidth_are_learnt(self):
         chance = random.Random(1)
         tries = [past(f'vm{n}', gib=gib, seconds=(20 + gib * 1024 / 250) * chance.uniform(.9, 1.1),
                       source=f'h{n % 7}', destination=f'h{n % 5}')
                  for n, gib in enumerate(chance.choices((2, 4, 8, 16, 64), k=60))]
-        found = Experience(tries)
+        found = MigrationHistory(tries)
         self.assertTrue(abs(found.fixed - 20) < 3, found.fixed)
         self.assertTrue(abs(found.bandwidth / 250 - 1) < 0.1, found.bandwidth)
         for gib in (2, 32, 128):
@@ -41,24 +41,25 @@ class ExperienceTest(testtools.TestCase):
 
     def test_one_that_hung_does_not_spoil_the_rest(self):
         tries = [past(f'vm{n}', seconds=14.0, source=f'h{n}') for n in range(20)]
-        before, after = Experience(tries), Experience([*tries, past('stuck', seconds=1700.0)])
+        before = MigrationHistory(tries)
+        after = MigrationHistory([*tries, past('stuck', seconds=1700.0)])
         self.assertTrue(after.seconds(guest()) < 1.2 * before.seconds(guest()))
 
     def test_moves_that_shared_a_link_were_not_on_a_slow_one(self):
         tries = [past(f'vm{n}', gib=32, seconds=10 + 2 * 32.768, sharing=2.0, source=f'h{n}')
                  for n in range(20)]
-        self.assertTrue(abs(Experience(tries).seconds(guest(gib=32)) / 42.768 - 1) < .1)
+        self.assertTrue(abs(MigrationHistory(tries).seconds(guest(gib=32)) / 42.768 - 1) < .1)
 
     def test_what_a_guest_writes_is_told_by_what_was_copied(self):
         tries = [past('busy', seconds=22.0, gib=8, processed_mb=12_000),
                  past('idle', seconds=14.0, gib=8, processed_mb=4_096)]
-        found = Experience(tries, Assumed(bandwidth=1000.0))
+        found = MigrationHistory(tries, Assumed(bandwidth=1000.0))
         busy, idle = (found.copy(guest(name, gib=8), 'c', 'd') for name in ('busy', 'idle'))
         self.assertTrue(250 < busy.dirty_mb_s < 400, busy)
         self.assertEqual((0.0, 4096.0), (idle.dirty_mb_s, idle.memory_mb))
 
     def test_what_is_asked_for_goes_before_what_was_learnt(self):
-        found = Experience([past(processed_mb=9000.0)]).copy(
+        found = MigrationHistory([past(processed_mb=9000.0)]).copy(
             guest('vm', used_mb=100.0, dirty_mb_s=7.0), 'a', 'b')
         self.assertEqual((100.0, 7.0), (found.memory_mb, found.dirty_mb_s))
 
@@ -68,7 +69,7 @@ class ExperienceTest(testtools.TestCase):
         factors = []
         for times in (1, 3, 9):
             slow = [past('slow', seconds=42.0)] * times
-            found = Experience([*usual, *slow], Assumed(bandwidth=1024.0))
+            found = MigrationHistory([*usual, *slow], Assumed(bandwidth=1024.0))
             factors.append((found.copy(guest('slow'), 'x', 'y').factor,
                             found.slowness('a', 'b'), found.slowness('s1', 'd1')))
         instance, pair, other = zip(*factors, strict=True)
@@ -77,8 +78,8 @@ class ExperienceTest(testtools.TestCase):
         self.assertTrue(all(abs(each - 1) < 0.1 for each in other))
 
     def test_failures_and_moves_without_a_time_tell_nothing_of_it(self):
-        self.assertEqual(Experience().seconds(guest()),
-                         Experience([past(seconds=None)]).seconds(guest()))
+        self.assertEqual(MigrationHistory().seconds(guest()),
+                         MigrationHistory([past(seconds=None)]).seconds(guest()))
 
     def test_who_shares_a_link_is_told_by_the_times(self):
         def move(source, destination, begun, ended):

@@ -72,7 +72,7 @@ class Guest:
     dirty_mb_s: float | None = None
 
 
-class Experience:
+class MigrationHistory:
     """Fitted once to the moves that ended; then asked about any number of moves.
 
     fixed, bandwidth : seconds and MiB a second that fit
