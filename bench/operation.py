@@ -130,7 +130,7 @@ class Installation:
         self._cooled[uuid] = max(until, now + length), times + 1
 
     def _past_moves(self):
-        since = self.cloud.now - self.rules.return_window
+        since = self.cloud.now - self.rules.no_return_window
         for each in self.made:
             if each.ended_at >= since:
                 yield PastMove(instance_uuid=each.move.instance_uuid, source=each.move.source,

@@ -53,10 +53,11 @@ three, is a start.
 What to do with a live migration that takes longer than ``migration_timeout``. Forcing stops the
 guest for as long as the rest of its memory takes to copy.
 """),
-    cfg.FloatOpt('stagger', mutable=True, default=0.0, min=0.0, max=3600.0, help="""
+    cfg.FloatOpt('start_interval', deprecated_name='stagger', mutable=True, default=0.0, min=0.0,
+                 max=3600.0, help="""
 Seconds by which every move of a plan is due after the one before it, for networks or storage that
 many migrations beginning at once would hurt. 0 lets all go as soon as the caps above have room.
-``stagger`` times the moves of a plan must stay well below ``stale_plan_age``.
+``start_interval`` times the moves of a plan must stay well below ``stale_plan_age``.
 """),
     cfg.IntOpt('worker_threads', default=8, min=1, help="""
 How many moves one worker attends to at the same time. A Nova that is slow to answer holds up that

@@ -161,7 +161,8 @@ to a query with the time it computed it, so what this finds is a cache that serv
 clocks that differ. Some scrape intervals, and never less than the clocks of your controllers and of
 Prometheus may differ.
 """),
-    cfg.IntOpt('hold_cycles', mutable=True, default=1, min=1, help="""
+    cfg.IntOpt('stabilization_cycles', deprecated_name='hold_cycles', mutable=True, default=1,
+               min=1, help="""
 How many evaluations in a row must find an aggregate imbalanced before its load is spread: 1 acts at
 once, 3 lets a short peak pass. Neither packing, nor the evacuation of disabled hosts, nor the
 repair of server groups waits for it.
@@ -191,7 +192,7 @@ It is fully of use some hours after Kronos was started for the first time, when 
 instances are like. A replay knows nothing of that, and goes by it only if a file of its options
 sets it.
 
-Related options: ``hold_cycles``, ``min_gain``, ``return_window``,
+Related options: ``stabilization_cycles``, ``min_gain``, ``no_return_window``,
 ``max_moves_per_instance_and_week``.
 """),
     cfg.FloatOpt('min_gain', mutable=True, default=0.0, min=0.0, max=1.0, help="""
@@ -234,14 +235,16 @@ one which keeps being chosen moves less and less. 1 keeps it as it is.
 Seconds that ``instance_cooldown`` grows to at most. How often an instance was moved is forgotten
 once it was left alone for as long.
 """),
-    cfg.IntOpt('refusal_rest_cycles', mutable=True, default=12, min=0, max=1000, help="""
+    cfg.IntOpt('rejection_backoff_cycles', deprecated_name='refusal_rest_cycles', mutable=True,
+               default=12, min=0, max=1000, help="""
 For how many ``evaluation_interval`` an instance is left alone for which Nova refused three hosts
 beforehand, or all there are: what it asks for (pinned CPUs, a device, a trait) does not come and go
 by the minute, and asking anew in every cycle costs calls of the scheduler. ``kronos-manage refusal
 list`` shows these instances and Nova's reason. 0 asks again in the next cycle. Lower it where such
 instances should be tried soon after room was made for them.
 """),
-    cfg.IntOpt('return_window', mutable=True, default=21600, min=0, help="""
+    cfg.IntOpt('no_return_window', deprecated_name='return_window', mutable=True, default=21600,
+               min=0, help="""
 Seconds during which an instance is not moved back to a host that it left, whoever moved it: going
 from one host to another and back is the sign of two rules at odds. 0 permits it. Needs the
 migrations that Nova keeps; a longer window than they are kept is of no use.

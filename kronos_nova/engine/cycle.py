@@ -113,11 +113,11 @@ class CycleRules:
     instance_cooldown: float
     instance_cooldown_factor: float
     instance_cooldown_max: float
-    return_window: float
+    no_return_window: float
     experience_window: float
     stale_plan_age: float
-    stagger: float
-    refusal_rest: float = 0.0
+    start_interval: float
+    rejection_backoff: float = 0.0
     in_scope: tuple[str, ...] = ()
 
     @classmethod
@@ -127,11 +127,11 @@ class CycleRules:
                    instance_cooldown=group.instance_cooldown,
                    instance_cooldown_factor=group.instance_cooldown_factor,
                    instance_cooldown_max=group.instance_cooldown_max,
-                   return_window=engine_options.return_window(conf),
+                   no_return_window=engine_options.no_return_window(conf),
                    experience_window=group.experience_window,
                    stale_plan_age=conf.kronos_executor.stale_plan_age,
-                   stagger=conf.kronos_executor.stagger,
-                   refusal_rest=group.refusal_rest_cycles * group.evaluation_interval,
+                   start_interval=conf.kronos_executor.start_interval,
+                   rejection_backoff=group.rejection_backoff_cycles * group.evaluation_interval,
                    in_scope=tuple(group.aggregates))
 
 
@@ -301,7 +301,7 @@ class Cycle:
         for order, why in sorted(found.wrong.items()):
             LOG.warning('Plan %s: move %d is left out: %s', record.uuid, order, why)
         chosen = [move for move in report.moves if move.order not in found.wrong]
-        self.ports.journal.start_plan(record.uuid, chosen, self.utcnow(), self.rules.stagger,
+        self.ports.journal.start_plan(record.uuid, chosen, self.utcnow(), self.rules.start_interval,
                                       found.wrong)
         if chosen:
             LOG.info('Plan %s for aggregate %s, approved by %s, is executing: %s', record.uuid,
@@ -345,7 +345,8 @@ class Cycle:
                                quarantines=cooldowns.quarantined(now),
                                refused=ports.refusals.resting(now),
                                imbalanced=ports.cycles.imbalanced(),
-                               moves=tuple(ports.history(now - _seconds(self.rules.return_window))),
+                               moves=tuple(ports.history(
+                                   now - _seconds(self.rules.no_return_window))),
                                tries=tuple(ports.journal.tries(
                                    now - _seconds(self.rules.experience_window))))
 
@@ -370,8 +371,8 @@ class Cycle:
 
     def _save_refusals(self, report, now):
         enough = [refusal for refusal in report.refusals if refusal.is_final]
-        if enough and self.rules.refusal_rest:
-            self.ports.refusals.rest(enough, self.rules.refusal_rest, now)
+        if enough and self.rules.rejection_backoff:
+            self.ports.refusals.rest(enough, self.rules.rejection_backoff, now)
 
     def _save_scores(self, report, now):
         scores = collections.defaultdict(dict)
@@ -388,7 +389,8 @@ class Cycle:
                                for uuid in plans.servers_of(report.moves)}, now)
         try:
             uuid = self.ports.journal.record_plan(
-                report, state, now, now + _seconds(self.rules.stale_plan_age), self.rules.stagger)
+                report, state, now, now + _seconds(self.rules.stale_plan_age),
+                self.rules.start_interval)
         except exception.PlanPending as e:
             LOG.info('%s Nothing new is planned before that one has ended.', e)
             return

@@ -150,7 +150,7 @@ class _Case:
         wanted = dataclasses.replace(
             options, evacuate_disabled_hosts=True, enforce_hard_affinity=False,
             enforce_soft_affinity=False, soft_groups_yield=True, budget=WITHOUT_END,
-            min_coverage=1.0, windows=Windows(), hold_cycles=1, spread_planner='greedy',
+            min_coverage=1.0, windows=Windows(), stabilization_cycles=1, spread_planner='greedy',
             restraint=Restraint(), min_gain=MinGain(), soft_group_cost=soft_group_cost,
             pace=self._pace(options.pace, ports.now),
             reserve_hosts=max(drain.keep_spare for drain in self.drains.values()),

@@ -40,10 +40,10 @@ class EngineOptions:
     min_coverage: float = 1.0
     max_sample_age: float | None = None
     accept_partial_metrics: bool = False
-    hold_cycles: int = 1
+    stabilization_cycles: int = 1
     cooldown: int = 0
     spread_interval: int = 0
-    return_window: float = 0.0
+    no_return_window: float = 0.0
     reserve_hosts: int = 0
     min_gain: MinGain = MinGain()
     soft_group_cost: float | None = None
@@ -65,10 +65,10 @@ class EngineOptions:
         return (*wanted, *([UNASSIGNED] if self.include_unassigned_hosts else []))
 
 
-def return_window(conf) -> int:
+def no_return_window(conf) -> int:
     """Seconds during which an instance is not moved back."""
     group = conf.kronos
-    return max(group.return_window, DAY) if group.restraint else group.return_window
+    return max(group.no_return_window, DAY) if group.restraint else group.no_return_window
 
 
 def from_conf(conf) -> EngineOptions:
@@ -93,5 +93,5 @@ def from_conf(conf) -> EngineOptions:
                                   per_instance_and_week=group.max_moves_per_instance_and_week,
                                   per_instance_and_day=group.max_moves_per_instance_and_day),
         'restraint': Restraint(group.restraint), 'pace': PaceOptions.from_conf(conf),
-        'return_window': return_window(conf),
+        'no_return_window': no_return_window(conf),
         'windows': windows.parse(group.maintenance_window)})

@@ -166,7 +166,7 @@ class _Cycle:
             restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
             soft_group_cost=options.soft_group_cost,
             soft_groups_yield=options.soft_groups_yield,
-            returns=left(self.history.moves, ports.now - options.return_window))
+            returns=left(self.history.moves, ports.now - options.no_return_window))
 
     def scope(self, name) -> Scope:
         """:raises ConfigurationError: there is no aggregate of that name"""
@@ -327,8 +327,9 @@ class _Cycle:
     def too_early(self, name):
         """Why load is not spread yet; '' if it may be."""
         cycles = self.history.imbalanced.get(name, 0) + 1
-        if cycles < self.options.hold_cycles:
-            return f'imbalanced for {cycles} of {self.options.hold_cycles} cycles that it must last'
+        needed = self.options.stabilization_cycles
+        if cycles < needed:
+            return f'imbalanced for {cycles} of {needed} cycles that it must last'
         if self.history.spread.get(name, 0) > 0:
             return f'load is spread again in {math.ceil(self.history.spread[name])} s'
         return ''

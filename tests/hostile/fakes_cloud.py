@@ -25,8 +25,8 @@ policies:
 """
 RULES = cycle.CycleRules(
     automation=Defaults(level='auto'), cooldown=600, instance_cooldown=3600,
-    instance_cooldown_factor=2, instance_cooldown_max=86400, return_window=21600,
-    experience_window=600, stale_plan_age=600, stagger=0)
+    instance_cooldown_factor=2, instance_cooldown_max=86400, no_return_window=21600,
+    experience_window=600, stale_plan_age=600, start_interval=0)
 WIDE = moves.Caps(total=1000, per_source=1000, per_destination=1000)
 
 
@@ -103,7 +103,7 @@ class Control:
         self.rules = RULES
         self.options = options.EngineOptions(
             aggregates=('gpu',), include_unassigned_hosts=False,
-            evacuate_disabled_hosts=True, return_window=RULES.return_window)
+            evacuate_disabled_hosts=True, no_return_window=RULES.no_return_window)
         self.cloud.label = policy.get('label', 'uuid')
         self.policies = loader.parse(POLICIES.format(**{
             'mode': 'spread', 'budget': 10, 'label': 'uuid', 'fallback': 'skip', 'more': '',

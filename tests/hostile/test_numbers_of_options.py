@@ -50,8 +50,8 @@ class NumbersTest(testtools.TestCase):
     def test_products_of_the_largest_are_too(self):
         group = {option.name: option.type.max for _group, option in numbers()}
         self.assertLess(NOW, NOW + datetime.timedelta(
-            seconds=group['evaluation_interval'] * group['refusal_rest_cycles']))
-        self.assertLess(NOW, NOW + datetime.timedelta(seconds=group['stagger'] * 100_000))
+            seconds=group['evaluation_interval'] * group['rejection_backoff_cycles']))
+        self.assertLess(NOW, NOW + datetime.timedelta(seconds=group['start_interval'] * 100_000))
 
     def test_bounds_of_an_option_of_its_own_stay(self):
         option = cfg.IntOpt('some', min=3, max=5)

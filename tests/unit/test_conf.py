@@ -1,3 +1,4 @@
+import fixtures
 import testtools
 from oslo_config import cfg
 
@@ -9,6 +10,22 @@ def make_conf():
     kronos_conf.register_opts(conf)
     conf([], default_config_files=[])
     return conf
+
+
+class DeprecatedNamesTest(testtools.TestCase):
+    def test_an_option_is_read_by_its_old_name(self):
+        values = (('kronos', 'hold_cycles', 'stabilization_cycles', 3),
+                  ('kronos', 'refusal_rest_cycles', 'rejection_backoff_cycles', 7),
+                  ('kronos', 'return_window', 'no_return_window', 60),
+                  ('kronos_executor', 'stagger', 'start_interval', 2.5))
+        path = self.useFixture(fixtures.TempDir()).join('nova.conf')
+        for group, old, new, value in values:
+            with open(path, 'w') as file:
+                file.write(f'[{group}]\n{old} = {value}\n')
+            conf = cfg.ConfigOpts()
+            kronos_conf.register_opts(conf)
+            conf([], default_config_files=[path])
+            self.assertEqual(value, conf[group][new])
 
 
 class SeparateTest(testtools.TestCase):

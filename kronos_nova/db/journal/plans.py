@@ -28,24 +28,24 @@ TOLD_WHEN_MADE = {plans.PROPOSED: n.PLAN_PROPOSED, plans.EXECUTING: n.PLAN_APPRO
 class Plans:
     """The journal of plans."""
 
-    def record_plan(self, report, state, now, expires_at, stagger=0.0,
+    def record_plan(self, report, state, now, expires_at, start_interval=0.0,
                     purpose=automation.BALANCE, cold=()):
         """Write a plan; with ``state`` EXECUTING its moves too, ready to be dispatched.
 
         An observed plan that moves what the aggregate's last one moved is that one, seen again.
 
         :param report: AggregateReport
-        :param stagger: seconds by which each move is due after the one before it
+        :param start_interval: seconds by which each move is due after the one before it
         :param purpose: BALANCE or DRAIN
         :param cold: uuids of the instances that are migrated cold
         :returns: the plan's uuid
         :raises PlanPending: the aggregate has an open plan already, whoever made it
         """
         return self._record_plan(uuidutils.generate_uuid(), report, state, now, expires_at,
-                                 stagger, purpose, cold)
+                                 start_interval, purpose, cold)
 
     @retried
-    def _record_plan(self, uuid, report, state, now, expires_at, stagger, purpose, cold):
+    def _record_plan(self, uuid, report, state, now, expires_at, start_interval, purpose, cold):
         with rows.serialized(self.database, PLANNING) as session:
             if session.get(models.PlanRow, uuid):  # written by a try whose answer was lost
                 return uuid
@@ -65,7 +65,7 @@ class Plans:
             session.add(models.ReportRow(plan_uuid=plan.uuid, created_at=now,
                                          body=report.to_summary_json()))
             if state == plans.EXECUTING:
-                _add_moves(session, plan, report.moves, now, stagger, cold)
+                _add_moves(session, plan, report.moves, now, start_interval, cold)
             if state in TOLD_WHEN_MADE:
                 notifications.plan(session, plan.uuid, TOLD_WHEN_MADE[state], now)
             return plan.uuid
@@ -95,13 +95,13 @@ class Plans:
             notifications.plan(session, uuid, n.PLAN_APPROVED, now)
 
     @retried
-    def start_plan(self, uuid, chosen, now, stagger=0.0, left_out=None):
+    def start_plan(self, uuid, chosen, now, start_interval=0.0, left_out=None):
         """Let an approved plan run, or end it as void where nothing of it is left. Its moves are as
         old as the plan; that they were checked just now keeps them from being too old.
 
         :param chosen: the Moves that still hold; the others of the plan are left out
         :param left_out: {order of a move: why it does not hold any more}
-        :param stagger: seconds by which each move is due after the one before it
+        :param start_interval: seconds by which each move is due after the one before it
         :raises PlanNotFound: no such plan
         :raises PlanNotWaiting: it is not approved
         """
@@ -115,7 +115,7 @@ class Plans:
                 return
             plan.state, plan.detail = plans.EXECUTING, None
             _keep_moves(session, plan, chosen)
-            _add_moves(session, plan, chosen, now, stagger)
+            _add_moves(session, plan, chosen, now, start_interval)
 
     @retried
     def postpone_plan(self, uuid, why):
@@ -329,7 +329,7 @@ def _saw_again(session, report, fingerprint, now):
     return True
 
 
-def _add_moves(session, plan, chosen, now, stagger, cold=()):
+def _add_moves(session, plan, chosen, now, start_interval, cold=()):
     for position, move in enumerate(sorted(
             chosen, key=lambda move: (move.begins_after or 0.0, move.order))):
         row = models.MoveRow(
@@ -340,7 +340,8 @@ def _add_moves(session, plan, chosen, now, stagger, cold=()):
             created_at=plan.created_at, checked_at=now, project_id=move.project_id or None,
             caused_by=move.caused_by or None,
             kind=drains.COLD if move.instance_uuid in cold else drains.LIVE,
-            not_before=now + datetime.timedelta(seconds=position * stagger), position=position,
+            not_before=now + datetime.timedelta(seconds=position * start_interval),
+            position=position,
             expected_seconds=move.expected_seconds,
             expected_downtime=move.expected_downtime)
         session.add(row)

@@ -43,14 +43,14 @@ def planned(uuid, source, destination, order, depends_on=()):
                              reason='the test wants it', depends_on=depends_on)
 
 
-def start(journal, chosen, stagger=0.0, age=1800):
+def start(journal, chosen, start_interval=0.0, age=1800):
     """Let a plan of these moves run; its uuid."""
     report = plans.AggregateReport(
         name=snapshot.UNASSIGNED, outcome=plans.PLANNED, mode='spread', planner='test',
         combined_before=1.0, combined_after=0.0, moves=tuple(chosen))
     now = clock.utcnow()
     return journal.record_plan(report, plans.EXECUTING, now,
-                               now + datetime.timedelta(seconds=age), stagger)
+                               now + datetime.timedelta(seconds=age), start_interval)
 
 
 class ExecutorTestCase(testtools.TestCase):

@@ -68,7 +68,7 @@ class DaemonsTest(base.ExecutorTestCase):
         self.executors()
         servers = self.boot(6)
         self.orders(default={'seconds': 3})
-        plan = self.start(self.round_robin(servers), stagger=1)
+        plan = self.start(self.round_robin(servers), start_interval=1)
         wait_for(lambda: any(move.migration_uuid for move in self.journal.moves(plan)), 90,
                  'nothing begins')
         self.api.mode = mode

@@ -25,7 +25,7 @@ class OutagesTest(base.ExecutorTestCase):
         """
         servers = self.boot(count)
         self.orders(default={'seconds': 3})
-        plan = self.start(self.round_robin(servers), stagger=1)
+        plan = self.start(self.round_robin(servers), start_interval=1)
         wait_for(lambda: any(move.migration_uuid for move in self.journal.moves(plan)), 60,
                  'nothing begins')
         disturb()

@@ -10,7 +10,7 @@ class LargePlanTest(base.ExecutorTestCase):
     def test_each_move_is_done_once_within_the_caps_and_in_order(self):
         servers = self.boot(base.MOVES)
         done = self.carry_out(self.round_robin(servers), timeout=120 + 6 * base.MOVES,
-                              stagger=0.2)
+                              start_interval=0.2)
         self.assertEqual(base.MOVES, len(done))
         self.assert_well_done(done)
         self.assert_caps_kept(done)

@@ -273,8 +273,8 @@ class Rounds:
             self.conf.set_override(name, value, 'kronos')
         self.rules = cycle.CycleRules(
             automation=Defaults(level='auto'), cooldown=1, instance_cooldown=1,
-            instance_cooldown_factor=1, instance_cooldown_max=1, return_window=0,
-            experience_window=0, stale_plan_age=10 * INTERVAL, stagger=0,
+            instance_cooldown_factor=1, instance_cooldown_max=1, no_return_window=0,
+            experience_window=0, stale_plan_age=10 * INTERVAL, start_interval=0,
             in_scope=tuple(AGGREGATES))
         self.workers = [Worker(name, self) for name in ('one', 'two')]
         self.executor = journal.Journal(self.workers[0].database, 'executor')

@@ -124,7 +124,7 @@ class JournalTest(testtools.TestCase):
     def test_moves_are_due_one_after_the_other(self):
         self.journal.record_plan(
             fixtures.report([('vm1', 'a', 'b'), ('vm2', 'c', 'd'), ('vm3', 'e', 'f')]),
-            plans.EXECUTING, self.clock(), self.clock(), stagger=10)
+            plans.EXECUTING, self.clock(), self.clock(), start_interval=10)
         self.assertEqual(['vm1'], self.take())
         self.clock.go(9)
         self.assertEqual([], self.take())

@@ -45,8 +45,8 @@ policies:
 """
 RULES = cycle.CycleRules(
     automation=Defaults(level='auto'), cooldown=60, instance_cooldown=100,
-    instance_cooldown_factor=2, instance_cooldown_max=1000, return_window=0, experience_window=600,
-    stale_plan_age=600, stagger=0)
+    instance_cooldown_factor=2, instance_cooldown_max=1000, no_return_window=0,
+    experience_window=600, stale_plan_age=600, start_interval=0)
 OPTIONS = options.EngineOptions(
     aggregates=('gpu',), include_unassigned_hosts=False)
 
@@ -293,7 +293,7 @@ class CycleTest(CycleTestCase):
             asked.append(move.instance_uuid)
             return Verdict('no NUMA node fits')
         self.dry_run = dry_run
-        rules = dataclasses.replace(self.level(), refusal_rest=900)
+        rules = dataclasses.replace(self.level(), rejection_backoff=900)
         [report] = self.run_cycle(rules=rules).aggregates
         self.assertEqual(plans.NO_MOVE, report.outcome)
         [(refusal, until, _at), *_others] = self.refusals.list(self.clock())
@@ -354,7 +354,7 @@ class CycleTest(CycleTestCase):
         self.assertEqual(1, logger.output.count('there is no aggregate'))
 
     def test_a_peak_that_does_not_last_moves_nothing(self):
-        patient = dataclasses.replace(OPTIONS, hold_cycles=2)
+        patient = dataclasses.replace(OPTIONS, stabilization_cycles=2)
         outcomes = [self.run_cycle(engine_options=patient).aggregates[0].outcome for _ in range(2)]
         self.assertEqual([plans.COOLING, plans.PLANNED], outcomes)
 
@@ -362,7 +362,7 @@ class CycleTest(CycleTestCase):
         now = self.clock().timestamp()
         history = [PastMove(instance_uuid=uuid, source='b', destination='a', ended_at=now - 10)
                    for uuid in self.cloud.placed]
-        careful = dataclasses.replace(OPTIONS, return_window=60.0)
+        careful = dataclasses.replace(OPTIONS, no_return_window=60.0)
         [report] = self.run_cycle(engine_options=careful, history=history).aggregates
         self.assertEqual(plans.NO_MOVE, report.outcome)
 

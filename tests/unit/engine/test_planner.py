@@ -241,16 +241,16 @@ class PipelineTest(testtools.TestCase):
         self.assertEqual(((), ()), (report.moves, report.not_moved))
 
     def test_an_imbalance_must_last(self):
-        waiting = self.plan(PlanningHistory(imbalanced={'agg': 1}), hold_cycles=3)
+        waiting = self.plan(PlanningHistory(imbalanced={'agg': 1}), stabilization_cycles=3)
         self.assertEqual('cooling', waiting.outcome)
         self.assertIn('2 of 3 cycles', waiting.warnings[0])
-        planned = self.plan(PlanningHistory(imbalanced={'agg': 2}), hold_cycles=3)
+        planned = self.plan(PlanningHistory(imbalanced={'agg': 2}), stabilization_cycles=3)
         self.assertEqual('planned', planned.outcome)
 
     def test_evacuation_does_not_wait_for_an_imbalance_to_last(self):
         self.hosts['h2'] = host('h2', status='disabled')
         self.change('d', host='h2')
-        report = self.plan(hold_cycles=3, evacuate_disabled_hosts=True)
+        report = self.plan(stabilization_cycles=3, evacuate_disabled_hosts=True)
         self.assertEqual(['evacuate'], [move.phase for move in report.moves])
 
     def test_nothing_is_planned_outside_a_window(self):
@@ -261,9 +261,9 @@ class PipelineTest(testtools.TestCase):
     def test_an_instance_is_not_sent_back_to_where_it_came_from(self):
         moves = tuple(PastMove(instance_uuid='a', source=name, destination='h0', ended_at=NOW - 60)
                       for name in ('h1', 'h2'))
-        planned = self.plan(PlanningHistory(moves=moves), return_window=100)
+        planned = self.plan(PlanningHistory(moves=moves), no_return_window=100)
         self.assertNotIn('a', {move.instance_uuid for move in planned.moves})
-        forgotten = self.plan(PlanningHistory(moves=moves), return_window=50)
+        forgotten = self.plan(PlanningHistory(moves=moves), no_return_window=50)
         self.assertIn('a', {move.instance_uuid for move in forgotten.moves})
 
     def test_what_nova_refuses_is_planned_otherwise(self):

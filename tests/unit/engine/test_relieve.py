@@ -66,7 +66,8 @@ class ReliefTest(testtools.TestCase):
 
     def test_it_waits_for_no_imbalance_to_last(self):
         self.policy |= {'mode': 'spread', 'threshold': .1}
-        for slow in ({'hold_cycles': 3}, {'history': PlanningHistory(spread={'agg': 60.0})}):
+        for slow in ({'stabilization_cycles': 3},
+                     {'history': PlanningHistory(spread={'agg': 60.0})}):
             self.assertEqual(['relieve'], [move.phase for move in self.plan(**slow).moves])
 
     def test_where_only_evenness_is_wanting_the_next_spread_is_waited_for(self):

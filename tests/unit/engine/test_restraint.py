@@ -175,7 +175,7 @@ class RestraintTest(Cloud):
     def test_a_full_host_is_relieved_also_where_every_policy_is_within_its_threshold(self):
         self.hosts, self.place = ('h0', 'h1'), {'other': 'h1'}
         self.loads = {'large': .8, 'small': .16, 'other': .62}
-        [move] = self.plan(hold_cycles=3).moves
+        [move] = self.plan(stabilization_cycles=3).moves
         self.assertEqual(('small', 'relieve'), (move.instance_uuid, move.phase))
         self.assertEqual('balanced', self.plan(restraint=Restraint()).outcome)
         self.assertEqual('no_move', self.plan(self.seen(large=.2)).outcome)

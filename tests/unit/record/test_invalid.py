@@ -158,7 +158,7 @@ class InvalidTest(testtools.TestCase):
     def test_wrong_usage(self):
         for arguments in (['--budget', '-1'], ['--budget', 'x'], ['--spread-planner', 'best'],
                           ['--config-file', self.folder / 'none'], ['-f', 'xml'],
-                          ['--config-file', self.config('hold_cycles = often')],
+                          ['--config-file', self.config('stabilization_cycles = often')],
                           ['--config-file', self.config('maintenance_window = always')],
                           ['--config-file', self.config('aggregates = nowhere')]):
             code, out, err = run(self.folder, *arguments)
