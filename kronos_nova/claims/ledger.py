@@ -102,12 +102,12 @@ class Ledger:
         row = self._rows[claim.node].get(claim.key)
         number = row.id if row else claim.id or next(self._numbers)
         claim = dataclasses.replace(claim, id=number)
-        if claim.key in self.of(claim.node).untracked:
-            self.of(claim.node).add_untracked(claim)
+        if claim.key in self.node_claims(claim.node).untracked:
+            self.node_claims(claim.node).add_untracked(claim)
         return claim
 
     def _wanted(self, node, uuid):
-        mine = self.of(node)
+        mine = self.node_claims(node)
         now = self.clock()
         claims = {}
         for each in mine.uuids() if uuid is None else (uuid,):

@@ -59,14 +59,14 @@ class TwoAggregatesTest(test_cycle.CycleTestCase):
         self.assertIn('Traceback', self.log.output)
 
     def test_one_that_cannot_be_written_down(self):
-        real = cycle.Cycle._keep_scores
+        real = cycle.Cycle._save_scores
 
         def keep(this, report, now):
             if report.name == 'bad':
                 raise TypeError('not today')
             real(this, report, now)
 
-        self.patch(cycle.Cycle, '_keep_scores', keep)
+        self.patch(cycle.Cycle, '_save_scores', keep)
         self.run_cycle(engine_options=self.both)
         self.assertIn('bad is left out', self.log.output)
         self.assertIsNotNone(self.outcomes()['gpu'])
