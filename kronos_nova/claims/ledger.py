@@ -24,7 +24,9 @@ STORE_ERRORS = prometheus_client.Counter(
 ORPHANS = prometheus_client.Counter(
     'kronos_claims_orphans_total', 'Claims released because they belonged to nobody.')
 
-ERRORS = (exception.ClaimError, exception.DatabaseVersionError)
+KNOWN = (exception.ClaimError, exception.DatabaseVersionError)
+"""Errors of the port. A store is an entry point and may be of another author: any other error is
+handled alike, and logged with its traceback."""
 
 
 class Ledger:
@@ -56,7 +58,7 @@ class Ledger:
         try:
             trusted = self.store.open()
             self._read()
-        except ERRORS as error:
+        except Exception as error:
             self._failed(error)
             return False
         return trusted
@@ -70,7 +72,7 @@ class Ledger:
         that failed may be back."""
         try:
             self._read()
-        except ERRORS as error:
+        except Exception as error:
             self._failed(error)
 
     def _read(self):
@@ -106,6 +108,27 @@ class Ledger:
             self.node_claims(claim.node).add_untracked(claim)
         return claim
 
+    def is_expired(self, claim, expiry):
+        """Whether ``expiry`` has passed since a claim was made.
+
+        A claim from the future was made before the clock of this host was set back: it is made
+        again now, so that it is not kept until the clock has caught up.
+        """
+        now = self.clock()
+        if claim.created_at > now:
+            self._restamp(claim, now)
+            return False
+        return claim.created_at + expiry < now
+
+    def _restamp(self, claim, now):
+        claim = dataclasses.replace(claim, created_at=now)
+        for claims in (self._rows[claim.node], self.of(claim.node).untracked,
+                       self.of(claim.node).waiting):
+            if claim.key in claims:
+                claims[claim.key] = claim
+        if claim.key in self._rows[claim.node] and self.is_saved:
+            self._write(claim.node, [claim], [])
+
     def _wanted(self, node, uuid):
         mine = self.node_claims(node)
         now = self.clock()
@@ -122,7 +145,7 @@ class Ledger:
     def _write(self, node, put, drop):
         try:
             ids = self.store.write(put, drop)
-        except ERRORS as error:
+        except Exception as error:
             self._failed(error)
             return
         for key in drop:
@@ -145,5 +168,6 @@ class Ledger:
         UNSAVED.set(1)
         if self.is_saved:
             LOG.error('The claims of this host cannot be kept and are in memory only until this is '
-                      'mended; nova-compute goes on without. %s', error)
+                      'fixed; nova-compute continues without. %s', error,
+                      exc_info=None if isinstance(error, KNOWN) else error)
         self.is_saved = False

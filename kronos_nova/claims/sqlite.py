@@ -1,15 +1,21 @@
 """The store ``sqlite``: a file of the compute host, in WAL mode, with one writer."""
 
 import contextlib
+import errno
 import os
 import sqlite3
+import time
 
+import sqlalchemy
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 from sqlalchemy import exc as sa_exc
 
+from kronos_nova import boundary
 from kronos_nova import clock
 from kronos_nova import exception
+from kronos_nova.claims import digests
+from kronos_nova.claims import message
 from kronos_nova.claims import table
 from kronos_nova.db import claim_models
 from kronos_nova.db import engine as db_engine
@@ -17,28 +23,44 @@ from kronos_nova.db import migrate
 
 LOG = logging.getLogger(__name__)
 
-# What SQLite says of a file that is damaged, not its own, or has other tables than it should.
-CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
+UNUSABLE = {
+    sqlite3.SQLITE_PERM, sqlite3.SQLITE_ABORT, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_AUTH}
+"""Primary result codes of SQLite that say something about the machine. Every other one is about the
+content of the file."""
 
-# oslo.db has no word of its own for most of what SQLite says, and lets it pass.
 ERRORS = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
+"""Errors of a database call. oslo.db has no error of its own for most of SQLite's, and passes
+them on."""
 
-# A claim is made while all other claims of the host wait: better none is written than all stand.
 BUSY_TIMEOUT_MS = 250
+"""Wait for another process's lock. All other claims of the host wait meanwhile: one claim that is
+not kept costs less than all of them standing still."""
 
-# Rows that could not be made claims of.
-UNREADABLE = ("SELECT count(*) FROM claims WHERE NOT json_valid(coalesce(pci, '[]')) "
-              "OR julianday(created_at) IS NULL")
+MOST_SECONDS = 1.0
+"""Limit of the work that SQLite does for opening a file. Raised, a start with a damaged file takes
+longer. Lowered, a slow disk makes a good file look damaged. 10,000 claims take 0.05 s."""
 
-# With these two files beside it SQLite can still open what was set aside.
+MOST_ROWS = 50_000
+"""Limit of the claims in a file, several times what the largest host has."""
+
+MOST_BYTES = 1 << 20
+"""Limit of one value in the file."""
+
+_STEPS = 10_000
+"""Instructions of SQLite's virtual machine between two looks at the clock: less than 1 ms."""
+
+# With these two files next to it SQLite can still open what was set aside.
 COMPANIONS = ('-wal', '-shm')
 
 
 class SqliteStore:
     """Claims in ``$state_path/$claim_db``.
 
-    A damaged file is set aside under a name that tells when, and a new one begun. A file that
-    cannot be reached, is locked or full is an error and is left alone.
+    A damaged file is set aside under a name with the time, and a new one is begun. A file that
+    cannot be reached, is locked or full is an error and is left alone. Whatever the file contains,
+    only the errors of the port are raised.
     """
 
     def __init__(self, conf, host, call=None):
@@ -53,20 +75,24 @@ class SqliteStore:
         existed = os.path.exists(self.path)
         try:
             with self._translated_errors():
-                old, new = self._connect()
+                old, new = self._connect(MOST_SECONDS)
                 return existed and old == new
         except _Corrupt as error:
             aside = self._set_aside()
             LOG.error('The claims in %s cannot be read (%s). The file is kept as %s and a new one '
                       'is built from the instances and migrations of this host.',
-                      self.path, error, aside)
+                      self.path, boundary.shown(error), aside)
         with self._translated_errors():
             self._connect()
         return False
 
-    def _connect(self):
+    def _connect(self, seconds=float('inf')):
+        self._check_kind()
         engine = db_engine.create_engine(f'sqlite:///{self.path}',
                                          busy_timeout_ms=BUSY_TIMEOUT_MS)
+        deadline = time.monotonic() + seconds
+        sqlalchemy.event.listen(
+            engine, 'connect', lambda connection, _record: _bound(connection, deadline))
         revisions = migrate.sync(engine, migrate.CLAIMS)
         self._connection = engine.execution_options(for_writing=True).connect()
         # WAL with NORMAL keeps every commit through the end of this process; a loss of power may
@@ -74,23 +100,44 @@ class SqliteStore:
         self._connection.connection.execute('PRAGMA synchronous = NORMAL')
         with self._connection.begin():
             self._check()
+        self._connection.connection.set_progress_handler(None, 0)
         return revisions
 
+    def _check_kind(self):
+        """Refuse a directory, a pipe or a device: opening one may wait for ever."""
+        for suffix in ('', *COMPANIONS):
+            path = self.path + suffix
+            if os.path.lexists(path) and not os.path.isfile(path):
+                raise _Corrupt(problem=f'{path} is no file')
+
     def _check(self):
-        verdict = self._connection.exec_driver_sql('PRAGMA quick_check(1)').scalar()
+        """Read all that is in the file, and compare it with its checksums."""
+        # In place of quick_check: that one does not look into indexes, and writes use an index.
+        verdict = self._connection.exec_driver_sql('PRAGMA integrity_check(1)').scalar()
         if verdict != 'ok':
             raise _Corrupt(problem=verdict)
-        broken = self._connection.exec_driver_sql(UNREADABLE).scalar()
-        if broken:
-            raise _Corrupt(problem=f'{broken} claims make no sense')
+        digests.create(self._connection)
+        rows = self._table.load_all_messages(self._connection, MOST_ROWS + 1)
+        boundary.sized(rows, 'the table of claims', MOST_ROWS)
+        expected = digests.load(self._connection)
+        for row in rows:
+            message.validated(row)
+            if expected.get(row['id'], digest := digests.digest(row)) != digest:
+                raise _Corrupt(problem=f'claim {row["id"]} does not match its checksum')
 
     def load(self):
         with self._transaction() as connection:
-            return self._table.load(connection, self.host)
+            return [message.validated(row)
+                    for row in self._table.load_messages(connection, self.host)]
 
     def write(self, put, drop):
         with self._transaction() as connection:
-            return self._table.write(connection, self.host, put, drop)
+            ids = self._table.write(connection, self.host, put, drop)
+            digests.write(connection, [{'id': ids[claim.key], **table.to_row(claim)}
+                                       for claim in put])
+            if drop:
+                digests.prune(connection)
+            return ids
 
     def close(self):
         if self._connection is not None:
@@ -106,28 +153,57 @@ class SqliteStore:
 
     @contextlib.contextmanager
     def _translated_errors(self):
-        """Close after any error: what was wrong may be the connection, and nothing is under way."""
+        """Close after any error: what was wrong may be the connection, and nothing is in progress.
+
+        :raises ClaimError: the file cannot be used, or (``_Corrupt``) is not what it should be
+        :raises DatabaseVersionError: it is of a newer Kronos
+        """
         try:
             yield
-        except _Corrupt:
+        except Exception as error:
             self.close()
-            raise
-        except ERRORS as error:
-            self.close()
-            kind = _Corrupt if _sqlite_code(error) in CORRUPT else exception.ClaimError
+            if isinstance(error, _Corrupt | exception.DatabaseVersionError):
+                raise
+            kind = exception.ClaimError if self._is_unusable(error) else _Corrupt
             raise kind(problem=f'{self.path}: {error}') from error
 
+    def _is_unusable(self, error):
+        """Whether an error is about the machine. Any other one comes from the content: SQLAlchemy,
+        alembic and sqlite3 raise errors of many types for values that they cannot make sense of."""
+        code = _sqlite_code(error)
+        if code == sqlite3.SQLITE_READONLY:
+            # A number in the file's header says so too.
+            return not self._is_writable()
+        return code in UNUSABLE or code is None and isinstance(error, OSError | MemoryError)
+
+    def _is_writable(self):
+        return os.access(self.path, os.W_OK) and os.access(os.path.dirname(self.path), os.W_OK)
+
     def _set_aside(self):
-        when = clock.utcnow()
-        aside = f'{self.path}.corrupt-{when:%Y%m%dT%H%M%S.%fZ}'
+        """
+        :returns: the new name
+        :raises ClaimError: the file cannot be renamed
+        """
+        aside = f'{self.path}.corrupt-{clock.utcnow():%Y%m%dT%H%M%S.%fZ}'
         for suffix in ('', *COMPANIONS):
-            with contextlib.suppress(FileNotFoundError):
+            try:
                 os.rename(self.path + suffix, aside + suffix)
+            except OSError as error:
+                if error.errno != errno.ENOENT:
+                    raise exception.ClaimError(
+                        problem=f'{self.path} is damaged and cannot be set aside: {error}'
+                    ) from error
         return aside
 
 
 class _Corrupt(exception.ClaimError):
     """The file is there and can be reached, but is not what it should be."""
+
+
+def _bound(connection, deadline):
+    """Limit the time and the size of what SQLite does for a file that may contain anything."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
 
 
 def _sqlite_code(error):

@@ -38,6 +38,10 @@ class ClaimTable:
         """The claims of ``host``, by id."""
         return [to_claim(row) for row in self._rows(connection, host)]
 
+    def load_all_messages(self, connection, most):
+        """Return the first ``most`` rows of every host, by id, as dicts of plain values."""
+        return [dict(row._mapping) for row in connection.execute(self._all.limit(most))]
+
     def count(self, connection, host):
         """How many claims ``host`` has."""
         return connection.scalar(self._count, {'key_host': host})

@@ -1,0 +1,52 @@
+"""Checksums of the rows of a claims file.
+
+SQLite has no checksums of its own: a bit that flips in the number of vCPUs of a claim gives another
+valid number. The table ``claim_digests`` is separate from the table of claims, so that other
+programs can go on reading and writing the latter. A claim without a checksum is accepted.
+"""
+
+import hashlib
+import json
+
+import sqlalchemy as sa
+
+_COLUMNS = ('id', 'host', 'node', 'instance_uuid', 'vcpus', 'memory_mb', 'disk_gb', 'pci',
+            'resize_target', 'state', 'migration_uuid', 'numa_topology')
+"""Covered columns. ``created_at`` is not: an operator may change it, and it decides only how long
+an orphan is kept."""
+
+table = sa.Table(
+    'claim_digests', sa.MetaData(),
+    sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column('digest', sa.Text, nullable=False))
+
+_SELECT = sa.select(table)
+_INSERT = table.insert().prefix_with('OR REPLACE')
+_PRUNE = sa.text('DELETE FROM claim_digests WHERE id NOT IN (SELECT id FROM claims)')
+
+
+def digest(row):
+    """Return the checksum of a row, a mapping of column to value."""
+    values = json.dumps([row.get(name) for name in _COLUMNS], default=repr)
+    return hashlib.blake2b(values.encode(), digest_size=16).hexdigest()
+
+
+def create(connection):
+    """Make the table where it is missing."""
+    table.create(connection, checkfirst=True)
+
+
+def load(connection):
+    """Return ``{id: digest}``."""
+    return dict(connection.execute(_SELECT).tuples().all())
+
+
+def write(connection, rows):
+    """Record the checksums of ``rows``."""
+    if rows:
+        connection.execute(_INSERT, [{'id': row['id'], 'digest': digest(row)} for row in rows])
+
+
+def prune(connection):
+    """Remove the checksums of claims that were removed."""
+    connection.execute(_PRUNE)
