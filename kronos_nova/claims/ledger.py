@@ -122,8 +122,8 @@ class Ledger:
 
     def _restamp(self, claim, now):
         claim = dataclasses.replace(claim, created_at=now)
-        for claims in (self._rows[claim.node], self.of(claim.node).untracked,
-                       self.of(claim.node).waiting):
+        for claims in (self._rows[claim.node], self.node_claims(claim.node).untracked,
+                       self.node_claims(claim.node).waiting):
             if claim.key in claims:
                 claims[claim.key] = claim
         if claim.key in self._rows[claim.node] and self.is_saved:

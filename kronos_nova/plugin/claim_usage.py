@@ -1,6 +1,7 @@
 """Between Nova's words for what an instance uses and those of a claim."""
 
 from nova import objects
+from nova.virt import hardware
 from oslo_serialization import jsonutils
 
 from kronos_nova.objects.claim import Amount
@@ -27,6 +28,17 @@ def to_usage(amount):
         jsonutils.loads(amount.numa_topology))
     return {'vcpus': amount.vcpus, 'memory_mb': amount.memory_mb, 'root_gb': amount.disk_gb,
             'numa_topology': topology}
+
+
+def check_cells(compute_node, amount):
+    """Make sure that the NUMA topology of ``amount`` can be counted on a node.
+
+    :raises Exception: it cannot; of any type, since it may contain anything
+    """
+    topology = to_usage(amount)['numa_topology']
+    if topology and compute_node.numa_topology:
+        hardware.numa_usage_from_instance_numa(
+            objects.NUMATopology.obj_from_db_obj(compute_node.numa_topology), topology)
 
 
 def used(compute_node):

@@ -40,6 +40,7 @@ EXPECTED = {
     f'{_TRACKER}._drop_move_claim':
         ('self', 'context', 'instance', 'nodename', 'flavor', 'prefix'),
     f'{_TRACKER}._get_compute_node': ('self', 'context', 'node_uuid'),
+    f'{_TRACKER}._get_host_metrics': ('self', 'context', 'nodename'),
     f'{_TRACKER}._get_migration_context_resource': ('self', 'resource', 'instance', 'prefix'),
     f'{_TRACKER}._get_usage_dict': ('self', 'object_or_dict', 'instance', 'updates'),
     f'{_TRACKER}._init_compute_node': ('self', 'context', 'resources'),
@@ -58,8 +59,12 @@ EXPECTED = {
     'nova.compute.claims:MoveClaim.__init__':
         ('self', 'context', 'instance', 'nodename', 'flavor', 'image_meta', 'tracker',
          'compute_node', 'pci_requests', 'migration', 'limits'),
+    'nova.compute.stats:Stats.calculate_workload': ('self',),
+    'nova.compute.stats:Stats.update_stats_for_instance': ('self', 'instance', 'is_removed'),
     'nova.compute.resource_tracker:COMPUTE_RESOURCE_SEMAPHORE': None,
     'nova.compute.vm_states:allow_resource_removal': ('vm_state', 'task_state'),
+    'nova.virt.hardware:numa_usage_from_instance_numa':
+        ('host_topology', 'instance_topology', 'free'),
 }
 
 

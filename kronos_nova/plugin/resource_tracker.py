@@ -5,6 +5,7 @@ dropped. The overrides here let it count, look at what it counted, and write tha
 run under Nova's own lock, as does everything else here that touches the claims.
 """
 
+import dataclasses
 import datetime
 
 import nova.conf
@@ -13,9 +14,12 @@ from nova import objects
 from nova import utils
 from nova.compute import resource_tracker
 from nova.compute import vm_states
+from nova.objects import fields
 from oslo_log import log as logging
+from oslo_serialization import jsonutils
 from oslo_utils import excutils
 
+from kronos_nova import boundary
 from kronos_nova.claims import ledger as ledgers
 from kronos_nova.claims import node_claims
 from kronos_nova.objects import migration_status
@@ -30,6 +34,10 @@ LOG = logging.getLogger(__name__)
 # In the statistics of a node's record: whoever reported it last kept claims. Without Kronos a
 # nova-compute makes these statistics anew.
 MARK = 'kronos_claims'
+
+MOST_MOVES = 10
+"""Claims of moves that are looked up one by one at a start: each is a call to nova-conductor. With
+more, Nova's own audit, of a handful of calls, costs less."""
 
 synchronized = utils.synchronized(resource_tracker.COMPUTE_RESOURCE_SEMAPHORE, fair=True)
 
@@ -47,6 +55,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._is_trusted = None
         self._counted = None
         self._recorded = {}
+        self._unaudited = set()    # keys of claims that count as at the end of the last process
 
     # What Nova counts
 
@@ -104,9 +113,11 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         untracked = claims.untracked_for(uuid)
         for claim in untracked:
             del claims.untracked[claim.key]
-        if leaves and untracked and uuid not in self.tracked_instances:
-            self.tracked_instances.add(uuid)    # and so Nova takes this one back itself
-            untracked.pop()
+        is_tracked = uuid in self.tracked_instances
+        if untracked and (not claims.knows(uuid) if is_tracked else leaves):
+            # Nova takes this one back itself.
+            self.tracked_instances.add(uuid)
+            claims.track_instance(uuid, untracked.pop().amount)
         for claim in untracked:
             self._count(claim.amount, claims.node, sign=-1)
 
@@ -153,14 +164,29 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         super()._update_usage_from_migrations(context, migrations, nodename)
         self.ledger.refresh()
         claims = self.ledger.node_claims(nodename)
+        self._unaudited -= {key for key in self._unaudited if key[0] == nodename}
         self._settle(claims, [claim for claim in self._forgotten(claims)
                             if self._stays(context, claim, migrations)])
         self.ledger.save(nodename)
 
     def _settle(self, claims, untracked):
+        untracked = [self._countable(claim) for claim in untracked]
         for claim in untracked:
             self._count(claim.amount, claims.node)
         claims.end_audit(untracked)
+
+    def _countable(self, claim):
+        """Return the claim, without its NUMA topology where that cannot be counted on this node:
+        another Nova wrote it, or the cells of the host have changed since."""
+        try:
+            claim_usage.check_cells(self.compute_nodes[claim.node], claim.amount)
+        except Exception as error:  # Nova's objects have no error of their own for a wrong content
+            LOG.warning('Instance %s: the NUMA topology of its claim on node %s cannot be counted '
+                        '(%s). The claim holds vCPUs, memory and disk, and no cells.',
+                        claim.instance_uuid, claim.node, boundary.shown(error))
+            return dataclasses.replace(
+                claim, amount=dataclasses.replace(claim.amount, numa_topology=None))
+        return claim
 
     def _forgotten(self, claims):
         """Claims for which the audit found neither instance nor migration. What was kept and is in
@@ -184,7 +210,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         return self._is_awaited(context, claim)
 
     def _is_expired(self, claim):
-        return claim.created_at + self.expiry < self.ledger.clock()
+        return self.ledger.is_expired(claim, self.expiry)
 
     def _is_awaited(self, context, claim):
         """Whether the instance may still come: it has not gone elsewhere or been deleted."""
@@ -202,7 +228,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         """Release what is kept for nobody and has expired; between audits too."""
         for nodename in list(self.compute_nodes):
             claims = self.ledger.node_claims(nodename)
-            expired = [claim for claim in claims.untracked.values() if self._is_expired(claim)]
+            expired = [claim for claim in claims.untracked.values()
+                       if claim.key not in self._unaudited and self._is_expired(claim)]
             if not expired:
                 continue
             migrations = objects.MigrationList.get_in_progress_and_error(
@@ -246,12 +273,29 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
             self._recorded[node.hypervisor_hostname] = claim_usage.used(node)
         return node
 
-    @synchronized
     def _start_from_claims(self, context, resources):
-        """Know the usage from what was kept, without asking for instances and migrations.
+        """Start from the claims, where that is possible.
 
-        Only where it adds up to what this node last reported, and that was not a nova-compute
-        without Kronos. Whatever happened in between, the first audit finds as it always does.
+        Whatever is wrong with the claims, Nova's own audit runs in their place, as it does without
+        Kronos. An error that is not theirs comes again there.
+
+        :returns: whether the node is ready
+        """
+        try:
+            return self._restore_node(context, resources)
+        except Exception as error:
+            LOG.exception('Node %s: the usage could not be taken from the claims (%s). Nova\'s own '
+                          'audit counts instances and migrations instead.',
+                          resources['hypervisor_hostname'], boundary.shown(error))
+            return False
+
+    @synchronized
+    def _restore_node(self, context, resources):
+        """Know the usage from the claims, without the migrations and the details of instances.
+
+        Only where the claims add up to what this node last reported, are of the instances that are
+        here now, and that nova-compute kept claims. Whatever happened in between, the first audit
+        finds as it always does.
 
         :returns: whether that was possible; if not, Nova's own audit has to do it
         """
@@ -265,12 +309,18 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
             return False
         if self.disabled(nodename):
             return True
-        self._restore(context, nodename, rows)
-        node = self.compute_nodes[nodename]
-        if claim_usage.used(node) != self._recorded.get(nodename):
-            LOG.info('The claims kept for node %s are not what it last reported: looking at its '
+        here = self._instances_of(context, nodename)
+        if not self._are_current(context, rows, here):
+            LOG.info('Node %s: the claims are not those of its instances. Nova\'s own audit counts '
                      'instances and migrations.', nodename)
             return False
+        self._restore(context, nodename, rows, here)
+        node = self.compute_nodes[nodename]
+        if claim_usage.used(node) != self._recorded.get(nodename):
+            LOG.info('Node %s: the claims are not what it last reported. Nova\'s own audit counts '
+                     'instances and migrations.', nodename)
+            return False
+        node.metrics = jsonutils.dumps(self._get_host_metrics(context, nodename))
         self._update(context, node, startup=True)
         return not claim_usage.has_assigned_resources(self.provider_tree)
 
@@ -281,17 +331,54 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         migration, it tells by the migrations that it tracks."""
         return CONF.pci.report_in_placement and not all(_is_home(claim) for claim in rows)
 
-    def _restore(self, context, nodename, rows):
+    def _instances_of(self, context, nodename):
+        """Return ``{uuid: Instance}`` of what Nova counts here, without joined tables."""
+        instances = objects.InstanceList.get_by_host(context, self.host, expected_attrs=[])
+        return {instance.uuid: instance for instance in instances
+                if instance.node == nodename and not vm_states.allow_resource_removal(
+                    vm_state=instance.vm_state, task_state=instance.task_state)}
+
+    def _are_current(self, context, rows, here):
+        """Whether Nova would count what the claims say: there is an instance for each claim and a
+        claim for each instance, and none but these holds a PCI device."""
+        uuids = {claim.instance_uuid for claim in rows}
+        elsewhere = [claim for claim in rows
+                     if claim.instance_uuid not in here and claim.state == CLAIMED]
+        devices = self.pci_tracker.pci_devs if self.pci_tracker else ()
+        return ({claim.instance_uuid for claim in rows if claim.state == CLAIMED} >= set(here) and
+                {device.instance_uuid for device in devices} <= uuids | {None} and
+                # Nova's audit allocates these.
+                not any(device.status == fields.PciDeviceStatus.CLAIMED for device in devices) and
+                len(elsewhere) <= MOST_MOVES and
+                all(self._is_moving(context, claim) for claim in elsewhere))
+
+    def _is_moving(self, context, claim):
+        """Whether Nova may count an instance that is not here for a migration."""
+        try:
+            instance = objects.Instance.get_by_uuid(context, claim.instance_uuid, expected_attrs=[])
+        except nova_exc.InstanceNotFound:
+            return False
+        return instance.task_state is not None or instance.vm_state == vm_states.RESIZED
+
+    def _restore(self, context, nodename, rows, here):
         self._update_usage_from_instances(context, [], nodename)
-        claims = self.ledger.node_claims(nodename)
-        homes = [claim for claim in rows if _is_home(claim)]
+        claims, stats = self.ledger.node_claims(nodename), self.stats[nodename]
+        homes = [claim for claim in rows if _is_home(claim) and claim.instance_uuid in here]
         for claim in homes:
             self._count(claim.amount, nodename)
             claims.track_instance(claim.instance_uuid, claim.amount)
-            self.tracked_instances.add(claim.instance_uuid)
-        self._settle(claims, [claim for claim in rows if not _is_home(claim)])
-        self.stats[nodename]['num_instances'] = len(homes)
-        self.compute_nodes[nodename].running_vms = len(homes)
+        keys = {claim.key for claim in homes}
+        self._settle(claims, [claim for claim in rows if claim.key not in keys])
+        self._unaudited.update(key for key, claim in claims.untracked.items()
+                               if claim.state == CLAIMED)
+        self.tracked_instances.update(here)
+        for instance in here.values():
+            stats.update_stats_for_instance(instance)
+        node = self.compute_nodes[nodename]
+        node.running_vms = stats.num_instances
+        node.current_workload = stats.calculate_workload()
+        # The record has a copy.
+        node.stats = stats
 
 
 def _is_home(claim):
