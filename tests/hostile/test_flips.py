@@ -40,6 +40,12 @@ class ContentTest(testtools.TestCase):
         self.assertLess(200, verdict.outcomes['set aside'])
         self.assertLess(20, verdict.outcomes['believed'])
 
+    def test_a_header_that_forbids_writing(self):
+        verdict = flips.Verdict()
+        for bit in range(18 * 8, 20 * 8):
+            self.files.judge((bit,), verdict)
+        self.assertEqual([], verdict.wrong)
+
     def test_random_bytes(self):
         drawn = random.Random(1)
         for size in (0, 1, 15, 16, 100, 4096, 100_000):
