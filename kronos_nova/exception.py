@@ -10,7 +10,8 @@
     │   ├── RequestRefused          what was asked for there is not, or is not permitted
     │   │   ├── NotInScope          an aggregate or a host that Kronos does not look after
     │   │   └── HostInService       a host that a maintenance is servicing
-    │   └── DatabaseVersionError    a database older or newer than this code
+    │   ├── DatabaseVersionError    a database older or newer than this code
+    │   └── ClockSkewed             the clock of this host is not the control database's
     ├── MetricsError                a metrics source gave no usable answer
     │   ├── MetricsMisconfigured    a file that an option names cannot be used
     │   ├── MetricsUnreachable      no connection
@@ -109,6 +110,18 @@ class DatabaseVersionError(ConfigurationError):
     msg_fmt = ('The %(database)s database is at revision %(found)s but this code needs '
                '%(expected)s. %(remedy)s')
     code = 'kronos.database_version'
+
+
+class ClockSkewed(ConfigurationError):
+    """:param seconds: by how much the clock of this host is ahead, negative where it is behind"""
+
+    msg_fmt = ('The clock of this host is %(seconds).0f s %(direction)s that of the control '
+               'database: nothing is planned here, and no moves of other workers are adopted. '
+               'Synchronise it (chrony, ntpd).')
+    code = 'kronos.clock_skewed'
+
+    def __init__(self, seconds):
+        super().__init__(seconds=abs(seconds), direction='ahead of' if seconds > 0 else 'behind')
 
 
 class MetricsError(KronosException):

@@ -12,7 +12,6 @@ from rich.progress import MofNCompleteColumn
 from rich.progress import Progress
 from rich.progress import TimeRemainingColumn
 
-from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
@@ -207,4 +206,5 @@ class Undo(command.Command):
 def _journal(conf):
     engine = db_engine.control_engine(conf)
     migrate.check(engine, migrate.CONTROL)
-    return repairs_db.Repairs(db_engine.Database(engine), clock.utcnow)
+    database = db_engine.Database(engine)
+    return repairs_db.Repairs(database, database.utcnow)

@@ -12,7 +12,6 @@ from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
-from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.api import application
 from kronos_nova.api import listening
@@ -71,9 +70,9 @@ def services(conf) -> Services:
     group = conf.kronos_api
     database = databases.impatient_database(conf, ANSWER_SECONDS, SILENT_SECONDS)
     return Services(
-        conf=conf, database=database, utcnow=clock.utcnow, read_cloud=lambda: opened().read(),
+        conf=conf, database=database, utcnow=database.utcnow, read_cloud=lambda: opened().read(),
         planner_ports=lambda: cloud.ports(conf),
-        feed=Feed(listening.EventSource(conf, database), clock.utcnow, group.listeners),
+        feed=Feed(listening.EventSource(conf, database), database.utcnow, group.listeners),
         snapshots=SnapshotFolder(group.snapshots_path, group.replay_seconds, group.replay_memory,
                                  replay.__name__))
 

@@ -12,13 +12,13 @@ backend.init_backend(backend.BackendType.THREADING)  # before oslo.messaging tak
 import functools
 import socket
 import threading
+import time
 
 import cotyledon
 import oslo_messaging as messaging
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cmd import manage
 from kronos_nova.db import cooldowns
@@ -73,7 +73,8 @@ def make_context(conf, aggregates):
     return service.ServiceContext(
         conf=conf, host=host, transports=broker.Transports(conf),
         ports=ExecutorPorts(journal=journal.Journal(database, worker.name(host)),
-                    cooldowns=cooldowns.Cooldowns(database), utcnow=clock.utcnow,
+                    cooldowns=cooldowns.Cooldowns(database), utcnow=database.utcnow,
+                    monotonic=time.monotonic, is_clock_right=database.utcnow.is_right,
                     permits=permits.Permits(database, functools.partial(levels.defaults, conf),
                                             functools.partial(windows.may_start, conf)),
                     aggregates=tuple(aggregates)))

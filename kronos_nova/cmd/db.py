@@ -5,7 +5,6 @@ import dataclasses
 
 from cliff import lister
 
-from kronos_nova import clock
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import database
 from kronos_nova.conf import bounds
@@ -87,7 +86,7 @@ class Purge(lister.Lister):
         if parsed_args.days is not None:
             days = retention.Days(**dict.fromkeys(dataclasses.asdict(days), parsed_args.days))
         pruned = retention.Retention(database.control_database(self.app.conf), days)
-        dropped, now = collections.Counter(), clock.utcnow()
+        dropped, now = collections.Counter(), pruned.database.utcnow()
         while any((step := pruned.step(now)).values()):
             dropped.update(step)
         return ('Table', 'Dropped'), [(name, dropped[name]) for name in retention.SELECTS]

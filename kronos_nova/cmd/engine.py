@@ -4,7 +4,6 @@ import sys
 
 from oslo_config import cfg
 
-from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cmd import daemon
 from kronos_nova.db import cycles
@@ -36,17 +35,20 @@ class Engine:
                                            journal.worker),
                 switches=switches.SwitchBoard(journal.database),
                 cycles=cycles.Cycles(journal.database), journal=journal,
-                utcnow=clock.utcnow,
+                utcnow=journal.database.utcnow,
                 aggregate_hosts=lambda: OpenStackInventory(connect(conf)).aggregate_hosts()),
             planning_client.Command(CHILD, arguments))
         self._dispatch = service.DispatchService(context)
-        self._pruner = retention.Pruner(conf, journal.database, journal.worker, clock.utcnow)
+        self._pruner = retention.Pruner(conf, journal.database, journal.worker,
+                                         journal.database.utcnow)
 
     def tick(self):
-        self._journal.heartbeat(clock.utcnow(), ENGINE)
+        utcnow = self._journal.database.utcnow
+        self._journal.heartbeat(utcnow(), ENGINE)
         self._dispatch.tick()  # first: what keeps from planning need not keep from moving
-        self._planning.tick()
         self._pruner.tick()
+        utcnow.check()
+        self._planning.tick()
 
     def drain(self):
         self._planning.stop()

@@ -7,7 +7,6 @@ from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
-from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import manage
@@ -30,7 +29,7 @@ def serve(conf):
     # that the database does not answer.
     database = databases.impatient_database(conf)
     registry = prometheus_client.CollectorRegistry()
-    registry.register(prometheus_collector.Collector(conf, database, clock.utcnow))
+    registry.register(prometheus_collector.Collector(conf, database, database.utcnow))
     group = conf.kronos_exporter
     try:
         return prometheus_client.start_http_server(group.port, addr=group.address,

@@ -159,7 +159,7 @@ class Run(_Running):
         uuid = uuidutils.generate_uuid()
         Maintenances(databases.control_database(self.app.conf)).begin(m.Maintenance(
             uuid=uuid, state=m.RUNNING, requested_by=databases.operator(),
-            requested_at=clock.utcnow(), options=options,
+            requested_at=checker.database.utcnow(), options=options,
             hosts=dict.fromkeys(hosts, m.WAITING)))
         return self.carry_on(uuid, checker)
 
@@ -252,7 +252,8 @@ class Done(command.Command):
     def take_action(self, parsed_args):
         maintenances = Maintenances(databases.control_database(self.app.conf))
         found, host = maintenances.under_way(), parsed_args.host
-        is_run = found.runner is not None and found.runner_at >= clock.utcnow() - SILENT
+        silent_since = maintenances.database.utcnow() - SILENT
+        is_run = found.runner is not None and found.runner_at >= silent_since
         if is_run and found.options.hook and found.hosts.get(host) == m.HOOK:
             raise exception.ConfigurationError(
                 what=f'Host {host}', problem='its hook runs',
@@ -292,7 +293,7 @@ def runner():
 
 def take(maintenances, uuid):
     """:raises MaintenanceRunning: another process that lives runs it"""
-    now = clock.utcnow()
+    now = maintenances.database.utcnow()
     if not maintenances.acquire(uuid, runner(), now, now - SILENT):
         raise exception.MaintenanceRunning(maintenance=uuid)
 

@@ -8,7 +8,6 @@ from cliff import show
 from rich import table
 from rich import text
 
-from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
@@ -53,7 +52,7 @@ class List(lister.Lister):
     def _seen(self, journal, parsed_args):
         """(MoveRecords, a row for each)"""
         states = None if parsed_args.all or parsed_args.plan else LIVE
-        observed, now = journal.durations(), clock.utcnow()
+        observed, now = journal.durations(), journal.database.utcnow()
         found = journal.moves(parsed_args.plan, states, parsed_args.limit)
         names = database.names(self.app.conf).read(move.instance_uuid for move in found)
         return found, [_row(move, observed, names, now) for move in found]
@@ -122,7 +121,7 @@ class Abort(command.Command):
     def take_action(self, parsed_args):
         journal, who = database.journal(self.app.conf), database.operator()
         if not parsed_args.plan:
-            journal.request_abort(parsed_args.move, who, clock.utcnow())
+            journal.request_abort(parsed_args.move, who, journal.database.utcnow())
             self.app.stdout.write('Asked to end; "kronos-manage move show" tells what came of '
                                   'it.\n')
             return
@@ -130,7 +129,7 @@ class Abort(command.Command):
         asked, ended = 0, 0
         for found in journal.moves(parsed_args.plan):
             try:
-                journal.request_abort(found.uuid, who, clock.utcnow())
+                journal.request_abort(found.uuid, who, journal.database.utcnow())
                 asked += 1
             except exception.MoveEnded:
                 ended += 1

@@ -6,7 +6,6 @@ from cliff import command
 from cliff import lister
 from cliff import show
 
-from kronos_nova import clock
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import database
@@ -86,7 +85,8 @@ class Approve(command.Command):
     def take_action(self, parsed_args):
         journal = database.journal(self.app.conf)
         done = approving.approve(journal, parsed_args.plan, database.operator(),
-                                 clock.utcnow(), skip=parsed_args.skip, only=parsed_args.only)
+                                 journal.database.utcnow(), skip=parsed_args.skip,
+                                 only=parsed_args.only)
         self.app.stdout.write(approved(done))
 
 
@@ -105,8 +105,8 @@ class Reject(command.Command):
         return parser
 
     def take_action(self, parsed_args):
-        database.journal(self.app.conf).reject_plan(parsed_args.plan, database.operator(),
-                                                    clock.utcnow())
+        journal = database.journal(self.app.conf)
+        journal.reject_plan(parsed_args.plan, database.operator(), journal.database.utcnow())
 
 
 def _named(move, names):

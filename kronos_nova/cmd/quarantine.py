@@ -3,7 +3,6 @@
 from cliff import command
 from cliff import lister
 
-from kronos_nova import clock
 from kronos_nova.cmd import database
 from kronos_nova.cmd import tables
 
@@ -12,7 +11,8 @@ class List(lister.Lister):
     """List instances in quarantine, since when, until when and why."""
 
     def take_action(self, parsed_args):
-        rows = database.cooldowns(self.app.conf).quarantines(clock.utcnow())
+        cooldowns = database.cooldowns(self.app.conf)
+        rows = cooldowns.quarantines(cooldowns.database.utcnow())
         names = database.names(self.app.conf).read(row[0] for row in rows)
         return tables.QUARANTINE, [
             tables.quarantined(uuid, names.get(uuid), since, until, reason)

@@ -2,7 +2,6 @@
 
 from cliff import lister
 
-from kronos_nova import clock
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import database
 
@@ -14,7 +13,8 @@ class List(lister.Lister):
     """
 
     def take_action(self, parsed_args):
-        found = database.refusals(self.app.conf).list(clock.utcnow())
+        refusals = database.refusals(self.app.conf)
+        found = refusals.list(refusals.database.utcnow())
         names = database.names(self.app.conf).read(each.instance_uuid for each, *_times in found)
         return ('Instance', 'Name', 'Refused at', 'Rests until', 'Hosts',
                 'Reason of the last one'), [

@@ -8,7 +8,6 @@ import json
 from cliff import command
 from rich import text
 
-from kronos_nova import clock
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import columns
 from kronos_nova.cmd import database
@@ -40,7 +39,8 @@ class Status(command.Command):
 
     def take_action(self, parsed_args):
         conf = self.app.conf
-        observer = overview.Observer(conf, database.control_database(conf), clock.utcnow)
+        found = database.control_database(conf)
+        observer = overview.Observer(conf, found, found.utcnow)
         if parsed_args.watch:
             return self._watch(observer, parsed_args)
         found = observer.read()

@@ -83,8 +83,10 @@ dispatched again, the result of one that ended is taken from the journal. Raise 
 take longer to answer.
 """),
     cfg.FloatOpt('worker_timeout', mutable=True, default=60.0, min=5.0, help="""
-Seconds without a sign of life after which a worker counts as dead and others take over its moves.
-Some poll intervals, and more than your controllers' clocks may differ.
+Seconds without a sign of life after which a worker counts as dead and others adopt its moves, each
+measuring by its own monotonic clock. Raise it where workers stand still for long under load; lower
+it for moves to be adopted sooner. A good value is some poll intervals. Related option:
+``poll_interval``.
 """),
     cfg.FloatOpt('drain_timeout', mutable=True, default=60.0, min=0.0, help="""
 Seconds for which a ``kronos-executor`` that was told to end goes on with the moves it has under

@@ -8,6 +8,9 @@ from kronos_nova import exception
 from kronos_nova.db import models
 from kronos_nova.db.retry import retried
 
+CLOCKS_APART = datetime.timedelta(seconds=60)
+"""Time by which the clocks of a database's nodes may differ."""
+
 AGGREGATE = 'aggregate'
 INSTANCE = 'instance'
 SPREAD = 'spread'
@@ -21,16 +24,21 @@ class Cooldowns:
         self.database = database
 
     @retried
-    def cool(self, scope, names, until):
+    def cool(self, scope, names, until, now=None):
         """Leave ``names`` (of AGGREGATE, INSTANCE or SPREAD scope) alone until then; counts how
-        often."""
+        often.
+
+        :param now: the time; where it is not given, a cooldown that a wrong clock set is not found
+        """
         with self.database.writer() as session:
             for name in names:
                 row = session.get(models.CooldownRow, (scope, name))
                 if row is None:
                     row = models.CooldownRow(scope=scope, name=name, until=until, times=0)
                     session.add(row)
-                row.until, row.times = max(row.until, until), row.times + 1
+                is_wrong = row.set_at and now and row.set_at > now + CLOCKS_APART
+                row.until = until if is_wrong else max(row.until, until)
+                row.times, row.set_at = row.times + 1, now
 
     @retried
     def cooling(self, scope, now):

@@ -11,6 +11,7 @@ from oslo_db.sqlalchemy import engines
 from sqlalchemy import orm
 
 from kronos_nova import exception
+from kronos_nova.db import shared_clock
 
 SQLITE_BUSY_TIMEOUT_MS = 10000
 
@@ -153,11 +154,14 @@ def first_line(error):
 class Database:
     """The sessions of one engine. Objects stay readable after their session has ended.
 
-    :param announces: whether changes are told to the outside, and so are written down for that
+    ``utcnow`` gives the time that all hosts share.
+
+    :param announces: whether changes are reported to the outside, and so are written down for that
     """
 
     def __init__(self, engine, announces=False):
         self.engine = engine
+        self.utcnow = shared_clock.SharedClock(engine)
         self._read = orm.sessionmaker(engine, expire_on_commit=False)
         self._write = orm.sessionmaker(
             engine.execution_options(for_writing=True), expire_on_commit=False,

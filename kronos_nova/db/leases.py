@@ -11,6 +11,12 @@ RECONCILER = 'reconciler'
 RETENTION = 'retention'
 NOTIFICATIONS = 'notifications'
 
+CLOCKS_APART = 60
+"""Seconds by which the clocks of a database's nodes may differ."""
+
+LONGER = 2
+"""How many times as long as this process another may have asked for: an option was changed."""
+
 
 class Leases:
     """
@@ -34,7 +40,10 @@ class Leases:
             taken = session.execute(sa.update(lease).where(
                 lease.name == name,
                 sa.or_(lease.holder == self.worker, lease.holder.is_(None),
-                       lease.expires_at < now),
+                       lease.expires_at < now,
+                       # No right clock wrote that.
+                       lease.expires_at > now + datetime.timedelta(
+                           seconds=LONGER * seconds + CLOCKS_APART)),
             ).values(holder=self.worker, expires_at=now + datetime.timedelta(seconds=seconds)))
             return taken.rowcount == 1
 

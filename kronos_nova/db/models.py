@@ -74,7 +74,8 @@ class MoveRow(Base):
 
     ``settled_at`` is when what follows from its end was done: a quarantine, or nothing.
     ``forced_at`` is when Nova was asked to complete it by force. ``outage`` tells whether the last
-    try ended because something that Nova needs did not answer. Memory is in bytes. ``caused_by`` is
+    try ended because something that Nova needs did not answer, ``adopted`` whether its worker took
+    it over from another in mid-try. Memory is in bytes. ``caused_by`` is
     the instance whose load the move is put down to. Of moves that are due, that of the lowest
     ``position`` goes first; ``expected_seconds`` and ``expected_downtime`` are what the plan
     expected.
@@ -118,6 +119,7 @@ class MoveRow(Base):
     position = sa.Column(sa.Integer, nullable=False, default=0, server_default='0')
     expected_seconds = sa.Column(sa.Double)
     expected_downtime = sa.Column(sa.Double)
+    adopted = sa.Column(sa.Boolean, nullable=False, default=False, server_default=sa.false())
 
     __table_args__ = (sa.Index('moves_plan_uuid_idx', 'plan_uuid'),
                       sa.Index('moves_checked_at_idx', 'checked_at'),
@@ -148,7 +150,7 @@ class CooldownRow(Base):
     """An aggregate or an instance that is left alone until a time.
 
     ``scope`` is ``aggregate`` or ``instance``, ``name`` the aggregate's name or the instance's
-    uuid.
+    uuid, ``set_at`` when the time was set.
     """
 
     __tablename__ = 'cooldowns'
@@ -157,6 +159,7 @@ class CooldownRow(Base):
     name = sa.Column(sa.String(255), primary_key=True)
     until = sa.Column(Timestamp, nullable=False)
     times = sa.Column(sa.Integer, nullable=False, default=1)
+    set_at = sa.Column(Timestamp)
 
     __table_args__ = (sa.Index('cooldowns_scope_until_idx', 'scope', 'until'),)
 
@@ -263,14 +266,18 @@ class EvaluationRow(Base):
 
 
 class WorkerRow(Base):
-    """A process and when it last said that it lives. ``role`` is ``executor``, which carries out
-    moves, or ``engine``, which only plans."""
+    """A process that lives writes another ``heartbeat_at`` with every tick: that the time changes
+    is the sign of life. ``role`` is ``executor``, which carries out moves, or ``engine``, which
+    only plans. ``clock_skew`` is by how many seconds the clock of its host is ahead of the
+    database's.
+    """
 
     __tablename__ = 'workers'
 
     name = sa.Column(sa.String(255), primary_key=True)
     heartbeat_at = sa.Column(Timestamp, nullable=False)
     role = sa.Column(sa.String(16), nullable=False, default='executor', server_default='executor')
+    clock_skew = sa.Column(sa.Double)
 
 
 class SerializationLockRow(Base):

@@ -9,8 +9,10 @@ import dataclasses
 import datetime
 
 import sqlalchemy as sa
+from oslo_log import log as logging
 from sqlalchemy import orm
 
+from kronos_nova.db import future_times
 from kronos_nova.db import leases
 from kronos_nova.db import models
 from kronos_nova.db.retry import retried
@@ -21,11 +23,16 @@ from kronos_nova.objects import plan as plans
 from kronos_nova.objects import repair as repairs
 from kronos_nova.objects import task as tasks
 
+LOG = logging.getLogger(__name__)
+
 BATCH = 500
 """Rows of a table in one transaction: it holds nobody up for longer than some milliseconds."""
 
 INTERVAL = datetime.timedelta(minutes=10)
 """Between two looks for what is too old."""
+
+CORRECTION_INTERVAL = datetime.timedelta(minutes=1)
+"""Between two looks for times in the future. Raised, what a wrong clock wrote holds for longer."""
 
 PAUSE = datetime.timedelta(seconds=5)
 """Between two steps while there is more to drop: with BATCH, 8 million rows of a table a day."""
@@ -64,12 +71,13 @@ class Pruner:
         self._database = database
         self._leases = leases.Leases(database, worker, clock)
         self._clock = clock
-        self._next = clock()
+        self._next = self._next_correction = clock()
 
     def tick(self):
         """:raises DBError: the control database cannot be reached"""
         now = self._clock()
-        if now < self._next:
+        self._correct_times(now)
+        if now < self._next <= now + INTERVAL:
             return
         self._next = now + INTERVAL
         if not self._leases.hold(leases.RETENTION, 2 * INTERVAL.total_seconds()):
@@ -77,6 +85,18 @@ class Pruner:
         dropped = Retention(self._database, Days.from_conf(self._conf)).step(now)
         if max(dropped.values(), default=0) == BATCH:
             self._next = now + PAUSE
+
+
+    def _correct_times(self, now):
+        """Look now and then for rows that a wrong clock wrote."""
+        if now < self._next_correction <= now + CORRECTION_INTERVAL:
+            return
+        self._next_correction = now + CORRECTION_INTERVAL
+        if not self._leases.hold(leases.RETENTION, 2 * INTERVAL.total_seconds()):
+            return
+        for name, number in future_times.FutureTimes(self._database).correct(now).items():
+            LOG.warning('Control database: %d rows of table %s were of the future, which a wrong '
+                        'clock wrote, and are of now.', number, name)
 
 
 class Retention:

@@ -404,15 +404,16 @@ class Cycle:
         """Leave the aggregate and the instances of a plan that runs alone for a while."""
         cooldowns, rules = self.ports.cooldowns, self.rules
         cooldowns.forget(now - _seconds(rules.instance_cooldown_max))
-        cooldowns.cool(db_cooldowns.AGGREGATE, [aggregate], now + _seconds(rules.cooldown))
+        cooldowns.cool(db_cooldowns.AGGREGATE, [aggregate], now + _seconds(rules.cooldown),
+                       now)
         if any(move.phase == plans.SPREAD for move in moves) and self.options.spread_interval:
             cooldowns.cool(db_cooldowns.SPREAD, [aggregate],
-                           now + _seconds(self.options.spread_interval))
+                           now + _seconds(self.options.spread_interval), now)
         times = cooldowns.times()
         for uuid in {move.instance_uuid for move in moves}:
             length = growing(rules.instance_cooldown, rules.instance_cooldown_factor,
                              rules.instance_cooldown_max, times.get(uuid, 0))
-            cooldowns.cool(db_cooldowns.INSTANCE, [uuid], now + _seconds(length))
+            cooldowns.cool(db_cooldowns.INSTANCE, [uuid], now + _seconds(length), now)
 
 
 def _moves(count):

@@ -25,7 +25,6 @@ from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
-from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.db import engine as db_engine
@@ -157,4 +156,4 @@ def make_cycle(conf, database, sources, forecast_cache, scopes, may_write):
         options.from_conf(conf), include_unassigned_hosts=snapshot.UNASSIGNED in scopes,
         aggregates=tuple(scope for scope in scopes if scope != snapshot.UNASSIGNED))
     return cycle.Cycle(ports, loader.load(conf.kronos.policies_file), chosen,
-                       cycle.CycleRules.from_conf(conf), clock.utcnow, may_write)
+                       cycle.CycleRules.from_conf(conf), database.utcnow, may_write)

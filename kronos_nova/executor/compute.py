@@ -1,10 +1,16 @@
 """The port through which the executor asks Nova to migrate, and watches."""
 
 import dataclasses
+import datetime
+from collections.abc import Iterable
 from typing import Protocol
 
+from kronos_nova.objects import migration_status
 from kronos_nova.objects.move import MoveRecord
 from kronos_nova.objects.snapshot import Service
+
+CLOCK_SLACK = datetime.timedelta(seconds=5)
+"""By how much the clocks of controllers may differ where a migration is known by its time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +40,55 @@ class MigrationState:
     memory_total: int | None = None
     memory_remaining: int | None = None
     memory_processed: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ListedMigration:
+    """A migration of an instance as Nova lists it; ``number`` grows from one to the next."""
+
+    number: int
+    uuid: str
+    status: str
+    source: str | None
+    created_at: datetime.datetime
+
+
+class RequestedMigrations:
+    """Which of an instance's migrations is the one that a move asked for.
+
+    The time of a migration is written by another host's clock than the time of the move, so it
+    decides only where nothing else does: another process asked, and the migration has ended.
+    """
+
+    def __init__(self) -> None:
+        self._newest: dict[str, int] = {}
+
+    def about_to_ask(self, move: MoveRecord, listed: Iterable[ListedMigration]) -> None:
+        """Note the migrations that the instance has before Nova is asked for this one."""
+        self._newest[move.uuid] = max((each.number for each in listed), default=0)
+
+    def forget(self, move: MoveRecord) -> None:
+        """Drop what is known of a try that has ended."""
+        self._newest.pop(move.uuid, None)
+
+    def find(self, move: MoveRecord, listed: Iterable[ListedMigration]) -> ListedMigration | None:
+        """Return the oldest migration that may be the move's: Nova lets only one run at a time, so
+        a later one cannot be.
+
+        :param listed: all of the instance and of the move's kind
+        """
+        return min((each for each in listed if self._is_ours(move, each)),
+                   key=lambda each: each.number, default=None)
+
+    def _is_ours(self, move, migration):
+        if move.migration_uuid:
+            return migration.uuid == move.migration_uuid
+        if move.uuid in self._newest:
+            return migration.number > self._newest[move.uuid]
+        if migration.source == move.source and migration.status not in migration_status.ENDED:
+            return True
+        return (move.requested_at is not None and
+                migration.created_at >= move.requested_at - CLOCK_SLACK)
 
 
 class ComputeApi(Protocol):

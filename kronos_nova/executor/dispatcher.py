@@ -54,7 +54,7 @@ class Dispatcher:
         now = self.ports.utcnow()
         for aggregate in journal.close_plans(now):
             self.ports.cooldowns.cool('aggregate', [aggregate], now + datetime.timedelta(
-                seconds=self.options.cooldown))
+                seconds=self.options.cooldown), now)
 
     def _reclaim(self):
         for move in self.ports.journal.reclaim(self.ports.utcnow(),

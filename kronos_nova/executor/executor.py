@@ -8,6 +8,7 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova.db import engine as db_engine
+from kronos_nova.executor import liveness
 from kronos_nova.objects.move import IN_FLIGHT
 from kronos_nova.objects.move import request_id
 
@@ -35,6 +36,7 @@ class Executor:
         self._busy = set()
         self._said_at = None
         self._lock = threading.Lock()
+        self._liveness = liveness.Liveness(ports.seconds)
 
     def accept(self, move_uuid):
         """Take on a move that was dispatched, unless somebody has; harmless when repeated."""
@@ -61,14 +63,26 @@ class Executor:
         """
         now = self._said_at = self.ports.utcnow()
         self.journal.heartbeat(now)
-        if adopts:
-            dead = now - datetime.timedelta(seconds=self.options.worker_timeout)
-            self.journal.adopt(now, dead, self.ports.aggregates)
+        if adopts and self.ports.is_clock_right():
+            self._adopt(now)
         mine = self.journal.mine()
         for move in mine:
             if self._reserve(move.uuid):
                 self.pool.submit(self._step, move.uuid, self.journal.move)
         return len(mine)
+
+    def _adopt(self, now):
+        owners = self.journal.owners(self.ports.aggregates)
+        silent = self._liveness.silent(
+            {name: sign for name, sign in owners.items() if name is not None},
+            self.options.worker_timeout)
+        if None in owners:
+            silent[None] = None
+        if silent:
+            for move in self.journal.adopt(now, silent, self.ports.aggregates):
+                LOG.warning('Move %s of instance %s is adopted: its worker has shown no sign of '
+                            'life for %.0f s, or has ended', move.uuid, move.instance_uuid,
+                            self.options.worker_timeout)
 
     def idle(self):
         """Say that this worker lives, now and then: nobody waits for it, but commands show it.

@@ -1,7 +1,6 @@
 """The executor's port to Nova by its public API, for what runs outside Nova."""
 
 import contextlib
-import datetime
 from urllib import parse
 
 import openstack
@@ -18,9 +17,6 @@ from kronos_nova.objects.move import request_id
 from kronos_nova.objects.nova_facts import COMPUTE_EXECUTION
 
 LOG = logging.getLogger(__name__)
-
-CLOCK_SLACK = datetime.timedelta(seconds=5)
-"""By how much Nova's clock may be behind ours when a migration is told by its time."""
 
 NOT_FOUND = 404
 ABOUT_US = (401, 403, 408, 413, 429)
@@ -39,6 +35,7 @@ class OpenStackComputeApi:
 
     def __init__(self, connection):
         self._connection = connection
+        self._requested = compute.RequestedMigrations()
 
     def instance(self, uuid):
         answer = self._get(uuid, f'/servers/{uuid}')
@@ -63,10 +60,14 @@ class OpenStackComputeApi:
         return [each for each in found['services'] if each['host'] == host]
 
     def hold_room(self, move):
-        """The public API has no claims in two phases: the request itself is what finds out."""
+        """Note which migrations there are; hosts are asked in-process only."""
+        listed = self._listed(move)
+        if listed is not None:
+            self._requested.about_to_ask(move, map(_listed_migration, listed))
 
     def release_room(self, move, has_moved):
-        """Nothing is held."""
+        """Forget the try; nothing is held."""
+        self._requested.forget(move)
 
     def live_migrate(self, move):
         self._migrate(move, {'os-migrateLive': {'host': move.destination,
@@ -129,17 +130,17 @@ class OpenStackComputeApi:
         return answer.status_code < 400
 
     def _migration(self, move):
-        """The oldest migration of the move's kind that the instance has since it was asked for:
-        Nova lets only one run at a time, so a later one cannot be ours."""
+        """Return what Nova lists of the migration that the move asked for, or None."""
+        listed = {each['id']: each for each in self._listed(move) or ()}
+        found = self._requested.find(move, map(_listed_migration, listed.values()))
+        return found and listed[found.number]
+
+    def _listed(self, move):
+        """Return the migrations of the move's instance and kind, None where Nova has no list."""
         kind = migration_status.COLD if move.kind == drains.COLD else migration_status.LIVE
-        listed = self._get(move.instance_uuid, f'/os-migrations?migration_type={kind}&'
-                                               f'instance_uuid={move.instance_uuid}')['migrations']
-        if move.migration_uuid:
-            listed = [each for each in listed if each['uuid'] == move.migration_uuid]
-        else:
-            since = move.requested_at - CLOCK_SLACK
-            listed = [each for each in listed if clock.parsed(each['created_at']) >= since]
-        return min(listed, key=lambda each: each['id'], default=None)
+        answer = self._get(move.instance_uuid, f'/os-migrations?migration_type={kind}&'
+                                               f'instance_uuid={move.instance_uuid}')
+        return answer and answer['migrations']
 
     def _progress(self, move, migration):
         """Bytes of memory, of a migration that is under way."""
@@ -182,6 +183,12 @@ class OpenStackComputeApi:
         if answer.status_code >= 500 or answer.status_code in ABOUT_US:
             raise _silent(what, f'{answer.status_code} {_message(answer)}')
         return answer
+
+
+def _listed_migration(found):
+    return compute.ListedMigration(
+        number=found['id'], uuid=found['uuid'], status=found['status'],
+        source=found.get('source_compute'), created_at=clock.parsed(found['created_at']))
 
 
 def _message(answer):

@@ -5,6 +5,7 @@ how it ended                          what follows
 ====================================  ==========================
 completed, or abandoned               nothing
 failed, and a retry is left           nothing
+failed for good after it was adopted  nothing: its worker died
 failed for good by NovaClientError    nothing: no fault of the VM
 failed for good by anything else      quarantine of the VM
 ====================================  ==========================
@@ -22,7 +23,8 @@ HARMLESS = (exception.NovaClientError.__name__,)
 
 def calls_for_quarantine(move):
     """Whether an instance has to be left alone because of how its move ended."""
-    return move.state == moves.FAILED and move.error_type not in HARMLESS
+    return (move.state == moves.FAILED and move.error_type not in HARMLESS and
+            not move.adopted)
 
 
 class OutcomeHandler:

@@ -14,7 +14,9 @@ from kronos_nova.executor.permits import Permits
 class ExecutorPorts:
     """
     journal : of this worker
-    utcnow : gives the time
+    utcnow : gives the time that all hosts share
+    monotonic : gives seconds that only this process knows
+    is_clock_right : whether this host's clock is the shared one; else it adopts nothing
     permits : tells which moves may be started
     aggregates : whose moves this process is for, the pool of unassigned hosts among them
     """
@@ -24,3 +26,10 @@ class ExecutorPorts:
     utcnow: Callable[[], datetime.datetime]
     permits: Permits
     aggregates: Collection[str]
+    monotonic: Callable[[], float] | None = None
+    is_clock_right: Callable[[], bool] = lambda: True
+
+    def seconds(self) -> float:
+        """Return a time for measuring intervals in this process. Where ``monotonic`` is not given,
+        ``utcnow`` serves."""
+        return self.monotonic() if self.monotonic else self.utcnow().timestamp()

@@ -4,6 +4,7 @@ Nothing waits inside, and all that is known is in the journal: a process that di
 loses nothing, another goes on in the state that the move was left in.
 """
 
+import dataclasses
 import datetime
 import random
 
@@ -35,6 +36,15 @@ DELETING = 'deleting', 'soft-deleting'
 """Task states of an instance that its owner has deleted."""
 
 
+@dataclasses.dataclass
+class _Stopwatch:
+    """A try of a move, by this process's own clock; ``requested_at`` tells the tries apart."""
+
+    requested_at: datetime.datetime
+    began_at: float
+    forced_at: float | None = None
+
+
 class Runner:
     """
     :param ports: ExecutorPorts
@@ -49,7 +59,9 @@ class Runner:
         self.compute = compute
         self.announce = announce
         self.options = options
+        self._seconds = ports.seconds
         self._aborted_at = {}   # {uuid of a move: when Nova agreed to end its migration}
+        self._clocks = {}       # {uuid of a move: _Stopwatch of its try}
         self._steps = {
             moves.CHECKING: self._check, moves.CLAIMING: self._check,
             moves.MIGRATING: self._watch, moves.VERIFYING: self._verify,
@@ -119,7 +131,7 @@ class Runner:
             move, now,
             lambda session, plan: self.permits.why_not(session, plan, move.source, now),
             requested_at=now, migration_uuid=None, forced_at=None, memory_total=None,
-            memory_remaining=None, memory_processed=None, outage=False)
+            memory_remaining=None, memory_processed=None, outage=False, adopted=False)
 
     def _give_back(self, move, why):
         """Let a move wait that was taken on when it still might be started."""
@@ -210,6 +222,9 @@ class Runner:
 
     def _wait_for_it(self, move, lost):
         """Be patient with a Nova that has no migration yet."""
+        if lost and move.abort_requested:
+            self._end(move, moves.ABANDONED, detail='aborted by an operator; Nova had no migration')
+            return
         if lost:
             raise exception.NovaClientError(
                 instance=move.instance_uuid, reason='Nova took no notice of the request to move it')
@@ -235,17 +250,18 @@ class Runner:
             if self._ask(self.compute.force_complete, move):
                 now = self.utcnow()
                 self.journal.advance(move, moves.MIGRATING, now, forced_at=now)
-        elif self._since(move.forced_at) > self.options.migration_timeout:
+                self._clock(move).forced_at = self._seconds()
+        elif self._seconds() - self._clock(move).forced_at > self.options.migration_timeout:
             self._abort(move)
 
     def _abort(self, move):
         asked_at = self._aborted_at.get(move.uuid)
-        if asked_at is None or self._since(asked_at) >= ABORT_AGAIN_SECONDS:
+        if asked_at is None or self._seconds() - asked_at >= ABORT_AGAIN_SECONDS:
             self._ask(self._request_abort, move)
 
     def _request_abort(self, move):
         if self.compute.abort(move):
-            self._aborted_at[move.uuid] = self.utcnow()
+            self._aborted_at[move.uuid] = self._seconds()
 
     @staticmethod
     def _ask(act, move):
@@ -259,7 +275,8 @@ class Runner:
 
     def _is_lost(self, move):
         instance = self._left(move)
-        if self._since(move.requested_at) < self.options.request_grace:
+        grace = ABORT_AGAIN_SECONDS if move.abort_requested else self.options.request_grace
+        if self._lasted(move) < min(grace, self.options.request_grace):
             return False
         if not instance.task_state:
             return True
@@ -358,7 +375,8 @@ class Runner:
         self.compute.release_room(move, has_moved=state == moves.COMPLETED)
         now = self.utcnow()
         ended = self.journal.advance(move, state, now, detail=detail, finished_at=now, **values)
-        took = f' after {self._since(move.requested_at):.0f} s' if move.requested_at else ''
+        took = f' after {self._lasted(move):.0f} s' if move.requested_at else ''
+        self._clocks.pop(move.uuid, None)
         why = f': {detail}' if detail else ''
         tries = f', at try {move.retry_count + 1}' if move.retry_count else ''
         LOG.info('Move %s of instance %s from %s to %s is %s%s%s%s', move.uuid,
@@ -366,17 +384,37 @@ class Runner:
         self.announce(ended)
 
     def _is_overdue(self, move):
-        return self._since(move.requested_at) > self.options.migration_timeout
+        return self._lasted(move) > self.options.migration_timeout
 
     def _is_hopeless(self, move):
         """Whether Nova had its time, and time to end it on top: a service of Nova that died or a
         message that it lost can leave a migration under way for ever."""
         tries = 2 if self.options.timeout_action == options.FORCE_COMPLETE else 1
         allowed = tries * self.options.migration_timeout + self.options.request_grace
-        return self._since(move.requested_at) > allowed
+        return self._lasted(move) > allowed
 
-    def _since(self, moment):
-        return (self.utcnow() - moment).total_seconds()
+    def _lasted(self, move):
+        """Return for how many seconds a try has lasted, as this process measures it."""
+        return self._seconds() - self._clock(move).began_at
+
+    def _clock(self, move):
+        known = self._clocks.get(move.uuid)
+        if known is None or known.requested_at != move.requested_at:
+            known = self._clocks[move.uuid] = self._start_clock(move)
+        if move.forced_at and known.forced_at is None:
+            known.forced_at = self._seconds()
+        return known
+
+    def _start_clock(self, move):
+        """Begin to measure a try. Of a try that another process began, only the dates tell how long
+        it has lasted. Where they say more than its worker would have let it last, they are wrong,
+        or there was no worker, and the try has its time again."""
+        passed = max(0.0, (self.utcnow() - move.requested_at).total_seconds())
+        allowed = (2 * self.options.migration_timeout + self.options.request_grace
+                   + self.options.worker_timeout)
+        if move.adopted and passed > allowed:
+            passed = 0.0
+        return _Stopwatch(requested_at=move.requested_at, began_at=self._seconds() - passed)
 
     def _in(self, seconds):
         return self.utcnow() + datetime.timedelta(seconds=seconds)

@@ -95,6 +95,7 @@ class MoveRecord:
     position: int = 0
     expected_seconds: float | None = None
     expected_downtime: float | None = None
+    adopted: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

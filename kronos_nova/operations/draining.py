@@ -72,7 +72,8 @@ class Checker:
             by_aggregate[name].append(dataclasses.replace(each, aggregate=name))
         options, ports = engine_options.from_conf(self.conf), self._ports()
         tries = journal.Journal(self.database, 'observer').tries(
-            clock.utcnow() - datetime.timedelta(seconds=self.conf.kronos.experience_window))
+            self.database.utcnow() - datetime.timedelta(
+                seconds=self.conf.kronos.experience_window))
         return snapshot, [
             (name, found, planning.plan(snapshot, self._policies(), options, ports, name, found,
                                         tries=tries))
@@ -90,7 +91,7 @@ class Checker:
         caps = dataclasses.replace(ExecutorOptions.from_conf(conf).caps, sources={
             move.source: parallel for move in moves} if parallel else {})
         found = progress.remaining_seconds(
-            moves, (), caps, clock.utcnow(), between=conf.kronos_executor.poll_interval)
+            moves, (), caps, self.database.utcnow(), between=conf.kronos_executor.poll_interval)
         return found + cycle_scheduler.SOON if moves else None
 
 
@@ -136,7 +137,7 @@ def releasable(database, host: str) -> drains.Drain:
 def release(known: Drains, drain: drains.Drain, who: str) -> None:
     """Have a worker enable a host that was drained, and end what is under way of that."""
     # Once more also where it was released: a worker may have died between Nova and that word.
-    known.end(drain, (*drains.ACTIVE, *drains.OVER, drains.RELEASED), clock.utcnow(), who,
+    known.end(drain, (*drains.ACTIVE, *drains.OVER, drains.RELEASED), known.database.utcnow(), who,
               state=drains.RELEASING)
 
 

@@ -12,6 +12,7 @@ from kronos_nova.db import cooldowns
 from kronos_nova.db import cycles
 from kronos_nova.db import migrate
 from kronos_nova.db import models
+from kronos_nova.db import shared_clock
 from kronos_nova.db import switches as db_switches
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.journal import Journal
@@ -234,7 +235,8 @@ class Observer:
     def _workers(self, now):
         dead_before = now - _seconds(self.conf.kronos_executor.worker_timeout)
         return tuple(WorkerState(name=name, role=role, heard_at=heard_at,
-                                 is_alive=heard_at >= dead_before)
+                                 # What is far ahead was written by a clock that was wrong.
+                                 is_alive=dead_before <= heard_at <= now + (now - dead_before))
                      for name, role, heard_at in self.journal.workers(now - FORGOTTEN_AFTER))
 
     def _drains(self, now):
@@ -265,6 +267,7 @@ class Observer:
 
     def _problems(self, aggregates, workers, drained, now):
         yield from self._silence(workers)
+        yield from self._clocks(now)
         for found in drained:
             if found.state in (drains.BLOCKED, drains.OVERDUE):
                 yield Trouble(severity=WARNING,
@@ -274,6 +277,16 @@ class Observer:
                                      '"host release" ends it.')
         for aggregate in aggregates:
             yield from self._of_aggregate(aggregate, now)
+
+    def _clocks(self, now):
+        since = now - _seconds(self.conf.kronos_executor.worker_timeout)
+        for name, skew in self.journal.skewed_workers(since, shared_clock.MOST_SKEW_SECONDS):
+            where = 'ahead of' if skew > 0 else 'behind'
+            yield Trouble(
+                severity=CRITICAL,
+                what=f'The clock of {name} is {abs(skew):.0f} s {where} that of the control '
+                     'database: that process plans nothing and adopts no moves.',
+                remedy='Synchronise the clock of that host (chrony, ntpd).')
 
     def _silence(self, workers):
         alive = {worker.role for worker in workers if worker.is_alive}

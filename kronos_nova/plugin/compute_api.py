@@ -1,7 +1,6 @@
 """The executor's port to Nova, in-process: ``nova.compute.api`` and Nova's objects."""
 
 import contextlib
-import datetime
 
 import oslo_messaging as messaging
 from keystoneauth1 import exceptions as ks_exc
@@ -25,10 +24,6 @@ from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import outages
 
 LOG = logging.getLogger(__name__)
-
-CLOCK_SLACK = datetime.timedelta(seconds=5)
-"""By how much the clocks of controllers may differ when a migration is told by its time."""
-
 
 def service_of(servicegroup_api, service):
     """What Nova says of a nova-compute service, as our Service."""
@@ -67,6 +62,7 @@ class InProcessComputeApi:
         self.servicegroup_api = servicegroup.API()
         self.claims = claim_rpc.ClaimsClient()
         self._held = {}     # {uuid of a move: id of its claim at the destination}
+        self._requested = compute.RequestedMigrations()
 
     def instance(self, uuid):
         with answered(uuid):
@@ -89,6 +85,7 @@ class InProcessComputeApi:
                 self._held[move.uuid] = claim_id
 
     def release_room(self, move, has_moved):
+        self._requested.forget(move)
         claim_id = self._held.pop(move.uuid, None)
         if claim_id is None:
             return
@@ -118,6 +115,7 @@ class InProcessComputeApi:
             if instance is None:
                 raise _outdated(move, 'it does not exist any more')
             context.project_id = instance.project_id
+            self._requested.about_to_ask(move, self._listed(context, move))
             try:
                 act(context, instance)
             except NOT_AS_PLANNED as e:
@@ -210,17 +208,18 @@ class InProcessComputeApi:
         except nova_exception.InstanceNotFound:
             return None
 
+    def _migration(self, context, move):
+        """Return the Migration that the move asked for, or None."""
+        found = self._requested.find(move, self._listed(context, move))
+        return found and objects.Migration.get_by_id(context, found.number)
+
     @staticmethod
-    def _migration(context, move):
-        """The oldest migration of the move's kind that the instance has since it was asked for:
-        Nova lets only one run at a time, so a later one cannot be ours."""
+    def _listed(context, move):
+        """Return the ListedMigrations of the move's instance and kind."""
         filters = {'instance_uuid': move.instance_uuid, 'migration_type': _type(move)}
-        if move.migration_uuid:
-            filters['uuid'] = move.migration_uuid
-        since = move.requested_at - CLOCK_SLACK
-        return next((m for m in objects.MigrationList.get_by_filters(
-            context, filters, sort_keys=['created_at', 'id'], sort_dirs=['asc', 'asc'])
-            if move.migration_uuid or m.created_at >= since), None)
+        return [compute.ListedMigration(number=each.id, uuid=each.uuid, status=each.status,
+                                        source=each.source_compute, created_at=each.created_at)
+                for each in objects.MigrationList.get_by_filters(context, filters)]
 
 
 def _fault(context, migration):

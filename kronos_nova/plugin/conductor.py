@@ -3,6 +3,7 @@
 import contextvars
 import functools
 import sys
+import time
 
 import nova.conf
 from nova import exception as nova_exception
@@ -15,7 +16,6 @@ from oslo_log import log as logging
 from oslo_service import periodic_task
 from oslo_utils import timeutils
 
-from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.claims import central
 from kronos_nova.conf import unknown_options
@@ -229,7 +229,7 @@ def _journal():
 @functools.cache
 def _tasks():
     """Of this process, as :func:`_database` is."""
-    return tasks.Tasks(_database(), worker.name(CONF.host), clock.utcnow,
+    return tasks.Tasks(_database(), worker.name(CONF.host), _database().utcnow,
                        announcements=_impatient_database())
 
 
@@ -291,7 +291,8 @@ class Kronos:
         context = service.ServiceContext(
             conf=self.conf, host=self.conf.host, transports=broker.Transports(self.conf),
             ports=ExecutorPorts(journal=_journal(), cooldowns=cooldowns.Cooldowns(database),
-                        utcnow=clock.utcnow,
+                        utcnow=database.utcnow, monotonic=time.monotonic,
+                        is_clock_right=database.utcnow.is_right,
                         permits=permits.Permits(
                             database, functools.partial(levels.defaults, self.conf),
                             functools.partial(windows.may_start, self.conf)),
@@ -317,19 +318,20 @@ class Kronos:
         if self._reconciling is None:
             migrate.check(_database().engine, migrate.CONTROL)
             self._reconciling = reconciling.Reconciling(
-                self.conf, placement.client(), repairs.Repairs(_database(), clock.utcnow),
+                self.conf, placement.client(), repairs.Repairs(_database(), _database().utcnow),
                 _tasks(), leases.Leases(_database(), worker.name(self.conf.host),
-                                        clock.utcnow))
+                                        _database().utcnow))
         self._reconciling.tick()
 
     def _prune(self):
         if self._pruner is None:
             migrate.check(_database().engine, migrate.CONTROL)
             self._pruner = retention.Pruner(self.conf, _database(), worker.name(self.conf.host),
-                                            clock.utcnow)
+                                            _database().utcnow)
         self._pruner.tick()
 
     def _plan(self):
+        _database().utcnow.check()
         if self._planning is None:
             self._planning = self._make_planning()
         self._planning.tick()
@@ -348,6 +350,6 @@ class Kronos:
                 locks=locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path,
                                            worker.name(conf.host)),
                 switches=switches.SwitchBoard(_database()), cycles=cycles.Cycles(_database()),
-                journal=_journal(), utcnow=clock.utcnow,
+                journal=_journal(), utcnow=_database().utcnow,
                 aggregate_hosts=inventory.aggregate_hosts),
             planning_client.Command(CHILD, sys.argv[1:]))

@@ -5,7 +5,6 @@ import time
 
 from oslo_utils import timeutils
 
-from kronos_nova import clock
 from kronos_nova.db import leases as db_leases
 from kronos_nova.placement import audit
 from kronos_nova.placement import reconcile
@@ -37,7 +36,7 @@ class Reconciling:
         self._reconciler = reconcile.Reconciler(
             client=client, nova=nova_records.CellRecords(client), journal=journal, tasks=tasks,
             limits=audit.AuditLimits(grace=self._options.grace),
-            task_timeout=self._options.task_timeout, clock=clock.utcnow)
+            task_timeout=self._options.task_timeout, clock=leases.clock)
         self._next = 0.0
         self._work = self._begun_at = None
         self._beaten = timeutils.now()
@@ -64,7 +63,7 @@ class Reconciling:
             return
         if self._work is None:
             self._next = now + self._options.reconcile_interval
-            self._begun_at = clock.utcnow()
+            self._begun_at = self._leases.clock()
             self._work = self._reconciler.run(self._window())
         self._go_on(now)
 
@@ -85,6 +84,6 @@ class Reconciling:
         last = self._leases.progress(db_leases.RECONCILER)
         if last is None:
             return self._options.reconcile_window
-        since = clock.utcnow() - last + datetime.timedelta(
+        since = self._leases.clock() - last + datetime.timedelta(
             seconds=self._options.grace + OVERLAP_SECONDS)
         return min(since.total_seconds(), self._options.reconcile_window)

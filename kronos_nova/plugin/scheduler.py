@@ -16,7 +16,6 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 from oslo_service import periodic_task
 
-from kronos_nova import clock
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.conf import invalid_values
@@ -97,7 +96,7 @@ class KronosSchedulerManager(manager.SchedulerManager):
 
 def refresh(view, database, score_max_age):
     """:raises DBError: the control database does not answer"""
-    oldest = clock.utcnow() - datetime.timedelta(seconds=score_max_age)
+    oldest = database.utcnow() - datetime.timedelta(seconds=score_max_age)
     view.update(scores.Scores(database).combined(oldest),
                 journal.Journal(database, None).hosts_being_emptied())
 

@@ -148,11 +148,12 @@ class Queue:
             self._beat(session, now, role)
 
     def _beat(self, session, now, role=EXECUTOR):
-        known = session.execute(sa.update(models.WorkerRow).where(
-            models.WorkerRow.name == self.worker).values(heartbeat_at=now))
+        row = models.WorkerRow
+        said = {'heartbeat_at': now, 'clock_skew': self.database.utcnow.skew()}
+        known = session.execute(sa.update(row).where(
+            row.name == self.worker).values(**said))
         if not known.rowcount:
-            session.execute(sa.insert(models.WorkerRow).values(
-                name=self.worker, heartbeat_at=now, role=role))
+            session.execute(sa.insert(row).values(name=self.worker, role=role, **said))
 
     @retried
     def workers(self, since):
@@ -163,9 +164,20 @@ class Queue:
             ).where(models.WorkerRow.heartbeat_at >= since).order_by(models.WorkerRow.name))]
 
     @retried
+    def skewed_workers(self, since, most):
+        """[(name, seconds by which its clock is ahead of the database's)] of those that have said
+        since then that they live, and whose clock differs by more than ``most`` seconds."""
+        row = models.WorkerRow
+        with self.database.reader() as session:
+            return [tuple(each) for each in session.execute(sa.select(
+                row.name, row.clock_skew).where(
+                    row.heartbeat_at >= since, sa.func.abs(row.clock_skew) > most,
+                ).order_by(row.name))]
+
+    @retried
     def forget_workers(self, before):
-        """Drop the signs of life of processes that were last heard of before then and own nothing
-        that is under way."""
+        """Drop the signs of life of processes that were last heard of before then and own no move
+        in flight."""
         with self.database.writer() as session:
             owners = sa.select(models.MoveRow.owner).where(
                 models.MoveRow.state.in_(moves.IN_FLIGHT), models.MoveRow.owner.is_not(None))
@@ -173,33 +185,65 @@ class Queue:
                 models.WorkerRow.heartbeat_at < before, models.WorkerRow.name.not_in(owners)))
 
     @retried
-    def adopt(self, now, dead_before, aggregates=None):
-        """Take over what workers that were last heard of before ``dead_before`` had under way.
+    def owners(self, aggregates=None):
+        """Return the sign of life of every other worker that owns a move in flight.
 
+        :param aggregates: only of moves of these, or of any when None
+        :returns: {worker: its last sign of life, None where it is not on record}; the worker None
+            owns moves that a worker left when it ended
+        """
+        move, row = models.MoveRow, models.WorkerRow
+        query = sa.select(move.owner, row.heartbeat_at).outerjoin(
+            row, row.name == move.owner).where(
+            move.state.in_(moves.IN_FLIGHT), move.state != moves.DISPATCHED,
+            sa.or_(move.owner.is_(None), move.owner != self.worker)).distinct()
+        with self.database.reader() as session:
+            return dict(session.execute(rows.of_aggregates(query, aggregates)).tuples().all())
+
+    @retried
+    def adopt(self, now, silent, aggregates=None):
+        """Take over the moves in flight of workers that have died.
+
+        A worker that has shown a sign of life since it was observed keeps its moves.
+
+        :param silent: the part of :meth:`owners` whose signs of life have not changed for long
         :param aggregates: only moves of these, or of any when None
         :returns: the MoveRecords, now owned by this worker, in the states they were left in
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            alive = sa.select(models.WorkerRow.name).where(
-                models.WorkerRow.heartbeat_at >= dead_before)
+            dead = [name for name, sign in silent.items()
+                    if name is None or self._sign_of_life(session, name) == sign]
             query = rows.moves_in(moves.IN_FLIGHT).where(
-                models.MoveRow.owner.not_in(alive), models.MoveRow.owner != self.worker)
-            adopted = [row for row in session.scalars(rows.of_aggregates(query, aggregates)).all()
-                       if rows.transit(session, row, row.state, now, self.worker,
-                                       f'adopted from {row.owner}', owner=self.worker)]
-            session.execute(sa.delete(models.WorkerRow).where(
-                models.WorkerRow.heartbeat_at < dead_before))
+                models.MoveRow.state != moves.DISPATCHED,
+                sa.or_(models.MoveRow.owner.in_([name for name in dead if name]),
+                       sa.and_(models.MoveRow.owner.is_(None), None in dead)))
+            found = session.scalars(rows.of_aggregates(query, aggregates)).all()
+            adopted = [row for row in found if rows.transit(
+                session, row, row.state, now, self.worker,
+                f'adopted from {row.owner or "a worker that has ended"}', owner=self.worker,
+                adopted=True)]
+            for name in dead:
+                session.execute(sa.delete(models.WorkerRow).where(
+                    models.WorkerRow.name == name, models.WorkerRow.heartbeat_at == silent[name]))
             return [rows.move_record(row) for row in adopted]
+
+    @staticmethod
+    def _sign_of_life(session, name):
+        return session.scalar(sa.select(models.WorkerRow.heartbeat_at).where(
+            models.WorkerRow.name == name))
 
     @retried
     def retire(self, now):
-        """Leave: what this worker had not begun goes back, what it has under way is up for
-        adoption at once."""
+        """End: what this worker had not begun goes back, what it has begun is no one's, and may be
+        adopted at once."""
         with rows.serialized(self.database, rows.DISPATCH) as session:
             for row in session.scalars(rows.moves_in((moves.CHECKING,)).where(
                     models.MoveRow.owner == self.worker)).all():
                 rows.transit(session, row, moves.PLANNED, now, self.worker, 'its worker ends',
                              owner=None)
+            session.execute(sa.update(models.MoveRow).where(
+                models.MoveRow.owner == self.worker, models.MoveRow.state.in_(moves.IN_FLIGHT),
+            ).values(owner=None))
             session.execute(sa.delete(models.WorkerRow).where(models.WorkerRow.name == self.worker))
 
 

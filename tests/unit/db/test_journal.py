@@ -1,6 +1,7 @@
 import dataclasses
 import datetime
 
+import sqlalchemy as sa
 import testtools
 
 from kronos_nova import exception
@@ -162,11 +163,44 @@ class JournalTest(testtools.TestCase):
         self.clock.go(61)
         heir = self.worker('two')
         heir.heartbeat(self.clock())
-        minute_ago = self.clock() - datetime.timedelta(seconds=60)
-        self.assertEqual([move.uuid], [m.uuid for m in heir.adopt(self.clock(), minute_ago)])
+        silent = heir.owners()
+        self.assertEqual(['one'], list(silent))
+        [adopted] = heir.adopt(self.clock(), silent)
+        self.assertEqual((move.uuid, 'two', True), (adopted.uuid, adopted.owner, adopted.adopted))
         self.assertRaises(exception.MoveLost, self.journal.advance, move, moves.CLAIMING,
                           self.clock())
-        self.assertEqual([], self.worker('three').adopt(self.clock(), minute_ago))
+        self.assertEqual([], self.worker('three').adopt(self.clock(), silent))
+
+    def test_a_worker_that_has_just_said_that_it_lives_keeps_its_moves(self):
+        self.plan(('vm1', 'a', 'b'))
+        self.taken()
+        heir = self.worker('two')
+        silent = heir.owners()
+        self.clock.go(1)
+        self.journal.heartbeat(self.clock())
+        self.assertEqual([], heir.adopt(self.clock(), silent))
+        self.assertEqual(1, len(self.journal.mine()))
+
+    def test_a_sign_of_life_that_was_removed_comes_again_as_another(self):
+        self.plan(('vm1', 'a', 'b'))
+        self.taken()
+        heir = self.worker('two')
+        before = heir.owners()
+        with self.journal.database.writer() as session:
+            session.execute(sa.delete(models.WorkerRow))
+        self.assertEqual({'one': None}, heir.owners())
+        self.clock.go(1)
+        self.journal.heartbeat(self.clock())
+        self.assertNotEqual(before, heir.owners())
+
+    def test_what_a_worker_leaves_may_be_adopted_at_once(self):
+        self.plan(('vm1', 'a', 'b'))
+        [move] = self.taken()
+        move = self.journal.advance(move, moves.CLAIMING, self.clock())
+        self.journal.retire(self.clock())
+        heir = self.worker('two')
+        self.assertEqual({None: None}, heir.owners())
+        self.assertEqual([move.uuid], [m.uuid for m in heir.adopt(self.clock(), {None: None})])
 
     def test_what_happened_is_kept(self):
         self.plan(('vm1', 'a', 'b'))

@@ -280,7 +280,7 @@ class IndexesTest(ControlTestCase):
         journal.unsettled(now)
         journal.close_plans(now)
         journal.mine()
-        journal.adopt(now, early)
+        journal.adopt(now, {**journal.owners(), 'one': now, None: None})
         journal.hosts_being_emptied()
         journal.durations()
         journal.tries(early)

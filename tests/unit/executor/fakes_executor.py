@@ -26,15 +26,17 @@ class Worker:
     :param is_heard: whether tasks and results arrive
     """
 
-    def __init__(self, journal, compute, cooldowns, options, utcnow, is_heard=True):
+    def __init__(self, journal, compute, cooldowns, options, utcnow, is_heard=True,
+                 monotonic=None):
         self.journal = journal
         self.is_heard = is_heard
         self.announced = []
-        self.is_open = True
+        self.is_open = self.trusts_clock = True
         self.complaint = None
         self.automation = automation.Defaults(level=automation.AUTO)
         wired = ports.ExecutorPorts(
-            journal=journal, cooldowns=cooldowns, utcnow=utcnow,
+            journal=journal, cooldowns=cooldowns, utcnow=utcnow, monotonic=monotonic,
+            is_clock_right=lambda: self.trusts_clock,
             aggregates=('gpu', snapshot.UNASSIGNED),
             permits=permits.Permits(journal.database, self._defaults,
                                     lambda _aggregate, _now: self.is_open))

@@ -106,7 +106,7 @@ class RecordedNova:
             uuid='migration', status=status, **{'was_started': True, **what})
 
 
-class ExecutorTest(testtools.TestCase):
+class ExecutorTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         database = self.useFixture(fixtures.ControlDatabase()).database
@@ -142,6 +142,8 @@ class ExecutorTest(testtools.TestCase):
         return next(state for state in (self.tick(50) for _ in range(20))
                     if state in moves.TERMINAL)
 
+
+class ExecutorTest(ExecutorTestCase):
     def test_what_is_logged_of_a_move_carries_its_request_id(self):
         said_under = {}
 
@@ -382,9 +384,13 @@ class ExecutorTest(testtools.TestCase):
         self.plan()
         self.tick()
         heir = self.new_worker(db_journal.Journal(self.journal.database, 'two'))
+        heir.tick()
         self.nova.says('completed')
         self.nova.puts('b')
-        self.clock.go(61)
+        self.clock.go(59)
+        heir.tick()
+        self.assertEqual(moves.MIGRATING, self.move().state)
+        self.clock.go(2)
         heir.tick()
         self.assertEqual((moves.COMPLETED, 'two'), (self.move().state, self.move().owner))
         self.assertEqual(1, len(self.nova.requests))

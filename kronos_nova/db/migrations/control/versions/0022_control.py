@@ -103,6 +103,7 @@ def create_journal():
         sa.Column('position', sa.Integer, nullable=False, server_default='0'),
         sa.Column('expected_seconds', sa.Double),
         sa.Column('expected_downtime', sa.Double),
+        sa.Column('adopted', sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Index('moves_checked_at_idx', 'checked_at'),
         sa.Index('moves_created_at_idx', 'created_at'),
         sa.Index('moves_instance_uuid_idx', 'instance_uuid'),
@@ -215,6 +216,7 @@ def create_planning_history():
         sa.Column('name', sa.String(255), primary_key=True),
         sa.Column('until', TIMESTAMP, nullable=False),
         sa.Column('times', sa.Integer, nullable=False),
+        sa.Column('set_at', TIMESTAMP),
         sa.Index('cooldowns_scope_until_idx', 'scope', 'until'),
         **OPTIONS)
     op.create_table(
@@ -315,6 +317,7 @@ def create_coordination():
         sa.Column('name', sa.String(255), primary_key=True),
         sa.Column('heartbeat_at', TIMESTAMP, nullable=False),
         sa.Column('role', sa.String(16), nullable=False, server_default='executor'),
+        sa.Column('clock_skew', sa.Double),
         **OPTIONS)
     gates = op.create_table(
         'gates',

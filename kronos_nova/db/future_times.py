@@ -1,0 +1,100 @@
+"""Rows that say that something was done in the future: a clock was wrong when they were written.
+
+What such a row holds is held from now on: its times become now, and what it holds lasts for as long
+as it was meant to.
+"""
+
+import dataclasses
+import datetime
+
+import sqlalchemy as sa
+from sqlalchemy import orm
+
+from kronos_nova.db import models
+from kronos_nova.db.retry import retried
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+
+TOLERANCE = datetime.timedelta(seconds=60)
+"""Time that a row may be ahead: the nodes of a database's cluster have a clock each."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DatedTable:
+    """``done`` are columns of times at which something was done; ``until`` maps a column of a time
+    to come to the one in ``done`` that it counts from. Only rows whose ``state`` is one of
+    ``states`` are looked at, where that is given: a table may have millions that have ended."""
+
+    model: type
+    done: tuple[str, ...]
+    until: dict[str, str] = dataclasses.field(default_factory=dict)
+    states: tuple[str, ...] = ()
+
+
+TABLES = (
+    DatedTable(models.PlanRow, ('created_at', 'approved_at', 'finished_at', 'last_seen_at'),
+               {'expires_at': 'created_at'}, plans.OPEN),
+    DatedTable(models.MoveRow, ('created_at', 'checked_at', 'dispatched_at', 'requested_at',
+                                'forced_at', 'finished_at', 'settled_at'),
+               {'not_before': 'created_at'}, (moves.PLANNED, *moves.IN_FLIGHT)),
+    DatedTable(models.CooldownRow, ('set_at',), {'until': 'set_at'}),
+    DatedTable(models.QuarantineRow, ('created_at',), {'until': 'created_at'}),
+    DatedTable(models.RefusalRow, ('refused_at',), {'until': 'refused_at'}),
+    DatedTable(models.ScoreRow, ('at',)),
+    DatedTable(models.CycleRow, ('started_at', 'finished_at', 'good_at'),
+               {'not_before': 'started_at'}),
+    DatedTable(models.WorkerRow, ('heartbeat_at',)),
+    DatedTable(models.TaskRow, ('beat_at',)),
+    DatedTable(models.LeaseRow, ('progress_at',)),
+    DatedTable(models.DrainRow, ('requested_at', 'looked_at', 'finished_at'),
+               {'deadline': 'requested_at'}),
+    DatedTable(models.MaintenanceRow, ('requested_at', 'runner_at')))
+"""Every table whose times decide something. Logs of what happened are not changed."""
+
+
+class FutureTimes:
+    """Finds and corrects such rows."""
+
+    def __init__(self, database):
+        self.database = database
+
+    @retried
+    def count(self, now):
+        """Return ``{table: how many rows are from the future}``, without those that have none."""
+        with self.database.reader() as session:
+            found = {each.model.__tablename__: session.scalar(
+                sa.select(sa.func.count()).select_from(each.model).where(_is_ahead(each, now)))
+                for each in TABLES}
+        return {name: number for name, number in found.items() if number}
+
+    @retried
+    def correct(self, now):
+        """Bring their times back to now.
+
+        :returns: ``{table: how many rows}``
+        """
+        found = {}
+        with self.database.writer() as session:
+            for each in TABLES:
+                changed = session.scalars(sa.select(each.model).where(_is_ahead(each, now))).all()
+                for row in changed:
+                    _correct(row, each, now)
+                if changed:
+                    found[each.model.__tablename__] = len(changed)
+        return found
+
+
+def _is_ahead(dated, now):
+    is_ahead = sa.or_(*(getattr(dated.model, name) > now + TOLERANCE for name in dated.done))
+    return sa.and_(dated.model.state.in_(dated.states), is_ahead) if dated.states else is_ahead
+
+
+def _correct(row: orm.DeclarativeBase, dated, now):
+    for name, origin in dated.until.items():
+        until, since = getattr(row, name), getattr(row, origin)
+        if until is not None and since is not None and since > now + TOLERANCE:
+            setattr(row, name, until - (since - now))
+    for name in dated.done:
+        time = getattr(row, name)
+        if time is not None and time > now + TOLERANCE:
+            setattr(row, name, now)

@@ -1,0 +1,119 @@
+"""The time that all hosts share: the control database's.
+
+A date that several hosts compare is never written by one host's clock and read by another's. Each
+process asks the database for the time now and then, and continues from the answer with its own
+monotonic clock: a step of its host's clock changes nothing.
+
+On SQLite, which serves one host, the database's clock is that host's. The nodes of a Galera cluster
+have a clock each: dates are for intervals of minutes and more. Whether a process lives is never
+told by a date (kronos_nova.executor.liveness).
+"""
+
+import datetime
+import threading
+import time
+
+import sqlalchemy as sa
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
+
+from kronos_nova import clock
+from kronos_nova import exception
+
+LOG = logging.getLogger(__name__)
+
+MOST_SKEW_SECONDS = 5.0
+"""Difference between a host's clock and the database's above which the host neither plans nor
+adopts moves. Raised, samples of a Prometheus seem younger or older than they are by as much.
+Lowered, a slow answer of the database is taken for a wrong clock. Synchronised clocks differ by
+milliseconds."""
+
+INTERVAL_SECONDS = 10.0
+"""Between two questions to the database. Raised, a wrong clock is noticed later. Lowered, the
+database answers more of them: one takes 0.2 ms."""
+
+_QUESTIONS = {
+    'sqlite': "SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')",
+    'mysql': 'SELECT UTC_TIMESTAMP(6)',
+    'mariadb': 'SELECT UTC_TIMESTAMP(6)',
+    'postgresql': "SELECT timezone('UTC', clock_timestamp())"}
+
+
+class SharedClock:
+    """Gives the database's time when called, as an aware datetime.
+
+    While the database does not answer, the clock continues from the last answer. Before the first
+    answer it is the host's own.
+
+    :param engine: of the control database; not connected to before the first call
+    :param wall: gives the host's time
+    :param monotonic: gives seconds that no one sets
+    """
+
+    def __init__(self, engine, wall=clock.utcnow, monotonic=time.monotonic):
+        self._engine = engine
+        self._wall = wall
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._next = float('-inf')
+        self._answer = None    # (time of the database, monotonic seconds at that moment)
+        self._skew = None
+        self._reported = None
+
+    def __call__(self) -> datetime.datetime:
+        self._ask_if_due()
+        if self._answer is None:
+            return self._wall()
+        then, at = self._answer
+        return then + datetime.timedelta(seconds=self._monotonic() - at)
+
+    def skew(self) -> float | None:
+        """Return by how many seconds the host's clock is ahead of the database's, None while that
+        is not known."""
+        self._ask_if_due()
+        return self._skew
+
+    def check(self) -> None:
+        """
+        :raises ClockSkewed: the host's clock differs from the database's by more than a few seconds
+        """
+        skew = self.skew()
+        if skew is None or abs(skew) <= MOST_SKEW_SECONDS:
+            self._reported = None
+            return
+        # The same words for the same trouble: it is logged when they change.
+        if self._reported is None or abs(skew - self._reported) > MOST_SKEW_SECONDS:
+            self._reported = skew
+        raise exception.ClockSkewed(seconds=self._reported)
+
+    def is_right(self) -> bool:
+        """Whether :meth:`check` raises nothing."""
+        try:
+            self.check()
+        except exception.ClockSkewed:
+            return False
+        return True
+
+    def _ask_if_due(self):
+        if self._monotonic() < self._next or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._next = self._monotonic() + INTERVAL_SECONDS
+            self._ask()
+        except (db_exc.DBError, sa.exc.SQLAlchemyError) as error:
+            LOG.debug('The control database does not tell the time: %s', error)
+        finally:
+            self._lock.release()
+
+    def _ask(self):
+        with self._engine.connect() as connection:
+            question = sa.text(_QUESTIONS[self._engine.dialect.name])
+            before = self._monotonic()
+            found = connection.scalar(question)
+            after, wall = self._monotonic(), self._wall()
+        took = after - before
+        then = clock.parsed(str(found)) + datetime.timedelta(seconds=took / 2)
+        self._answer = then, after
+        ahead = (wall - then).total_seconds()
+        # Half of the time that the answer took may be on either side.
+        self._skew = max(abs(ahead) - took / 2, 0.0) * (1 if ahead > 0 else -1)

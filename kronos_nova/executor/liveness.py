@@ -1,0 +1,37 @@
+"""Which processes have shown no sign of life for a while.
+
+A process that lives writes a time into the control database with every tick. An observer does not
+compare that time with any clock. It measures, by its own monotonic clock, for how long the time has
+not changed: clocks of hosts may differ by any amount.
+"""
+
+import datetime
+from collections.abc import Callable
+from collections.abc import Mapping
+
+Sign = datetime.datetime | None
+
+
+class Liveness:
+    """One observer's knowledge of the others. It knows nothing when it starts.
+
+    :param monotonic: gives seconds
+    """
+
+    def __init__(self, monotonic: Callable[[], float]):
+        self._monotonic = monotonic
+        self._seen: dict[str, tuple[Sign, float]] = {}
+
+    def silent(self, signs: Mapping[str, Sign], seconds: float) -> dict[str, Sign]:
+        """Return those of ``signs`` that have not changed for ``seconds``.
+
+        :param signs: the last sign of life of each process; None for one that is not on record
+        """
+        now = self._monotonic()
+        self._seen = {name: self._since(name, sign, now) for name, sign in signs.items()}
+        return {name: sign for name, (sign, since) in self._seen.items()
+                if now - since >= seconds}
+
+    def _since(self, name: str, sign: Sign, now: float) -> tuple[Sign, float]:
+        known = self._seen.get(name)
+        return known if known and known[0] == sign else (sign, now)
