@@ -53,9 +53,10 @@
         ├── MigrationFailed         Nova ended it without success
         ├── MigrationTimeout        it took longer than it may
         └── NovaClientError         Nova did not answer: says nothing about the instance
+            └── NovaUnavailable     something that a move needs is out: it waits, and uses up no try
 
-Raised specific, caught general. The class name of a :class:`MoveError` is the ``error_type`` of a
-result, so those names are part of the interface.
+Raised specific, caught general. ``error_type`` of a :class:`MoveError`, which is the name of its
+class unless the class says otherwise, is part of the interface.
 """
 
 
@@ -309,6 +310,12 @@ class MoveError(KronosException):
     code = 'kronos.move'
 
 
+    @property
+    def error_type(self):
+        """The word for it in results."""
+        return type(self).__name__
+
+
 class PlanOutdated(MoveError):
     code = 'kronos.plan_outdated'
 
@@ -327,3 +334,8 @@ class MigrationTimeout(MoveError):
 
 class NovaClientError(MoveError):
     code = 'kronos.nova_client'
+
+
+class NovaUnavailable(NovaClientError):
+    code = 'kronos.nova_unavailable'
+    error_type = NovaClientError.__name__

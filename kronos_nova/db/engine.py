@@ -21,6 +21,10 @@ _IMPATIENT = {
     'mysql+mysqldb': 'connect_timeout={0}&read_timeout={0}&write_timeout={0}',
     'postgresql+psycopg2': 'connect_timeout={0}', 'postgresql': 'connect_timeout={0}'}
 
+NO_ANSWER = (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError,
+             sqlalchemy.exc.TimeoutError)
+"""Errors of SQLAlchemy that a database does not answer, where oslo.db lets them pass."""
+
 _ANNOUNCES = 'announces'
 """The key in what SQLAlchemy keeps with a session for its users."""
 

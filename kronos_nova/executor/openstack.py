@@ -199,7 +199,7 @@ def _message(answer):
 
 
 def _silent(what, why):
-    return exception.NovaClientError(instance=what, reason=f'Nova did not answer: {why}')
+    return exception.NovaUnavailable(instance=what, reason=f'Nova did not answer: {why}')
 
 
 @contextlib.contextmanager

@@ -82,8 +82,10 @@ class Runner:
             self._steps[move.state](move)
         except exception.PlanOutdated as e:
             self._drop(move.uuid, e)
+        except exception.NovaUnavailable as e:
+            self._postpone(move.uuid, e)
         except exception.MoveError as e:
-            self._fail(move.uuid, e.__class__.__name__, str(e))
+            self._fail(move.uuid, e.error_type, str(e))
         except (db_exc.DBError, exception.JournalError):
             raise
         except Exception as e:
@@ -162,10 +164,10 @@ class Runner:
             self._outdate(move, f'source {move.source} is not up and enabled')
 
     def _service(self, move, host):
-        """:raises NovaClientError: it is silent, which says nothing about the instance"""
+        """:raises NovaUnavailable: it is silent, which says nothing about the instance"""
         service = self.compute.service(host)
         if service is not None and service.is_silent:
-            raise exception.NovaClientError(instance=move.instance_uuid,
+            raise exception.NovaUnavailable(instance=move.instance_uuid,
                                             reason=f'nova-compute on {host} does not report')
         return service
 
@@ -295,7 +297,7 @@ class Runner:
             return
         self._left(move)
         if migration.is_outage or self.journal.move(move.uuid).outage:
-            raise exception.NovaClientError(
+            raise exception.NovaUnavailable(
                 instance=move.instance_uuid,
                 reason=f'something that Nova needs did not answer: {migration.fault}')
         if not migration.was_started:
@@ -360,6 +362,23 @@ class Runner:
         LOG.error('Moving instance %s from %s to %s failed for good: %s', move.instance_uuid,
                   move.source, move.destination, error)
         self._end(move, moves.FAILED, detail=detail, error_type=error_type, error=error)
+
+    def _postpone(self, move_uuid, outage):
+        """Let a move wait for something that does not answer. That uses up no try; a move that
+        waits for longer than ``stale_plan_age`` is given up as any other one."""
+        self._aborted_at.pop(move_uuid, None)
+        move = self.journal.move(move_uuid)
+        if move.abort_requested:
+            self._end(move, moves.ABANDONED, detail='aborted by an operator')
+            return
+        self.compute.release_room(move, has_moved=False)
+        self._clocks.pop(move_uuid, None)
+        wait = min(self.options.retry_interval * random.uniform(1, 1.5), BACKOFF_CEILING_SECONDS)
+        LOG.info('Move %s of instance %s waits %.0f s for something that does not answer: %s',
+                 move.uuid, move.instance_uuid, wait, outage)
+        self.announce(self.journal.advance(
+            move, moves.PLANNED, self.utcnow(), detail=f'waits: {outage}', owner=None,
+            error_type=outage.error_type, error=str(outage), not_before=self._in(wait)))
 
     def _drop(self, move_uuid, outdated):
         """Give up a move that nobody needs any more. One of which a try failed has failed."""

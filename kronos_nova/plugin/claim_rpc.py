@@ -72,7 +72,7 @@ class ClaimsClient:
         except messaging.MessagingException as error:
             if is_unserved(error):
                 return None
-            raise exception.NovaClientError(instance=instance.uuid, reason=str(error)) from error
+            raise exception.NovaUnavailable(instance=instance.uuid, reason=str(error)) from error
 
     def confirm(self, context, host, claim_id):
         """The move was made. :returns: whether there was still something to do"""

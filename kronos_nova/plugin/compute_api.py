@@ -250,7 +250,9 @@ def answered(what):
     except exception.MoveError:
         raise
     except Exception as e:
-        if not (isinstance(e, (messaging.MessagingException, ks_exc.ClientException)) or
-                outages.is_outage(e)):
-            raise
-        raise exception.NovaClientError(instance=what, reason=f'Nova did not answer: {e}') from e
+        reason = f'Nova did not answer: {e}'
+        if outages.is_outage(e):
+            raise exception.NovaUnavailable(instance=what, reason=reason) from e
+        if isinstance(e, messaging.MessagingException | ks_exc.ClientException):
+            raise exception.NovaClientError(instance=what, reason=reason) from e
+        raise

@@ -1,6 +1,7 @@
-"""Tells a service that does not answer from one that says no.
+"""The one list of what an outage is: a service that does not answer, as against one that says no.
 
-By the classes of exceptions, never by what they say.
+Every place that judges an exception asks :func:`is_outage`. It goes by the classes of exceptions,
+never by their texts.
 """
 
 import oslo_messaging as messaging
@@ -10,6 +11,7 @@ from nova import exception as nova_exception
 from oslo_db import exception as db_exc
 
 from kronos_nova import exception
+from kronos_nova.db import engine as db_engine
 from kronos_nova.placement import errors
 
 CODE = 503
@@ -18,11 +20,28 @@ CODE = 503
 OUTAGES = (
     errors.PlacementUnavailable, errors.PlacementTooOld, errors.PlacementRefused,
     errors.ConcurrentUpdate,
-    messaging.MessagingTimeout, messaging.MessageDeliveryFailure,
-    db_exc.DBError, exception.TaskLost,
-    ks_exc.ConnectionError, ks_exc.HttpServerError, ks_exc.DiscoveryFailure,
+    # The bus.
+    messaging.MessagingTimeout, messaging.MessageDeliveryFailure, messaging.MessageUndeliverable,
+    ConnectionError,
+    # Databases, those of cells too. oslo.db does not translate all of SQLAlchemy's errors.
+    db_exc.DBError, exception.TaskLost, nova_exception.CellTimeout,
+    *db_engine.NO_ANSWER,
+    # Keystone, and whatever is reached through its sessions.
+    ks_exc.ConnectionError, ks_exc.HttpServerError, ks_exc.DiscoveryFailure, ks_exc.Unauthorized,
+    ks_exc.EndpointNotFound, nova_exception.KeystoneConnectionFailed,
+    # Placement, as Nova's report client tells of it.
+    nova_exception.PlacementAPIConnectFailure, nova_exception.ResourceProviderRetrievalFailed,
+    nova_exception.ResourceProviderAggregateRetrievalFailed,
+    nova_exception.ResourceProviderTraitRetrievalFailed,
+    nova_exception.ResourceProviderAllocationRetrievalFailed,
+    nova_exception.ConsumerAllocationRetrievalFailed, nova_exception.UsagesRetrievalFailed,
+    nova_exception.TraitRetrievalFailed,
+    # Neutron, cinder, glance and manila.
     neutron_exc.ConnectionFailed, neutron_exc.InternalServerError, neutron_exc.ServiceUnavailable,
-    nova_exception.CinderConnectionFailed, nova_exception.PlacementAPIConnectFailure,
+    neutron_exc.Unauthorized, nova_exception.NeutronAdminCredentialConfigurationInvalid,
+    nova_exception.CinderConnectionFailed, nova_exception.GlanceConnectionFailed,
+    nova_exception.ManilaConnectionFailed,
+    # A nova-compute.
     nova_exception.ComputeServiceUnavailable,
 )
 

@@ -102,11 +102,12 @@ class Attempt:
 
     @property
     def is_settled(self):
-        """Whether Nova's verdict is not needed. Where the driver raised what is neither Nova's nor
-        the hypervisor's, it is: somebody should look."""
+        """Whether Nova's verdict is not needed. Where the driver raised an error that is neither
+        Nova's nor the hypervisor's nor an outage, the verdict is needed: an operator should look.
+        """
         return self.is_rolled_back and self.fate is not None and (
             self.error is None or isinstance(self.error, nova_exception.NovaException) or
-            type(self.error).__name__ == LIBVIRT_ERROR)
+            type(self.error).__name__ == LIBVIRT_ERROR or outages.is_outage(self.error))
 
     def runs(self, state):
         """Whether that is how its guest is where it runs."""
@@ -230,6 +231,9 @@ class SettlesBrokenMigrations:
         guest did."""
         if attempt.is_over:
             return
+        if attempt.is_prepared and outages.is_outage(attempt.error):
+            # The driver lost its connection to Nova, not to the guest: the copy would go on.
+            self._stop_copying(attempt)
         tries = tenacity.Retrying(
             retry=tenacity.retry_if_exception(
                 lambda error: outages.is_outage(error) and not attempt.has_left),
@@ -249,6 +253,13 @@ class SettlesBrokenMigrations:
             self._take_leave(attempt, here)
         elif here is not None and (attempt.runs(here) or there is not None):
             self._roll_back(attempt)
+
+    def _stop_copying(self, attempt):
+        """End a copy that is not watched any more."""
+        try:
+            self.driver.live_migration_abort(attempt.instance)
+        except Exception as error:  # each driver has its own
+            LOG.debug('There is no copy to be aborted: %s', error, instance=attempt.instance)
 
     def _has_pages_here(self, attempt):
         """Of a guest that runs there already (post-copy); they are waited for."""

@@ -152,13 +152,6 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         finally:
             self._thread.attempt = None
 
-    def _stop_copying(self, attempt):
-        """Nobody watches over the copy any more."""
-        try:
-            self.driver.live_migration_abort(attempt.instance)
-        except Exception as error:  # each driver has its own
-            LOG.debug('There is no copy to be aborted: %s', error, instance=attempt.instance)
-
 
 def _is_on():
     return CONF.kronos_fixes.broken_migrations and CONF.kronos_fixes.interrupted_migrations

@@ -155,6 +155,33 @@ class BrokenLiveMigrationTest(guests.GuestsTestCase):
         self.assert_ended(server, 'host1', 'ACTIVE', 'failed')
         self.assertEqual(outages.CODE, self.fault(server).code)
 
+    def test_a_bus_that_is_away_while_the_guest_is_copied(self):
+        """The driver saves the progress by RPC."""
+        for there in (None, power_state.PAUSED):
+            server, aborted = self.boot_server(), []
+
+            def live_migration(driver, context, instance, dest, post_method, recover_method,
+                               block_migration=False, migrate_data=None, server=server,
+                               there=there):
+                if there is not None:
+                    self.guest_at('host2', server, there)
+                raise messaging.MessagingTimeout('injected')
+
+            def abort(driver, instance, aborted=aborted):
+                aborted.append(instance.uuid)
+
+            self.stub_out('tests.functional.mixed.fakes_drivers.Steered.live_migration',
+                          live_migration)
+            self.stub_out('tests.functional.mixed.fakes_drivers.Steered.live_migration_abort',
+                          abort)
+            self.stub_out('kronos_nova.plugin.fixes.broken_migrations.SETTLING_SECONDS', 1)
+            self.migrate(server)
+            self.assert_ended(server, 'host1', 'ACTIVE', 'failed')
+            self.assertTrue(self.is_running('host1', server))
+            self.assertEqual([server['id']], aborted)
+            self.assertEqual(outages.CODE, self.fault(server).code)
+            self._delete_server(server)
+
     def test_a_service_that_does_not_answer_while_it_is_rolled_back(self):
         server = self.boot_server()
         self.time_out('nova.compute.manager.ComputeManager._rollback_volume_bdms')

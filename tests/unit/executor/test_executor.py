@@ -278,11 +278,31 @@ class ExecutorTest(ExecutorTestCase):
             self.nova.services = {'a': UP, 'b': UP, host: SILENT}
             self.plan()
             self.assertEqual(moves.FAILED, self.to_the_end())
-            self.assertEqual(('NovaClientError', 1),
+            self.assertEqual(('NovaClientError', 0),
                              (self.move().error_type, self.move().retry_count))
             self.assertIn(f'nova-compute on {host} does not report', self.move().error)
         self.assertEqual([], self.nova.requests)
         self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def test_a_move_goes_on_after_an_outage_of_any_length_that_a_plan_outlives(self):
+        self.nova.services['b'] = SILENT
+        self.plan()
+        for _ in range(50):
+            self.assertEqual(moves.PLANNED, self.tick(10))
+        self.assertEqual((0, []), (self.move().retry_count, self.nova.requests))
+        self.nova.services['b'] = UP
+        self.tick(20)
+        self.assertEqual(moves.MIGRATING, self.move().state)
+        self.nova.says('completed')
+        self.nova.puts('b')
+        self.assertEqual(moves.COMPLETED, self.tick())
+
+    def test_an_outage_does_not_outlive_the_word_of_an_operator(self):
+        self.nova.services['b'] = SILENT
+        self.plan()
+        self.tick()
+        self.journal.request_abort(self.move().uuid, 'jane', self.clock())
+        self.assertEqual(moves.ABANDONED, self.tick())
 
     def test_a_migration_that_never_began_while_a_host_was_silent_was_not_refused(self):
         self.plan()
