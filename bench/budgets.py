@@ -55,7 +55,8 @@ def run(args) -> report.Report:
                 report.Table('budgets', COLUMNS, rows)),
         failures=(*_worse(rows), *_late(times)),
         notes=('End: what is left of what the mode is to remove; less is better. Ratios are of '
-               'ends that are at least what a plan may leave: with spread half of the threshold.',
+               'ends that are at least what a plan may leave: with spread the threshold, without '
+               'restraint half of it.',
                'What fits: the largest budget of which a plan without the age limit begins all its '
                'moves in time, and the end of that plan.'))
 

@@ -64,7 +64,8 @@ class Case:
         count = len(self._problem.hosts)
         self._emptied = np.random.default_rng(0).permutation(count)[
             :max(1, round(DRAINED_PART * count))]
-        self.least = {'spread': threshold / 2, 'relieve': 0.01}.get(mode, 0.1)
+        self.least = {'spread': threshold if restraint else threshold / 2,
+                      'relieve': 0.01}.get(mode, 0.1)
         self.stale_after = installation.conf().kronos_executor.stale_plan_age
 
     def planned(self, budget: int | None, has_age_limit: bool = True) -> Planned:

@@ -38,6 +38,10 @@ off one host wait for each other it takes more."""
 SURE = 0.98
 """Part of the moves that were in time for which the third plan and those after it are made. With 1,
 other moves than before are a little longer, and one or two of them are late again and again."""
+LARGER = 1.04
+"""By how much a plan must be larger to be worth a search of its own, where the one before leaves
+time. Lowered, plans take one search more for a few moves; raised, up to that part of the moves
+that could begin in time is left out."""
 SAMPLED = 256
 """Instances of which it is worked out what moving one takes, to know how many fit into a time."""
 AMPLE = 2.0
@@ -120,6 +124,11 @@ class Pace:
         return frozenset(move.order for move in moves if move.phase != plan.EVACUATE
                          and (move.begins_after or 0.0) > self._options.stale_plan_age)
 
+    def room(self, moves: Sequence[PlannedMove]) -> float:
+        """How many times as long a plan that begins in time could take."""
+        begins = [move.begins_after or 0.0 for move in moves if move.phase != plan.EVACUATE]
+        return self._options.stale_plan_age / max(begins, default=0.0) if any(begins) else 1.0
+
     def _unscheduled(self, move):
         found = self._forecast(self._job(move))
         return dataclasses.replace(move, expected_seconds=round(found.seconds, 1),
@@ -180,20 +189,48 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
 
     A plan is made for a budget of moves, and its moves are scheduled. Where the turn of some comes
     too late another plan is made, for as many moves as there was time for: what is left of a longer
-    plan was never meant to stand alone.
+    plan was never meant to stand alone. Where that plan leaves time, a larger one is tried.
     """
-    budget = min(limits.budget, pace.most_moves())
-    for part in (1.0, *[SURE] * (ROUNDS - 1)):
-        chosen = choose(dataclasses.replace(limits, budget=budget))
-        moves = pace.paced(chosen.moves(), scores)
-        late = pace.late(moves)
-        if not late or limits.is_past:
+    budget = too_large = min(limits.budget, pace.most_moves())
+
+    def scheduled(moves: int) -> _Scheduled:
+        chosen = choose(dataclasses.replace(limits, budget=moves))
+        paced = pace.paced(chosen.moves(), scores)
+        return _Scheduled(moves, chosen, paced, pace.late(paced))
+
+    found, rounds, part = scheduled(budget), 1, 1.0
+    is_cut = bool(found.late)
+    fitting = None if is_cut else found
+    while is_cut and rounds < ROUNDS and not limits.is_past:
+        if found.late:
+            budget, part = int(part * (len(found.moves) - len(found.late))), SURE
+        else:
+            budget = min(int(SURE * pace.room(found.moves) * len(found.moves)), too_large - 1)
+        if fitting and budget < LARGER * len(fitting.moves):
             break
-        budget = max(1, int(part * (len(moves) - len(late))))
-    if late:
-        chosen = without(chosen, late, limits)
+        found = scheduled(max(1, budget))
+        rounds += 1
+        if found.late:
+            too_large = found.budget
+        elif fitting is None or len(found.moves) > len(fitting.moves):
+            fitting = found
+    found = fitting or found
+    chosen, moves = found.chosen, found.moves
+    if found.late:
+        chosen = without(chosen, found.late, limits)
         moves = pace.paced(chosen.moves(), scores)
-    return TimelyPlan(chosen, moves, is_short=bool(late) or len(moves) >= budget < limits.budget)
+    return TimelyPlan(chosen, moves, is_short=bool(found.late) or (
+        len(moves) >= found.budget < limits.budget))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Scheduled:
+    """A plan for a budget of moves, its moves with their times, and the orders of the late ones."""
+
+    budget: int
+    chosen: Chosen
+    moves: tuple[PlannedMove, ...]
+    late: frozenset[int]
 
 
 def highest(problem: Problem) -> dict[str, float]:

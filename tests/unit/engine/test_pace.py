@@ -10,6 +10,7 @@ from kronos_nova import exception
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.engine import drain
+from kronos_nova.engine import pace
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.pace_options import PaceOptions
 from kronos_nova.engine.planner import PlannerPorts
@@ -18,6 +19,8 @@ from kronos_nova.engine.restraint import Restraint
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.drain import Drain
 from kronos_nova.objects.move import Caps
+from kronos_nova.objects.plan import PlannedMove
+from kronos_nova.planners.base import Limits
 from kronos_nova.policies import MigrationQueries
 from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
@@ -232,3 +235,46 @@ class BudgetTest(Paced):
             for end in self.ends(restraint):
                 self.assertLessEqual(end, best * 1.01)
                 best = min(best, end)
+
+
+class FakePace:
+    """Moves begin one after the other, in larger plans at longer intervals."""
+
+    def most_moves(self):
+        return 1000
+
+    def paced(self, moves, scores):
+        interval = 10.0 if len(moves) > 60 else 2.0
+        return tuple(dataclasses.replace(move, begins_after=interval * number)
+                     for number, move in enumerate(moves))
+
+    def late(self, moves):
+        return frozenset(move.order for move in moves if move.begins_after > 100)
+
+    def room(self, moves):
+        return 100 / moves[-1].begins_after
+
+
+class FakeChosen:
+    def __init__(self, budget):
+        self.budget = budget
+
+    def moves(self):
+        return tuple(PlannedMove(
+            order=order, phase='spread', instance_uuid='', source='', destination='', memory_mb=1,
+            combined_after=0.0, reason='') for order in range(1, self.budget + 1))
+
+
+class TimelyTest(testtools.TestCase):
+    def test_a_plan_that_leaves_time_is_followed_by_a_larger_one(self):
+        budgets = []
+
+        def choose(limits):
+            budgets.append(limits.budget)
+            return FakeChosen(limits.budget)
+
+        found = pace.timely(FakePace(), choose, {}, Limits(budget=200))
+        self.assertEqual([200, 11], budgets[:2])
+        self.assertTrue(48 <= len(found.moves) <= 51)
+        self.assertTrue(found.is_short)
+        self.assertLessEqual(len(budgets), pace.ROUNDS)

@@ -1,0 +1,177 @@
+"""Which hosts' metrics are believed.
+
+Prometheus answers with what exporters tell. An exporter that stopped half way, or that is down
+behind a query which says ``or 0``, makes a full host look empty. Nova knows which servers run on a
+host, and the profile says what they use together: what contradicts these is not believed.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+
+from kronos_nova.load import units
+from kronos_nova.load.host_readings import NAMED
+from kronos_nova.load.instance_weights import EXCESS
+from kronos_nova.load.instance_weights import PlacedInstances
+from kronos_nova.objects.plan import PROFILE
+from kronos_nova.objects.plan import SCORE
+from kronos_nova.objects.plan import UnbelievedHost
+from kronos_nova.policies import Policy
+
+NOTHING = 0.01
+"""Share of a host that its servers use together at least where a score of 0 is a contradiction.
+Raised, hosts with few small servers are believed to be empty; lowered, rounding makes hosts
+unbelieved. A hundredth is less than what one idle server of a host takes."""
+LEAST_BELIEVED = 0.5
+"""Part of the measured hosts that must be believed for a policy to have data. Raised, one broken
+exporter stops a small aggregate; lowered, plans are made for the few hosts that are left."""
+AGAIN = 'it was not believed in the evaluation before; two in a row must be good'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class BeliefRules:
+    """When a host's metrics are believed.
+
+    least_known : part (0 to 1) of a host's servers that must have a series in the profile
+    tolerance : share of a host by which the sum of the profiles may be off its score
+    """
+
+    least_known: float = 0.8
+    tolerance: float = 0.1
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Servers:
+    """The instances of an aggregate as one policy's profile has them.
+
+    share : float64 (V,), of the host that each is on; NaN = no sample, or none that can be true
+    seen : bool (V,), whether there is a sample at all
+    counted : bool (V,), whether there has to be one: the instance is active, not in a move, and
+        older than the time that exporters and rates take to show it
+    """
+
+    share: np.ndarray
+    seen: np.ndarray
+    counted: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Belief:
+    """What is believed of some hosts by one policy.
+
+    scores, profiles : bool (H,), whether the score, and what the profile says of the instances
+        there, is used
+    unbelieved : why not, of each host of which either is not
+    """
+
+    scores: np.ndarray
+    profiles: np.ndarray
+    unbelieved: tuple[UnbelievedHost, ...] = ()
+
+    def problem(self, scores: np.ndarray, available: np.ndarray) -> str:
+        """Why too few hosts are believed to plan; '' if enough are.
+
+        :param scores: float64 (H,), as they were measured
+        :param available: bool (H,)
+        """
+        measured = available & ~np.isnan(scores)
+        believed = int((measured & self.scores).sum())
+        count = int(measured.sum())
+        if believed >= max(LEAST_BELIEVED * count, min(count, 2)):
+            return ''
+        return '; '.join((f'{count - believed} of {count} hosts are not believed',
+                          *self._said(SCORE)))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What an operator should know of the hosts that are not believed."""
+        return (*(f'not believed, and left out of the plan: {each}' for each in self._said(SCORE)),
+                *(f'its servers are not moved: {each}' for each in self._said(PROFILE)))
+
+    def _said(self, what: str) -> Iterator[str]:
+        """The first hosts with their reasons, and how many more there are."""
+        found = [each for each in self.unbelieved if each.what == what]
+        yield from (f'{each.host}: {each.reason}' for each in found[:NAMED])
+        if len(found) > NAMED:
+            yield f'and {len(found) - NAMED} more hosts'
+
+
+def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tuple[str, ...],
+          rules: BeliefRules, doubted: frozenset[str] = frozenset()) -> Belief:
+    """Hold the answers of a policy's queries against each other and against Nova.
+
+    A host whose score is not believed has none: it is no destination and no source, but for
+    drains. Where only the profile is not believed the score stays in force, and the instances
+    there are not moved.
+
+    :param names: of the hosts
+    :param doubted: hosts that failed in the evaluation before; they are believed once two
+        evaluations in a row are good
+    """
+    if policy.vm_profile_query is None or not servers.seen.any():
+        everything = np.ones(len(names), dtype=bool)
+        return Belief(everything, everything)
+    found: dict[int, UnbelievedHost] = {}
+    for host, what, reason in _failures(policy, placed, servers, rules):
+        found.setdefault(host, UnbelievedHost(
+            host=names[host], policy=policy.name, what=what, reason=reason))
+    for host, name in enumerate(names):
+        if name in doubted and host not in found and not np.isnan(placed.scores[host]):
+            found[host] = UnbelievedHost(host=name, policy=policy.name, what=SCORE, reason=AGAIN,
+                                         is_failing=False)
+    scores, profiles = np.ones(len(names), dtype=bool), np.ones(len(names), dtype=bool)
+    for host, each in found.items():
+        profiles[host] = False
+        scores[host] = each.what != SCORE
+    return Belief(scores, profiles, tuple(found[host] for host in sorted(found)))
+
+
+def _failures(policy: Policy, placed: PlacedInstances, servers: Servers,
+              rules: BeliefRules) -> Iterator[tuple[int, str, str]]:
+    """(index of a host, SCORE or PROFILE, reason) of what is not believed, what is worse first."""
+    def count(which: np.ndarray) -> np.ndarray:
+        return np.bincount(placed.vm_host, weights=which, minlength=len(placed.scores))
+
+    scores = placed.scores
+    expected, seen = count(servers.counted), count(servers.counted & servers.seen)
+    sums = count(np.clip(np.nan_to_num(servers.share), 0.0, 1.0))
+    for host in np.flatnonzero(~np.isnan(scores)).tolist():
+        score, together, needed = scores[host], sums[host], expected[host]
+        if _is_silent(policy, seen, expected, host, rules):
+            yield host, SCORE, (
+                f'monitoring knows {seen[host]:g} of the {needed:g} servers that run there: is its '
+                f'exporter up, and does {policy.vm_profile_label} hold the '
+                f'{policy.vm_profile_label_type} of servers?')
+        elif score <= 0.0 and together > NOTHING:
+            yield host, SCORE, (
+                f'its score is 0 although its servers use {together:.3g} of it: the query has 0 '
+                'for hosts without a series, or joins series that name hosts differently')
+        elif together > EXCESS * score + rules.tolerance:
+            yield host, PROFILE, (
+                f'its servers add up to {together:.3g}, its score is {score:.3g}'
+                f'{_remedy(policy)}')
+        elif together == 0.0 and seen[host] and score > rules.tolerance:
+            yield host, PROFILE, (
+                f'all of its servers have a profile of 0, its score is {score:.3g}: the exporter '
+                f'does not measure it{_remedy(policy)}')
+
+
+def _is_silent(policy: Policy, seen: np.ndarray, expected: np.ndarray, host: int,
+               rules: BeliefRules) -> bool:
+    """Whether too few of a host's servers have a series. With a fallback servers without one are
+    expected: there a host is silent that has none, while on the others most have one."""
+    if not expected[host]:
+        return False
+    if policy.vm_profile_fallback == 'skip':
+        return bool(seen[host] < rules.least_known * expected[host])
+    others_seen, others = seen.sum() - seen[host], expected.sum() - expected[host]
+    return bool(not seen[host] and others and others_seen >= rules.least_known * others)
+
+
+def _remedy(policy: Policy) -> str:
+    if units.resource(policy) == 'MEMORY_MB':
+        return ('. Memory that is overcommitted, shared (KSM), in huge pages or that guests never '
+                'touched counts otherwise on the host than in the guests: take the resident '
+                'memory (RSS) of guests, and a host query that counts the same')
+    return ('. Both queries must measure the same, in the same unit, over the same time')

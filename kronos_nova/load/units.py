@@ -1,0 +1,148 @@
+"""The unit of a policy's profile, and the sizes of hosts by which it is converted.
+
+The model has weights in one unit for all hosts of an aggregate, and for each host what one unit is
+of its score. A profile of fractions is in another unit on each host as soon as hosts differ in
+size.
+"""
+
+import dataclasses
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from kronos_nova.objects.snapshot import Host
+from kronos_nova.objects.snapshot import Instance
+from kronos_nova.policies import Policy
+from kronos_nova.policies.models import ABSOLUTE
+from kronos_nova.policies.models import HOST_FRACTION
+
+ALIKE = 1.05
+"""Ratio of two totals up to which hosts have the same size. Raised, a load that is moved is taken
+for up to so much more or less than it is. Lowered, a few CPUs that are kept from Nova on some hosts
+make an operator say how big hosts are."""
+MIB = 1 << 20
+CLASSES = {'VCPU': ('VCPU', 'PCPU'), 'MEMORY_MB': ('MEMORY_MB',)}
+"""Resource classes of placement that are a host's size, by ``vm_profile_resource``."""
+_CPU, _MEMORY = re.compile(r'v?cpus?|cores?'), re.compile(r'mem(ory)?|rss|ram')
+_CONTENTION = re.compile(r'steal|delay|wait(ing)?|stall(ed)?|pressure|psi')
+_COUNT = re.compile(r'count|servers?|instances?|guests?|domains?')
+_USE = re.compile(r'seconds|time|usage|used?|util(i[sz]ation)?|busy|load|idle')
+"""Words of metrics that measure use, and not how many CPUs there are."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sizes:
+    """The sizes of some hosts for one policy.
+
+    values : float64 (H,), in the unit of weights, NaN = not known. Sizes by which fractions are
+        converted are shares of the biggest host, so that weights stay fractions of it
+    is_of_own_host : whether a sample is a fraction of the host that the instance is on, and so has
+        to be multiplied by the size of that host to be a weight
+    problem : why the hosts cannot be compared, with the remedy; '' if they can
+    """
+
+    values: np.ndarray
+    is_of_own_host: bool = False
+    problem: str = ''
+
+    @property
+    def units(self) -> np.ndarray:
+        """float64 (H,): the weight of a sample of 1 on each host."""
+        return self.values if self.is_of_own_host else np.ones(len(self.values))
+
+
+def resource(policy: Policy) -> str | None:
+    """Return the resource that a policy measures, VCPU or MEMORY_MB, by ``vm_profile_resource``,
+    else by the words of its name, else by those of the metrics of its query; None where these name
+    none or both."""
+    if policy.vm_profile_resource:
+        return policy.vm_profile_resource
+    name = _words(policy.name)
+    if _any(_CONTENTION, name) or _any(_COUNT, name):
+        return None
+    if _any(_CPU, name) or _any(_MEMORY, name):
+        return _named(_any(_CPU, name), _any(_MEMORY, name))
+    metrics = [_words(each) for each in re.findall(
+        r'[a-z_:]+', _bare(policy.vm_profile_query or policy.imbalance_query).lower())]
+    if any(_any(_CONTENTION, each) for each in metrics):
+        return None
+    return _named(any(_any(_CPU, each) and _any(_USE, each) for each in metrics),
+                  any(_any(_MEMORY, each) for each in metrics))
+
+
+def _named(is_cpu: bool, is_memory: bool) -> str | None:
+    if is_cpu == is_memory:
+        return None
+    return 'VCPU' if is_cpu else 'MEMORY_MB'
+
+
+def _words(text: str) -> list[str]:
+    return re.split(r'[^a-z]+', text)
+
+
+def _any(pattern: re.Pattern, words: list[str]) -> bool:
+    return any(pattern.fullmatch(word) for word in words)
+
+
+def _bare(query: str) -> str:
+    """A query without comments and strings."""
+    return re.sub(r'#[^\n]*|"[^"]*"|\'[^\']*\'', ' ', query)
+
+
+def of_inventory(hosts: Sequence[Host], resource_class: str) -> np.ndarray:
+    """float64 (H,): CPUs, or bytes of memory, by the totals of placement; NaN = no inventory."""
+    unit = MIB if resource_class == 'MEMORY_MB' else 1
+    totals = [sum(host.inventory[name].total for name in CLASSES[resource_class]
+                  if name in host.inventory) for host in hosts]
+    return np.array([total * unit if total else np.nan for total in totals], dtype=float)
+
+
+def of_flavors(instances: Sequence[Instance], resource_class: str) -> np.ndarray:
+    """float64 (V,): the most that instances use, CPUs or bytes of memory, by their flavors."""
+    if resource_class == 'MEMORY_MB':
+        return np.array([instance.memory_mb * MIB for instance in instances], dtype=float)
+    return np.array([instance.vcpus for instance in instances], dtype=float)
+
+
+def sizes(policy: Policy, hosts: Sequence[Host], queried: np.ndarray) -> Sizes:
+    """Return the sizes of hosts for a policy.
+
+    :param queried: float64 (H,), the answer to ``host_capacity_query``; ones without one
+    """
+    if policy.host_capacity_query is not None:
+        return Sizes(queried)
+    if policy.profile_unit not in (ABSOLUTE, HOST_FRACTION):
+        return Sizes(np.ones(len(hosts)))
+    is_fraction = policy.profile_unit == HOST_FRACTION
+    if policy.vm_profile_resource:
+        return _by_inventory(hosts, policy.vm_profile_resource, is_fraction)
+    differing = [name for name in CLASSES if _differ(of_inventory(hosts, name))]
+    if not differing:
+        return Sizes(np.ones(len(hosts)))
+    found = resource(policy)
+    if found is None:
+        return Sizes(np.ones(len(hosts)), problem=_unknown_size(hosts, differing[0]))
+    return _by_inventory(hosts, found, is_fraction)
+
+
+def _by_inventory(hosts: Sequence[Host], resource_class: str, is_fraction: bool) -> Sizes:
+    totals = of_inventory(hosts, resource_class)
+    known = totals[~np.isnan(totals)]
+    if is_fraction and len(known):
+        totals = totals / known.max()
+    return Sizes(totals, is_fraction)
+
+
+def _differ(totals: np.ndarray) -> bool:
+    known = totals[~np.isnan(totals)]
+    return bool(len(known)) and bool(known.max() > ALIKE * known.min())
+
+
+def _unknown_size(hosts: Sequence[Host], resource_class: str) -> str:
+    totals = of_inventory(hosts, resource_class) / (MIB if resource_class == 'MEMORY_MB' else 1)
+    least, most = int(np.nanargmin(totals)), int(np.nanargmax(totals))
+    return (f'hosts differ in size ({resource_class} of {hosts[least].name}: {totals[least]:g}, of '
+            f'{hosts[most].name}: {totals[most]:g}), and nothing says what the profile is a share '
+            'of. Give vm_profile_resource: VCPU or MEMORY_MB, or host_capacity_query; or '
+            'vm_profile_unit: score for a measure that does not depend on the size of a host')
