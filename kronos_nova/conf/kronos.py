@@ -148,6 +148,25 @@ cycle; below, the policy has no data. With less than 1, hosts without a sample a
 plan, as source and as destination. Lower it in a large aggregate where some exporter is always
 down: 0.9 is a start value.
 """),
+    cfg.FloatOpt('min_known_servers', mutable=True, default=0.8, min=0.0, max=1.0, help="""
+Part (0 to 1) of a host's running servers that must have a series in a policy's profile for the host
+to be believed. By default, 0.8. A host below it has no score in that policy: it is neither a
+destination nor a source, but for drains, and is named in reports. Lower it where some servers never
+have a series; 0 believes every host. With a ``vm_profile_fallback`` other than ``skip``, a host is
+believed unless none of its servers has a series while this part of those on other hosts has one.
+Related options: ``server_grace``, ``min_coverage``.
+"""),
+    cfg.FloatOpt('profile_tolerance', mutable=True, default=0.1, min=0.0, help="""
+Part of a host by which the profiles of its servers may together be more than 1.5 times its score,
+and by which its score may be above 0 where all profiles are 0. By default, 0.1. Beyond, the servers
+of the host are not moved for load, while its score still protects it as a destination. Raise it
+where loads change faster than the queries average; 1 never doubts a profile.
+"""),
+    cfg.IntOpt('server_grace', mutable=True, default=600, min=0, help="""
+Seconds after its launch or its last live migration during which a server need not have a series. By
+default, 600. Set it to the longest ``rate()`` window of the policies and two scrape intervals. See
+``min_known_servers``.
+"""),
     cfg.BoolOpt('accept_partial_metrics', mutable=True, default=False, help="""
 Plan with answers of which the source itself says that they are not whole: those that come with
 warnings (Thanos names the stores that did not answer, Prometheus the remote storage) or are marked

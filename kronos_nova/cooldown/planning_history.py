@@ -61,6 +61,8 @@ class PlanningHistory:
         instances
     instances_moved_today : the same in the last day
     endless : uuids of instances whose live migration would not end
+    doubted : aggregate to (policy, host) of what failed in the evaluation before this one; see
+        :mod:`kronos_nova.load.belief`
     caused : instance uuid to how many moves of others in the last day its load is the cause of
     """
 
@@ -79,6 +81,7 @@ class PlanningHistory:
     instances_moved_today: Mapping[str, int] = field(default_factory=dict)
     endless: frozenset[str] = frozenset()
     load_stats: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    doubted: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
 
     def clamped(self, aggregate: float, instance: float, quarantine: float) -> 'PlanningHistory':
         """The same with nothing longer than the durations (seconds) that are configured now.

@@ -1,6 +1,7 @@
 """The last evaluation of each aggregate, and when the next one is due."""
 
 import datetime
+import json
 
 import sqlalchemy as sa
 
@@ -75,17 +76,19 @@ class Cycles:
             return bool(begun)
 
     @retried
-    def end(self, aggregate, now, outcome, imbalanced, report):
-        """Keep what an evaluation found.
+    def end(self, aggregate, now, outcome, imbalanced, report, doubted=()):
+        """Save what an evaluation found.
 
         :param imbalanced: whether a policy was above its threshold
         :param report: JSON of its AggregateReport
+        :param doubted: (policy, host) whose metrics failed
         """
         with self.database.writer() as session:
             row = session.get(models.CycleRow, aggregate)
             row.finished_at, row.outcome, row.report = now, outcome, report
             row.imbalanced_cycles = row.imbalanced_cycles + 1 if imbalanced else 0
             row.failures, row.not_before = 0, None
+            row.doubted = json.dumps(sorted(doubted)) if doubted else None
             if outcome not in plans.BLIND:
                 row.good_at = now
             counters.add(session, counters.CYCLES, aggregate=aggregate, outcome=outcome)
@@ -121,6 +124,16 @@ class Cycles:
         with self.database.reader() as session:
             return dict(session.execute(sa.select(
                 models.CycleRow.aggregate, models.CycleRow.imbalanced_cycles)).all())
+
+    @retried
+    def doubted(self):
+        """{aggregate: (policy, host) whose metrics failed in its last evaluation}, of those that
+        have any."""
+        with self.database.reader() as session:
+            rows = session.execute(sa.select(
+                models.CycleRow.aggregate, models.CycleRow.doubted).where(
+                    models.CycleRow.doubted.is_not(None))).all()
+        return {aggregate: frozenset(map(tuple, json.loads(pairs))) for aggregate, pairs in rows}
 
     @retried
     def of_aggregate(self, aggregate):

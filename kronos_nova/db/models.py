@@ -211,7 +211,8 @@ class CycleRow(Base):
     that ended. ``imbalanced_cycles`` counts how many in a row found an imbalance above its
     threshold. ``failures`` counts how many in a row did not
     end, because their process did not; the next one begins at ``not_before`` or later. ``good_at``
-    is when the last one ended that had data to plan by.
+    is when the last one ended that had data to plan by. ``doubted`` is JSON, pairs of policy and
+    host whose metrics failed in the last one that ended.
     """
 
     __tablename__ = 'cycles'
@@ -226,6 +227,7 @@ class CycleRow(Base):
     failures = sa.Column(sa.Integer, nullable=False, default=0, server_default='0')
     not_before = sa.Column(Timestamp)
     good_at = sa.Column(Timestamp)
+    doubted = sa.Column(sa.Text)
 
 
 class HostLoadsRow(Base):

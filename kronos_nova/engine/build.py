@@ -12,7 +12,6 @@ from kronos_nova.engine.measure import Load
 from kronos_nova.engine.measure import MetricsReader
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.scope import Scope
-from kronos_nova.load import instance_weights
 from kronos_nova.model import Problem
 from kronos_nova.objects import eligibility
 from kronos_nova.objects.snapshot import Snapshot
@@ -35,7 +34,6 @@ class PlanningCase:
 
     problem: Problem
     held: dict[int, str]
-    warnings: tuple[str, ...] = ()
 
 
 def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
@@ -47,11 +45,9 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
     leaving = _leaving(scope, snapshot)
     vms = tuple(instance.uuid for instance in scope.instances)
     holds = [history.hold_on(uuid) for uuid in vms]
-    resting = np.array([vm in leaving or hold is not None for vm, hold in enumerate(holds)],
-                       dtype=bool)
-    weights, warnings = _weights(scope, load, feed, scale, resting)
+    weights = load.weights
     unknown = _unknown(weights)
-    held = _held(scope, unknown, leaving, in_flight, history, options)
+    held = _held(scope, unknown | ~load.measured[vm_host], leaving, in_flight, history, options)
     free = np.ones(len(scope.instances), dtype=bool)
     free[list(held)] = False
     available = scope.available & load.measured
@@ -61,8 +57,8 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
         shift[vm_host[vm]] -= weights[vm] * scale[vm_host[vm]]
         if host is not None:
             shift[host] += weights[vm] * scale[host]
-    for host, weight in _coming(scope, snapshot, feed, policies):
-        shift[host] += weight * scale[host]
+    for host, samples in _coming(scope, snapshot, feed, policies):
+        shift[host] += samples * load.units[host] * scale[host]
     problem = Problem(
         hosts=scope.host_names, vms=vms, policies=tuple(p.name for p in policies),
         policy_weights=np.array([policy.weight for policy in policies]),
@@ -80,7 +76,7 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
         draining=np.array([host.service.is_evacuable for host in scope.hosts], dtype=bool),
         left_out=_left_out(policies, int(np.count_nonzero(available))),
         **_room(scope, snapshot, vm_host, in_flight))
-    return PlanningCase(problem=problem, held=held, warnings=warnings)
+    return PlanningCase(problem=problem, held=held)
 
 
 def _room(scope, snapshot, vm_host, in_flight):
@@ -113,8 +109,9 @@ def _leaving(scope, snapshot):
 
 
 def _coming(scope, snapshot, feed, policies):
-    """(index of the host, float64 (P,) weights) of instances under way from elsewhere to here. What
-    has no sample weighs nothing: its fallback is a share of a host that is not here."""
+    """(index of the host, float64 (P,) samples) of instances in a move from elsewhere to here. What
+    has no sample weighs nothing: its fallback is a share of a host that is not here. How big that
+    host is, is not known here: a fraction is taken as one of the host that it goes to."""
     here = {instance.uuid for instance in scope.instances}
     hosts = {name: index for index, name in enumerate(scope.host_names)}
     coming = {move.instance_uuid: hosts[move.destination] for move in snapshot.moves_under_way
@@ -124,7 +121,7 @@ def _coming(scope, snapshot, feed, policies):
             found = (feed.profile(policy)[0].get(getattr(instance, policy.vm_profile_label_type))
                      for policy in policies)
             yield coming[instance.uuid], np.nan_to_num(
-                [samples[0] if samples else 0.0 for samples in found])
+                [samples[0][0] if samples else 0.0 for samples in found])
 
 
 def _arriving(scope, snapshot):
@@ -154,21 +151,6 @@ def marks(policies: Sequence[Policy]) -> Marks:
 
 def _or_inf(value):
     return np.inf if value is None else value
-
-
-def _weights(scope, load, feed, scale, resting):
-    """float64 (V, P), NaN = not known; and warnings.
-
-    :param resting: bool (V,), as of :func:`kronos_nova.load.profile`
-    """
-    columns, warnings = [np.zeros((len(scope.instances), 0))], []
-    for number, policy in enumerate(load.policies):
-        samples, told = feed.profile(policy)
-        found = instance_weights.profile(policy, samples, instance_weights.PlacedInstances(
-            scope.instances, scope.vm_host, load.scores[:, number], scale[:, number]), resting)
-        columns.append(found.values)
-        warnings += [f'{policy.name}: {warning}' for warning in (*told, *found.warnings)]
-    return np.column_stack(columns), tuple(warnings)
 
 
 def _unknown(weights):

@@ -345,8 +345,9 @@ class Cycle:
                                quarantines=cooldowns.quarantined(now),
                                refused=ports.refusals.resting(now),
                                imbalanced=ports.cycles.imbalanced(),
-                               moves=tuple(ports.history(
-                                   now - _seconds(self.rules.no_return_window))),
+                               doubted=ports.cycles.doubted(),
+                               moves=tuple(ports.history(now - _seconds(max(
+                                   self.rules.no_return_window, self.options.server_grace)))),
                                tries=tuple(ports.journal.tries(
                                    now - _seconds(self.rules.experience_window))))
 
@@ -366,7 +367,9 @@ class Cycle:
         self._save_refusals(report, now)
         if report.name in self._learnt:
             self.ports.load_stats.save(report.name, self._learnt[report.name], now)
-        self.ports.cycles.end(report.name, now, report.outcome, above, report.to_json())
+        self.ports.cycles.end(
+            report.name, now, report.outcome, above, report.to_json(),
+            [(each.policy, each.host) for each in report.unbelieved if each.is_failing])
         self.ports.evaluations.save(report, loads.of_aggregate(report), now)
 
     def _save_refusals(self, report, now):

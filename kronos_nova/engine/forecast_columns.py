@@ -55,11 +55,13 @@ class _Loads:
     """What a policy's forecast is of: the instances of a scope, or its hosts.
 
     names : as the label of the history has them, None where several have the same
-    now : float64 (N,), NaN = not known
+    now : float64 (N,), in the unit of the history, NaN = not known
+    unit : float64 (N,), the weight, or the score, of a sample of 1
     """
 
     names: Sequence[str | None]
     now: np.ndarray
+    unit: np.ndarray
     placed: forecast.PlacedLoads
     label: str
 
@@ -84,13 +86,17 @@ class ForecastCache:
         self._kept = {}
 
     def forecasts(self, source: MetricsSource, feed: MetricsReader, policies: Sequence[Policy],
-                  scope: Scope, problem: Problem, now: float) -> dict[str, ForecastColumns]:
-        """Of the policies with a forecast, by name."""
+                  scope: Scope, problem: Problem, units: np.ndarray, now: float
+                  ) -> dict[str, ForecastColumns]:
+        """Of the policies with a forecast, by name.
+
+        :param units: as :class:`kronos_nova.engine.measure.Load` has them
+        """
         found = {}
         for number, policy in enumerate(policies):
             if policy.forecast is not None:
                 asked = _Asked(self._kept_for(policy), source, feed, policy, now)
-                found[policy.name] = asked.columns_of(scope, problem, number)
+                found[policy.name] = asked.columns_of(scope, problem, units[:, number], number)
         return found
 
     def _kept_for(self, policy):
@@ -120,8 +126,8 @@ class _Asked:
         self.horizon = policy.forecast.horizon_hours
         self.questions = tuple(questions(policy))
 
-    def columns_of(self, scope, problem, number) -> ForecastColumns:
-        loads = self.loads(scope, problem, number)
+    def columns_of(self, scope, problem, units, number) -> ForecastColumns:
+        loads = self.loads(scope, problem, units, number)
         try:
             find = self.own if self.policy.forecast.has_own_query else self.seasonal
             ahead, variances, judgement = find(loads)
@@ -138,20 +144,22 @@ class _Asked:
             return ForecastColumns(judgement=judgement, detail=OTHER_UNIT, is_faulty=True)
         return self.columns(problem, number, loads, (ahead, variances, judgement))
 
-    def loads(self, scope, problem, number):
+    def loads(self, scope, problem, units, number):
         policy = self.policy
         if policy.is_forecast_by_vm:
             shared = self.feed.shared_names(policy.vm_profile_label_type)
             names = [None if name in shared else name for name in (
                 getattr(each, policy.vm_profile_label_type) for each in scope.instances)]
-            now = problem.loads(of_leaving=False)[:, number]
-            return _Loads(names, now, forecast.PlacedLoads(
-                problem.vm_host, problem.host_scale[problem.vm_host, number], len(problem.hosts)),
-                policy.vm_profile_label)
+            unit = units[problem.vm_host]
+            now = problem.loads(of_leaving=False)[:, number] / unit
+            return _Loads(names, now, unit, forecast.PlacedLoads(
+                problem.vm_host, problem.host_scale[problem.vm_host, number] * unit,
+                len(problem.hosts)), policy.vm_profile_label)
         hosts = np.arange(len(problem.hosts))
         return _Loads(
             problem.hosts, np.where(problem.available, problem.scores[:, number], np.nan),
-            forecast.PlacedLoads(hosts, np.ones(len(hosts)), len(hosts)), policy.host_label)
+            np.ones(len(hosts)), forecast.PlacedLoads(hosts, np.ones(len(hosts)), len(hosts)),
+            policy.host_label)
 
     def is_of_unit(self, loads):
         days = list(range(self.hour - forecast.DAYS, self.hour))
@@ -197,10 +205,10 @@ class _Asked:
         scores, scale = problem.scores[:, number], problem.host_scale[problem.vm_host, number]
         if self.policy.is_forecast_by_vm:
             known = ~(np.isnan(ahead) | np.isnan(loads.now)[:, None])
-            weights = np.where(known, ahead, now[:, None])
-            shift = loads.placed.sums(weights - now[:, None])
+            weights = np.where(known, ahead * loads.unit[:, None], now[:, None])
+            shift = loads.placed.sums(np.where(known, ahead - loads.now[:, None], 0.0))
             columns = np.maximum(scores[:, None] + shift, 0.0)
-            spread = np.where(known, variances, 0.0)
+            spread = np.where(known, variances * loads.unit[:, None] ** 2, 0.0)
         else:
             columns = np.where(np.isnan(ahead), scores[:, None], ahead)
             part = np.divide(columns, scores[:, None], out=np.ones(columns.shape),

@@ -10,12 +10,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from kronos_nova import exception
+from kronos_nova.load import belief
 from kronos_nova.load import host_readings
 from kronos_nova.load import instance_weights
+from kronos_nova.load import units
 from kronos_nova.metrics import labels
 from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.model.rules import ArrivalLimit
 from kronos_nova.objects import metrics
 from kronos_nova.objects.metrics import Vector
+from kronos_nova.objects.plan import UnbelievedHost
+from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies import Policy
 
@@ -45,18 +50,23 @@ class MetricsReader:
     :param names_elsewhere: :meth:`kronos_nova.inventory.base.InventorySource.names_elsewhere`
     :param accepts_partial: whether an answer is used of which the source says that a part is
         missing
+    :param hosts: names of all hosts that were read; see
+        :func:`kronos_nova.load.instance_weights.by_label`
     """
 
     def __init__(self, source: MetricsSource, instances: Sequence[Instance] = (),
                  accepts_partial: bool = False,
-                 names_elsewhere: NamesElsewhere = nowhere_else):
+                 names_elsewhere: NamesElsewhere = nowhere_else,
+                 hosts: Collection[str] = ()):
         self._source, self._accepts_partial = source, accepts_partial
         self._instances, self._names_elsewhere = instances, names_elsewhere
+        self._hosts = frozenset(hosts)
         self._answers = {}
         self._profiles = {}
         self._shared = {}
 
-    def profile(self, policy: Policy) -> tuple[dict[str, list[float]], tuple[str, ...]]:
+    def profile(self, policy: Policy) -> tuple[
+            dict[str, list[instance_weights.ProfileSample]], tuple[str, ...]]:
         """The profile by its label, and warnings; empty where there is no usable answer."""
         if policy.name not in self._profiles:
             # The answer itself is not kept: it has all labels of a series an instance.
@@ -64,7 +74,8 @@ class MetricsReader:
             if isinstance(vector, exception.MetricsError):
                 warnings = (f'the profile is missing, every instance takes the fallback: {vector}',)
                 vector = Vector(samples=())
-            samples = instance_weights.by_label(vector, policy.vm_profile_label)
+            samples = instance_weights.by_label(
+                vector, policy.vm_profile_label, policy.host_label, self._hosts)
             unusable = sorted(samples.keys() & self.shared_names(policy.vm_profile_label_type))
             if unusable:
                 warnings += (f'{len(unusable)} values of the label "{policy.vm_profile_label}" are '
@@ -136,14 +147,38 @@ class Answered:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """A policy whose scores are known and whose profile is not believed. It counts in no imbalance,
+    and still keeps full hosts from becoming fuller.
+
+    scores : float64 (H,), NaN = not measured
+    weights : float64 (V,), the most that an instance may use
+    host_scale : float64 (H,), the score of a weight of 1 on each host
+    """
+
+    policy: str
+    scores: np.ndarray
+    weights: np.ndarray
+    host_scale: np.ndarray
+
+    def rule(self, ceiling: float) -> ArrivalLimit:
+        return ArrivalLimit(
+            reason='capacity', yields=True, policy=self.policy, weights=self.weights,
+            host_scale=self.host_scale, scores=self.scores, most=np.fmax(ceiling, self.scores))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What is known of the hosts of one aggregate.
+    """What is known of the hosts and instances of one aggregate.
 
     policies : those with data
     no_data : name of each other one to why it has none
+    guards : of the others those whose scores are known, though not their profile
     scores, capacity : float64 (H, P); NaN = not measured, or the policy has no such query
-    host_scale : float64 (H, P), 1 / capacity in the profile's unit, 1 if the profile is a fraction
+    host_scale : float64 (H, P), the score of a weight of 1 on each host
     measured : bool (H,), whether all that a policy asks for is known
+    weights : float64 (V, P), NaN = not known; None before :func:`weigh`
+    units : float64 (H, P), the weight of a sample of 1 of an instance on the host; as weights
     answered : of the policies that got an answer
     """
 
@@ -153,8 +188,29 @@ class Load:
     capacity: np.ndarray
     host_scale: np.ndarray
     measured: np.ndarray
+    weights: np.ndarray | None = None
+    units: np.ndarray | None = None
+    guards: tuple[Guard, ...] = ()
+    unbelieved: tuple[UnbelievedHost, ...] = ()
     warnings: tuple[str, ...] = ()
     answered: Mapping[str, Answered] = dataclasses.field(default_factory=dict)
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Occupied:
+    """The hosts of an aggregate and the instances on them, as belief needs them.
+
+    vm_host : intp (V,)
+    resting : bool (V,), instances in a move, or moved a short time ago
+    is_new : bool (V,), instances too young for monitoring to have a rate of
+    doubted : (policy, host) of what failed in the evaluation before
+    """
+
+    hosts: tuple[Host, ...]
+    instances: tuple[Instance, ...]
+    vm_host: np.ndarray
+    resting: np.ndarray
+    is_new: np.ndarray
+    doubted: frozenset[tuple[str, str]] = frozenset()
 
 
 def measure(feed: MetricsReader, policies: tuple[Policy, ...], hosts: tuple[str, ...],
@@ -186,27 +242,107 @@ def measure(feed: MetricsReader, policies: tuple[Policy, ...], hosts: tuple[str,
         measured=~(np.isnan(scores) | np.isnan(capacity) & wanted | np.isnan(sizes)).any(axis=1))
 
 
-def without_misfits(load: Load, feed: MetricsReader, instances: tuple[Instance, ...],
-                    vm_host: np.ndarray) -> Load:
-    """The load without the policies whose profile is in another unit than their scores.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Weighed:
+    """One policy of :func:`weigh`: what of it is used.
 
-    :param instances: of the aggregate
-    :param vm_host: intp (V,)
+    problem : why it is not planned by; '' if it is
     """
-    scale = np.nan_to_num(load.host_scale, nan=1.0)
-    problems = [instance_weights.unit_problem(
-        policy, feed.profile(policy)[0], instance_weights.PlacedInstances(
-            instances, vm_host, load.scores[:, number], scale[:, number]))
-        for number, policy in enumerate(load.policies)]
-    if not any(problems):
-        return load
-    kept = [number for number, problem in enumerate(problems) if not problem]
+
+    host_scale: np.ndarray
+    units: np.ndarray
+    weights: np.ndarray
+    problem: str = ''
+    guard: Guard | None = None
+    scores: np.ndarray | None = None
+    unbelieved: tuple[UnbelievedHost, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def weigh(load: Load, feed: MetricsReader, occupied: Occupied,
+          rules: belief.BeliefRules) -> Load:
+    """Add what instances weigh, and leave out what is not believed: hosts that contradict Nova or
+    their servers, and policies whose profile does not fit their scores."""
+    found = [_weigh(load, number, feed, occupied, rules) for number in range(len(load.policies))]
+    kept = [number for number, each in enumerate(found) if not each.problem]
+    policies = tuple(load.policies[number] for number in kept)
+    scores, capacity, scale, sample_units = (
+        np.column_stack([np.zeros((len(occupied.hosts), 0)), *columns]) for columns in (
+            [load.scores[:, number] if found[number].scores is None else found[number].scores
+             for number in kept],
+            [load.capacity[:, number] for number in kept],
+            [found[number].host_scale for number in kept],
+            [found[number].units for number in kept]))
+    wanted = np.array([policy.capacity_query is not None for policy in policies], dtype=bool)
+    names = [policy.name for policy in load.policies]
     return dataclasses.replace(
-        load, policies=tuple(load.policies[number] for number in kept),
-        no_data=load.no_data | {policy.name: problem for policy, problem
-                                in zip(load.policies, problems, strict=True) if problem},
-        scores=load.scores[:, kept], capacity=load.capacity[:, kept],
-        host_scale=load.host_scale[:, kept])
+        load, policies=policies, scores=scores, capacity=capacity, host_scale=scale,
+        units=sample_units,
+        no_data=load.no_data | {name: each.problem for name, each in zip(names, found, strict=True)
+                                if each.problem},
+        guards=tuple(each.guard for each in found if each.guard),
+        weights=np.column_stack([np.zeros((len(occupied.instances), 0)),
+                                 *(found[number].weights for number in kept)]),
+        measured=load.measured & ~(
+            np.isnan(scores) | np.isnan(capacity) & wanted | np.isnan(scale)).any(axis=1),
+        unbelieved=tuple(each for weighed in found for each in weighed.unbelieved),
+        warnings=load.warnings + tuple(
+            f'{name}: {warning}' for name, each in zip(names, found, strict=True)
+            for warning in each.warnings))
+
+
+def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
+           rules: belief.BeliefRules) -> _Weighed:
+    policy, scores = load.policies[number], load.scores[:, number]
+    size = units.sizes(policy, occupied.hosts, 1.0 / load.host_scale[:, number])
+    if size.problem:
+        return _void(occupied, size.problem)
+    scale = 1.0 / size.values
+    placed = instance_weights.PlacedInstances(
+        occupied.instances, occupied.vm_host, scores, np.nan_to_num(scale, nan=1.0),
+        np.nan_to_num(size.units, nan=1.0))
+    samples, warnings = feed.profile(policy)
+    misfit = instance_weights.unit_problem(policy, samples, placed)
+    if misfit:
+        return dataclasses.replace(_void(occupied, misfit),
+                                   guard=_guard(policy, scores, occupied))
+    share, seen = instance_weights.shares(policy, samples, placed)
+    judged = belief.judge(
+        policy, placed, belief.Servers(share=share, seen=seen, counted=_counted(
+            policy, feed, occupied)),
+        tuple(host.name for host in occupied.hosts), rules,
+        frozenset(host for name, host in occupied.doubted if name == policy.name))
+    profile = instance_weights.profile(policy, samples, placed, occupied.resting)
+    weights = np.where(judged.profiles[occupied.vm_host], profile.values, np.nan)
+    available = np.array([host.service.is_available for host in occupied.hosts], dtype=bool)
+    return _Weighed(
+        host_scale=scale, units=placed.units, weights=weights,
+        scores=np.where(judged.scores, scores, np.nan), unbelieved=judged.unbelieved,
+        problem=judged.problem(scores, available),
+        warnings=(*warnings, *profile.warnings, *judged.warnings))
+
+
+def _guard(policy, scores, occupied):
+    """A Guard by what the flavors of instances may use at most; None where it is not known of which
+    resource."""
+    resource = units.resource(policy)
+    return resource and Guard(
+        policy=policy.name, scores=scores, weights=units.of_flavors(occupied.instances, resource),
+        host_scale=1.0 / units.of_inventory(occupied.hosts, resource))
+
+
+def _void(occupied, problem):
+    return _Weighed(host_scale=np.ones(len(occupied.hosts)), units=np.ones(len(occupied.hosts)),
+                    weights=np.full(len(occupied.instances), np.nan), problem=problem)
+
+
+def _counted(policy, feed, occupied):
+    """bool (V,): whether monitoring has to know an instance."""
+    shared = feed.shared_names(policy.vm_profile_label_type)
+    return ~(occupied.resting | occupied.is_new) & np.array(
+        [each.status == 'ACTIVE' and each.task_state is None
+         and getattr(each, policy.vm_profile_label_type) not in shared
+         for each in occupied.instances], dtype=bool)
 
 
 def _remedies(feed, policy, hosts):

@@ -8,6 +8,7 @@ from kronos_nova.engine.pace_options import PaceOptions
 from kronos_nova.engine.prices import MinGain
 from kronos_nova.engine.restraint import Restraint
 from kronos_nova.engine.windows import Windows
+from kronos_nova.load.belief import BeliefRules
 from kronos_nova.objects import eligibility
 from kronos_nova.objects.eligibility import OptOut
 from kronos_nova.objects.snapshot import UNASSIGNED
@@ -40,6 +41,8 @@ class EngineOptions:
     min_coverage: float = 1.0
     max_sample_age: float | None = None
     accept_partial_metrics: bool = False
+    server_grace: float = 600.0
+    belief: BeliefRules = BeliefRules()
     stabilization_cycles: int = 1
     cooldown: int = 0
     spread_interval: int = 0
@@ -92,6 +95,8 @@ def from_conf(conf) -> EngineOptions:
                                   per_cause_and_day=group.max_moves_per_cause_and_day,
                                   per_instance_and_week=group.max_moves_per_instance_and_week,
                                   per_instance_and_day=group.max_moves_per_instance_and_day),
+        'belief': BeliefRules(least_known=group.min_known_servers,
+                              tolerance=group.profile_tolerance),
         'restraint': Restraint(group.restraint), 'pace': PaceOptions.from_conf(conf),
         'no_return_window': no_return_window(conf),
         'windows': windows.parse(group.maintenance_window)})

@@ -227,7 +227,7 @@ def _runners(problem, due, planner, options):
         yield planners.load('affinity', hard=options.enforce_hard_affinity,
                             soft=options.enforce_soft_affinity)
     if due.relieve:
-        yield Relieve(due.relieve)
+        yield Relieve(due.relieve, options.min_gain.per_move)
     restrained = is_restrained(problem)    # and then ends below what begins it
     may_spread = due.may_balance and (due.balance or not restrained)
     if restrained and (may_spread or due.lower_risk):

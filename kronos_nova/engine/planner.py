@@ -32,9 +32,10 @@ from kronos_nova.engine.measure import Answered
 from kronos_nova.engine.measure import Load
 from kronos_nova.engine.measure import MetricsReader
 from kronos_nova.engine.measure import NamesElsewhere
+from kronos_nova.engine.measure import Occupied
 from kronos_nova.engine.measure import measure
 from kronos_nova.engine.measure import nowhere_else
-from kronos_nova.engine.measure import without_misfits
+from kronos_nova.engine.measure import weigh
 from kronos_nova.engine.move_limits import RemainingMoveLimits
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.pace_measured import measure as measure_moves
@@ -144,7 +145,7 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     ahead = cycle.ahead(case, cycle.forecasts(scope, load, case))
     if cycle.is_restrained:
         ahead = cycle.outlook(scope, case, ahead).problem
-    model = cycle.compiled(ahead, around)
+    model = cycle.compiled(ahead, around, load)
     start = State(model)
     return check_again(case, start, model.with_ceiling(start, options.overload_ceiling), report)
 
@@ -154,7 +155,8 @@ class _Cycle:
         self.snapshot, self.policies, self.options = snapshot, policies, options
         self.ports = ports
         self.feed = MetricsReader(ports.source, snapshot.instances, options.accept_partial_metrics,
-                                  ports.names_elsewhere)
+                                  ports.names_elsewhere,
+                                  [host.name for host in snapshot.hosts])
         self.in_flight = MovesInFlight()
         self.load_stats, self.noise = {}, {}
         measured = measure_moves(policies.migration, self.feed)
@@ -195,13 +197,15 @@ class _Cycle:
         forecasts = self.forecasts(scope, load, case)
         ahead = self.ahead(case, forecasts)
         expected = self.outlook(scope, case, ahead) if self.is_restrained else None
-        model = self.compiled(ahead, around)
+        model = self.compiled(ahead, around, load)
         needed = self.needed(scope, load, model, forecasts)
         before = State(model)
         self.noise = noise_of(load.policies, expected)
-        notes = (*case.warnings, *forecast_columns.warnings(forecasts), *remarks.stranded(scope),
+        notes = (*forecast_columns.warnings(forecasts), *remarks.stranded(scope),
                  *self.blocked(case, model), *self.moves_unmeasured,
                  *remarks.below_noise(load.policies, self.noise))
+        if needed.relieve:
+            notes += tuple(remarks.own_heat(before, needed.relieve, len(load.policies)))
         if needed.is_idle:  # what is not known is not balanced
             outcome = plan.NO_DATA if load.no_data else plan.BALANCED
             return self.report(scope, load, outcome, before, before, notes, forecasts)
@@ -216,7 +220,7 @@ class _Cycle:
                                           self.history)
         planned = model
         if needed.goes_by_load and expected:
-            planned = self.compiled(expected.problem, around)
+            planned = self.compiled(expected.problem, around, load)
         timely = pace.timely(
             self.pace,
             lambda limits: self.choose(planned, needed, limits, Checks(precheck, move_limits)),
@@ -258,11 +262,13 @@ class _Cycle:
     def is_restrained(self):
         return bool(self.options.restraint) and self.policies.mode == 'spread'
 
-    def compiled(self, problem, around):
-        return registry.compile_model(
+    def compiled(self, problem, around, load):
+        model = registry.compile_model(
             problem, around, self.rules,
             prices(problem, self.options.min_gain, self.history.tries, self.pace,
                    self.options.soft_group_cost))
+        return model.with_rules(*(
+            guard.rule(self.options.overload_ceiling) for guard in load.guards))
 
     def forecasts(self, scope, load, case):
         """What is expected of the policies with a forecast, {policy: ForecastColumns}."""
@@ -270,7 +276,7 @@ class _Cycle:
         if self.policies.mode == 'spread' and not self.is_restrained:
             return forecast_columns.unused(load.policies, NEEDS_RESTRAINT)
         return ports.forecast_cache.forecasts(ports.source, self.feed, load.policies, scope,
-                                              case.problem, ports.now)
+                                              case.problem, load.units, ports.now)
 
     def ahead(self, case, forecasts):
         """The problem of the present and the hours to come."""
@@ -340,7 +346,21 @@ class _Cycle:
             min_coverage=self.options.min_coverage,
             oldest=float('-inf') if age is None else self.ports.now - age)
         load = measure(self.feed, self.policies.active, scope.host_names, scope.available, rules)
-        return without_misfits(load, self.feed, scope.instances, scope.vm_host)
+        return weigh(load, self.feed, self.occupied(scope), self.options.belief)
+
+    def occupied(self, scope) -> Occupied:
+        """The hosts of a scope as belief needs them."""
+        moved = {move.instance_uuid for move in self.history.moves
+                 if move.ended_at > self.ports.now - self.options.server_grace}
+        moved |= {move.instance_uuid for move in self.snapshot.moves_under_way}
+        new = self.ports.now - self.options.server_grace
+        return Occupied(
+            hosts=scope.hosts, instances=scope.instances, vm_host=scope.vm_host,
+            resting=np.array([each.uuid in moved or self.history.hold_on(each.uuid) is not None
+                              for each in scope.instances], dtype=bool),
+            is_new=np.array([each.launched_at is not None and each.launched_at > new
+                             for each in scope.instances], dtype=bool),
+            doubted=self.history.doubted.get(scope.name, frozenset()))
 
     def choose(self, model, needed, limits, checks):
         """Plan, check the plan, and go on without what is refused until nothing is. One deadline
@@ -442,7 +462,7 @@ class _Cycle:
             name=scope.name, outcome=outcome, mode=self.policies.mode, planner=self.planner,
             policies=tuple(rows[name] for name in sorted(rows)),
             combined_before=_combined(before, load.policies),
-            combined_after=_combined(after, load.policies),
+            combined_after=_combined(after, load.policies), unbelieved=load.unbelieved,
             warnings=(*self.unread(scope), *load.warnings, *notes),
             host_scores=tuple(_host_scores(scope, load, after)),
             broken_groups=0 if before is None else int(

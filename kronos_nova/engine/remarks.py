@@ -4,11 +4,14 @@ of a report."""
 import collections
 import math
 
+import numpy as np
+
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.objects import plan
 from kronos_nova.planners import level
+from kronos_nova.planners import relieve
 
 
 def below_noise(policies, noise):
@@ -75,6 +78,23 @@ def about(timely, budget, options):
         yield (f'{len(timely.moves)} moves of {budget} (max_migrations_per_cycle) can begin within '
                f'{options.stale_plan_age:.0f} s (stale_plan_age); more are left to later plans, '
                'because the load that they would be chosen for would not be the load there is.')
+
+
+def own_heat(state, marks, policies):
+    """The warnings about hot hosts that moving servers cannot relieve.
+
+    :param marks: what hurts, by :class:`kronos_nova.planners.relieve.Marks`
+    :param policies: how many of the problem's are measured now
+    """
+    problem, hot = state.problem, marks.hot(state)[:, :policies]
+    shares = problem.weights * problem.host_scale[state.vm_host]
+    for host, policy in np.argwhere(hot).tolist():
+        score, target = state.scores[host, policy], marks.target[policy]
+        servers = shares[state.vm_host == host, policy].sum()
+        if servers < relieve.LEAST_TOGETHER * (score - target):
+            yield (f'{problem.hosts[host]}: {problem.policies[policy]} is {score:.3g}, of which '
+                   f'its servers use {servers:.3g}: it is load of the host, not of its servers. '
+                   'Nothing is moved off it.')
 
 
 def stopped(seconds):

@@ -5,6 +5,7 @@ import dataclasses
 import math
 from collections.abc import Iterable
 from collections.abc import Mapping
+from typing import Any
 
 from kronos_nova import boundary
 from kronos_nova import clock
@@ -204,7 +205,13 @@ def instance(server: dict, held: Mapping[str, dict[str, int]],
         # Left out for a user who may not see them.
         flavor_extra_specs=boundary.texts(flavor.get('extra_specs') or {}, 'extra specs', MOST_KEYS,
                                           LONGEST_VALUE),
-        resources=held.get(server['id'], {}), shared_resources=shared.get(server['id'], {}))
+        resources=held.get(server['id'], {}), shared_resources=shared.get(server['id'], {}),
+        launched_at=_seconds(server.get('OS-SRV-USG:launched_at')))
+
+
+def _seconds(time: Any) -> float | None:
+    """Unix seconds of a time as Nova's API has it, UTC; None for no time."""
+    return int(clock.parsed(boundary.text(time, 'launched_at')).timestamp()) if time else None
 
 
 def aggregate(raw: dict) -> Aggregate:

@@ -135,7 +135,7 @@ def _failures(policy: Policy, placed: PlacedInstances, servers: Servers,
 
     scores = placed.scores
     expected, seen = count(servers.counted), count(servers.counted & servers.seen)
-    sums = count(np.clip(np.nan_to_num(servers.share), 0.0, 1.0))
+    sums = count(np.nan_to_num(servers.share))
     for host in np.flatnonzero(~np.isnan(scores)).tolist():
         score, together, needed = scores[host], sums[host], expected[host]
         if _is_silent(policy, seen, expected, host, rules):

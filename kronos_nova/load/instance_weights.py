@@ -2,11 +2,14 @@
 
 import collections
 import dataclasses
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 
+from kronos_nova.load import units
 from kronos_nova.model import TOLERANCE
 from kronos_nova.objects.metrics import Vector
 from kronos_nova.objects.snapshot import Instance
@@ -22,6 +25,10 @@ taken at other moments than the host's, and one that has just left counts twice;
 instance instead of by host is off by the number of vCPUs, which is more."""
 
 
+ProfileSample = tuple[float, str]
+"""(value, host): a sample of a profile, and the host that its series names, or ''."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlacedInstances:
     """The instances of an aggregate and the hosts under them.
@@ -29,18 +36,20 @@ class PlacedInstances:
     instances : sorted by uuid
     vm_host : intp (V,)
     scores : float64 (H,), the policy's; NaN = not measured
-    host_scale : float64 (H,), 1 / capacity of the host in the profile's unit
+    host_scale : float64 (H,), 1 / size of the host in the unit of weights
+    units : float64 (H,), the weight of a sample of 1 of an instance on the host
     """
 
     instances: tuple[Instance, ...]
     vm_host: np.ndarray
     scores: np.ndarray
     host_scale: np.ndarray
+    units: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Weights:
-    """What instances weigh, in the profile's unit.
+    """What instances weigh, in a unit that is the same for all hosts.
 
     values : float64 (V,), NaN = not known, and then the instance does not move
     warnings : for an operator
@@ -50,16 +59,27 @@ class Weights:
     warnings: tuple[str, ...] = ()
 
 
-def by_label(vector: Vector, label: str) -> dict[str, list[float]]:
-    """The values of an answer by what a label says, so that many aggregates can look theirs up."""
-    values: dict[str, list[float]] = {}
+def by_label(vector: Vector, label: str, host_label: str = '',
+             hosts: Collection[str] = ()) -> dict[str, list[ProfileSample]]:
+    """Return the samples of an answer by what a label says, so that many aggregates can look theirs
+    up.
+
+    Where series name hosts of the cloud, those of other hosts are left out: two clouds that share a
+    Prometheus have domains of the same names.
+
+    :param hosts: names of all hosts that were read
+    """
+    samples: dict[str, list[ProfileSample]] = {}
+    named = {sample.labels.get(host_label, '') for sample in vector.samples}
+    foreign = named - set(hosts) - {''} if named & set(hosts) else set()
     for sample in vector.samples:
-        if label in sample.labels:
-            values.setdefault(sample.labels[label], []).append(sample.value)
-    return values
+        host = sample.labels.get(host_label, '')
+        if label in sample.labels and host not in foreign:
+            samples.setdefault(sample.labels[label], []).append((sample.value, host))
+    return samples
 
 
-def profile(policy: Policy, samples: Mapping[str, list[float]], placed: PlacedInstances,
+def profile(policy: Policy, samples: Mapping[str, list[ProfileSample]], placed: PlacedInstances,
             resting: np.ndarray | None = None) -> Weights:
     """Weigh every instance by its sample, and those without one as the policy's fallback says.
 
@@ -68,12 +88,15 @@ def profile(policy: Policy, samples: Mapping[str, list[float]], placed: PlacedIn
     left alone.
 
     :param samples: :func:`by_label` ``vm_profile_label``
-    :param resting: bool (V,), instances that are under way or were moved a short time ago. For a
-        scrape or two both hosts tell of such a one: nothing that anybody should mend
+    :param resting: bool (V,), instances that are in a move or were moved a short time ago. For a
+        scrape or two both hosts report such an instance, which is no fault
     """
-    values, twice = _measured(policy, samples, placed)
+    values, twice = measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]
     impossible = (share < -TOLERANCE) | (share > 1.0 + TOLERANCE) | np.isinf(share)
+    if units.resource(policy) == 'MEMORY_MB':    # a server that runs has memory
+        impossible |= (share == 0.0) & np.array(
+            [instance.status == 'ACTIVE' for instance in placed.instances], dtype=bool)
     bad = impossible | twice
     too_much = _overfull(placed, np.where(bad, 0.0, np.nan_to_num(share)))
     excessive = too_much[placed.vm_host] & ~np.isnan(values) & ~bad
@@ -100,7 +123,7 @@ def _left_alone(placed: PlacedInstances, which: np.ndarray, what: str) -> Iterat
                'not moved')
 
 
-def unit_problem(policy: Policy, samples: Mapping[str, list[float]],
+def unit_problem(policy: Policy, samples: Mapping[str, list[ProfileSample]],
                  placed: PlacedInstances) -> str:
     """What is wrong if the profile as a whole is in another unit than the scores; '' if it is not.
 
@@ -109,7 +132,7 @@ def unit_problem(policy: Policy, samples: Mapping[str, list[float]],
 
     :param samples: :func:`by_label` ``vm_profile_label``
     """
-    values, _wrong = _measured(policy, samples, placed)
+    values, _wrong = measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]
     share = np.where((share >= 0.0) & (share <= 1.0), share, 0.0)  # others are no evidence
     sums, scores = _sums(placed, share), np.nan_to_num(placed.scores)
@@ -119,8 +142,13 @@ def unit_problem(policy: Policy, samples: Mapping[str, list[float]],
         return ''
     worst = int(np.argmax(np.where(over, sums, 0.0)))
     name = placed.instances[int(np.flatnonzero(placed.vm_host == worst)[0])].host
-    return (f'the profile is not in fractions of the host: on {name}, whose score is '
-            f'{scores[worst]:.3g}, it adds up to {sums[worst]:.3g}. Divide vm_profile_query by '
+    said = (f'on {name}, whose score is {scores[worst]:.3g}, the profile adds up to '
+            f'{sums[worst]:.3g}')
+    if units.resource(policy) == 'MEMORY_MB':
+        return (f'the profile is more than what the hosts use: {said}. Memory that is '
+                'overcommitted, shared (KSM) or that guests never touched is counted in full: '
+                'take the resident memory (RSS) of guests')
+    return (f'the profile is not in fractions of the host: {said}. Divide vm_profile_query by '
             'what the host has (all of its CPUs, not those of the instance), or give '
             'host_capacity_query')
 
@@ -135,18 +163,38 @@ def _sums(placed: PlacedInstances, share: np.ndarray) -> np.ndarray:
     return np.bincount(placed.vm_host, weights=share, minlength=len(placed.scores))
 
 
-def _measured(policy: Policy, samples: Mapping[str, list[float]],
-              placed: PlacedInstances) -> tuple[np.ndarray, np.ndarray]:
-    """values (V,) and which of them were given twice (V,)."""
+def measured(policy: Policy, samples: Mapping[str, list[ProfileSample]],
+             placed: PlacedInstances) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights (V,) that samples give, NaN = no sample, and which were given twice
+    (V,)."""
     names = [getattr(instance, policy.vm_profile_label_type) for instance in placed.instances]
-    found = [samples.get(name, ()) for name in names]
+    found = [_at(samples.get(name, ()), instance.host)
+             for name, instance in zip(names, placed.instances, strict=True)]
     values = np.array([each[0] if each else np.nan for each in found], dtype=float)
+    values *= placed.units[placed.vm_host]
     wrong = np.array([len(each) > 1 for each in found], dtype=bool)
     if len(set(names)) < len(names):  # what several servers share tells of none of them
         count = collections.Counter(names)
         shared = np.array([count[name] > 1 for name in names])
         values[shared], wrong[shared] = np.nan, False
     return values, wrong
+
+
+def _at(samples: Sequence[ProfileSample], host: str) -> list[float]:
+    """The values on the host that an instance is on, or on others where there is none: of one that
+    has just been moved."""
+    here = [value for value, on in samples if on == host]
+    return here or [value for value, _host in samples]
+
+
+def shares(policy: Policy, samples: Mapping[str, list[ProfileSample]],
+           placed: PlacedInstances) -> tuple[np.ndarray, np.ndarray]:
+    """Return the shares (V,) of their own hosts that instances use, NaN = not known or not
+    possible, and whether there is a sample at all (V,)."""
+    values, twice = measured(policy, samples, placed)
+    share = values * placed.host_scale[placed.vm_host]
+    is_possible = (share >= 0.0) & (share <= 1.0) & ~twice
+    return np.where(is_possible, share, np.nan), ~np.isnan(values)
 
 
 def _unknown(placed: PlacedInstances) -> np.ndarray:

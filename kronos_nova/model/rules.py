@@ -135,6 +135,47 @@ class Room(Rule):
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
+class ArrivalLimit(Rule):
+    """No host passes a level of load by what arrives there, where it is not known what leaves.
+
+    Each arrival counts with the most that it may use, and a departure with nothing.
+
+    scores : float64 (H,), before any move, NaN = not measured
+    weights : float64 (V,); host_scale : float64 (H,), the score of a weight of 1
+    most : float64 (H,), the level
+    """
+
+    policy: str
+    scores: np.ndarray
+    weights: np.ndarray
+    host_scale: np.ndarray
+    most: np.ndarray
+
+    def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
+               others: Chains = ()) -> np.ndarray:
+        home = state.problem.vm_host
+        free = self._free(state)[hosts]
+        for other, there in others:
+            free = free - self.weights[other] * self.host_scale[there] * (
+                (there == hosts) & (there != home[other]))
+        # What a host does not measure limits nothing.
+        return ~(self.weights[vms] * self.host_scale[hosts] > free + TOLERANCE) | (
+            hosts == home[vms])
+
+    def _free(self, state: 'State') -> np.ndarray:
+        """float64 (H,): how much more may arrive."""
+        moved = np.flatnonzero(state.vm_host != state.problem.vm_host)
+        places = state.vm_host[moved]
+        return self.most - self.scores - np.bincount(
+            places, self.weights[moved] * self.host_scale[places], len(self.scores))
+
+    def why(self, state: 'State', vm: int, host: int) -> str:
+        share = self.weights[vm] * self.host_scale[host]
+        return (f'{state.problem.hosts[host]} has {self.policy} {self.scores[host]:.3g} and could '
+                f'pass {self.most[host]:.3g}: the flavor of the instance may use {share:.3g}')
+
+
+@dataclasses.dataclass(eq=False, kw_only=True)
 class LoadLimit(Rule):
     """No host passes a level of load.
 

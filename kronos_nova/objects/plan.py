@@ -110,6 +110,26 @@ class Refusal:
     is_final: bool = True
 
 
+SCORE, PROFILE = 'score', 'profile'
+"""What of a host's metrics is not believed."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class UnbelievedHost:
+    """A host whose metrics a policy does not believe.
+
+    ``what`` is :data:`SCORE` where the host is neither a destination nor a source, but for drains;
+    :data:`PROFILE` where its score stays in force and only its servers are not moved.
+    ``is_failing`` tells that this evaluation found it so; else one before did.
+    """
+
+    host: str
+    policy: str
+    what: str
+    reason: str
+    is_failing: bool = True
+
+
 FORECAST_USED, FORECAST_NOT_USED = 'used', 'not_used'
 """States of a forecast: the hours to come are planned for, or the present alone."""
 
@@ -181,6 +201,7 @@ class AggregateReport:
     """What a cycle found and decided for one aggregate (or the pool of hosts in none).
     ``broken_groups`` counts the server groups with a hard policy that were broken before it.
     ``notes`` say more about the plan; in contrast to ``warnings`` they ask nothing of an operator.
+    ``unbelieved`` are the hosts whose metrics are not believed.
     """
 
     name: str
@@ -198,6 +219,7 @@ class AggregateReport:
     refusals: tuple[Refusal, ...] = ()
     host_scores: tuple[HostScore, ...] = ()
     broken_groups: int = 0
+    unbelieved: tuple[UnbelievedHost, ...] = ()
 
     def to_json(self) -> str:
         """The latest report as it is kept: every why and why not, but of the scores only how many
@@ -243,7 +265,8 @@ def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
 
 
 _OPTIONAL_PARTS = {'next_best': NextBest, 'forecast': ForecastReport}
-_PARTS = {'policies': PolicyReport, 'moves': PlannedMove, 'not_moved': Skip, 'refusals': Refusal}
+_PARTS = {'policies': PolicyReport, 'moves': PlannedMove, 'not_moved': Skip, 'refusals': Refusal,
+          'unbelieved': UnbelievedHost}
 
 
 def _built(cls: type, raw: Mapping[str, Any]) -> Any:

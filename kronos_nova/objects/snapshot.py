@@ -91,7 +91,7 @@ class Instance:
     """A server. ``name`` is its libvirt domain; ``resources`` is what it is allocated on its host's
     provider tree, ``shared_resources`` what on providers that the host shares with others.
 
-    Memory in MiB, disk in GiB.
+    Memory in MiB, disk in GiB. ``launched_at`` is in Unix seconds, None where it is not known.
     """
 
     uuid: str
@@ -109,6 +109,7 @@ class Instance:
     flavor_extra_specs: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, int] = field(default_factory=dict)
     shared_resources: Mapping[str, int] = field(default_factory=dict)
+    launched_at: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,6 +55,10 @@ quarter of it costs 2 % of memory on clusters of 32 and 100 hosts."""
 PLACES, SHORT = 12, 5000
 """Other places that are tried for the band of each policy, as long as moves times hosts are no more
 than the second figure. In larger clusters another place always costs memory."""
+LEAST_TOGETHER = 0.1
+"""Part of the excess of a host that the instances on it must be, together, for any of them to be
+moved off it. Raised, moves that help a little are left out; lowered, instances are copied off
+hosts that are loaded by themselves."""
 NOISE = 0.3
 """Standard deviation of the logarithm by which ratings are blurred when a ruined part is built
 again. Without it the same part comes back; with 1, worse parts do."""
@@ -372,6 +376,9 @@ class Leveling:
     def _off(self, host: int) -> Rated:
         """(rating, [(instance, destination)]) of the best move off a host."""
         vms, hosts = np.flatnonzero(self.place == host), np.arange(len(self.excess))
+        together = self.band.weights @ (self.weights[:, vms].sum(axis=1) * self.scale[:, host])
+        if together < LEAST_TOGETHER * self.excess[host]:
+            return 0.0, []
         left = self.scores[:, host, None] - self.weights[:, vms] * self.scale[:, host, None]
         change = self.band.excess(left) - self.excess[host]
         there = [scores + weights[vms, None] * scale for scores, weights, scale in zip(

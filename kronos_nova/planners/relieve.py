@@ -27,6 +27,12 @@ instances, which is what most hosts take, that is enough to be sure; where many 
 go, what is found by then is good, and no proof is worth more time."""
 
 
+LEAST_TOGETHER = 0.1
+"""Part of the excess of a host that its instances must be, together, for any of them to be moved.
+Raised, relief that helps a little is left out; lowered, instances are copied off hosts that are hot
+by themselves."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Marks:
     """What hurts, a figure a policy; inf where a policy has no such mark.
@@ -60,8 +66,9 @@ class Relieve:
 
     phase = RELIEVE
 
-    def __init__(self, marks: Marks):
-        self._marks = marks
+    def __init__(self, marks: Marks, least_part: float = 0.0):
+        """:param least_part: part of the excess of its host that each move must take off"""
+        self._marks, self._least_part = marks, least_part
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
         model = state.model.with_ceiling(state, limits.overload_ceiling)
@@ -70,7 +77,8 @@ class Relieve:
         for host in self._hottest_first(state):
             if len(steps) >= limits.budget or limits.is_over:
                 break
-            search = _Host(state, model, self._marks, host, limits.budget - len(steps))
+            search = _Host(state, model, self._marks, host, limits.budget - len(steps),
+                           self._least_part)
             steps += [recorder.record(vm, place, search.why) for vm, place in search.moves()]
         return steps
 
@@ -97,7 +105,8 @@ class _Host:
     sore : those that are above their own mark
     """
 
-    def __init__(self, state: State, model: Model, marks: Marks, host: int, budget: int):
+    def __init__(self, state: State, model: Model, marks: Marks, host: int, budget: int,
+                 least_part: float):
         self.state, self.model, self.marks, self.host = state, model, marks, host
         self.budget, problem = budget, state.problem
         self.hot = np.flatnonzero(marks.hot(state)[host])
@@ -106,8 +115,12 @@ class _Host:
         here = np.flatnonzero((state.vm_host == host) & problem.movable).tolist()
         self.sore = [vm for vm in here
                      if (self.share[vm] > marks.vm_high + TOLERANCE).any()]
+        excess = state.scores[host, self.hot] - marks.target[self.hot]
+        together = self.share[here][:, self.hot].sum(axis=0)
+        least = np.where(together < LEAST_TOGETHER * excess, np.inf,
+                         np.maximum(least_part * excess, TOLERANCE))
         self.vms = [vm for vm in here
-                    if (self.share[vm, self.hot] > TOLERANCE).any() and self._place(vm) is not None]
+                    if (self.share[vm, self.hot] > least).any() and self._place(vm) is not None]
 
     def _words(self) -> str:
         names = ' and '.join(self.state.problem.policies[policy] for policy in self.hot)

@@ -190,4 +190,4 @@ def _instance(server, resources, shared_resources):
         task_state=server.task_state, locked=server.locked, vcpus=size.vcpus,
         memory_mb=size.memory_mb, disk_gb=size.disk_gb, metadata=server.metadata,
         flavor_extra_specs=size.extra_specs, resources=resources,
-        shared_resources=shared_resources)
+        shared_resources=shared_resources, launched_at=server.launched_at)

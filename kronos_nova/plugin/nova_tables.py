@@ -6,6 +6,7 @@ compare each with Nova's objects; names of tables and columns are those of
 ``nova.db.main.models`` and ``nova.db.api.models``.
 """
 
+import calendar
 import collections
 import dataclasses
 import json
@@ -77,6 +78,7 @@ class Server(NamedTuple):
     locked: bool
     size: Size
     metadata: collections.abc.Mapping[str, str]
+    launched_at: float | None
 
 
 def _main(context):
@@ -154,13 +156,15 @@ class InstanceReader:
         nothing = {}
         for row in rows:
             # Not by the names of the columns: of tens of thousands that takes as long again.
-            (uuid, display_name, host, project_id, vm_state, task_state, locked, flavor, *_) = row
+            (uuid, display_name, host, project_id, vm_state, task_state, locked, flavor,
+             launched_at, *_) = row
             size = self._sizes.get(flavor) or self._parsed(uuid, flavor)
             if size is not None:
                 yield Server(uuid, name_of(row), display_name or '',
                              # Thousands have the same: each is kept once.
                              sys.intern(host), _kept(project_id), _kept(vm_state),
-                             _kept(task_state), bool(locked), size, metadata.get(uuid, nothing))
+                             _kept(task_state), bool(locked), size, metadata.get(uuid, nothing),
+                             launched_at and calendar.timegm(launched_at.timetuple()))
 
     def _parsed(self, uuid, flavor):
         """None, with a warning, where Nova has no flavor of an instance."""
@@ -192,7 +196,8 @@ def _instances(session):
     instance, extra = models.Instance, models.InstanceExtra
     return session.query(
         instance.uuid, instance.display_name, instance.host, instance.project_id,
-        instance.vm_state, instance.task_state, instance.locked, extra.flavor, *name_columns(),
+        instance.vm_state, instance.task_state, instance.locked, extra.flavor,
+        instance.launched_at, *name_columns(),
     ).outerjoin(extra, extra.instance_uuid == instance.uuid).filter(
         instance.deleted == 0, not_hidden())
 

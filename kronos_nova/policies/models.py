@@ -14,6 +14,9 @@ _ROUNDING = 1e-9
 
 LABEL = r'^[a-zA-Z_][a-zA-Z0-9_]*$'
 
+HOST_FRACTION, ABSOLUTE, SCORE = 'host_fraction', 'absolute', 'score'
+"""Units of a profile; see ``vm_profile_unit``."""
+
 
 def _key(default: Any = ..., /, *, about: str, **rules: Any) -> Any:
     """A key of a policy.
@@ -121,12 +124,26 @@ class Policy(pydantic.BaseModel):
     host_capacity_query: str | None = _query(None, about="""
         Where hosts differ in size: PromQL with the capacity of each host. The profile is then
         absolute, in the same unit (cores in use, bytes), and an instance weighs less on a bigger
-        host.""")
+        host. See ``vm_profile_unit``.""")
     vm_profile_query: str | None = _query(None, about="""
         PromQL with one series an instance: what it adds to its host's load, as a fraction of the
         host. A move takes this off one host's score and adds it to the other's.""")
+    vm_profile_unit: Literal['host_fraction', 'absolute', 'score'] | None = _key(None, about="""
+        The unit of ``vm_profile_query``. ``host_fraction``, the default, is a fraction of the host
+        that the instance is on: on a host twice as big it is half as much. ``absolute`` is an
+        amount, such as CPUs or bytes; it needs ``host_capacity_query`` (and is the default with
+        it) or ``vm_profile_resource``. ``score`` is not changed by the size of the host: for
+        counts of servers, and for contention such as steal or pressure.""")
+    vm_profile_resource: Literal['VCPU', 'MEMORY_MB'] | None = _key(None, about="""
+        The resource of which the sizes of hosts are taken from their inventory in placement:
+        ``VCPU`` (CPUs, with those of ``PCPU``) or ``MEMORY_MB``. An ``absolute`` profile is then
+        in CPUs, or in bytes. Without it and without ``host_capacity_query``, hosts whose totals
+        differ by more than 5 % are compared by the resource that the name of the policy or its
+        query tells, and the policy has no data where these tell none.""")
     vm_profile_label: str = _key('uuid', pattern=LABEL, about="""
-        The label that tells the instance.""")
+        The label that tells the instance. A series that also has ``host_label`` counts only on
+        that host: of two series of a server the one of its own host is used, and series of hosts
+        that Nova does not have are left out.""")
     vm_profile_label_type: Literal['uuid', 'name', 'display_name'] = _key('uuid', about="""
         What that label has in it: ``uuid``, ``name`` (the libvirt domain) or ``display_name``. A
         name that several servers of the cloud have tells of none of them. Only ``uuid`` costs
@@ -160,6 +177,30 @@ class Policy(pydantic.BaseModel):
             raise ValueError('without vm_profile_query and with vm_profile_fallback "skip" no '
                              'instance could ever move: give one of the two')
         return self
+
+    @pydantic.model_validator(mode='after')
+    def _check_unit(self) -> Self:
+        unit, sized = self.vm_profile_unit, self.host_capacity_query is not None
+        if sized and unit not in (None, ABSOLUTE):
+            raise ValueError(f'vm_profile_unit is {unit}, but with host_capacity_query the profile '
+                             'is absolute: remove one of the two')
+        if sized and self.vm_profile_resource:
+            raise ValueError('host_capacity_query and vm_profile_resource both say how big hosts '
+                             'are: remove one of the two')
+        if unit == ABSOLUTE and not (sized or self.vm_profile_resource):
+            raise ValueError('vm_profile_unit absolute needs host_capacity_query or '
+                             'vm_profile_resource: one of them says how big hosts are')
+        if unit == SCORE and self.vm_profile_resource:
+            raise ValueError('vm_profile_resource is of no use with vm_profile_unit score, which '
+                             'does not depend on the size of hosts: remove one of the two')
+        return self
+
+    @property
+    def profile_unit(self) -> str:
+        """``vm_profile_unit``, or its default."""
+        if self.vm_profile_unit is None:
+            return HOST_FRACTION if self.host_capacity_query is None else ABSOLUTE
+        return self.vm_profile_unit
 
     @pydantic.model_validator(mode='after')
     def _check_forecast(self) -> Self:

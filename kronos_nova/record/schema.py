@@ -94,6 +94,7 @@ class Instance(_Strict):
     flavor_extra_specs: dict[str, str]
     resources: dict[Text, Count]
     shared_resources: dict[Text, Count] = {}
+    launched_at: float | None = None
 
 
 class ServerGroup(_Strict):

@@ -24,7 +24,7 @@ QUERIES = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile
 """Kind of a question to the field of a policy that has its PromQL."""
 
 UNKNOWN = {'used': None, 'min_unit': None, 'max_unit': None, 'step_size': None,
-           'shared_resources': {}}
+           'shared_resources': {}, 'launched_at': None}
 """Optional keys, and the value with which they are left out."""
 
 OPTIONAL_TABLES = {'moves_under_way': 'instance_uuid', 'shared_providers': 'uuid'}

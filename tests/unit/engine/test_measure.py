@@ -83,7 +83,7 @@ class ProfileTest(testtools.TestCase):
 
     def test_a_name_that_instances_of_two_aggregates_share_is_not_used(self):
         samples, warnings = self.feed().profile(self.policy)
-        self.assertEqual({'db': [0.5]}, samples)
+        self.assertEqual({'db': [(0.5, '')]}, samples)
         self.assertIn('names of several instances, such as "web"', warnings[0])
 
     def test_a_name_that_an_instance_elsewhere_has_too_is_not_used(self):

@@ -14,6 +14,7 @@ from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.planner import plan_cycle
 from kronos_nova.engine.planner import still_valid
+from kronos_nova.load.belief import BeliefRules
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.dry_run import AGREED
 from kronos_nova.objects.dry_run import Verdict
@@ -448,8 +449,16 @@ class PipelineTest(testtools.TestCase):
 
     def test_what_has_no_profile_stays(self):
         self.source.answers['vm_profile'] = {'d': 0.2}
-        report = self.plan()
+        report = self.plan(belief=BeliefRules(least_known=0.0))
         self.assertEqual({'no_profile': ('a', 'b', 'c')}, self.stayed(report))
+
+    def test_a_host_of_which_most_servers_have_no_profile_is_not_believed(self):
+        self.source.answers['vm_profile'] = {'d': 0.2}
+        report = self.plan()
+        self.assertEqual((), report.moves)
+        host, = report.unbelieved
+        self.assertEqual(('score', True), (host.what, host.is_failing))
+        self.assertIn(f'{host.host}: monitoring knows', ' '.join(report.warnings))
 
     def test_a_missing_profile_may_be_estimated(self):
         self.source.answers['vm_profile'] = {}

@@ -36,11 +36,12 @@ def placed(*instances, scores, scale=1.0):
     hosts = [int(each.host[1:]) for each in instances]
     return instance_weights.PlacedInstances(
         tuple(instances), np.array(hosts, dtype=np.intp), np.array(scores),
-        np.full(len(scores), scale))
+        np.full(len(scores), scale), np.ones(len(scores)))
 
 
 def samples(**values):
-    return {name: value if isinstance(value, list) else [value] for name, value in values.items()}
+    return {name: [(each, '') for each in (value if isinstance(value, list) else [value])]
+            for name, value in values.items()}
 
 
 @ddt.ddt
@@ -115,7 +116,7 @@ class ProfileTest(testtools.TestCase):
     def test_by_label_keeps_every_value(self):
         vector = Vector((Sample({'vm': 'a'}, 0.1, 0.0), Sample({'vm': 'a'}, 0.2, 0.0),
                          Sample({'other': 'b'}, 0.3, 0.0)))
-        self.assertEqual({'a': [0.1, 0.2]}, instance_weights.by_label(vector, 'vm'))
+        self.assertEqual({'a': [(0.1, ''), (0.2, '')]}, instance_weights.by_label(vector, 'vm'))
 
     @settings(max_examples=60 * MANY, deadline=None,
               suppress_health_check=[HealthCheck.too_slow])
@@ -136,7 +137,7 @@ class UnitProblemTest(testtools.TestCase):
         """Each instance's use of its own vCPUs: 1.4 together on a host at 0.5."""
         said = instance_weights.unit_problem(policy(), samples(vm0=0.6, vm1=0.8, vm2=0.5), placed(
             instance(0, 0), instance(1, 0), instance(2, 1), scores=[0.5, 0.1]))
-        self.assertIn('on h0, whose score is 0.5, it adds up to 1.4', said)
+        self.assertIn('on h0, whose score is 0.5, the profile adds up to 1.4', said)
         self.assertIn('host_capacity_query', said)
 
     def test_one_host_that_is_odd_does_not_condemn_the_policy(self):

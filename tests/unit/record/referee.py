@@ -146,7 +146,7 @@ class Referee:
                       and group['policy'].startswith('soft-') in repairs]
             self.expect(mended, f'{tag}: repairs nothing')
         for name in good:
-            self.shift(name, vm['uuid'], source, target)
+            self.shift(name, vm['uuid'], source, target, scope)
             policy = self.policies[name]
             if policy['mode'] == 'pack' and move['phase'] != 'evacuate':
                 for values in (self.scores[name], self.fullness[name]):
@@ -199,12 +199,23 @@ class Referee:
             return sum(max(0, count - most) for count in hosts.values())
         return len(hosts)
 
-    def shift(self, name, uuid, source, target):
+    def shift(self, name, uuid, source, target, scope):
         weight = self.weights[name][uuid]
+        factor = self.size(name, source, scope) / self.size(name, target, scope)
         for values in (self.scores[name], self.fullness[name]):
             if values:
                 values[source] -= weight
-                values[target] += weight
+                values[target] += weight * factor
+
+    def size(self, policy, host, scope):
+        """CPUs or memory of a host where those of an aggregate differ, else 1."""
+        totals = {resource: [self.hosts[each]['inventory'][resource]['total']
+                             for each in scope if self.is_ours(each)]
+                  for resource in ('VCPU', 'MEMORY_MB')}
+        if all(max(each) <= 1.05 * min(each) for each in totals.values()):
+            return 1.0
+        resource = {'cpu': 'VCPU', 'memory': 'MEMORY_MB'}[policy]
+        return self.hosts[host]['inventory'][resource]['total']
 
     def may_leave(self, host, evacuates):
         service = self.hosts[host]['service']

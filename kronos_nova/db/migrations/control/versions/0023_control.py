@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
-revision = '0022'
+revision = '0023'
 down_revision = None
 
 SERVERS = ('mysql', 'mariadb', 'postgresql')
@@ -247,6 +247,7 @@ def create_planning_history():
         sa.Column('failures', sa.Integer, nullable=False, server_default='0'),
         sa.Column('not_before', TIMESTAMP),
         sa.Column('good_at', TIMESTAMP),
+        sa.Column('doubted', TEXT),
         **OPTIONS)
     op.create_table(
         'scores',
