@@ -172,6 +172,10 @@ def _hosts(seen, hosts, reports):
     yield _gauge('kronos_hot_hosts', 'Hosts with a score above 0.9 in a policy, where there are '
                  'any.', ('aggregate',), {(name,): each['hot_hosts']
                                           for name, each in known.items() if each['hot_hosts']})
+    yield _gauge('kronos_unbelieved_hosts', 'Hosts whose metrics a policy does not believe, where '
+                 'there are any.', ('aggregate',), {
+                     (name,): each['unbelieved'] for name, each in known.items()
+                     if each['unbelieved']})
     scores = {(each.name,): health.score(each, hosts.get(each.name, {}), seen.drains)
               for each in seen.aggregates}
     yield _gauge('kronos_health_score', 'From 0 to 100; the documentation has the formula.',

@@ -227,7 +227,7 @@ class CycleRow(Base):
     failures = sa.Column(sa.Integer, nullable=False, default=0, server_default='0')
     not_before = sa.Column(Timestamp)
     good_at = sa.Column(Timestamp)
-    doubted = sa.Column(sa.Text)
+    doubted = sa.Column(Text)
 
 
 class HostLoadsRow(Base):

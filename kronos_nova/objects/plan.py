@@ -246,10 +246,11 @@ class AggregateReport:
 
 
 def counts_in(text: str) -> dict[str, int]:
-    """What :meth:`AggregateReport.to_json` counted: how many ``hosts``, how many ``hot_hosts``, and
-    how many ``broken_groups``; 0 what another release did not."""
+    """What :meth:`AggregateReport.to_json` counted: how many ``hosts``, ``hot_hosts``,
+    ``broken_groups`` and ``unbelieved`` hosts; 0 what another release did not."""
     raw = json.loads(text)
-    return {name: raw.get(name, 0) for name in ('hosts', 'hot_hosts', 'broken_groups')}
+    counts = {name: raw.get(name, 0) for name in ('hosts', 'hot_hosts', 'broken_groups')}
+    return counts | {'unbelieved': len({each['host'] for each in raw.get('unbelieved', ())})}
 
 
 def servers_of(moves: Iterable[PlannedMove]) -> set[str]:

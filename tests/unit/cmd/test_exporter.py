@@ -91,7 +91,9 @@ class ExporterTest(ExporterTestCase):
         self.evaluate(policies=(self.policy(0.15),), host_scores=tuple(
             plans.HostScore(host, 'cpu', value, value)
             for host, value in (('a', 0.95), ('b', 0.5), ('c', 0.2), ('d', 0.2), ('e', 0.2),
-                                ('f', 0.2), ('g', 0.2), ('h', 0.2))))
+                                ('f', 0.2), ('g', 0.2), ('h', 0.2))), unbelieved=tuple(
+            plans.UnbelievedHost(host='c', policy=policy, what=plans.SCORE, reason='silent')
+            for policy in ('cpu', 'memory')))
         scores.Scores(self.database).replace('spread', {'cpu': 1.0}, {'a': {'cpu': 0.95}},
                                              clock.utcnow())
         found = self.series()
@@ -99,6 +101,7 @@ class ExporterTest(ExporterTestCase):
         self.assertEqual(0.15, found['kronos_imbalance_ratio', (gpu, ('policy', 'cpu'))])
         self.assertEqual(1, found['kronos_hot_hosts', (gpu,)])
         self.assertEqual(8, found['kronos_hosts', (gpu,)])
+        self.assertEqual(1, found['kronos_unbelieved_hosts', (gpu,)])
         self.assertEqual(0.95, found['kronos_host_score_ratio', (('host', 'a'),
                                                                  ('policy', 'cpu'))])
         # Half of 40 for an imbalance of one and a half times its threshold, half of 25 for an
