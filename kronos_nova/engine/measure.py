@@ -147,7 +147,7 @@ class Answered:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Guard:
+class ScoreGuard:
     """A policy whose scores are known and whose profile is not believed. It counts in no imbalance,
     and still keeps full hosts from becoming fuller.
 
@@ -190,7 +190,7 @@ class Load:
     measured: np.ndarray
     weights: np.ndarray | None = None
     units: np.ndarray | None = None
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[ScoreGuard, ...] = ()
     unbelieved: tuple[UnbelievedHost, ...] = ()
     warnings: tuple[str, ...] = ()
     answered: Mapping[str, Answered] = dataclasses.field(default_factory=dict)
@@ -253,7 +253,7 @@ class _Weighed:
     units: np.ndarray
     weights: np.ndarray
     problem: str = ''
-    guard: Guard | None = None
+    guard: ScoreGuard | None = None
     scores: np.ndarray | None = None
     unbelieved: tuple[UnbelievedHost, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -323,10 +323,9 @@ def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
 
 
 def _guard(policy, scores, occupied):
-    """A Guard by what the flavors of instances may use at most; None where it is not known of which
-    resource."""
+    """A ScoreGuard by the flavors of instances; None where the resource is not known."""
     resource = units.resource(policy)
-    return resource and Guard(
+    return resource and ScoreGuard(
         policy=policy.name, scores=scores, weights=units.of_flavors(occupied.instances, resource),
         host_scale=1.0 / units.of_inventory(occupied.hosts, resource))
 

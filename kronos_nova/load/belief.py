@@ -14,11 +14,11 @@ from kronos_nova.load import units
 from kronos_nova.load.host_readings import NAMED
 from kronos_nova.load.instance_weights import EXCESS
 from kronos_nova.load.instance_weights import PlacedInstances
-from kronos_nova.objects.plan import PROFILE
-from kronos_nova.objects.plan import SCORE
+from kronos_nova.objects.plan import UNBELIEVED
 from kronos_nova.objects.plan import UnbelievedHost
 from kronos_nova.policies import Policy
 
+SCORE, PROFILE = UNBELIEVED
 NOTHING = 0.01
 """Share of a host that its servers use together at least where a score of 0 is a contradiction.
 Raised, hosts with few small servers are believed to be empty; lowered, rounding makes hosts

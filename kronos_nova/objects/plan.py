@@ -110,7 +110,7 @@ class Refusal:
     is_final: bool = True
 
 
-SCORE, PROFILE = 'score', 'profile'
+UNBELIEVED = 'score', 'profile'
 """What of a host's metrics is not believed."""
 
 
@@ -118,8 +118,8 @@ SCORE, PROFILE = 'score', 'profile'
 class UnbelievedHost:
     """A host whose metrics a policy does not believe.
 
-    ``what`` is :data:`SCORE` where the host is neither a destination nor a source, but for drains;
-    :data:`PROFILE` where its score stays in force and only its servers are not moved.
+    ``what`` is ``score`` where the host is neither a destination nor a source, but for drains;
+    ``profile`` where its score stays in force and only its servers are not moved.
     ``is_failing`` tells that this evaluation found it so; else one before did.
     """
 

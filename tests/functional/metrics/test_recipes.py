@@ -12,6 +12,7 @@ from kronos_nova import policies
 from kronos_nova.metrics import prometheus
 from kronos_nova.metrics.transport import Endpoint
 from kronos_nova.objects.metrics import CAPACITY
+from kronos_nova.objects.metrics import HOST_CAPACITY
 from kronos_nova.objects.metrics import IMBALANCE
 from kronos_nova.objects.metrics import VM_PROFILE
 from kronos_nova.objects.metrics import MetricQuery
@@ -23,7 +24,7 @@ WINDOW = 4
 """Seconds that stand for the recipes' five minutes, so that a test need not last that long."""
 
 CPUS = 4
-MEMORY = 64e9
+MEMORY, HUGE_PAGE = 64e9, 2e6
 # Per host: fraction of CPU and memory in use, of time in which something waited for them.
 HOSTS = {'cmp1': (0.5, 0.75, 0.3, 0.1), 'cmp2': (0.25, 0.5, 0.1, 0.0), 'cmp3': (0.0, 0.1, 0.0, 0.0)}
 # Per domain: host, CPUs in use, bytes, virtual CPUs, CPUs waited for.
@@ -42,6 +43,7 @@ class Exporter:
         self.started = time.time()
         self.guest_series = guest_series
         self.guests = [(domain, *rest) for domain, rest in GUESTS.items()]
+        self.failing = set()
 
     def __call__(self, handler):
         _, kind, host = handler.path.split('/')
@@ -57,26 +59,35 @@ class Exporter:
         cpu, memory, cpu_waiting, memory_waiting = HOSTS[host]
         seconds = time.time() - self.started
         for number in range(CPUS):
-            for mode, share in (('idle', 1 - cpu), ('user', cpu)):
+            for mode, share in (('idle', 0.9 * (1 - cpu)), ('iowait', 0.1 * (1 - cpu)),
+                                ('user', cpu)):
                 yield f'node_cpu_seconds_total{{cpu="{number}",mode="{mode}"}} {share * seconds}'
         yield f'node_memory_MemTotal_bytes {MEMORY}'
-        yield f'node_memory_MemAvailable_bytes {MEMORY * (1 - memory)}'
+        # A tenth of what is free is huge pages.
+        yield f'node_memory_MemAvailable_bytes {MEMORY * (1 - memory) * 0.9}'
+        yield f'node_memory_HugePages_Free {MEMORY * (1 - memory) * 0.1 / HUGE_PAGE}'
+        yield f'node_memory_Hugepagesize_bytes {HUGE_PAGE}'
         yield f'node_pressure_cpu_waiting_seconds_total {cpu_waiting * seconds}'
         yield f'node_pressure_memory_waiting_seconds_total {memory_waiting * seconds}'
         yield f'node_uname_info{{nodename="{host}"}} 1'
 
     def libvirt(self, host):
         seconds = time.time() - self.started
+        yield f'libvirt_up {int(host not in self.failing)}'
         for domain, at, *used in self.guests:
             if at == host:
                 yield from self.guest_series(domain, seconds, *used)
 
     def jobs(self, address):
-        """One target for each exporter, with the addresses that a cloud would have."""
-        return [{'job_name': f'{kind}-{host}', 'metrics_path': f'/{kind}/{host}',
+        """One target for each exporter, with the addresses that a cloud would have. The
+        node_exporter of cmp1 is scraped by two jobs."""
+        targets = [(kind, port, host, '') for kind, port in (('node', 9100), ('libvirt', 9177))
+                   for host in HOSTS]
+        targets.append(('node', 9100, 'cmp1', '-again'))
+        return [{'job_name': f'{kind}-{host}{again}', 'metrics_path': f'/{kind}/{host}',
                  'static_configs': [{'targets': [address],
                                      'labels': {'instance': f'{host}:{port}'}}]}
-                for kind, port in (('node', 9100), ('libvirt', 9177)) for host in HOSTS]
+                for kind, port, host, again in targets]
 
 
 def debian(domain, seconds, cpu, memory, vcpus, waiting):
@@ -126,7 +137,7 @@ class RecipesTestCase(testtools.TestCase):
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             full = cls.client.instant(f'count_over_time(up[{WINDOW + 1}s]) >= {2 * WINDOW + 1}')
-            if len(full.samples) == 2 * len(HOSTS):
+            if len(full.samples) == 2 * len(HOSTS) + 1:
                 return
             time.sleep(0.25)
         raise AssertionError('Prometheus did not scrape the exporters')
@@ -140,8 +151,18 @@ class RecipesTestCase(testtools.TestCase):
             policy.name, kind, promql.replace('[5m]', f'[{WINDOW}s]')))
         label = policy.vm_profile_label if kind == VM_PROFILE else policy.host_label
         values = {sample.labels[label]: sample.value for sample in vector.samples}
-        self.assertEqual(len(vector.samples), len(values), 'one series each')
+        if kind != VM_PROFILE:
+            self.assertEqual(len(vector.samples), len(values), 'one series each')
         return values
+
+    def shares(self, policy):
+        """What each guest is of its host."""
+        samples = self.ask(policy, VM_PROFILE, policy.vm_profile_query)
+        if policy.host_capacity_query is None:
+            return samples
+        sizes = self.ask(policy, HOST_CAPACITY, policy.host_capacity_query)
+        self.assertEqual(sorted(HOSTS), sorted(sizes))
+        return {domain: value / sizes['cmp1'] for domain, value in samples.items()}
 
     def assert_soon(self, check, *args):
         """Where the machine is busy, scrapes are late now and then, and rates off by it until they
@@ -171,7 +192,7 @@ class RecipesTestCase(testtools.TestCase):
 
     def check_policy(self, policy, hosts, guests):
         self.assertClose(hosts, self.ask(policy, IMBALANCE, policy.imbalance_query))
-        self.assertClose(guests, self.ask(policy, VM_PROFILE, policy.vm_profile_query))
+        self.assertClose(guests, self.shares(policy))
         if policy.mode == 'pack':
             self.assertClose(hosts, self.ask(policy, CAPACITY, policy.capacity_query))
 
@@ -224,6 +245,13 @@ class InovexRecipesTest(RecipesTestCase):
         self.exporter.guests.append(('instance-00000004', 'cmp3', None, 8e9, 1, 0.0))
         time.sleep(WINDOW + 1)
         self.check_recipe(*WHERE_WAITING_IS_COUNTED)
+
+    def test_a_host_whose_exporter_could_not_read_all_domains_has_no_count(self):
+        self.addCleanup(self.exporter.failing.clear)
+        self.exporter.failing.add('cmp2')
+        policy = self.policy('count', 'count')
+        self.assert_soon(lambda: self.assertClose(
+            {'cmp1': 0.04, 'cmp3': 0.0}, self.ask(policy, IMBALANCE, policy.imbalance_query)))
 
     def test_a_guest_has_one_weight_on_both_sides_of_a_migration_and_after_it(self):
         self.addCleanup(self.bring_back)

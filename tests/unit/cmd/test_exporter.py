@@ -92,7 +92,7 @@ class ExporterTest(ExporterTestCase):
             plans.HostScore(host, 'cpu', value, value)
             for host, value in (('a', 0.95), ('b', 0.5), ('c', 0.2), ('d', 0.2), ('e', 0.2),
                                 ('f', 0.2), ('g', 0.2), ('h', 0.2))), unbelieved=tuple(
-            plans.UnbelievedHost(host='c', policy=policy, what=plans.SCORE, reason='silent')
+            plans.UnbelievedHost(host='c', policy=policy, what='score', reason='silent')
             for policy in ('cpu', 'memory')))
         scores.Scores(self.database).replace('spread', {'cpu': 1.0}, {'a': {'cpu': 0.95}},
                                              clock.utcnow())
