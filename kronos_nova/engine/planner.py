@@ -203,6 +203,7 @@ class _Cycle:
         self.noise = noise_of(load.policies, expected)
         notes = (*forecast_columns.warnings(forecasts), *remarks.stranded(scope),
                  *self.blocked(case, model), *self.moves_unmeasured,
+                 *remarks.other_balancer(self.history, scope),
                  *remarks.below_noise(load.policies, self.noise))
         if needed.relieve:
             notes += tuple(remarks.own_heat(before, needed.relieve, len(load.policies)))

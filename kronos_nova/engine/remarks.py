@@ -13,6 +13,11 @@ from kronos_nova.objects import plan
 from kronos_nova.planners import level
 from kronos_nova.planners import relieve
 
+OTHERS = 3
+"""Live migrations of others, of servers that Kronos has moved, within ``no_return_window`` that are
+reported. Raised, a second balancer is reported later; lowered, an operator who moves two servers
+back is taken for one."""
+
 
 def below_noise(policies, noise):
     """The warnings about thresholds that cannot be kept to."""
@@ -78,6 +83,28 @@ def about(timely, budget, options):
         yield (f'{len(timely.moves)} moves of {budget} (max_migrations_per_cycle) can begin within '
                f'{options.stale_plan_age:.0f} s (stale_plan_age); more are left to later plans, '
                'because the load that they would be chosen for would not be the load there is.')
+
+
+def other_balancer(history, scope):
+    """The warning about live migrations, of servers that Kronos has moved, that Kronos has not
+    made: two that balance one cloud undo each other's work.
+
+    :param history: a :class:`kronos_nova.cooldown.PlanningHistory`
+    """
+    names = {instance.uuid: instance.display_name for instance in scope.instances}
+    own = collections.Counter((each.instance_uuid, each.source, each.destination)
+                              for each in history.tries)
+    moved = {uuid for uuid, _source, _destination in own}
+    made = collections.Counter(
+        (move.instance_uuid, move.source, move.destination) for move in history.moves
+        if move.instance_uuid in moved and move.instance_uuid in names)
+    others = made - own
+    if others.total() >= OTHERS:
+        uuid, source, destination = min(others, key=lambda each: (-others[each], each))
+        yield (f'{others.total()} live migrations of servers that Kronos has moved were made by '
+               f'others, such as that of {names[uuid]} ({uuid}) from {source} to {destination}. '
+               'Is another balancer at work? Stop one of the two, or take its servers or hosts '
+               'out of scope.')
 
 
 def own_heat(state, marks, policies):

@@ -2,7 +2,9 @@
 
 import dataclasses
 
+from kronos_nova.cooldown import PastMove
 from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
@@ -130,3 +132,31 @@ class RegionsTest(CloudTest):
         report = self.plan()
         self.assertEqual('planned', report.outcome)
         self.assertIn('cpu 0.800 to 0.600', report.moves[0].reason)
+
+
+class OtherBalancerTest(CloudTest):
+    """Kronos moved a and b from h0 to h1, and both were moved back."""
+
+    def history(self, backs):
+        tries = [PastTry(instance_uuid=uuid, source='h0', destination='h1', memory_mb=1,
+                         seconds=10.0, failed=False) for uuid in 'ab']
+        forth = [PastMove(instance_uuid=uuid, source='h0', destination='h1',
+                          ended_at=clouds.NOW - 900) for uuid in 'ab']
+        back = [PastMove(instance_uuid=uuid, source='h1', destination='h0',
+                         ended_at=clouds.NOW - 600) for uuid in backs]
+        return PlanningHistory(tries=tuple(tries), moves=(*forth, *back))
+
+    def said(self, backs):
+        return [warning for warning in self.plan(self.history(backs)).warnings
+                if 'another balancer' in warning]
+
+    def test_migrations_that_undo_those_of_kronos_are_reported(self):
+        warning, = self.said('aba')
+        self.assertIn('3 live migrations', warning)
+        self.assertIn('(a) from h1 to h0', warning)
+
+    def test_an_operator_may_move_two_servers_back(self):
+        self.assertEqual([], self.said('ab'))
+
+    def test_migrations_of_other_servers_are_no_sign(self):
+        self.assertEqual([], self.said('cdcdc'))
