@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from keystoneauth1 import loading
 from oslo_config import cfg
 
+from kronos_nova.conf import urls
+
 GROUP = cfg.OptGroup('kronos_nova', title='Nova API', help="""
 How ``kronos-engine``, ``kronos-executor`` and ``kronos-record`` reach the public API:
 keystoneauth's options. Not needed inside Nova.
@@ -17,10 +19,10 @@ Region whose Nova and placement are used. Needed only where the catalogue has se
     cfg.ListOpt('valid_interfaces', default=['internal', 'public'], help="""
 Kinds of endpoints to use, best first.
 """),
-    cfg.URIOpt('endpoint_override', schemes=['http', 'https'], help="""
+    urls.url_opt('endpoint_override', help="""
 URL of Nova (``http://controller:8774/v2.1``), instead of the catalogue's. Seldom needed.
 """),
-    cfg.URIOpt('placement_endpoint_override', schemes=['http', 'https'], help="""
+    urls.url_opt('placement_endpoint_override', help="""
 URL of placement (``http://controller:8778``), instead of the catalogue's. Seldom needed.
 """),
 ]

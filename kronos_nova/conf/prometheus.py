@@ -4,15 +4,18 @@ from collections.abc import Sequence
 
 from oslo_config import cfg
 
+from kronos_nova.conf import urls
+
 GROUP = cfg.OptGroup('kronos_prometheus', title='Metrics', help="""
 Where Kronos reads the load of hosts and instances: Prometheus or anything with its HTTP API
 (Thanos, Mimir, VictoriaMetrics).
 """)
 
 OPTS = [
-    cfg.URIOpt('url', default='http://127.0.0.1:9090', schemes=['http', 'https'], help="""
-Base URL of the Prometheus HTTP API, with a path prefix if it has one
-(``https://metrics.example.com/prometheus``).
+    urls.url_opt('url', default='http://127.0.0.1:9090', help="""
+Base URL of the Prometheus HTTP API: ``http://`` or ``https://``, host, port, and a path prefix if
+it has one (``https://metrics.example.com/prometheus``). Without ``/api/v1``, which Kronos adds, and
+without credentials, which have options of their own.
 """),
     cfg.FloatOpt('timeout', default=10.0, min=0.1, help="""
 Seconds that one answer may take, from looking up the name in ``url`` to the last byte; then the
