@@ -18,12 +18,17 @@
     │   ├── MetricsTimeout          no complete answer in time
     │   ├── MetricsUntrusted        TLS could not be agreed on
     │   ├── MetricsUnavailable      it says itself that it cannot serve now
-    │   ├── MetricsDenied           credentials or tenant refused
+    │   ├── MetricsDenied           credentials refused
+    │   │   └── MetricsTenantMissing    it serves several tenants and got the name of none
+    │   ├── MetricsRequestRefused   a proxy permits no such method or length
     │   ├── MetricsRedirected       it sends elsewhere, usually to a login
     │   ├── MetricsNotFound         no Prometheus API under that URL
     │   ├── MetricsTooLarge         the answer is over the size limit
     │   ├── MetricsNotUnderstood    the answer is not the API's JSON
     │   ├── MetricsQueryRefused     the PromQL is wrong or cannot be computed
+    │   │   └── MetricsLimitExceeded    the query needs more than the source permits
+    │   ├── MetricsPartial          the source says that its answer is not whole
+    │   │   └── MetricsHistoryPartial   an answer about past hours, which has to be whole
     │   └── MetricsNotAVector       the PromQL gives a scalar, a matrix or histograms
     ├── ReplayBusy                  another replay of a snapshot is under way
     ├── ReplayTooLarge              a replay takes more time or memory than it may
@@ -155,6 +160,14 @@ class MetricsDenied(MetricsError):
     code = 'kronos.metrics_denied'
 
 
+class MetricsTenantMissing(MetricsDenied):
+    code = 'kronos.metrics_tenant_missing'
+
+
+class MetricsRequestRefused(MetricsError):
+    code = 'kronos.metrics_request_refused'
+
+
 class MetricsRedirected(MetricsError):
     code = 'kronos.metrics_redirected'
 
@@ -175,8 +188,18 @@ class MetricsQueryRefused(MetricsError):
     code = 'kronos.metrics_query_refused'
 
 
+class MetricsLimitExceeded(MetricsQueryRefused):
+    code = 'kronos.metrics_limit_exceeded'
+
+
 class MetricsPartial(MetricsError):
+    msg_fmt = ('%(source)s: %(problem)s. Repair what is named, or set [kronos] '
+               'accept_partial_metrics = true where it holds nothing that the policies need.')
     code = 'kronos.metrics_partial'
+
+
+class MetricsHistoryPartial(MetricsPartial):
+    msg_fmt = '%(source)s: %(problem)s. Repair what is named: past hours need whole answers.'
 
 
 class MetricsNotAVector(MetricsError):

@@ -107,7 +107,7 @@ def examine(conf, role: roles.Role) -> Report:
     check('plugin', lambda: _plugin(role))
     windows = check('windows', lambda: _windows(conf, time.time()))
     policy_set = check('policies', lambda: _policies(conf))
-    client = check('prometheus', lambda: _prometheus(conf))
+    client = check('prometheus', lambda: _prometheus(conf), _readable(conf, prometheus.GROUP))
     reach = _Reach(role)
     check('placement', lambda: _placement(reach))
     snapshot = check('nova', lambda: _nova(reach))
@@ -222,6 +222,12 @@ def _policies(conf):
     found = policies.load(conf.kronos.policies_file)
     return (f'{len(found.active)} enabled of {len(found.policies)} in '
             f'{conf.kronos.policies_file}, mode {found.mode}'), found
+
+
+def _readable(conf, group):
+    """Return a need of a check: the group, None where some of its values cannot be read."""
+    is_wrong = any(each == group for each, _option in invalid_values.values(conf))
+    return f'[{group}]', None if is_wrong else group
 
 
 def _prometheus(conf):

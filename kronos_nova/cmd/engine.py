@@ -17,6 +17,7 @@ from kronos_nova.engine import scope
 from kronos_nova.executor import service
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
+from kronos_nova.metrics import prometheus
 from kronos_nova.policies import loader
 
 NAME = 'kronos-engine'
@@ -61,6 +62,7 @@ def check(conf):
     scope.refuse_empty_scope(conf)
     loader.load(conf.kronos.policies_file)
     connect(conf)
+    prometheus.from_conf(conf)
 
 
 def main(argv=None):

@@ -118,7 +118,7 @@ class HourlyHistory:
 def _whole(matrix, query):
     source = f'policy {query.policy}, {query.kind}'
     if matrix.warnings:
-        raise exception.MetricsPartial(
+        raise exception.MetricsHistoryPartial(
             source=source, problem='the answer is not whole, or not sure: '
                                    + '; '.join(matrix.warnings))
     if len(matrix.series) > MOST_SERIES:

@@ -5,6 +5,7 @@ https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview
 """
 
 import math
+import re
 from typing import Literal
 
 import msgspec
@@ -21,6 +22,14 @@ MOST_WARNINGS = 20
 
 MOST_LABELS = 100
 """Of a series; Prometheus' own default limits, where they are set, are lower."""
+
+HEAD = 4096
+"""Bytes of a body in which its first line is looked for. More would only be read for a page that
+has a long head before its title."""
+
+_TITLE = re.compile(r'<title[^<>]{0,99}>([^<]{1,300})</title>', re.IGNORECASE)
+_MESSAGE = re.compile(r'"(?:message|error)"\s{0,9}:\s{0,9}"([^"]{1,300})"')
+_TAG = re.compile(r'<[^<>]{0,300}>')
 
 _REMEDY = {
     'scalar': 'a policy needs one series a host: aggregate by the host label',
@@ -92,7 +101,8 @@ def read_answer(body: bytes, source: str) -> dict:
                                    f'{error}') from error
     if not isinstance(answer, dict) or answer.get('status') not in ('success', 'error'):
         raise exception.MetricsNotUnderstood(
-            source=source, problem='JSON, but not of a Prometheus API: it has no "status"')
+            source=source, problem='JSON, but not of a Prometheus API: it has no "status"; '
+                                   f'it says "{first_line(body)}"')
     if answer['status'] == 'error':
         raise exception.MetricsQueryRefused(
             source=source, problem=f'{boundary.shown(answer.get("errorType"))}: '
@@ -103,12 +113,24 @@ def read_answer(body: bytes, source: str) -> dict:
 
 
 def _looks_like(body):
+    line = first_line(body)
+    said = f' ("{line}")' if line else ''
     start = body[:200].lstrip().lower()
-    if not start:
-        return 'an empty answer'
     if start.startswith((b'<!doctype', b'<html', b'<?xml', b'<head')):
-        return 'an HTML page'
-    return 'text'
+        return (f'an HTML page{said}: a page for people, such as a login or Grafana; set url to '
+                'that of the API')
+    return f'text{said}' if start else 'an empty answer'
+
+
+def first_line(body: bytes) -> str:
+    """Return the first line with words of a body, for messages: of a page its title, of JSON its
+    message. Bounded, and without control characters."""
+    head = body[:HEAD].decode(errors='replace')
+    found = _TITLE.search(head) or _MESSAGE.search(head)
+    if found:
+        return boundary.shown(' '.join(found[1].split()))
+    lines = (' '.join(line.split()) for line in _TAG.sub(' ', head).splitlines())
+    return boundary.shown(next(filter(None, lines), ''))
 
 
 def _warnings_of(answer, source):

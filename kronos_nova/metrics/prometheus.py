@@ -1,5 +1,6 @@
 """The Prometheus client behind the port of :mod:`kronos_nova.metrics.base`."""
 
+import re
 import time
 from collections.abc import Callable
 
@@ -7,8 +8,9 @@ import tenacity
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.conf import invalid_values
 from kronos_nova.metrics import answer
-from kronos_nova.metrics.transport import Endpoint
+from kronos_nova.metrics.endpoint import Endpoint
 from kronos_nova.metrics.transport import Transport
 from kronos_nova.objects.metrics import FORECAST
 from kronos_nova.objects.metrics import HISTORY
@@ -18,6 +20,8 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Series
 from kronos_nova.objects.metrics import Times
 from kronos_nova.objects.metrics import Vector
+
+GROUP = 'kronos_prometheus'
 
 LOG = logging.getLogger(__name__)
 
@@ -130,6 +134,7 @@ def from_conf(conf, patience=float('inf')) -> PrometheusClient:
 
     :raises ConfigurationError: options that contradict each other
     """
+    _refuse_invalid(conf)
     group = conf.kronos_prometheus
     _check(group)
     endpoint = Endpoint(
@@ -143,8 +148,19 @@ def from_conf(conf, patience=float('inf')) -> PrometheusClient:
                             patience=patience)
 
 
+def _refuse_invalid(conf):
+    """Raise for values that oslo.config refuses, with what to write."""
+    wrong = {key: problem for key, problem in invalid_values.values(conf).items()
+             if key[0] == GROUP}
+    if wrong:
+        raise exception.ConfigurationError(
+            what='nova.conf', problem=invalid_values.described(wrong), remedy='Correct it.')
+
+
 def _check(group):
     contradictions = (
+        (bool(re.search('/api(/v1.*)?/?$', group.url)), 'url', 'it ends with the path of the API',
+         'Remove /api and what follows: Kronos adds it.'),
         ('@' in group.url.partition('//')[2].partition('/')[0], 'url', 'it contains credentials',
          'Set username and password instead: a URL appears in logs.'),
         (sum(map(bool, (group.bearer_token, group.bearer_token_file, group.username))) > 1,

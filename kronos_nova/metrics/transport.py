@@ -1,19 +1,18 @@
 """HTTP to a Prometheus API: one request, one body or one error."""
 
 import contextlib
-import dataclasses
 import http.client
-import re
 import threading
 
 import requests
 import urllib3
-from requests import auth
 
 from kronos_nova import boundary
 from kronos_nova import exception
-from kronos_nova.metrics import answer
+from kronos_nova.metrics import authorization
 from kronos_nova.metrics import connections
+from kronos_nova.metrics import http_errors
+from kronos_nova.metrics.endpoint import Endpoint
 
 _CHUNK = 1 << 16
 _LONGEST_GET = 2000
@@ -24,65 +23,6 @@ _ENCODINGS = ('', 'identity', 'gzip', 'deflate')
 
 # Characters of a message, which may have two pieces from outside in it.
 _LONGEST_PROBLEM = 1000
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """Where a Prometheus API is and how it is entered.
-
-    url : base URL, with a path prefix if there is one, without credentials
-    timeout : seconds for a whole answer, from looking up the name to the last byte
-    max_bytes : an answer that is longer, decompressed, is refused
-    bearer_token, bearer_token_file : at most one; the file is read for every request
-    tenant_header, tenant : sent when ``tenant`` is set
-    """
-
-    url: str
-    timeout: float = 10.0
-    max_bytes: int = 64 << 20
-    bearer_token: str | None = None
-    bearer_token_file: str | None = None
-    username: str | None = None
-    password: str | None = None
-    ca_file: str | None = None
-    cert_file: str | None = None
-    key_file: str | None = None
-    tenant_header: str = 'X-Scope-OrgID'
-    tenant: str | None = None
-
-
-class _Authorization(auth.AuthBase):
-    """Given to every request, also when there is nothing to add: without one the requests library
-    would look for credentials in the .netrc of whoever runs the service."""
-
-    def __init__(self, endpoint):
-        self.endpoint = endpoint
-
-    def __call__(self, request):
-        endpoint = self.endpoint
-        if endpoint.username is not None:
-            return auth.HTTPBasicAuth(endpoint.username.encode(),
-                                      (endpoint.password or '').encode())(request)
-        token = endpoint.bearer_token
-        if endpoint.bearer_token_file:
-            token = _read_token(endpoint.bearer_token_file)
-        if token is not None:
-            request.headers['Authorization'] = f'Bearer {token}'
-        return request
-
-
-def _read_token(path):
-    try:
-        with open(path, encoding='ascii') as file:
-            token = file.read().strip()
-    except (OSError, ValueError) as error:
-        raise exception.MetricsMisconfigured(
-            option='bearer_token_file', problem=f'{path} cannot be read: {error}') from error
-    if not re.fullmatch(r'[\x21-\x7e]+', token):
-        raise exception.MetricsMisconfigured(
-            option='bearer_token_file',
-            problem=f'{path} must hold one line of printable characters without spaces')
-    return token
 
 
 class Transport:
@@ -97,7 +37,7 @@ class Transport:
         self._session = requests.Session()
         for scheme in ('http://', 'https://'):
             self._session.mount(scheme, connections.Adapter(self._connections))
-        self._session.auth = _Authorization(self.endpoint)
+        self._session.auth = authorization.Authorization(self.endpoint)
         self._session.headers['Accept-Encoding'] = 'gzip'
         if self.endpoint.tenant:
             self._session.headers[self.endpoint.tenant_header] = self.endpoint.tenant
@@ -158,16 +98,16 @@ class Transport:
         try:
             yield
         except (requests.exceptions.SSLError, urllib3.exceptions.SSLError) as error:
-            raise self._error(exception.MetricsUntrusted, f'TLS: {_cause(error)}; check ca_file, '
-                              'cert_file and the host name in url') from error
+            raise self._error(exception.MetricsUntrusted,
+                              http_errors.of_tls(_cause(error))) from error
         except (requests.exceptions.Timeout, urllib3.exceptions.TimeoutError) as error:
             raise self._timeout() from error
         except urllib3.exceptions.DecodeError as error:
             raise self._error(exception.MetricsNotUnderstood,
                               f'a damaged answer: {error}') from error
         except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError) as error:
-            raise self._error(exception.MetricsUnreachable,
-                              f'no connection: {_cause(error)}') from error
+            raise self._error(*http_errors.of_connection(
+                _cause(error), self.endpoint, self._proxy())) from error
         except (http.client.HTTPException, ValueError) as error:
             # What neither library took for a possible answer, such as a length below zero.
             raise self._error(exception.MetricsUnreachable,
@@ -180,11 +120,8 @@ class Transport:
     def _refuse_redirect(self, response):
         if not 300 <= response.status_code < 400:
             return
-        raise self._error(
-            exception.MetricsRedirected,
-            f'status {response.status_code} sends to '
-            f'{response.headers.get("Location", "nowhere")[:200]}; Kronos follows no redirect: '
-            'give the final URL, and credentials if it is a login')
+        raise self._error(exception.MetricsRedirected, http_errors.of_redirect(
+            response.status_code, response.headers.get('Location', ''), self.endpoint))
 
     def _refuse_encoding(self, response):
         encoding = response.headers.get('Content-Encoding', '').strip().lower()
@@ -206,18 +143,17 @@ class Transport:
         return bytes(body)
 
     def _error_of(self, response, body):
-        status = response.status_code
-        if status in (401, 403, 407):
-            return self._error(exception.MetricsDenied,
-                               f'status {status}: credentials or tenant refused')
-        if status == 429 or status >= 500:
-            return self._error(exception.MetricsUnavailable,
-                               f'status {status}: {_said(body) or response.reason}')
-        if status in (400, 422) and _said(body):
-            return self._error(exception.MetricsQueryRefused, f'status {status}: {_said(body)}')
-        return self._error(
-            exception.MetricsNotFound,
-            f'status {status}: no Prometheus API under that URL; does it lack a path prefix?')
+        reply = http_errors.Reply(
+            status=response.status_code, reason=response.reason or '', headers=response.headers,
+            body=body, method=response.request.method, proxy=self._proxy())
+        error_class, problem = http_errors.of_reply(reply, self.endpoint)
+        return self._error(error_class, problem)
+
+    def _proxy(self):
+        """Return the HTTP proxy that the environment names for this endpoint, or None."""
+        url = self.endpoint.url
+        proxies = requests.utils.get_environ_proxies(url)
+        return requests.utils.select_proxy(url, proxies)
 
     def _timeout(self):
         return self._error(exception.MetricsTimeout,
@@ -251,17 +187,6 @@ class _Exchange:
         if self._error is not None:
             raise self._error
         return self._body
-
-
-def _said(body):
-    """What the API itself says in the body of an error, or None."""
-    try:
-        answer.read_answer(body, '')
-    except exception.MetricsQueryRefused as error:
-        return error.kwargs['problem']
-    except exception.MetricsNotUnderstood:
-        return None
-    return None
 
 
 def _cause(error):

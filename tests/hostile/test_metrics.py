@@ -19,7 +19,7 @@ from kronos_nova.engine import measure
 from kronos_nova.metrics import answer
 from kronos_nova.metrics import labels
 from kronos_nova.metrics import prometheus
-from kronos_nova.metrics.transport import Endpoint
+from kronos_nova.metrics.endpoint import Endpoint
 from kronos_nova.objects.metrics import IMBALANCE
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Sample

@@ -11,7 +11,7 @@ from kronos_nova import clock
 from kronos_nova import policies
 from kronos_nova.db import models
 from kronos_nova.metrics import prometheus
-from kronos_nova.metrics.transport import Endpoint
+from kronos_nova.metrics.endpoint import Endpoint
 from kronos_nova.objects import metrics
 from kronos_nova.objects.metrics import MetricQuery
 from tests.e2e.box.processes import wait_for

@@ -20,7 +20,7 @@ from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.engine.planner import plan_cycle
 from kronos_nova.engine.restraint import Restraint
 from kronos_nova.metrics import prometheus
-from kronos_nova.metrics.transport import Endpoint
+from kronos_nova.metrics.endpoint import Endpoint
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Times

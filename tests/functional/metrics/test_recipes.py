@@ -10,7 +10,7 @@ import testtools
 
 from kronos_nova import policies
 from kronos_nova.metrics import prometheus
-from kronos_nova.metrics.transport import Endpoint
+from kronos_nova.metrics.endpoint import Endpoint
 from kronos_nova.objects.metrics import CAPACITY
 from kronos_nova.objects.metrics import HOST_CAPACITY
 from kronos_nova.objects.metrics import IMBALANCE

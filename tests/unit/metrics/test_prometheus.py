@@ -18,7 +18,7 @@ from oslo_config import fixture as config_fixture
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.metrics import prometheus
-from kronos_nova.metrics.transport import Endpoint
+from kronos_nova.metrics.endpoint import Endpoint
 from kronos_nova.objects.metrics import HOST_CAPACITY
 from kronos_nova.objects.metrics import IMBALANCE
 from kronos_nova.objects.metrics import MetricQuery
@@ -366,6 +366,7 @@ class OptionsTest(ClientTestCase):
 
     @ddt.data(
         {'url': 'http://user:secret@127.0.0.1:9090'},
+        {'url': 'http://127.0.0.1:9090/prometheus/api/v1'},
         {'bearer_token': 'x', 'username': 'y'},
         {'bearer_token': 'x', 'bearer_token_file': '/y'},
         {'key_file': '/key.pem'},
@@ -375,3 +376,13 @@ class OptionsTest(ClientTestCase):
         error = self.assertRaises(exception.ConfigurationError, self.from_conf, **options)
         self.assertIn('[kronos_prometheus]', str(error))
         self.assertNotIn('secret', str(error))
+
+    def test_a_url_without_a_scheme_says_what_to_write(self):
+        path = self.file(b'[kronos_prometheus]\nurl = prometheus:9090\n')
+        conf = cfg.ConfigOpts()
+        kronos_conf.register_opts(conf)
+        conf([], default_config_files=[path])
+        error = self.assertRaises(exception.ConfigurationError, prometheus.from_conf, conf)
+        for word in ('[kronos_prometheus] url', 'write http://prometheus:9090'):
+            self.assertIn(word, str(error))
+        self.assertNotIn('LocationInfo', str(error))

@@ -1,0 +1,41 @@
+"""Credentials of requests to a Prometheus API."""
+
+import re
+
+from requests import auth
+
+from kronos_nova import exception
+
+
+class Authorization(auth.AuthBase):
+    """Authorization header of every request, also when there is nothing to add: without one the
+    requests library reads the .netrc of the service's user."""
+
+    def __init__(self, endpoint):
+        self.endpoint = endpoint
+
+    def __call__(self, request):
+        endpoint = self.endpoint
+        if endpoint.username is not None:
+            return auth.HTTPBasicAuth(endpoint.username.encode(),
+                                      (endpoint.password or '').encode())(request)
+        token = endpoint.bearer_token
+        if endpoint.bearer_token_file:
+            token = _read_token(endpoint.bearer_token_file)
+        if token is not None:
+            request.headers['Authorization'] = f'Bearer {token}'
+        return request
+
+
+def _read_token(path):
+    try:
+        with open(path, encoding='ascii') as file:
+            token = file.read().strip()
+    except (OSError, ValueError) as error:
+        raise exception.MetricsMisconfigured(
+            option='bearer_token_file', problem=f'{path} cannot be read: {error}') from error
+    if not re.fullmatch(r'[\x21-\x7e]+', token):
+        raise exception.MetricsMisconfigured(
+            option='bearer_token_file',
+            problem=f'{path} must hold one line of printable characters without spaces')
+    return token

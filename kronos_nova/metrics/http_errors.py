@@ -1,0 +1,318 @@
+"""Names the cause and the remedy of an HTTP exchange that gave no answer of the API.
+
+Causes are told apart by status, headers and the texts of the servers that send them: Prometheus,
+Thanos, Mimir, VictoriaMetrics, Grafana, nginx, Apache, squid. Each message ends with the first line
+of what was sent, bounded and without control characters.
+"""
+
+import dataclasses
+import http.client
+import re
+import ssl
+import urllib.parse
+from collections.abc import Mapping
+
+from kronos_nova import boundary
+from kronos_nova import exception
+from kronos_nova.metrics import answer
+from kronos_nova.metrics.endpoint import Endpoint
+
+URL = '[kronos_prometheus] url'
+
+_WRITE_HTTPS = f'the port speaks TLS: write https:// in {URL}'
+_GRAFANA = (f'this is Grafana, no Prometheus: set {URL} to the URL of the Prometheus that is its '
+            'data source')
+_PATHS = 'GET and POST of /api/v1/query and /api/v1/query_range'
+
+_TLS_PORT = re.compile(r'HTTP request to an HTTPS server|HTTP request was sent to HTTPS port|'
+                       r'speaking plain HTTP to an SSL', re.IGNORECASE)
+_TENANT = re.compile(r'no org.?id|tenant (header|id)\b.*(missing|required|empty|not)|'
+                     r'(missing|no|empty|requires?)\b.* tenant\b', re.IGNORECASE)
+_LIMIT = re.compile(r'err-mimir-max|-search\.max|too many samples|exceeded? (the )?(maximum|max|'
+                    r'series|samples?|chunks?|bytes)|limit', re.IGNORECASE)
+_DUPLICATES = re.compile(r'many-to-many|duplicate series|same labelset', re.IGNORECASE)
+_LENGTHS = {413: 'client_max_body_size', 414: 'large_client_header_buffers',
+            431: 'large_client_header_buffers'}
+
+_NO_TLS = {'WRONG_VERSION_NUMBER', 'HTTP_REQUEST', 'RECORD_LAYER_FAILURE', 'UNKNOWN_PROTOCOL',
+           'PACKET_LENGTH_TOO_LONG'}
+"""OpenSSL's reasons where the first bytes of the other side are not TLS."""
+
+_EXPIRED = {9, 10}
+_OTHER_NAME = {62, 64}
+"""OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """An HTTP answer with another status than 200 and 3xx.
+
+    reason : the text after the status
+    headers : by name, whatever the case
+    method : of the request
+    proxy : URL of the HTTP proxy that the environment names; None = there is none
+    """
+
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+    body: bytes
+    method: str
+    proxy: str | None = None
+
+
+def of_reply(reply: Reply, endpoint: Endpoint) -> tuple[type[exception.MetricsError], str]:
+    """Return the error that a reply stands for, and its cause, remedy and first line."""
+    kind, said = _api_error(reply.body)
+    said = _without_secrets(said or answer.first_line(reply.body) or reply.reason, endpoint)
+    for cause in _CAUSES:
+        found = cause(reply, endpoint, kind, said)
+        if found is not None:
+            break
+    else:
+        found = _no_api(reply)
+    error_class, remedy = found
+    words = f'; it says "{boundary.shown(said)}"' if said else ''
+    return error_class, f'status {reply.status}: {remedy}{words}'
+
+
+def of_redirect(status: int, location: str, endpoint: Endpoint) -> str:
+    """Return what a redirect means: a login, or the URL to configure."""
+    shown = boundary.shown(location or 'nowhere', 200)
+    said = f'status {status} sends to {shown}; Kronos follows no redirect: '
+    target = urllib.parse.urlsplit(urllib.parse.urljoin(endpoint.url, location))
+    base, found, _rest = target.path.partition('/api/v1/')
+    if found:
+        url = urllib.parse.urlunsplit((target.scheme, target.netloc, base, '', ''))
+        return f'{said}set {URL} = {boundary.shown(url, 200)}'
+    if target.path.rstrip('/').endswith('/login'):
+        return (f'{said}it is a login, as that of Grafana or of a proxy; set {URL} to the URL of '
+                'Prometheus itself, or give the credentials')
+    return f'{said}give the final URL, and credentials if it is a login'
+
+
+def of_tls(error: Exception) -> str:
+    """Return what a failed TLS handshake means."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        if error.verify_code in _EXPIRED:
+            return f'TLS: {error}; renew its certificate, or set the clock of this host'
+        if error.verify_code in _OTHER_NAME:
+            return f'TLS: {error}; check the host name in url'
+        return f'TLS: {error}; set ca_file to the authority that signed its certificate'
+    reason = getattr(error, 'reason', None) or ''
+    if reason in _NO_TLS:
+        return f'TLS: {error}; the port speaks no TLS: write http:// in {URL}'
+    if 'ALERT' in reason:
+        return f'TLS: {error}; it may want a client certificate: set cert_file and key_file'
+    return f'TLS: {error}; check ca_file, cert_file and the host name in url'
+
+
+def of_connection(error: Exception, endpoint: Endpoint, proxy: str | None
+                  ) -> tuple[type[exception.MetricsError], str]:
+    """Return what a connection that failed or broke means."""
+    is_plain = endpoint.url.lower().startswith('http://')
+    if is_plain and isinstance(error, http.client.BadStatusLine) and _is_tls(error.line):
+        return exception.MetricsUntrusted, f'it answers in TLS; {_WRITE_HTTPS}'
+    hint = ''
+    if is_plain and isinstance(error, ConnectionResetError | http.client.BadStatusLine):
+        hint = f'; if the port speaks TLS, write https:// in {URL}'
+    by = f' by the proxy {_address(proxy)} of the environment' if proxy else ''
+    return exception.MetricsUnreachable, f'no connection{by}: {error}{hint}'
+
+
+def _is_tls(line):
+    """Whether a status line begins with the record of a TLS alert or handshake."""
+    return line.lstrip('\'"').startswith(('\x15\x03', '\x16\x03', '\\x15\\x03', '\\x16\\x03'))
+
+
+def _api_error(body):
+    """Return type and text of the API's own error, or None and ''."""
+    try:
+        answer.read_answer(body, '')
+    except exception.MetricsQueryRefused as error:
+        kind, _colon, _text = error.kwargs['problem'].partition(':')
+        return kind, error.kwargs['problem']
+    except exception.MetricsNotUnderstood:
+        pass
+    return None, ''
+
+
+def _tls_port(reply, endpoint, _kind, said):
+    is_plain = endpoint.url.lower().startswith('http://')
+    text = reply.body[:answer.HEAD].decode(errors='replace')
+    if is_plain and reply.status < 500 and _TLS_PORT.search(f'{said} {text}'):
+        return exception.MetricsUntrusted, _WRITE_HTTPS
+    return None
+
+
+def _grafana(reply, _endpoint, _kind, _said):
+    head = reply.body[:answer.HEAD]
+    is_grafana = b'<title>Grafana</title>' in head or (
+        head.lstrip().startswith(b'{') and b'"message"' in head
+        and (b'"traceID"' in head or b'"messageId"' in head))
+    return (exception.MetricsNotFound, _GRAFANA) if is_grafana and reply.status < 500 else None
+
+
+def _victoria(_reply, _endpoint, _kind, said):
+    if 'missing route for' in said:
+        return exception.MetricsNotFound, (
+            'vmauth has no route for this path and user: add /api/v1/query, /api/v1/query_range to '
+            f'its url_map, or the path prefix of its route to {URL}')
+    if 'unsupported path requested' in said:
+        return exception.MetricsNotFound, (
+            f'a VictoriaMetrics cluster: {URL} must end with /select/ACCOUNT/prometheus')
+    return None
+
+
+def _tenant(reply, endpoint, _kind, said):
+    if reply.status not in (400, 401, 403, 404, 422) or not _TENANT.search(said):
+        return None
+    if not endpoint.tenant:
+        return exception.MetricsTenantMissing, (
+            'it serves several tenants: set tenant, and tenant_header if it is not '
+            f'{endpoint.tenant_header}')
+    return exception.MetricsTenantMissing, (
+        f'it does not find the tenant in the header {endpoint.tenant_header}: correct '
+        'tenant_header (X-Scope-OrgID for Mimir and Cortex, THANOS-TENANT for Thanos)')
+
+
+def _unauthorized(reply, endpoint, _kind, _said):
+    if reply.status != 401:
+        return None
+    asked = reply.headers.get('WWW-Authenticate', '').partition(' ')[0].lower()
+    return exception.MetricsDenied, _credentials(asked, endpoint)
+
+
+def _credentials(asked, endpoint):
+    if endpoint.username is not None:
+        return ('it asks for a token, not for username and password: set bearer_token_file'
+                if asked == 'bearer' else 'username or password is wrong')
+    option = ('bearer_token_file' if endpoint.bearer_token_file else
+              'bearer_token' if endpoint.bearer_token else None)
+    if asked == 'basic':
+        return ('it asks for username and password, not for a token' if option else
+                'it asks for a user: username and password are not set')
+    if option:
+        return f'{option} is refused: it is wrong or expired'
+    if asked == 'bearer':
+        return 'it asks for a token: bearer_token_file is not set'
+    return ('it asks for credentials and none are set: set username and password, or '
+            'bearer_token_file')
+
+
+def _by_proxy(reply, endpoint, _kind, _said):
+    """Return what a proxy of the environment refuses."""
+    is_refusal = reply.status in (403, 407) or reply.status >= 500
+    if not is_refusal or (reply.proxy is None and reply.status != 407):
+        return None
+    host = urllib.parse.urlsplit(endpoint.url).hostname
+    where = f' {_address(reply.proxy)}' if reply.proxy else ''
+    error_class = (exception.MetricsDenied if reply.status < 500
+                   else exception.MetricsUnavailable)
+    return error_class, (
+        f'the proxy{where} of the environment does not let it pass: add {host} to no_proxy of '
+        'this service, or permit it there')
+
+
+def _address(proxy):
+    """Return host and port of a proxy, without its credentials."""
+    return boundary.shown(proxy.partition('//')[2].rpartition('@')[2] or proxy, 80)
+
+
+def _forbidden(reply, _endpoint, kind, _said):
+    if reply.status != 403:
+        return None
+    if kind:
+        return exception.MetricsDenied, ('the user or tenant may not read this: permit it there, '
+                                         'or set tenant')
+    return exception.MetricsDenied, (
+        f'a proxy or an access list in front of Prometheus forbids it: permit {_PATHS} for this '
+        'host and user')
+
+
+def _method(reply, _endpoint, _kind, _said):
+    if reply.status != 405:
+        return None
+    return exception.MetricsRequestRefused, (
+        f'a proxy does not permit {reply.method}: permit {_PATHS}; long queries are sent by POST')
+
+
+def _length(reply, _endpoint, _kind, _said):
+    if reply.status not in _LENGTHS:
+        return None
+    return exception.MetricsRequestRefused, (
+        'the query is too long for a proxy: raise its limit (nginx: '
+        f'{_LENGTHS[reply.status]}), or record the query by a rule')
+
+
+def _nothing(reply, _endpoint, _kind, _said):
+    if not 200 <= reply.status < 300:
+        return None
+    return exception.MetricsNotFound, (
+        f'it answers with nothing where Prometheus answers 200: check the path in {URL}, and any '
+        'proxy in front')
+
+
+def _unavailable(reply, _endpoint, kind, _said):
+    if reply.status == 429:
+        return exception.MetricsUnavailable, (
+            'its limit of requests is reached: raise the limit for this user or tenant, or '
+            'evaluation_interval')
+    if reply.status < 500:
+        return None
+    if kind == 'timeout':
+        return exception.MetricsUnavailable, (
+            'the query takes longer than it may: record it by a rule, or raise --query.timeout of '
+            'Prometheus')
+    if not kind and reply.status in (502, 504):
+        return exception.MetricsUnavailable, 'the proxy in front does not reach Prometheus'
+    return exception.MetricsUnavailable, 'it cannot answer now'
+
+
+def _query(reply, _endpoint, kind, said):
+    """Return what the API has against the query itself."""
+    if not kind or reply.status not in (400, 422):
+        return None
+    if _DUPLICATES.search(said):
+        return exception.MetricsQueryRefused, (
+            'a join finds several series for one target, as where targets are scraped by two jobs '
+            'or by a pair: select one job, or aggregate with "max by (instance)"')
+    if kind != 'bad_data' and _LIMIT.search(said):
+        return exception.MetricsLimitExceeded, (
+            'the query needs more than a limit of the source: shorten its window, use a recording '
+            'rule, or raise the limit')
+    return exception.MetricsQueryRefused, 'the query is wrong or cannot be computed'
+
+
+def _no_api(reply):
+    if reply.status == 404:
+        return exception.MetricsNotFound, (
+            f'no Prometheus API under {URL}: add its path prefix (--web.external-url; '
+            '/prometheus for Mimir, /select/ACCOUNT/prometheus for VictoriaMetrics clusters)')
+    return exception.MetricsNotFound, (
+        f'no Prometheus API answers so: check {URL} and any proxy in front')
+
+
+_CAUSES = (
+    _tls_port,      # 400 of Go, nginx and Apache
+    _grafana,       # 401, 404 with Grafana's JSON or page
+    _victoria,      # 400 of vmauth and vmselect
+    _tenant,        # 401 of Mimir, 400 of Thanos
+    _unauthorized,  # 401
+    _by_proxy,      # 403, 407 and 5xx where the environment names a proxy
+    _forbidden,     # 403
+    _method,        # 405
+    _length,        # 413, 414, 431
+    _nothing,       # 2xx but 200
+    _unavailable,   # 429, 5xx
+    _query,         # 400, 422 with the API's own error
+)
+"""Causes in the order in which they are tried: from particular servers to statuses."""
+
+
+def _without_secrets(text, endpoint):
+    """Return ``text`` without the credentials that were sent, which a server may repeat."""
+    for secret in (endpoint.password, endpoint.bearer_token):
+        if secret:
+            text = text.replace(secret, '***')
+    return text
