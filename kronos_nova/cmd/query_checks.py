@@ -8,7 +8,8 @@ from kronos_nova.engine import forecast_columns
 from kronos_nova.engine import pace_measured
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.metrics import health
-from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.metrics import ranges
+from kronos_nova.metrics.prometheus import PrometheusClient
 from kronos_nova.objects import metrics
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
@@ -48,7 +49,7 @@ class QueryFinding:
     detail: str = ''
 
 
-def examine(source: MetricsSource, policy_set: PolicySet, snapshot: Snapshot | None,
+def examine(source: PrometheusClient, policy_set: PolicySet, snapshot: Snapshot | None,
             options: EngineOptions, now: float) -> Iterator[QueryFinding]:
     """Ask everything.
 
@@ -63,10 +64,11 @@ def examine(source: MetricsSource, policy_set: PolicySet, snapshot: Snapshot | N
         policy = by_name[query.policy]
         expected = cloud.expected(policy, query.kind)
         if not expected.names:
-            yield _uncompared(source, query, expected, snapshot is None)
+            yield _with_ranges(source, query,
+                               _uncompared(source, query, expected, snapshot is None))
             continue
-        yield _finding(policy, query.kind, expected, health.examine(source, query, expected),
-                       options.min_coverage)
+        found = health.examine(source, query, expected)
+        yield _with_ranges(source, query, _finding(policy, query.kind, expected, found, options))
     for query in pace_measured.questions(policy_set.migration):
         yield _of_migration(source, query, cloud, policy_set.migration)
 
@@ -87,6 +89,16 @@ def _of_migration(source, query, cloud, queries):
         matched=len(found.diagnosis.matched), expected=len(expected.names),
         missing=found.diagnosis.missing, unknown=found.diagnosis.unknown,
         repeated=found.diagnosis.repeated)
+
+
+def _with_ranges(source, query, finding):
+    """Return the finding with the ranges of its query that are too short for the scrapes."""
+    short = tuple(ranges.too_short(source.instant, query.promql))
+    if not short:
+        return finding
+    return dataclasses.replace(
+        finding, state='warning' if finding.state == 'ok' else finding.state,
+        detail='; '.join(filter(None, (*short, finding.detail))))
 
 
 class _Cloud:
@@ -145,7 +157,7 @@ def _uncompared(source, query, expected, is_unread):
         detail=f'{found} series; whose they are is not checked: {why}')
 
 
-def _finding(policy, kind, expected, found, min_coverage):
+def _finding(policy, kind, expected, found, options):
     if found.diagnosis is None:
         return QueryFinding(policy=policy.name, kind=kind, state='failed',
                             health=found.state.value, detail=found.detail)
@@ -155,23 +167,25 @@ def _finding(policy, kind, expected, found, min_coverage):
     out_of_range = found.out_of_range if is_fraction else ()
     return QueryFinding(
         policy=policy.name, kind=kind, health=found.state.value, detail=found.detail,
-        state=_state(policy, kind, expected, found, out_of_range, min_coverage),
+        state=_state(policy, kind, expected, found, out_of_range, options),
         matched=len(diagnosis.matched), expected=len(expected.names),
         missing=diagnosis.missing, unknown=diagnosis.unknown, repeated=diagnosis.repeated,
         out_of_range=out_of_range,
         proposal=diagnosis.proposal and diagnosis.proposal.remedy(expected.label))
 
 
-def _state(policy, kind, expected, found, out_of_range, min_coverage):
+def _state(policy, kind, expected, found, out_of_range, options):
     """Failed is what leaves the policy without data, or unable to move anything."""
     diagnosis = found.diagnosis
     coverage = len(diagnosis.matched) / len(expected.names)
+    is_used = found.is_whole or options.accept_partial_metrics
     if kind in OF_FORECASTS:    # without it the present is planned for
         is_fatal = False
     elif kind == metrics.VM_PROFILE:
-        is_fatal = coverage == 0 and policy.vm_profile_fallback == 'skip'
+        is_fatal = ((coverage == 0 or not is_used)
+                    and policy.vm_profile_fallback == 'skip')
     else:
-        is_fatal = coverage < min_coverage or diagnosis.repeated
+        is_fatal = coverage < options.min_coverage or diagnosis.repeated or not is_used
     if is_fatal or out_of_range:
         return 'failed'
     return 'ok' if found.state is health.AnswerHealth.HEALTHY else 'warning'

@@ -127,8 +127,9 @@ def _coverage(missing: np.ndarray, stale: np.ndarray, available: np.ndarray,
     if missing.sum() < needed and covered >= rules.min_coverage - TOLERANCE:
         return []
     old = f', {int((stale & available).sum())} of them only an old one' if stale.any() else ''
+    remedy = '; min_coverage permits to plan without some' if missing.sum() < needed else ''
     return [f'{int(missing.sum())} of {needed} available hosts have no sample{old}: '
-            f'{_names(hosts, missing)}']
+            f'{_names(hosts, missing)}{remedy}']
 
 
 def _names(hosts: Sequence[str], chosen: np.ndarray) -> str:

@@ -50,12 +50,14 @@ class Health:
     :ivar detail: one line for a person, '' when healthy
     :ivar diagnosis: the names that were found; None when there was no answer
     :ivar out_of_range: expected names whose value is not in [0, 1], NaN included
+    :ivar is_whole: False where the source itself says that its answer lacks something
     """
 
     state: AnswerHealth
     detail: str = ''
     diagnosis: labels.Diagnosis | None = None
     out_of_range: tuple[str, ...] = ()
+    is_whole: bool = True
     error: exception.MetricsError | None = None
 
 
@@ -68,11 +70,18 @@ def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> He
     fresh = tuple(sample for sample in vector.samples if sample.timestamp >= expected.oldest)
     diagnosis = labels.diagnose(Vector(fresh), expected.label, expected.names, expected.others)
     stale = len(vector.samples) - len(fresh)
-    is_partial = diagnosis.missing or diagnosis.repeated
+    is_partial = diagnosis.missing or diagnosis.repeated or vector.warnings
     state = AnswerHealth.PARTIAL if is_partial else AnswerHealth.HEALTHY
     return Health(state=AnswerHealth.STALE if stale else state,
-                  detail='; '.join([*vector.warnings, *_details(diagnosis, expected, stale)]),
-                  diagnosis=diagnosis, out_of_range=_out_of_range(fresh, expected))
+                  detail='; '.join([*_doubts(vector), *_details(diagnosis, expected, stale)]),
+                  diagnosis=diagnosis, out_of_range=_out_of_range(fresh, expected),
+                  is_whole=not vector.warnings)
+
+
+def _doubts(vector):
+    if vector.warnings:
+        yield (f'the answer is not whole: {"; ".join(vector.warnings)}: such answers are used only '
+               'with accept_partial_metrics')
 
 
 def _out_of_range(samples, expected):
@@ -82,13 +91,19 @@ def _out_of_range(samples, expected):
         and not -TOLERANCE <= sample.value <= 1.0 + TOLERANCE}))
 
 
+def _coverage_remedy(expected, diagnosis):
+    """Name min_coverage where it can help: it is about hosts, and never about all of them."""
+    can_help = expected.noun == 'hosts' and diagnosis.matched
+    return '; min_coverage permits to plan without some' if can_help else ''
+
+
 def _details(diagnosis, expected, stale):
     if stale:
         yield (f'{stale} samples are too old: compare the clocks of this host and of Prometheus, '
                'and look for a cache between them')
     if diagnosis.missing:
         yield (f'{len(diagnosis.missing)} of {len(expected.names)} {expected.noun} have no series, '
-               f'such as {diagnosis.missing[0]}')
+               f'such as {diagnosis.missing[0]}{_coverage_remedy(expected, diagnosis)}')
     if diagnosis.unknown:
         yield (f'{len(diagnosis.unknown)} values of the label "{expected.label}" are none of the '
                f'{expected.noun}, such as "{boundary.shown(diagnosis.unknown[0], 80)}"')

@@ -1,12 +1,14 @@
 """The client against a real Prometheus."""
 
+import re
 import time
 
 import testtools
 
 from kronos_nova import exception
 from kronos_nova.metrics import prometheus
-from kronos_nova.metrics.transport import Endpoint
+from kronos_nova.metrics import ranges
+from kronos_nova.metrics.endpoint import Endpoint
 from kronos_nova.objects.metrics import IMBALANCE
 from kronos_nova.objects.metrics import MetricQuery
 from tests.functional.prometheus import Prometheus
@@ -58,6 +60,24 @@ class PrometheusTest(testtools.TestCase):
                               ('saw[5s]', exception.MetricsNotAVector),
                               ('saw + on () {__name__=~"saw|up"}', exception.MetricsQueryRefused)):
             self.assertRaises(error, self.client.instant, promql)
+
+    def test_a_window_as_long_as_the_scrape_interval_is_found(self):
+        interval = 4
+        url = self.useFixture(Prometheus([{'job_name': 'slow', 'static_configs': [{
+            'targets': [self.url.removeprefix('http://')]}]}], interval=f'{interval}s')).url
+        slow = prometheus.PrometheusClient(Endpoint(url=url))
+        name, promql = 'process_cpu_seconds_total', 'rate({}[{}s])'
+        deadline = time.monotonic() + 60
+        while not slow.instant(f'count_over_time({name}[1m]) >= 4').samples:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.2)
+        short = promql.format(name, 2)
+        self.assertEqual((), slow.instant(short).samples)
+        said, = ranges.too_short(slow.instant, short)
+        self.assertIn(f'{short} needs 2 samples', said)
+        widened = int(re.search(r'to \[([0-9]+)s\]', said)[1])
+        self.assertNotEqual((), slow.instant(promql.format(name, widened)).samples)
+        self.assertEqual([], list(ranges.too_short(slow.instant, promql.format(name, widened))))
 
     def test_smoothing_takes_the_peaks_away(self):
         smooth = prometheus.PrometheusClient(Endpoint(url=self.url), smoothing=(4, 1))

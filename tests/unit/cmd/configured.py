@@ -34,6 +34,7 @@ class ConfiguredTestCase(testtools.TestCase):
         self.series = {'vector': [({}, 1)],
                        'load': [({'host': f'cmp{n}'}, 0.1 * n) for n in (1, 2, 3)],
                        'weight': [({'uuid': s['id']}, 0.1) for s in self.cloud.servers]}
+        self.warnings = []
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         (self.folder / 'policies.yaml').write_text(POLICIES)
         self.api = self.useFixture(self.cloud.fixture()).url
@@ -57,8 +58,10 @@ class ConfiguredTestCase(testtools.TestCase):
     def answer(self, handler):
         query = urllib.parse.parse_qs(urllib.parse.urlsplit(handler.path).query).get('query', [''])
         series = self.series.get(re.match(r'\w*', query[0])[0])
+        series = series(query[0]) if callable(series) else series
         body = b'<html>' if series is None else json.dumps({
-            'status': 'success', 'data': {'resultType': 'vector', 'result': [
+            'status': 'success', 'warnings': self.warnings,
+            'data': {'resultType': 'vector', 'result': [
                 {'metric': labels, 'value': [4e9, str(value)]}
                 for labels, value in series]}}).encode()
         handler.send_response(200)

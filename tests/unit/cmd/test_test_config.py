@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import pathlib
+import re
 import socket
 
 import ddt
@@ -79,6 +80,36 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.write()
         self.series['load'] = self.series['load'][:2]
         self.assertEqual('warning', self.report()[2]['imbalance']['state'])
+
+    def test_an_answer_that_is_not_whole_is_no_data(self):
+        self.warnings = ['store 10.0.0.1 did not answer']
+        row = self.report()[2]['imbalance']
+        self.assertEqual(('failed', 'partial'), (row['state'], row['health']))
+        self.assertIn('accept_partial_metrics', row['detail'])
+        self.kronos += '\naccept_partial_metrics = true'
+        self.write()
+        self.assertEqual('warning', self.report()[2]['imbalance']['state'])
+
+    def test_a_window_that_is_too_short_for_the_scrapes(self):
+        path = self.folder / 'policies.yaml'
+        path.write_text(path.read_text().replace(
+            'imbalance_query: load', "imbalance_query: 'load and rate(cpu[5m])'"))
+        self.series['load'] = []
+        self.series['quantile'] = lambda promql: [
+            ({}, int(re.search(r'\[([0-9]+)ms', promql)[1]) // 300_000)]
+        row = self.report()[2]['imbalance']
+        self.assertEqual('failed', row['state'])
+        self.assertIn('rate(cpu[5m]) needs 2 samples and samples come about every 300 s: widen '
+                      '[5m] to [20m]', row['detail'])
+
+    def test_a_url_without_a_scheme_is_one_error(self):
+        self.prometheus = 'prometheus:9090'
+        self.write()
+        status, checks, queries = self.report()
+        self.assertEqual((1, {}, 'failed', 'not checked'), (
+            status, queries, checks['options'][0], checks['prometheus'][0]))
+        self.assertIn('[kronos_prometheus] url: "prometheus:9090" lacks http:// or https://: write '
+                      'http://prometheus:9090', checks['options'][1])
 
     def test_the_label_doctor_speaks(self):
         self.series['load'] = [({'instance': f'cmp{n}:9100'}, 0.1) for n in (1, 2, 3)]

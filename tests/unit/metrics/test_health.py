@@ -17,8 +17,8 @@ HOSTS = ('cmp1', 'cmp2')
 class Source:
     """A metrics source that says the same to everything."""
 
-    def __init__(self, *samples, error=None):
-        self.vector = Vector(tuple(Sample({'host': h}, v, t) for h, v, t in samples))
+    def __init__(self, *samples, error=None, warnings=()):
+        self.vector = Vector(tuple(Sample({'host': h}, v, t) for h, v, t in samples), warnings)
         self.error = error
 
     def query(self, query):
@@ -41,7 +41,17 @@ class HealthTest(testtools.TestCase):
     def test_partial(self):
         found = self.examine(Source(('cmp1', 0.1, 1.0)))
         self.assertEqual(health.AnswerHealth.PARTIAL, found.state)
-        self.assertIn('1 of 2 hosts have no series', found.detail)
+        self.assertIn('1 of 2 hosts have no series, such as cmp2; min_coverage', found.detail)
+
+    def test_no_host_at_all_is_not_a_matter_of_coverage(self):
+        self.assertNotIn('min_coverage', self.examine(Source(('x', 0.1, 1.0))).detail)
+
+    def test_an_answer_that_is_not_whole_names_the_option(self):
+        found = self.examine(Source(('cmp1', 0.1, 1.0), ('cmp2', 0.1, 1.0),
+                                    warnings=('store 10.0.0.1 did not answer',)))
+        self.assertEqual((health.AnswerHealth.PARTIAL, False), (found.state, found.is_whole))
+        for word in ('store 10.0.0.1 did not answer', 'accept_partial_metrics'):
+            self.assertIn(word, found.detail)
 
     def test_repeated_series_are_partial_too(self):
         found = self.examine(Source(('cmp1', 0.1, 1.0), ('cmp1', 0.2, 1.0), ('cmp2', 0.2, 1.0)))

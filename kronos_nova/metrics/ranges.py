@@ -1,0 +1,110 @@
+"""Ranges in PromQL that are shorter than the scrape interval needs.
+
+``rate(x[5m])`` of a target that is scraped every 300 s has one sample in its window, and no result:
+the query is answered, and lacks hosts for no reason that the answer names.
+"""
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable
+from collections.abc import Iterator
+
+from kronos_nova import boundary
+from kronos_nova import exception
+from kronos_nova.objects.metrics import Vector
+
+ENOUGH = 4
+"""Samples that a window should have: one may be missing, and another late. More would propose
+windows that follow load more slowly; fewer would propose ones that fail with one lost scrape."""
+
+LONGER = (2, 3, 4, 6, 8, 12, 24)
+"""Multiples of a window in which samples are counted. 24 times five minutes are two hours, beyond
+any scrape interval."""
+
+_NEED_TWO = {'rate', 'irate', 'increase', 'delta', 'idelta', 'deriv', 'predict_linear'}
+_UNITS = {'ms': 0.001, 's': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 604800, 'y': 31536000}
+_TEXT = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`[^`]*`'
+_COMMENT = re.compile(rf'({_TEXT})|#[^\n]*')
+_SELECTOR = re.compile(
+    rf'(?P<selector>(?:[a-zA-Z_:][\w:]*\s*)?\{{(?:[^{{}}"\'`]|{_TEXT})*\}}|[a-zA-Z_:][\w:]*)\s*'
+    r'\[\s*(?P<window>(?:[0-9]+(?:ms|[smhdwy]))+)\s*\]')
+_DURATION = re.compile('([0-9]+)(ms|[smhdwy])')
+_FUNCTION = re.compile(r'(\w+)\s*\(\s*(?:[0-9.]+\s*,\s*)?$')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RangeSelector:
+    """A range selector of a query.
+
+    selector : metric name and matchers, in one line
+    window : as it is written, such as 5m
+    needed : samples without which its function has no result
+    """
+
+    selector: str
+    window: str
+    function: str
+    needed: int
+
+    @property
+    def seconds(self) -> float:
+        """Return the length of the window."""
+        return sum(int(number) * _UNITS[unit] for number, unit in _DURATION.findall(self.window))
+
+    def __str__(self) -> str:
+        text = f'{self.selector}[{self.window}]'
+        return boundary.shown(f'{self.function}({text})' if self.function else text, 200)
+
+
+def ranges(promql: str) -> Iterator[RangeSelector]:
+    """Yield the range selectors of a query, each once; subqueries are none."""
+    plain = _COMMENT.sub(lambda found: found[1] or '', promql)
+    seen = set()
+    for found in _SELECTOR.finditer(plain):
+        function = _FUNCTION.search(plain[:found.start()])
+        name = function[1] if function else ''
+        each = RangeSelector(' '.join(found['selector'].split()), found['window'], name,
+                     2 if name in _NEED_TWO else 1)
+        if each not in seen:
+            seen.add(each)
+            yield each
+
+
+def too_short(instant: Callable[[str], Vector], promql: str) -> Iterator[str]:
+    """Yield a sentence for each range of a query whose metric has samples, but too few in it.
+
+    :param instant: asks an instant query; what cannot be asked is taken to be right
+    """
+    for each in ranges(promql):
+        try:
+            found = _problem(instant, each)
+        except exception.MetricsError:
+            continue
+        if found:
+            yield found
+
+
+def _problem(instant, each):
+    if _samples(instant, each, 1) >= each.needed:
+        return None
+    for times in LONGER:
+        count = _samples(instant, each, times)
+        if count >= ENOUGH:
+            interval = each.seconds * times / count
+            return (f'{each} needs {each.needed} samples and samples come about every '
+                    f'{interval:.3g} s: widen [{each.window}] to [{_duration(ENOUGH * interval)}]')
+    return None
+
+
+def _samples(instant, each, times):
+    """Return how many samples the median series has in so many windows; 0 where there is none."""
+    window = max(1, round(each.seconds * times * 1000))
+    vector = instant(f'quantile(0.5, count_over_time({each.selector}[{window}ms]))')
+    return vector.samples[0].value if vector.samples else 0
+
+
+def _duration(seconds):
+    """Return a duration of PromQL that is not shorter, in whole minutes from one minute on."""
+    minutes = math.ceil(round(seconds / 60, 3))
+    return f'{minutes}m' if seconds >= 60 else f'{math.ceil(round(seconds, 3))}s'
