@@ -1,8 +1,10 @@
 """What ``kronos-test-config`` looks at. Everything is looked at, whatever was found before."""
 
 import dataclasses
+import datetime
 import os
 import time
+import zoneinfo
 from collections.abc import Callable
 
 import kombu
@@ -32,6 +34,7 @@ OK, NOT_CHECKED, WARNING, FAILED = 'ok', 'not checked', 'warning', 'failed'
 _WORST_LAST = (OK, NOT_CHECKED, WARNING, FAILED)
 
 _BROKER_SECONDS = 5
+_MOMENT = datetime.timedelta(seconds=1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,7 +47,14 @@ class Finding:
 
 
 class CheckWarning(Exception):  # noqa: N818 - no error
-    """A check that passes, with something to know."""
+    """A check that passes, with something to know.
+
+    :param value: what the check gives to others
+    """
+
+    def __init__(self, detail, value=None):
+        super().__init__(detail)
+        self.value = value
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -87,6 +97,7 @@ class _Checks:
             detail, value = function()
         except CheckWarning as warning:
             self._add(name, WARNING, str(warning))
+            return warning.value
         except Exception as error:  # whatever a library thinks of what somebody has written
             self._add(name, FAILED, _sentence(error))
         else:
@@ -193,15 +204,29 @@ def _plugin(role):
 
 def _windows(conf, now):
     found = engine_windows.parse(conf.kronos.maintenance_window).windows
-    for window in found:
-        changes = list(window.clock_changes(now))
-        if changes:
-            raise exception.ConfigurationError(
-                what='[kronos] maintenance_window', remedy='Let it end before, begin after, or '
-                'give it the time zone UTC.',
-                problem=f'"{window.cron}" of {window.aggregate} is open while clocks in '
-                        f'{window.zone} are changed, next at {changes[0].isoformat()}')
+    changed = [sentence for window in found for sentence in _clock_changes(window, now)]
+    if changed:
+        raise CheckWarning(
+            '; '.join(changed) + '. Where that matters, let the window end before or begin after, '
+            'or give it the time zone UTC.', found)
     return columns.count(len(found), 'window'), found
+
+
+def _clock_changes(window, now):
+    """Yield a sentence about the days on which a window is open while its clock is changed."""
+    zone = zoneinfo.ZoneInfo(window.zone)
+    days = [_day(change, zone) for change in window.clock_changes(now)]
+    if days:
+        yield (f'"{window.cron}" of {window.aggregate} lasts {window.minutes} minutes also while '
+               f'the clock of {window.zone} is changed: {", ".join(days)}')
+
+
+def _day(change, zone):
+    """Return the day of a clock change, and how much later or earlier a window ends then."""
+    before, after = ((change + by).astimezone(zone).utcoffset() for by in (-_MOMENT, _MOMENT))
+    minutes = round((after - before).total_seconds() / 60)
+    return (f'on {change.astimezone(zone).date()} it ends {abs(minutes)} minutes '
+            f'{"later" if minutes > 0 else "earlier"} by the clock')
 
 
 def _names(conf, snapshot, windows):

@@ -2,17 +2,20 @@
 
 import argparse
 import contextlib
+import datetime
 import io
 import json
 import pathlib
 import re
 import socket
+from unittest import mock
 
 import ddt
 
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import roles
 from kronos_nova.cmd import test_config
+from kronos_nova.conf import kronos as kronos_options
 from tests.unit.cmd import configured
 
 
@@ -167,6 +170,33 @@ class TestConfigTest(configured.ConfiguredTestCase):
         status, checks, _queries = self.report()
         self.assertEqual((1, 'failed'), (status, checks['names'][0]))
         self.assertIn(f'[kronos] {option}, gpus: there is no such aggregate', checks['names'][1])
+
+    def test_the_window_of_the_documentation_is_a_warning_with_the_days(self):
+        self.kronos += '\nmaintenance_window = gpu; 0 22 * * sat; 360; Europe/Berlin'
+        self.write()
+        now = datetime.datetime(2026, 11, 25, tzinfo=datetime.UTC).timestamp()
+        with mock.patch('kronos_nova.cmd.checks.time.time', return_value=now):
+            _status, checks, _queries = self.report()
+        state, detail = checks['windows']
+        self.assertEqual(('warning', 'ok'), (state, checks['names'][0]))
+        for word in ('"0 22 * * sat" of gpu', 'Europe/Berlin',
+                     'on 2027-03-28 it ends 60 minutes later',
+                     'on 2027-10-31 it ends 60 minutes earlier'):
+            self.assertIn(word, detail)
+
+    def test_the_example_of_each_text_passes(self):
+        texts = [opt.help for opt in kronos_options.OPTS if opt.name == 'maintenance_window']
+        texts.append(pathlib.Path('doc/source/planning.rst').read_text())
+        examples = {line for text in texts
+                    for line in re.findall(r'``maintenance_window = (.*?)``', text)}
+        self.assertTrue(examples)
+        for line in examples:
+            self.kronos = ('include_unassigned_hosts = true\naggregates = gpu\n'
+                           f'maintenance_window = {line}')
+            self.write()
+            status, checks, _queries = self.report()
+            self.assertNotIn('failed', [state for state, _detail in checks.values()], line)
+            self.assertNotEqual(1, status)
 
     def test_an_aggregate_of_one_host_deserves_a_look(self):
         self.cloud.aggregates[0]['hosts'] = ['cmp1']
