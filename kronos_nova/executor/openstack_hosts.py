@@ -1,11 +1,16 @@
 """The executor's port to hosts by Nova's public API."""
 
+import collections
 import dataclasses
 from urllib import parse
 
 from kronos_nova.executor.hosts import ServerOnHost
 from kronos_nova.executor.openstack import OpenStackComputeApi
+from kronos_nova.objects import migration_meaning
 from kronos_nova.objects import migration_status
+
+TO_CONFIRM = 'VERIFY_RESIZE'
+"""Status of a server that waits for its resize to be confirmed."""
 
 
 class OpenStackHostApi(OpenStackComputeApi):
@@ -20,14 +25,15 @@ class OpenStackHostApi(OpenStackComputeApi):
         return [*found, *self._unsettled(host, {server.uuid for server in found})]
 
     def _unsettled(self, host, here):
-        moved = set()
+        moved = collections.defaultdict(list)
         for status in migration_status.NOT_LET_GO_OF:
             path = f'/os-migrations?status={status}&source_compute={parse.quote(host, "")}'
-            moved |= {each['instance_uuid'] for each in self._get(host, path)['migrations']
-                      if each['source_compute'] == host}
-        for uuid in sorted(moved - here):
+            for each in self._get(host, path)['migrations']:
+                if each['source_compute'] == host:
+                    moved[each['instance_uuid']].append((status, each))
+        for uuid in sorted(moved.keys() - here):
             answer = self._get(host, f'/servers/{uuid}')
-            if answer is not None:
+            if answer is not None and _needs_source(answer['server'], moved[uuid]):
                 yield dataclasses.replace(_on_host(answer['server']), is_unsettled=True)
 
     def disable(self, host, reason):
@@ -39,6 +45,20 @@ class OpenStackHostApi(OpenStackComputeApi):
     def _update(self, host, values):
         for service in self._services(host):
             self._request(host, 'PUT', f'/os-services/{service["id"]}', json=values)
+
+
+def _needs_source(server, migrations):
+    """Whether a server that is elsewhere may come back by one of its migrations.
+
+    :param migrations: [(status, what Nova lists of it)]
+    """
+    now = migration_meaning.InstanceNow(
+        host=server.get('OS-EXT-SRV-ATTR:host'),
+        vm_state=migration_meaning.RESIZED if server['status'] == TO_CONFIRM else None,
+        task_state=server['OS-EXT-STS:task_state'])
+    return any(migration_meaning.meaning(
+        status, each['source_compute'], each.get('dest_compute'), now,
+    ) in (migration_meaning.MOVES, migration_meaning.WAITS) for status, each in migrations)
 
 
 def _on_host(server):

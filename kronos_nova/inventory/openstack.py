@@ -107,8 +107,9 @@ class OpenStackInventory:
                                                         'services')}
         shape.refuse_silent_cells(services.values())
         aggregates = [shape.aggregate(a) for a in self._compute('/os-aggregates', 'aggregates')]
-        migrations = list(self._migrations_under_way())
-        wanted = scope.HostScope(aggregates, scopes).with_ends_of((*migrations, *moves))
+        listed = list(self._migrations_under_way())
+        wanted = scope.HostScope(aggregates, scopes).with_ends_of(
+            (*map(shape.move_under_way, listed), *moves))
         hypervisors = [h for h in self._pages('/os-hypervisors/detail', 'hypervisors')
                        if nova_facts.is_supported(h['hypervisor_type'])
                        and h['service']['host'] in wanted]
@@ -116,6 +117,7 @@ class OpenStackInventory:
         # Such as are deleted softly can be restored, and hold their room until then.
         servers = list(self._pages('/servers/detail?all_tenants=1&soft_deleted=True', 'servers'))
         shape.refuse_gaps(servers)
+        migrations = list(shape.moves_under_way(listed, servers))
         on_host = collections.defaultdict(list)
         for server in servers:
             on_host[server[shape.HOST]].append(server)
@@ -170,13 +172,13 @@ class OpenStackInventory:
             marker = f'&marker={last.get("uuid") or last["id"]}'  # of migrations the uuid
         raise exception.InventoryError(problem=f'the pages of {path} come again and again')
 
-    def _migrations_under_way(self) -> Iterator[MoveUnderWay]:
+    def _migrations_under_way(self) -> Iterator[dict]:
         """Nova filters by one status at a time."""
         for status in migration_status.LEAVING:
             path = f'/os-migrations?status={urllib.parse.quote(status)}'
             for migration in self._pages(path, 'migrations'):
                 if migration['dest_compute']:
-                    yield shape.move_under_way(migration)
+                    yield migration
 
     def _server_groups(self) -> Iterator[dict]:
         """Paged by offset, and nothing says whether there are more."""

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import math
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from kronos_nova import boundary
 from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cooldown.planning_history import PastMove
+from kronos_nova.objects import migration_meaning
 from kronos_nova.objects.snapshot import OWN_METADATA
 from kronos_nova.objects.snapshot import Aggregate
 from kronos_nova.objects.snapshot import Host
@@ -241,6 +243,19 @@ def _text(raw, name):
 
 def _text_or_none(raw, name):
     return None if raw[name] is None else _text(raw, name)
+
+
+def moves_under_way(migrations: Iterable[dict], servers: Iterable[dict]) -> Iterator[MoveUnderWay]:
+    """Yield the migrations in progress, without those that no one acts on any more."""
+    known = {server['id']: server for server in servers}
+    for migration in migrations:
+        server = known.get(migration['instance_uuid'])
+        now = server and migration_meaning.InstanceNow(
+            host=server[HOST], vm_state=None, task_state=server['OS-EXT-STS:task_state'])
+        if migration_meaning.meaning(
+                migration['status'], migration['source_compute'], migration['dest_compute'],
+                now) == migration_meaning.MOVES:
+            yield move_under_way(migration)
 
 
 def move_under_way(migration: dict) -> MoveUnderWay:

@@ -88,6 +88,7 @@ class Reconciler:
         """
         self._end_dead_tasks()
         self._free_forgotten_instances()
+        self.nova.end_stale(self.clock() - datetime.timedelta(seconds=self.limits.stalled))
         recent, unread = self.nova.recent(window)
         for uuid in self.in_order.keys() - recent.keys():
             del self.in_order[uuid]

@@ -107,6 +107,13 @@ class NovaRecords(Protocol):
     def accepted(self) -> list[Migration]:
         """Live migrations of which no nova-compute has been told yet."""
 
+    def end_stale(self, before: datetime.datetime) -> list[str]:
+        """End live migrations in progress that have not changed since then, and whose instance is
+        at neither end, or is deleted.
+
+        :returns: uuids of the migrations that were ended
+        """
+
     def marked(self, before: datetime.datetime) -> frozenset[str]:
         """The instances that were marked as migrating before then and are still. Of the
         cells that answer."""

@@ -18,6 +18,7 @@ from oslo_log import log as logging
 from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.db.engine import first_line
+from kronos_nova.objects import migration_meaning
 from kronos_nova.objects import migration_status
 from kronos_nova.placement import records
 from kronos_nova.placement.client import PlacementClient
@@ -181,6 +182,17 @@ class CellRecords:
         return [migration for of_cell in found for migration in of_cell]
 
     @_answered()
+    def end_stale(self, before):
+        """End live migrations in progress whose instance is at neither end, or is deleted: the
+        source died, and the instance was evacuated. Of the cells that answer.
+
+        :param before: only those that did not change since then
+        :returns: uuids of the migrations that were ended
+        """
+        ended, _silent = _of_each_cell(lambda context: _end_stale(context, before))
+        return [uuid for of_cell in ended for uuid in of_cell]
+
+    @_answered()
     def marked(self, before):
         def read(context):
             return [each.uuid for each in _instances(context, task_state=task_states.MIGRATING)
@@ -292,6 +304,37 @@ def _of_each_cell(read, read_deleted='no'):
     if silent and not answers:
         raise exception.InventoryError(problem='no cell answers')
     return [*answers.values()], [*map(cells.name, silent)]
+
+
+def _end_stale(context, before):
+    listed = objects.MigrationList.get_by_filters(context, {
+        'migration_type': migration_status.LIVE, 'status': list(migration_status.LEAVING)})
+    old = [each for each in listed if (each.updated_at or each.created_at) <= before]
+    return [each.uuid for each in old if _is_left_over(context, each) and _end_left_over(each)]
+
+
+def _is_left_over(context, migration):
+    """Whether the instance is at neither end. One that has lost its mark at an end of the migration
+    may still be copied: an operator reset its state."""
+    try:
+        instance = objects.Instance.get_by_uuid(context, migration.instance_uuid,
+                                                expected_attrs=[])
+    except nova_exception.InstanceNotFound:
+        return True
+    ends = migration.source_compute, migration.dest_compute
+    return instance.host not in ends and migration_meaning.meaning(
+        migration.status, *ends, migration_meaning.InstanceNow(
+            host=instance.host, vm_state=instance.vm_state, task_state=instance.task_state),
+    ) == migration_meaning.STALE
+
+
+def _end_left_over(migration):
+    LOG.warning('Live migration %s of instance %s is ended: the instance is at neither of its '
+                'ends, %s and %s.', migration.uuid, migration.instance_uuid,
+                migration.source_compute, migration.dest_compute)
+    migration.status = migration_status.ERROR
+    migration.save()
+    return True
 
 
 def _end(migration):

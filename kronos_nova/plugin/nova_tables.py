@@ -24,6 +24,7 @@ from oslo_log import log as logging
 
 from kronos_nova import clock
 from kronos_nova.inventory import pace
+from kronos_nova.objects import migration_meaning
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import snapshot
 
@@ -288,14 +289,25 @@ def is_listed(server):
     return server.vm_state != vm_states.SOFT_DELETED
 
 
+IN_PROGRESS = (migration_meaning.MOVES, migration_meaning.WAITS)
+
+
 def migrations(context, statuses):
-    """MoveUnderWay objects of a cell's migrations in some statuses that have a destination."""
-    row = models.Migration
+    """Return MoveUnderWay objects of a cell's migrations in some statuses that have a destination,
+    without those that no one acts on any more."""
+    row, instance = models.Migration, models.Instance
     with _main(context) as session:
-        rows = session.query(row.instance_uuid, row.source_compute, row.dest_compute).filter(
+        rows = session.query(
+            row.instance_uuid, row.source_compute, row.dest_compute, row.status, instance.host,
+            instance.vm_state, instance.task_state, instance.deleted,
+        ).outerjoin(instance, instance.uuid == row.instance_uuid).filter(
             row.deleted == 0, row.status.in_(statuses)).order_by(row.id)
         return [snapshot.MoveUnderWay(instance_uuid=uuid, source=source, destination=destination)
-                for uuid, source, destination in rows if destination]
+                for uuid, source, destination, status, host, vm_state, task_state, deleted in rows
+                if destination and migration_meaning.meaning(
+                    status, source, destination, migration_meaning.InstanceNow(
+                        host=host, vm_state=vm_state, task_state=task_state,
+                        is_deleted=deleted != 0)) in IN_PROGRESS]
 
 
 def live_migrations(context, statuses, since):

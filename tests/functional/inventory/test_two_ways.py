@@ -62,6 +62,9 @@ class QemuTestCase(base.NovaTestCase):
             status='running', source_compute=source, source_node=source, hidden=False,
             dest_compute=destination, cross_cell_move=False,
             project_id='admin', user_id='admin').create()
+        instance = objects.Instance.get_by_uuid(nova_context.get_admin_context(), uuid)
+        instance.task_state = 'migrating'
+        instance.save()
 
 
 class TwoWaysTest(QemuTestCase):

@@ -113,8 +113,19 @@ class OpenStackInventoryTest(testtools.TestCase):
         self.assertEqual(({'MEMORY_MB': 2048, 'VCPU': 2}, {'DISK_GB': 15}),
                          (instance.resources, instance.shared_resources))
 
+    def busy_servers(self):
+        """Three servers that are marked as migrating."""
+        for server in self.cloud.servers[:3]:
+            server['OS-EXT-STS:task_state'] = 'migrating'
+        return self.cloud.servers[:3]
+
+    def test_a_migration_that_no_one_acts_on_is_not_counted(self):
+        uuid = self.cloud.servers[0]['id']
+        self.cloud.migrations = [migration(1, uuid, 'cmp1', 'cmp2')]
+        self.assertEqual((), self.read().moves_under_way)
+
     def test_migrations_under_way_whoever_asked_for_them(self):
-        first, second, third = (server['id'] for server in self.cloud.servers[:3])
+        first, second, third = (server['id'] for server in self.busy_servers())
         self.cloud.migrations = [
             migration(1, first, 'cmp1', 'cmp2', 'running (post-copy)'),
             migration(2, second, 'cmp1', 'cmp2', 'completed'),
@@ -130,7 +141,7 @@ class OpenStackInventoryTest(testtools.TestCase):
         self.assertEqual({'MEMORY_MB': 2048, 'VCPU': 2}, hosts['cmp2'].used)
 
     def test_a_migration_that_holds_its_room_is_not_counted_twice(self):
-        uuid = self.cloud.servers[0]['id']
+        uuid = self.busy_servers()[0]['id']
         source, destination = (h['id'] for h in self.cloud.hypervisors[:2])
         held = {'resources': {'MEMORY_MB': 2048, 'VCPU': 2}}
         self.cloud.allocations = {source: {'a migration': held}, destination: {uuid: held}}
@@ -141,7 +152,7 @@ class OpenStackInventoryTest(testtools.TestCase):
                          [host.used for host in snapshot.hosts[:2]])
 
     def test_many_migrations_come_in_pages(self):
-        first, second, third = (server['id'] for server in self.cloud.servers[:3])
+        first, second, third = (server['id'] for server in self.busy_servers())
         self.cloud.migrations = [migration(number, uuid, host, 'cmp3') for number, uuid, host in (
             (1, first, 'cmp1'), (2, second, 'cmp1'), (3, third, 'cmp2'))]
         self.assertEqual(3, len(self.read().moves_under_way))

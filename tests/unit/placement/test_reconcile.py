@@ -31,6 +31,9 @@ class RecordedNova:
             settled_for=(self.clock() - at).total_seconds())
             for uuid, at in self.accepted_at.items()]
 
+    def end_stale(self, before):
+        return []
+
     def marked(self, before):
         return frozenset(uuid for uuid, at in self.marked_at.items() if at <= before)
 
