@@ -67,7 +67,7 @@ class TwoPhaseClaims:
         requests.instance_uuid = instance.uuid
         for request in instance.pci_requests.requests if instance.pci_requests else ():
             if request.source == objects.InstancePCIRequest.NEUTRON_PORT:
-                requests.requests.append(request)
+                requests.requests.append(_without_source(request))
         nova_claims.MoveClaim(
             context, instance, nodename, instance.flavor, instance.image_meta, self.tracker,
             self.tracker.compute_nodes[nodename], requests, migration)
@@ -102,3 +102,17 @@ class TwoPhaseClaims:
                 if claim.state == PREPARED and claim.id == claim_id:
                     return claim
         return None
+
+
+OF_SOURCE = frozenset(('parent_ifname', 'rp_uuids'))
+"""Keys of a PCI request's specification that name a device of the source: the network function, or
+the resource providers, of the port's allocation there. Nova names others once it has allocated
+at the destination."""
+
+
+def _without_source(request):
+    """Return a copy of a port's InstancePCIRequest that any host may meet."""
+    copy = request.obj_clone()
+    copy.spec = [{key: value for key, value in spec.items() if key not in OF_SOURCE}
+                 for spec in request.spec]
+    return copy
