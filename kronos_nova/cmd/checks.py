@@ -24,6 +24,7 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.db.cycles import Cycles
 from kronos_nova.engine import options as engine_options
+from kronos_nova.engine import planner
 from kronos_nova.engine import scope
 from kronos_nova.engine import windows as engine_windows
 from kronos_nova.metrics import prometheus
@@ -127,6 +128,8 @@ def examine(conf, role: roles.Role) -> Report:
           ('maintenance_window', windows))
     database = check('database', lambda: _database(conf))
     check('noise', lambda: _noise(database), ('The control database', database))
+    check('loads', lambda: _loads(conf, policy_set, client, snapshot), ('Nova', snapshot),
+          ('The policies', policy_set), ('Prometheus', client))
     check('claims', lambda: _claims(conf))
     check('broker', lambda: _broker(conf))
     return Report(role.name, tuple(checks.rows), _queries(conf, policy_set, client, snapshot))
@@ -326,6 +329,21 @@ def _noise(database):
     if not found:
         return 'not known yet: it takes some evaluations with restraint', None
     return f'{columns.count(len(found), "threshold")} above what noise makes', None
+
+
+def _loads(conf, policy_set, client, snapshot):
+    """What a cycle would make of the answers to all queries together."""
+    ports = planner.PlannerPorts(source=client, clock=time.monotonic, now=time.time())
+    found = list(planner.measured(snapshot, policy_set, engine_options.from_conf(conf), ports))
+    void = [f'{policy} in {name}: {why}' for name, load in found
+            for policy, why in sorted(load.no_data.items())]
+    if void:
+        raise ValueError('; '.join(void))
+    doubted = [f'{each.policy} in {name}: {each.host} is not believed: {each.reason}'
+               for name, load in found for each in load.unbelieved]
+    if doubted:
+        raise CheckWarning('; '.join(doubted))
+    return f'answers for {columns.count(len(found), "aggregate")} fit Nova and each other', None
 
 
 def _broker(conf):

@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import math
 from collections.abc import Callable
+from collections.abc import Iterator
 from types import MappingProxyType
 
 import numpy as np
@@ -129,6 +130,19 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     reports = tuple(cycle.plan_alone(scope) for scope in map(cycle.scope, names)
                     if scope.hosts or scope.name != UNASSIGNED)
     return CycleReport(planning_seconds=ports.clock() - started, aggregates=reports)
+
+
+def measured(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
+             ports: PlannerPorts) -> Iterator[tuple[str, Load]]:
+    """Measure every aggregate in scope, as a cycle without a history does, and plan nothing.
+
+    :raises ConfigurationError: an aggregate of that name does not exist
+    """
+    cycle = _Cycle(snapshot, policies, options, ports, PlanningHistory())
+    for name in options.scopes(tuple(aggregate.name for aggregate in snapshot.aggregates)):
+        scope = cycle.scope(name)
+        if scope.available.any():
+            yield name, cycle.measure(scope)
 
 
 def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,

@@ -38,9 +38,9 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual(3, status)
         self.assertEqual({'broker': 'warning', 'claims': 'not checked', 'plugin': 'not checked'}, {
             name: state for name, (state, _) in checks.items() if state != 'ok'})
-        self.assertEqual(['broker', 'claims', 'database', 'names', 'noise', 'nova', 'options',
-                          'placement', 'plugin', 'policies', 'prometheus', 'scope', 'typos',
-                          'windows'],
+        self.assertEqual(['broker', 'claims', 'database', 'loads', 'names', 'noise', 'nova',
+                          'options', 'placement', 'plugin', 'policies', 'prometheus', 'scope',
+                          'typos', 'windows'],
                          sorted(checks))
         self.assertIn('3 hosts with QEMU/KVM, 3 of them available, 2 instances',
                       checks['nova'][1])
@@ -48,6 +48,19 @@ class TestConfigTest(configured.ConfiguredTestCase):
             queries['imbalance'][key] for key in ('state', 'health', 'matched', 'expected')))
         self.assertEqual(('ok', 2, 2), tuple(
             queries['vm_profile'][key] for key in ('state', 'matched', 'expected')))
+
+    def test_a_host_whose_exporter_is_silent_is_named(self):
+        self.cloud.servers += [configured.server(3, 'cmp1'), configured.server(4, 'cmp1')]
+        self.series['weight'] += [({'uuid': self.cloud.servers[2]['id']}, 0.1)]
+        state, detail = self.report()[1]['loads']
+        self.assertEqual('warning', state)
+        self.assertIn('cmp1 is not believed: monitoring knows 2 of the 3 servers', detail)
+
+    def test_a_join_that_makes_all_hosts_empty_has_failed(self):
+        self.series['load'] = [({'host': f'cmp{n}'}, 0.0) for n in (1, 2, 3)]
+        state, detail = self.report()[1]['loads']
+        self.assertEqual('failed', state)
+        self.assertIn('its score is 0 although its servers use 0.1', detail)
 
     def test_what_a_forecast_asks_is_asked_too(self):
         file = self.folder / 'policies.yaml'
