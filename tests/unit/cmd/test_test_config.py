@@ -50,6 +50,7 @@ class TestConfigTest(configured.ConfiguredTestCase):
             queries['vm_profile'][key] for key in ('state', 'matched', 'expected')))
 
     def test_a_host_whose_exporter_is_silent_is_named(self):
+        self.cloud.aggregates[0]['hosts'] = ['cmp1', 'cmp2', 'cmp3']
         self.cloud.servers += [configured.server(3, 'cmp1'), configured.server(4, 'cmp1')]
         self.series['weight'] += [({'uuid': self.cloud.servers[2]['id']}, 0.1)]
         state, detail = self.report()[1]['loads']
