@@ -50,6 +50,22 @@ User name for basic authentication, as a reverse proxy in front of Prometheus as
     cfg.StrOpt('password', secret=True, help="""
 Password for ``username``.
 """),
+    cfg.StrOpt('auth_section', help="""
+Group of this file with keystone credentials, for a Prometheus behind keystone, such as Aetos.
+
+Unset, no token of keystone is sent. Set it to the name of a group with the options of keystoneauth
+(``auth_type``, ``auth_url``, ``username``, ``password``, ``project_name``, ``user_domain_name``,
+``project_domain_name``; ``cafile``). The token of its user is then sent as ``X-Auth-Token``. It is
+renewed before it expires, and when it is refused.
+
+An initial value is ``placement``, whose user has the service role in most installations. The user
+needs the admin or the service role: with another role Aetos answers with the series of its own
+project alone.
+
+Related options: ``ca_file`` is for ``url``; keystone's own is ``cafile`` in the group. Not together
+with ``bearer_token``, ``bearer_token_file`` or ``username``. Aetos has no range queries, so no
+policy can have a ``forecast`` with it.
+"""),
     cfg.StrOpt('ca_file', help="""
 PEM file of the certificate authority that signed the certificate of ``url``. Unset, the authorities
 that the requests library trusts are used. There is no option to trust any certificate.

@@ -45,6 +45,8 @@ def unknown_keys(conf: cfg.ConfigOpts) -> list[str]:
     for group, values in sorted(sections(conf).items()):
         if not group.startswith(PREFIX):
             continue
+        if group == conf[kronos_conf.prometheus.GROUP.name].auth_section:
+            known.setdefault(group, set())
         if group not in known:
             problems.append(f'there is no group [{group}]{_meant(group, known)}')
             continue
@@ -66,7 +68,12 @@ def lacks_driver(conf: cfg.ConfigOpts) -> bool:
 def _of_plugin(conf: cfg.ConfigOpts, group: str) -> set[str] | None:
     """The options of the way to authenticate that is configured, which keystoneauth registers when
     it is used; None where there is no such way, which is said when it is used."""
-    name = conf[group].auth_type if group == kronos_conf.nova.GROUP.name else None
+    is_login = group in (kronos_conf.nova.GROUP.name,
+                         conf[kronos_conf.prometheus.GROUP.name].auth_section)
+    if is_login:
+        loading.register_auth_conf_options(conf, group)
+        loading.register_session_conf_options(conf, group)
+    name = conf[group].auth_type if is_login else None
     try:
         options = loading.get_auth_plugin_conf_options(name) if name else ()
     except exceptions.NoMatchingPlugin:

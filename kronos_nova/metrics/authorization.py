@@ -14,8 +14,18 @@ class Authorization(auth.AuthBase):
     def __init__(self, endpoint):
         self.endpoint = endpoint
 
+    def renew(self):
+        """Drop what was refused, and return whether another token can be had."""
+        if self.endpoint.keystone is None:
+            return False
+        self.endpoint.keystone.renew()
+        return True
+
     def __call__(self, request):
         endpoint = self.endpoint
+        if endpoint.keystone is not None:
+            request.headers['X-Auth-Token'] = endpoint.keystone.token()
+            return request
         if endpoint.username is not None:
             return auth.HTTPBasicAuth(endpoint.username.encode(),
                                       (endpoint.password or '').encode())(request)

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from kronos_nova.metrics.keystone import TokenSource
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
@@ -12,17 +14,20 @@ class Endpoint:
     max_bytes : an answer that is longer, decompressed, is refused
     bearer_token, bearer_token_file : at most one; the file is read for every request
     tenant_header, tenant : sent when ``tenant`` is set
+    keystone : source of the X-Auth-Token of each request; without it none is sent. Requests are GET
+        alone then: Aetos knows no other
     """
 
     url: str
     timeout: float = 10.0
     max_bytes: int = 64 << 20
-    bearer_token: str | None = None
+    bearer_token: str | None = dataclasses.field(default=None, repr=False)
     bearer_token_file: str | None = None
     username: str | None = None
-    password: str | None = None
+    password: str | None = dataclasses.field(default=None, repr=False)
     ca_file: str | None = None
     cert_file: str | None = None
     key_file: str | None = None
     tenant_header: str = 'X-Scope-OrgID'
     tenant: str | None = None
+    keystone: TokenSource | None = None

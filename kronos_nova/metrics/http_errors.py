@@ -184,6 +184,11 @@ def _unauthorized(reply, endpoint, _kind, _said):
 
 
 def _credentials(asked, endpoint):
+    if endpoint.keystone is not None:
+        return (f'a new token by [{endpoint.keystone.section}], which auth_section names, is '
+                'refused: compare its auth_url with the keystone of this Prometheus')
+    if asked == 'keystone':
+        return 'it is behind keystone: set auth_section'
     if endpoint.username is not None:
         return ('it asks for a token, not for username and password: set bearer_token_file'
                 if asked == 'bearer' else 'username or password is wrong')
@@ -219,9 +224,13 @@ def _address(proxy):
     return boundary.shown(proxy.partition('//')[2].rpartition('@')[2] or proxy, 80)
 
 
-def _forbidden(reply, _endpoint, kind, _said):
+def _forbidden(reply, endpoint, kind, _said):
     if reply.status != 403:
         return None
+    if endpoint.keystone is not None:
+        return exception.MetricsDenied, (
+            f'the user of [{endpoint.keystone.section}] lacks a role: give it the admin or the '
+            'service role in its project')
     if kind:
         return exception.MetricsDenied, ('the user or tenant may not read this: permit it there, '
                                          'or set tenant')

@@ -10,6 +10,7 @@ from oslo_log import log as logging
 from kronos_nova import exception
 from kronos_nova.conf import invalid_values
 from kronos_nova.metrics import answer
+from kronos_nova.metrics import keystone
 from kronos_nova.metrics.endpoint import Endpoint
 from kronos_nova.metrics.transport import Transport
 from kronos_nova.objects.metrics import FORECAST
@@ -142,7 +143,9 @@ def from_conf(conf, patience=float('inf')) -> PrometheusClient:
         bearer_token=group.bearer_token, bearer_token_file=group.bearer_token_file,
         username=group.username, password=group.password, ca_file=group.ca_file,
         cert_file=group.cert_file, key_file=group.key_file, tenant_header=group.tenant_header,
-        tenant=group.tenant)
+        tenant=group.tenant,
+        keystone=keystone.from_conf(conf, group.auth_section, group.timeout)
+        if group.auth_section else None)
     smoothing = (group.smoothing_window, group.smoothing_step) if group.smoothing_window else None
     return PrometheusClient(endpoint, max_retries=group.max_retries, smoothing=smoothing,
                             patience=patience)
@@ -163,9 +166,13 @@ def _check(group):
          'Remove /api and what follows: Kronos adds it.'),
         ('@' in group.url.partition('//')[2].partition('/')[0], 'url', 'it contains credentials',
          'Set username and password instead: a URL appears in logs.'),
-        (sum(map(bool, (group.bearer_token, group.bearer_token_file, group.username))) > 1,
-         'bearer_token', 'more than one of bearer_token, bearer_token_file and username is set',
+        (sum(map(bool, (group.bearer_token, group.bearer_token_file, group.username,
+                        group.auth_section))) > 1,
+         'bearer_token',
+         'more than one of bearer_token, bearer_token_file, username and auth_section is set',
          'Keep one.'),
+        (group.auth_section == GROUP, 'auth_section', 'it names its own group',
+         'Name another group of this file, such as "placement".'),
         (bool(group.key_file) and not group.cert_file, 'key_file', 'cert_file is not set',
          'Set both or neither.'),
         (0 < group.smoothing_window < group.smoothing_step, 'smoothing_window',

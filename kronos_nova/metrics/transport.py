@@ -66,28 +66,36 @@ class Transport:
         raise self._timeout()
 
     def _exchange(self, path, parameters):
-        opened = self._connections
+        """Send a request, and once more with a new token where the first one was refused."""
+        session, opened = self._session, self._connections
+        response, body = self._answer(session, opened, path, parameters)
+        if response.status_code == requests.codes.unauthorized and session.auth.renew():
+            response, body = self._answer(session, opened, path, parameters)
+        if response.status_code != requests.codes.ok:
+            raise self._error_of(response, body)
+        return body
+
+    def _answer(self, session, opened, path, parameters):
         try:
-            with self._told_apart(), self._send(path, parameters) as response:
+            with self._told_apart(), self._send(session, path, parameters) as response:
                 self._refuse_redirect(response)
                 self._refuse_encoding(response)
                 body = self._read(response)
         finally:
             opened.sweep()
-        if response.status_code != requests.codes.ok:
-            raise self._error_of(response, body)
-        return body
+        return response, body
 
-    def _send(self, path, parameters):
+    def _send(self, session, path, parameters):
         url = self.endpoint.url.rstrip('/') + path
         # A reverse proxy may let nothing but GET through, and another one cuts long URLs.
         length = sum(len(value) for value in parameters.values())
-        payload = {'params': parameters} if length <= _LONGEST_GET else {'data': parameters}
         endpoint = self.endpoint
+        is_get = length <= _LONGEST_GET or endpoint.keystone is not None
+        payload = {'params': parameters} if is_get else {'data': parameters}
         # Given here, not on the session: REQUESTS_CA_BUNDLE would win over the session's.
         verify = endpoint.ca_file or True
         cert = (endpoint.cert_file, endpoint.key_file) if endpoint.key_file else endpoint.cert_file
-        return self._session.request(
+        return session.request(
             'GET' if 'params' in payload else 'POST', url, stream=True, allow_redirects=False,
             timeout=endpoint.timeout, verify=verify, cert=cert, **payload)
 

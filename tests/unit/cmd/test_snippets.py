@@ -97,9 +97,10 @@ class ConfigurationTest(testtools.TestCase):
         kronos_conf.register_opts(conf)
         conf([f'--config-file={self.path}'], project='nova')
         yield from unknown_options.unknown_keys(conf)
+        logins = {conf.kronos_prometheus.auth_section: self.options['kronos_nova']}
         for group, values in unknown_options.sections(conf).items():
             for key in values:
-                option = self.options.get(group, {}).get(key)
+                option = (logins.get(group) or self.options.get(group, {})).get(key)
                 if option is None:
                     yield f'[{group}] {key}: there is no such option'
                 else:

@@ -1,0 +1,101 @@
+"""Tokens of keystone for a Prometheus behind it, such as Aetos."""
+
+from typing import Protocol
+
+from keystoneauth1 import exceptions
+from keystoneauth1 import loading
+from keystoneauth1 import plugin as auth_plugin
+from keystoneauth1 import session as auth_session
+from oslo_config import cfg
+
+from kronos_nova import boundary
+from kronos_nova import exception
+
+OPTION = '[kronos_prometheus] auth_section'
+REMEDY = ('Give auth_type, auth_url, username, password, project_name and the domains of a user '
+          'with the admin or the service role there.')
+
+
+class TokenSource(Protocol):
+    """Gives the token of a request.
+
+    section : group of nova.conf with the credentials, for messages
+    """
+
+    section: str
+
+    def token(self) -> str:
+        """Return a token that is valid for the next minutes.
+
+        :raises MetricsError: keystone refuses the credentials, or does not answer
+        """
+
+    def renew(self) -> None:
+        """Drop the token, which was refused: the next one is a new one."""
+
+
+class KeystoneTokens:
+    """Tokens by an auth plugin of keystoneauth, which asks for a new one before one expires."""
+
+    def __init__(self, section: str, plugin: auth_plugin.BaseAuthPlugin,
+                 session: auth_session.Session):
+        self.section = section
+        self._plugin = plugin
+        self._session = session
+
+    def token(self) -> str:
+        try:
+            token = self._plugin.get_token(self._session)
+        except exceptions.Unauthorized as error:
+            raise self._error(exception.MetricsDenied, 'refuses the user of', error) from error
+        except exceptions.SSLError as error:
+            raise self._error(exception.MetricsUntrusted, 'is not trusted with the cafile of',
+                              error) from error
+        except exceptions.MissingAuthPlugin as error:
+            raise self._error(exception.MetricsDenied, 'cannot be asked by', error) from error
+        except exceptions.ClientException as error:
+            raise self._error(exception.MetricsUnreachable, 'gives no token for', error) from error
+        if not token:
+            raise self._error(exception.MetricsDenied, 'gives no token for', 'it is of a kind '
+                              'without tokens')
+        return token
+
+    def renew(self) -> None:
+        self._plugin.invalidate()
+
+    def _error(self, error_class, what, error):
+        return error_class(source='keystone', problem=f'{what} [{self.section}], which {OPTION} '
+                                                      f'names: {boundary.shown(error)}')
+
+
+def from_conf(conf: cfg.ConfigOpts, section: str, timeout: float) -> KeystoneTokens:
+    """Return tokens by the options of a group of nova.conf; nothing is asked yet.
+
+    :param timeout: seconds for an answer of keystone where the group sets none
+    :raises ConfigurationError: the options are not enough to authenticate with
+    """
+    _register(conf, section)
+    try:
+        plugin = loading.load_auth_from_conf_options(conf, section)
+        session = loading.load_session_from_conf_options(conf, section, auth=plugin)
+    except (exceptions.ClientException, cfg.Error, ValueError, TypeError) as error:
+        raise _incomplete(section, error) from error
+    if plugin is None:
+        raise _incomplete(section, 'auth_type is not set')
+    session.timeout = session.timeout or timeout
+    return KeystoneTokens(section, plugin, session)
+
+
+def _register(conf, section):
+    """Register the options of keystoneauth that the group lacks: those of a group such as
+    keystone_authtoken may be registered with other help."""
+    for option in (*loading.get_auth_common_conf_options(), *loading.get_session_conf_options()):
+        try:
+            conf.register_opt(option, group=section)
+        except cfg.DuplicateOptError:
+            continue
+
+
+def _incomplete(section, problem):
+    return exception.ConfigurationError(
+        what=f'[{section}], which {OPTION} names', problem=boundary.shown(problem), remedy=REMEDY)
