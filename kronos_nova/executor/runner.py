@@ -295,6 +295,10 @@ class Runner:
         if move.abort_requested:
             self._end(move, moves.ABANDONED, detail='aborted by an operator')
             return
+        if migration.status == migration_status.CANCELLED and not self._has_aborted(move):
+            self._end(move, moves.ABANDONED,
+                      detail='its migration was aborted through Nova, which was a decision')
+            return
         self._left(move)
         if migration.is_outage or self.journal.move(move.uuid).outage:
             raise exception.NovaUnavailable(
@@ -309,6 +313,11 @@ class Runner:
         fault = f': {migration.fault}' if migration.fault else ''
         raise exception.MigrationFailed(
             instance=move.instance_uuid, reason=f'its migration ended as {migration.status}{fault}')
+
+    def _has_aborted(self, move):
+        """Whether Kronos has asked Nova to abort a migration: this worker, or the one that had the
+        move before."""
+        return move.uuid in self._aborted_at or self._is_overdue(move)
 
     def _tell_refusal(self, move, migration):
         for host in (move.source, move.destination):

@@ -332,6 +332,22 @@ class ExecutorTest(ExecutorTestCase):
         self.tick()
         self.assertEqual('MigrationTimeout', self.move().error_type)
 
+    def test_a_migration_that_was_aborted_through_nova_is_not_begun_again(self):
+        for status in ('running', 'queued'):
+            self.nova.migrations.clear()
+            self.nova.requests.clear()
+            self.plan()
+            self.tick()
+            self.nova.says(status, was_started=status == 'running')
+            self.tick()
+            self.nova.says('cancelled', was_started=status == 'running')
+            self.assertEqual(moves.ABANDONED, self.tick())
+            self.assertIn('aborted through Nova', self.journal.events(self.move().uuid)[-1][-1])
+            self.to_the_end()
+            self.assertEqual(1, len(self.nova.requests))
+            self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+            self.clock.go(100)
+
     def test_a_request_without_an_answer_may_have_been_taken(self):
         self.plan()
         self.nova.silent = True
