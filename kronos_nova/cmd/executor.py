@@ -34,7 +34,8 @@ class ExecutorParts:
         self._execution = service.ExecutionService(
             context, OpenStackComputeApi(connection.connect(conf)))
         self._drains = draining.DrainService(
-            context.ports, OpenStackHostApi(connection.connect(conf)))
+            context.ports, OpenStackHostApi(connection.connect(conf)),
+            lambda: conf.kronos_executor.ha_disabled_reasons)
 
     def tick(self):
         self._execution.tick()

@@ -96,6 +96,14 @@ way. Then it leaves them to others, and where there are none, to its own next st
 Seconds after which a planned move that nobody started is abandoned: the load it was planned for is
 no longer the load there is.
 """),
+    cfg.ListOpt('ha_disabled_reasons', mutable=True, default=['Masakari', 'instanceha'], help="""
+Beginnings of the reasons with which a service for high availability disables nova-compute. By
+default those of masakari and of instanceha. Such a service takes a host that is rebooted while
+Kronos drains it for a failed one, and writes its reason over that of the drain. When the host is
+released, Kronos enables it all the same, if the drain had disabled it. Add the beginning of your
+own reason where you have set another (``[host_failure] service_disable_reason`` of masakari). An
+empty list leaves such hosts disabled.
+"""),
 ]
 
 

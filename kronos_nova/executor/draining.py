@@ -1,6 +1,8 @@
 """What drains need beside their moves: the service disabled first, and enabled at the end."""
 
 import datetime
+from collections.abc import Callable
+from collections.abc import Iterable
 
 from oslo_log import log as logging
 
@@ -22,18 +24,26 @@ PREFIX = 'kronos drain'
 """Begins the reason with which Kronos disables a service, and by which it knows its own again."""
 
 
+HA_REASONS = ('Masakari', 'instanceha')
+"""Beginnings of the reasons with which services for high availability disable a nova-compute; the
+default of ``[kronos_executor] ha_disabled_reasons``."""
+
+
 class DrainService:
     """One worker's part; any number of workers may do it side by side, and each step may be done
     twice.
 
     :param ports: ExecutorPorts
+    :param ha_reasons: gives the beginnings of the reasons that high availability writes
     """
 
-    def __init__(self, ports, hosts: HostApi):
+    def __init__(self, ports, hosts: HostApi,
+                 ha_reasons: Callable[[], Iterable[str]] = lambda: HA_REASONS):
         self.drains = Drains(ports.journal.database)
         self.utcnow = ports.utcnow
         self.aggregates = ports.aggregates
         self.hosts = hosts
+        self.ha_reasons = ha_reasons
         self._seen_at = {}   # {uuid of a drain: when its host was last looked at}
 
     def tick(self):
@@ -67,14 +77,15 @@ class DrainService:
             self.drains.change(drain, drains.ACTIVE, state=drains.BLOCKED,
                                problem='Nova has no nova-compute of that name any more')
             return
+        is_ours = service.status != 'disabled' or _is_ours(service.disabled_reason)
         if service.status != 'disabled':
             self.hosts.disable(drain.host, reason(drain))
-        if self.drains.change(drain, (drains.REQUESTED,), state=drains.DRAINING):
+        if self.drains.change(drain, (drains.REQUESTED,), state=drains.DRAINING, is_ours=is_ours):
             LOG.info('Host %s is drained by order of %s%s', drain.host, drain.requested_by,
                      f': {drain.reason}' if drain.reason else '')
         elif self.drains.get(drain.uuid).state in drains.OPENED:
             # It was released while Nova was asked to disable it.
-            self._open(drain.host)
+            self._open(drain)
 
     def _see_what_is_left_of_it(self, drain):
         """Whoever enables the host by hand wants it to be used. And a host that was empty need not
@@ -116,17 +127,25 @@ class DrainService:
                         '' if drain.left is None else f' with {drain.left} servers left')
 
     def _release(self, drain):
-        self._open(drain.host)
+        self._open(drain)
         if self.drains.change(drain, (drains.RELEASING,), state=drains.RELEASED,
                               finished_at=self.utcnow()):
             LOG.info('Host %s is released', drain.host)
 
-    def _open(self, host):
-        """Enable what a drain disabled. Whoever disabled it since, for a reason of their own, wants
-        it so."""
-        service = self.hosts.service(host)
-        if service is not None and _is_ours(service.disabled_reason):
-            self.hosts.enable(host)
+    def _open(self, drain):
+        """Enable what a drain disabled. An operator who has disabled it since, for another reason,
+        wants it so. A service for high availability does not: it takes a host that is rebooted
+        while it is drained for one that has failed, and writes its own reason over ours."""
+        service = self.hosts.service(drain.host)
+        if service is None:
+            return
+        given = service.disabled_reason or ''
+        if _is_ours(given):
+            self.hosts.enable(drain.host)
+        elif self.drains.get(drain.uuid).is_ours and given.startswith(tuple(self.ha_reasons())):
+            LOG.info('Host %s: its drain disabled it, and "%s" came later. It is enabled.',
+                     drain.host, given)
+            self.hosts.enable(drain.host)
 
 
 def reason(drain) -> str:

@@ -41,6 +41,7 @@ class Drain:
     servers : how many were on the host when it was first looked at
     left : how many were when it was last, at ``looked_at``
     blocked : uuid of each server that stays to why
+    is_ours : whether the host was disabled for this drain, and by nothing else before
     """
 
     uuid: str
@@ -61,3 +62,4 @@ class Drain:
     blocked: Mapping[str, str] = field(default_factory=dict)
     problem: str = ''
     finished_at: datetime.datetime | None = None
+    is_ours: bool = False

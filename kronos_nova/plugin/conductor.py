@@ -297,7 +297,9 @@ class Kronos:
                             database, functools.partial(levels.defaults, self.conf),
                             functools.partial(windows.may_start, self.conf)),
                         aggregates=tuple(scope.aggregates_in_scope(self.conf))))
-        self._drains = draining.DrainService(context.ports, host_api.InProcessHostApi())
+        self._drains = draining.DrainService(
+            context.ports, host_api.InProcessHostApi(),
+            lambda: self.conf.kronos_executor.ha_disabled_reasons)
         self._dispatch = service.DispatchService(context)
         self._execution = service.ExecutionService(context, compute_api.InProcessComputeApi())
 

@@ -65,6 +65,40 @@ class DrainingTest(testtools.TestCase):
     def release(self):
         self.board.change(self.board.get('d'), drains.ACTIVE, state=drains.RELEASING)
 
+    def test_a_host_that_ha_took_for_failed_in_the_middle_is_enabled_in_the_end(self):
+        self.request()
+        self.service.tick()
+        self.nova.disable('a', 'Masakari detected host failed.')
+        self.release()
+        self.service.tick()
+        self.assertEqual('enabled', self.nova.services['a'].status)
+        self.assertEqual(drains.RELEASED, self.state())
+
+    def test_the_reasons_of_ha_are_those_of_the_option(self):
+        self.service.ha_reasons = lambda: ['fenced']
+        self.request()
+        self.service.tick()
+        self.nova.disable('a', 'fenced by pacemaker')
+        self.release()
+        self.service.tick()
+        self.assertEqual('enabled', self.nova.services['a'].status)
+
+    def test_what_ha_had_disabled_before_the_drain_stays_disabled(self):
+        self.nova.disable('a', 'Masakari detected host failed.')
+        self.request()
+        self.service.tick()
+        self.release()
+        self.service.tick()
+        self.assertEqual('disabled', self.nova.services['a'].status)
+
+    def test_what_an_operator_disables_in_the_middle_stays_disabled(self):
+        self.request()
+        self.service.tick()
+        self.nova.disable('a', 'broken fan')
+        self.release()
+        self.service.tick()
+        self.assertEqual('disabled', self.nova.services['a'].status)
+
     def test_the_host_is_disabled_with_who_and_why_and_enabled_in_the_end(self):
         self.request()
         self.service.tick()
