@@ -10,6 +10,7 @@
     │   ├── MalformedRequest     the body breaks the schema of the API
     │   ├── UnknownProvider      it names a resource provider that does not exist
     │   └── UnknownResourceClass it names a resource class that does not exist
+    ├── SourceRefused            409: what the instance holds on its source is not permitted there
     ├── InsufficientInventory    409: capacity, or min_unit, max_unit, step_size
     ├── ConcurrentUpdate         409 placement.concurrent_update: read again and try again
     │   ├── ConsumerChanged      a consumer's generation is not the one that was sent
@@ -59,6 +60,13 @@ class UnknownProvider(InvalidAllocations):
 
 class UnknownResourceClass(InvalidAllocations):
     code = 'kronos.placement.unknown_resource_class'
+
+
+class SourceRefused(exception.PlacementError):
+    """An allocation of what an instance holds on its source is refused, whichever the destination
+    is: the limits of the source have changed since."""
+
+    code = 'kronos.placement.source_refused'
 
 
 class InsufficientInventory(exception.PlacementError):

@@ -64,9 +64,11 @@ def start(client: PlacementClient, move: Parties, destination: Allocations) -> A
     held there. An instance that holds nothing on the source gets ``destination`` all the same.
 
     :raises InsufficientInventory: nothing was changed
+    :raises SourceRefused: nothing was changed, and no destination does
     :raises ConcurrentUpdate, PlacementUnavailable: after all attempts
     """
     source = client.tree(move.source) if move.source_tree is None else move.source_tree
+    left = {}
 
     def change(held: Mapping[str, Consumer]) -> AllocationSet:
         instance, migration = _parties(move, held)
@@ -76,12 +78,38 @@ def start(client: PlacementClient, move: Parties, destination: Allocations) -> A
         parts = ownership.parts(client, before, source, move.destination)
         _warn_of_leftovers(move, parts.left_over)
         for_migration = {**parts.source, **(parts.shared if move.source_overwrites else {})}
+        left.clear()
+        left.update(for_migration)
         return AllocationSet.of(
             migration.holding(for_migration),
             instance.holding(ownership.merged(parts.shared, destination)),
         ).changed_from(held.values())
 
-    return client.replace(move.consumers, change)
+    try:
+        return client.replace(move.consumers, change)
+    except errors.InsufficientInventory as error:
+        for why in _refused_at_source(client, left):
+            raise errors.SourceRefused(
+                problem=f'instance {move.instance} can be moved nowhere: {why}. Set the inventory '
+                        'of its host right, or resize the instance.') from error
+        raise
+
+
+def _refused_at_source(client, allocations):
+    """Yield why a migration may not hold what its instance holds: placement judges amounts again
+    whenever they are written, and the limits of the source may have changed since."""
+    for provider, amounts in allocations.items():
+        limits = client.inventories(provider)
+        for name, amount in amounts.items():
+            limit = limits.get(name)
+            if limit is None:
+                yield f'provider {provider} has no {name} any more'
+            elif amount > limit['max_unit']:
+                yield (f'it holds {amount} of {name} on provider {provider}, whose max_unit is '
+                       f'{limit["max_unit"]}')
+            elif amount < limit['min_unit'] or amount % limit['step_size']:
+                yield (f'it holds {amount} of {name} on provider {provider}, whose min_unit is '
+                       f'{limit["min_unit"]} and step_size {limit["step_size"]}')
 
 
 def revert(client: PlacementClient, move: Parties, is_gone: Callable[[], bool],

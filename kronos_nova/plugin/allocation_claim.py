@@ -60,7 +60,10 @@ class AllocationClaim:
         self._placement.tree(self._source.uuid)
 
     def take(self, destination: str, allocations: Allocations) -> None:
-        """:raises PlacementError: see :func:`kronos_nova.placement.moves.start`"""
+        """
+        :raises NoValidHost: what the instance holds on its source is not permitted there any more
+        :raises PlacementError: see :func:`kronos_nova.placement.moves.start`
+        """
         parties = moves.Parties(
             instance=self._instance.uuid, migration=self._migration.uuid, source=self._source.uuid,
             destination=destination, project_id=self._instance.project_id,
@@ -71,6 +74,8 @@ class AllocationClaim:
             moves.start(self._placement, parties, allocations)
         except errors.InsufficientInventory:
             raise
+        except errors.SourceRefused as error:
+            raise nova_exception.NoValidHost(reason=str(error)) from error
         except exception.PlacementError:
             self._parties = parties
             raise

@@ -101,6 +101,17 @@ class MoveTest(MoveTestCase):
 
         self.assertHeld({self.source: SMALL}, {})
 
+    def test_a_source_that_does_not_permit_what_is_left_there_is_named(self):
+        self.give({self.source: SMALL})
+        for limits in ({'total': 8, 'max_unit': SMALL['VCPU'] - 1} if SMALL['VCPU'] > 1 else
+                       {'total': 8, 'min_unit': SMALL['VCPU'] + 1},
+                       {'total': 9, 'min_unit': 3, 'step_size': 3}):
+            self.set_inventory(self.source, {'VCPU': limits, 'MEMORY_MB': 8192, 'DISK_GB': 100})
+            error = self.assertRaises(errors.SourceRefused, self.start,
+                                      {self.destination: SMALL})
+            self.assertIn(f'{SMALL["VCPU"]} of VCPU on provider {self.source}', str(error))
+            self.assertHeld({self.source: SMALL}, {})
+
     def test_an_overcommitted_source_may_be_left_and_come_back_to(self):
         self.give({self.source: LARGE})
         self.give({self.source: SMALL}, uuid=uuidutils.generate_uuid())
