@@ -4,6 +4,7 @@ Every command looks at the revision of the control database first, so alembic is
 a database is changed: it takes as long to load as all the rest of a command.
 """
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -20,6 +21,13 @@ from kronos_nova.db.engine import first_line
 from kronos_nova.db.engine import one_kind_of_error
 
 LOG = logging.getLogger(__name__)
+
+SYNC_SECONDS = 300
+"""Wait for another process that upgrades the same database. Raised, one that hangs is reported
+later. Lowered, a slow one is taken for one that hangs. An empty database takes some seconds."""
+
+POSTGRESQL_KEY = 0x6B726F6E6F73
+"""Key of the lock of an upgrade on PostgreSQL, where locks have numbers: "kronos"."""
 
 MIGRATIONS = pathlib.Path(__file__).with_name('migrations')
 
@@ -107,7 +115,8 @@ def sync(engine, history):
         dropped before the first release
     """
     target = head(history)
-    with engine.execution_options(for_writing=True).begin() as connection:
+    with (engine.execution_options(for_writing=True).begin() as connection,
+          _alone(connection)):
         found = history.read(connection)
         if found == target:
             return found, target
@@ -116,12 +125,58 @@ def sync(engine, history):
         import alembic.command
         config = history.config()
         config.attributes['connection'] = connection
+        if found is None and _is_whole(connection, history):
+            LOG.warning('Database %s: its tables are those of revision %s, and the record of that '
+                        'is lost. It is written again.', history.name, target)
+            alembic.command.stamp(config, 'head', purge=True)
+            return found, target
         if found != _alembic_revision(connection):
             alembic.command.stamp(config, found, purge=True)
         alembic.command.upgrade(config, 'head')
     LOG.info('Database %(name)s: revision %(old)s to %(new)s.',
              {'name': history.name, 'old': found, 'new': target})
     return found, target
+
+
+@contextlib.contextmanager
+def _alone(connection):
+    """Keep other processes from upgrading the same database meanwhile. SQLite has a lock of its own
+    for that.
+
+    :raises ConfigurationError: another process has not finished in SYNC_SECONDS
+    """
+    if connection.dialect.name == 'postgresql':
+        connection.execute(sqlalchemy.text('SELECT pg_advisory_xact_lock(:key)'),
+                           {'key': POSTGRESQL_KEY})
+    if connection.dialect.name not in ('mysql', 'mariadb'):
+        yield
+        return
+    # Names of locks are the server's, and have 64 characters at most.
+    name = {'name': f'kronos_sync:{connection.engine.url.database}'[:64]}
+    if connection.scalar(sqlalchemy.text('SELECT GET_LOCK(:name, :seconds)'),
+                         {**name, 'seconds': SYNC_SECONDS}) != 1:
+        raise exception.ConfigurationError(
+            what='the control database', problem=f'is being upgraded by another process, which has '
+            f'not finished in {SYNC_SECONDS} s', remedy='Wait for that one, or see what it waits '
+            'for.')
+    try:
+        yield
+    finally:
+        connection.execute(sqlalchemy.text('SELECT RELEASE_LOCK(:name)'), name)
+
+
+def _is_whole(connection, history):
+    """Whether a database has all tables and columns of this code's revision."""
+    if history is not CONTROL:
+        return False
+    # Only now: it takes as long to load as the rest of a command.
+    from kronos_nova.db import claim_models
+    inspector = sqlalchemy.inspect(connection)
+    there = set(inspector.get_table_names())
+    return all(
+        name in there and {column.name for column in table.columns} <= {
+            column['name'] for column in inspector.get_columns(name)}
+        for name, table in claim_models.models.Base.metadata.tables.items())
 
 
 def _refuse_unknown(history, found):
@@ -151,8 +206,8 @@ def _version_error(history, found):
 
 
 # MySQL's and MariaDB's numbers for what a statement would make or drop that is made or dropped
-# already: a table, a column, an index; a column or an index that is not there.
-_DONE_BEFORE = {1050, 1060, 1061, 1091}
+# already: a table, a column, an index, a row; a column or an index that is not there.
+_DONE_BEFORE = {1050, 1060, 1061, 1062, 1091}
 
 
 def run(context):

@@ -1,9 +1,12 @@
 """The control database on a real server: its history of revisions, and the claims in it."""
 
+from concurrent import futures
+
 import fixtures
 import testtools
 
 from kronos_nova.db import engine as db_engine
+from kronos_nova.db import migrate
 from tests.functional import mariadb
 from tests.unit.claims import test_central
 from tests.unit.db import test_migrate
@@ -29,6 +32,28 @@ class MariaDBTestCase(testtools.TestCase):
 
 class ModelsTest(test_migrate.ControlModels, MariaDBTestCase):
     """What the revisions build is what the models say."""
+
+
+class SyncTest(MariaDBTestCase):
+    def test_several_at_once_on_an_empty_database(self):
+        self.new_engine()
+        url = f'mysql+pymysql://{self.server.login}/kronos?charset=utf8mb4'
+        engines = [db_engine.create_engine(url) for _ in range(3)]
+        for engine in engines:
+            self.addCleanup(engine.dispose)
+        with futures.ThreadPoolExecutor(3) as pool:
+            done = list(pool.map(lambda engine: migrate.sync(engine, migrate.CONTROL), engines))
+        head = migrate.head(migrate.CONTROL)
+        self.assertEqual([(None, head), (head, head), (head, head)],
+                         sorted(done, key=lambda pair: pair[0] or ''))
+
+    def test_a_record_of_the_revision_that_was_lost(self):
+        engine = self.new_engine()
+        migrate.sync(engine, migrate.CONTROL)
+        with engine.begin() as connection:
+            connection.exec_driver_sql('DROP TABLE alembic_version')
+        migrate.sync(engine, migrate.CONTROL)
+        migrate.check(engine, migrate.CONTROL)
 
 
 class CentralClaimsTest(test_central.CentralContract, MariaDBTestCase):

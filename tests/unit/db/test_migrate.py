@@ -36,6 +36,14 @@ class SyncTest(testtools.TestCase):
             self.assertEqual((head, head), migrate.sync(engine, history))
             migrate.check(engine, history)
 
+    def test_a_record_of_the_revision_that_was_lost_is_written_again(self):
+        migrate.sync(self.engine, migrate.CONTROL)
+        with self.engine.begin() as connection:
+            connection.execute(sa.text('DROP TABLE alembic_version'))
+        self.assertEqual((None, migrate.head(migrate.CONTROL)),
+                         migrate.sync(self.engine, migrate.CONTROL))
+        migrate.check(self.engine, migrate.CONTROL)
+
     def test_an_unsynced_database_is_named_with_the_remedy(self):
         error = self.assertRaises(
             exception.DatabaseVersionError, migrate.check, self.engine, migrate.CONTROL)
