@@ -8,6 +8,7 @@ from kronos_nova.engine import forecast_columns
 from kronos_nova.engine import pace_measured
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.metrics import health
+from kronos_nova.metrics import joins
 from kronos_nova.metrics import ranges
 from kronos_nova.metrics.prometheus import PrometheusClient
 from kronos_nova.objects import metrics
@@ -49,7 +50,7 @@ class QueryFinding:
     detail: str = ''
 
 
-def examine(source: PrometheusClient, policy_set: PolicySet, snapshot: Snapshot | None,
+def examine(client: PrometheusClient, policy_set: PolicySet, snapshot: Snapshot | None,
             options: EngineOptions, now: float) -> Iterator[QueryFinding]:
     """Ask everything.
 
@@ -57,6 +58,7 @@ def examine(source: PrometheusClient, policy_set: PolicySet, snapshot: Snapshot 
     :param now: Unix seconds
     """
     cloud = _Cloud(snapshot, options, now)
+    source = _Answers(client)
     by_name = {policy.name: policy for policy in policy_set.active}
     of_forecasts = (query for policy in policy_set.active
                     for query in forecast_columns.questions(policy))
@@ -68,7 +70,12 @@ def examine(source: PrometheusClient, policy_set: PolicySet, snapshot: Snapshot 
                                _uncompared(source, query, expected, snapshot is None))
             continue
         found = health.examine(source, query, expected)
-        yield _with_ranges(source, query, _finding(policy, query.kind, expected, found, options))
+        finding = _finding(policy, query.kind, expected, found, options)
+        if expected.noun == 'hosts':
+            others = [each for each in writer.questions(policy_set)
+                      if not _is_of_instances(by_name[each.policy], each.kind)]
+            finding = _with_join(source, query, expected, finding, others)
+        yield _with_ranges(source, query, finding)
     for query in pace_measured.questions(policy_set.migration):
         yield _of_migration(source, query, cloud, policy_set.migration)
 
@@ -89,6 +96,60 @@ def _of_migration(source, query, cloud, queries):
         matched=len(found.diagnosis.matched), expected=len(expected.names),
         missing=found.diagnosis.missing, unknown=found.diagnosis.unknown,
         repeated=found.diagnosis.repeated)
+
+
+class _Answers:
+    """A client that asks each query of a policy once."""
+
+    def __init__(self, client):
+        self.instant = client.instant
+        self._query = client.query
+        self._known = {}
+
+    def query(self, query):
+        """Return the instant vector; errors as the client's."""
+        if query not in self._known:
+            try:
+                self._known[query] = self._query(query)
+            except exception.MetricsError as error:
+                self._known[query] = error
+        answer = self._known[query]
+        if isinstance(answer, exception.MetricsError):
+            raise answer
+        return answer
+
+    def has_label(self, query, label):
+        """Return whether each series of an answer has a label; True where there is no answer."""
+        try:
+            return all(label in sample.labels for sample in self.query(query).samples)
+        except exception.MetricsError:
+            return True
+
+
+def _with_join(source, query, expected, finding, others):
+    """Return the finding with a join by ``node_uname_info`` in place of no proposal, or in place of
+    another label that the query of some policy drops.
+
+    :param others: the queries that have a series a host, of all policies
+    """
+    label = finding.proposal and _plain_label(finding.proposal)
+    is_dropped = label and not all(source.has_label(each, label) for each in others)
+    if not finding.missing or (finding.proposal and not is_dropped):
+        return finding
+    join = joins.propose(source.instant, query.promql, source.query(query), expected.label,
+                         expected.names, finding.matched)
+    detail = finding.detail
+    if is_dropped:
+        what = f'host_label: {label}'
+        detail = '; '.join(part for part in detail.split('; ') if not part.endswith(what))
+    if join:
+        detail += f'; the hosts match with a join by {joins.METRIC}: {join}'
+    return dataclasses.replace(finding, proposal=join, detail=detail)
+
+
+def _plain_label(proposal):
+    """Return the label of a proposal that only names another one, or None."""
+    return proposal.removeprefix('host_label: ') if proposal.startswith('host_label: ') else None
 
 
 def _with_ranges(source, query, finding):

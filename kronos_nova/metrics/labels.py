@@ -28,7 +28,7 @@ class Proposal:
     @property
     def is_plain(self) -> bool:
         """Whether the label as it is has the names, so that ``host_label`` is all to change."""
-        return (self.pattern, self.replacement) == _PLAIN
+        return (self.pattern, self.replacement) == PLAIN
 
     def remedy(self, host_label: str) -> str:
         """What to write into the policy, for a person."""
@@ -88,8 +88,10 @@ class _Rewrite:
         return None if group is None else self.replacement.replace('$1', group)
 
 
-_PLAIN = ('(.*)', '$1')
-_AS_IT_IS = _Rewrite(*_PLAIN, _as_it_is)
+PLAIN = ('(.*)', '$1')
+"""Pattern and replacement of a label that has the names as it is."""
+
+_AS_IT_IS = _Rewrite(*PLAIN, _as_it_is)
 _WITHOUT_PORT = _Rewrite(r'(.*):\d+', '$1', _without_port)
 _DOMAINS = 5
 

@@ -135,6 +135,43 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual('label_replace(QUERY, "host", "$1", "instance", "(.*):\\\\d+")',
                          row['proposal'])
 
+    def addresses(self, **labels):
+        return [({label: value.format(n) for label, value in labels.items()}, 0.1 * n)
+                for n in (1, 2, 3)]
+
+    def test_hosts_that_are_addresses_are_joined_by_node_uname_info(self):
+        self.series['load'] = self.addresses(host='192.0.2.{}', instance='192.0.2.{}:9100')
+        self.series['node_uname_info'] = self.addresses(instance='192.0.2.{}:9100',
+                                                        nodename='cmp{}')
+        self.series['label_replace'] = self.addresses(host='cmp{}')
+        row = self.report()[2]['imbalance']
+        self.assertEqual('failed', row['state'])
+        self.assertIn('label_replace(QUERY, "kronos_address", "$1", "host"', row['proposal'])
+        self.assertIn('* on (kronos_address) group_left (host)', row['proposal'])
+        self.assertIn(f'a join by node_uname_info: {row["proposal"]}', row['detail'])
+
+    def test_a_label_that_another_query_drops_is_not_proposed(self):
+        path = self.folder / 'policies.yaml'
+        path.write_text(configured.POLICIES.replace('1.0', '0.5') + """
+  - {name: memory, mode: spread, weight: 0.5, threshold: 0.1, imbalance_query: memory,
+     vm_profile_query: weight}
+""")
+        self.series['load'] = self.addresses(host='192.0.2.{}')
+        self.series['memory'] = self.addresses(host='192.0.2.{}', fqdn='cmp{}')
+        self.series['node_uname_info'] = self.addresses(instance='192.0.2.{}:9100',
+                                                        nodename='cmp{}')
+        self.series['label_replace'] = self.addresses(host='cmp{}')
+        _status, out, _err = self.run_command('-f', 'json')
+        rows = [row for row in json.loads(out)['queries'] if row['kind'] == 'imbalance']
+        self.assertEqual(2, len(rows))
+        for row in rows:
+            self.assertIn('node_uname_info', row['proposal'])
+            self.assertNotIn('fqdn', row['detail'])
+        self.series['load'] = self.series['memory']
+        _status, out, _err = self.run_command('-f', 'json')
+        self.assertEqual({'host_label: fqdn'}, {
+            row['proposal'] for row in json.loads(out)['queries'] if row['kind'] == 'imbalance'})
+
     def test_what_is_asked_for_moves_is_looked_at_too(self):
         path = self.folder / 'policies.yaml'
         path.write_text(f'{path.read_text()}\nmigration: {{dirty_rate_query: weight, '

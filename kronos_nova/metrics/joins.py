@@ -1,0 +1,96 @@
+"""Proposes a join by ``node_uname_info`` where series name hosts by addresses.
+
+An exporter's ``instance`` is an address in Kolla-Ansible and RHOSO. ``node_uname_info`` of
+node_exporter has the address and the name of each host, so a join gives series the names that Nova
+uses, whatever the query has aggregated away.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from kronos_nova import exception
+from kronos_nova.metrics import labels
+from kronos_nova.objects.metrics import Sample
+from kronos_nova.objects.metrics import Vector
+
+METRIC = 'node_uname_info'
+NAME = 'nodename'
+ADDRESS = 'kronos_address'
+
+_ADDRESS = '(.+?)(:[0-9]+)?'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Join:
+    """A join that gives the series of a query the names of hosts.
+
+    key : label of the query that has the address
+    names : label of ``node_uname_info`` that has the name, and how it is rewritten
+    """
+
+    key: str
+    names: labels.Proposal
+
+    def around(self, promql: str, host_label: str) -> str:
+        """Return the query with the join."""
+        pattern = self.names.pattern.replace('\\', '\\\\')
+        return (f'label_replace({promql}, "{ADDRESS}", "$1", "{self.key}", "{_ADDRESS}") '
+                f'* on ({ADDRESS}) group_left ({host_label}) '
+                f'max by ({ADDRESS}, {host_label}) (label_replace(label_replace({METRIC}, '
+                f'"{ADDRESS}", "$1", "instance", "{_ADDRESS}"), "{host_label}", '
+                f'"{self.names.replacement}", "{self.names.label}", "{pattern}"))')
+
+
+def propose(instant: Callable[[str], Vector], promql: str, vector: Vector, host_label: str,
+            hosts: Iterable[str], matches: int) -> str | None:
+    """Return a join that was tried and matches more hosts than ``matches``, or None.
+
+    ``QUERY`` stands for the query in what is returned.
+
+    :param instant: asks an instant query
+    :param vector: the answer to ``promql``
+    """
+    hosts = frozenset(hosts)
+    try:
+        join = _join(instant(METRIC).samples, vector.samples, host_label, hosts)
+        if join is None:
+            return None
+        found = labels.diagnose(instant(join.around(f'(\n{promql}\n)', host_label)), host_label,
+                                hosts)
+    except exception.MetricsError:
+        return None
+    is_better = len(found.matched) > matches and not found.repeated
+    return join.around('QUERY', host_label) if is_better else None
+
+
+def _join(machines, samples, host_label, hosts):
+    by_address = {_address(sample.labels.get('instance', '')): sample for sample in machines}
+    names = _names(by_address, hosts)
+    key = _key(samples, host_label, by_address)
+    return None if names is None or key is None else Join(key, names)
+
+
+def _names(by_address: Mapping[str, Sample], hosts):
+    """Return the label with the names that most hosts have, or None."""
+    found = labels.diagnose(Vector(tuple(by_address.values())), NAME, hosts)
+    if found.proposal is not None:
+        return found.proposal
+    return labels.Proposal(NAME, *labels.PLAIN, len(found.matched)) if found.matched else None
+
+
+def _key(samples, host_label, addresses):
+    """Return the label whose values are most often addresses of machines, or None."""
+    best, most = None, 0
+    for label in (host_label, 'instance', 'host'):
+        count = sum(_address(sample.labels.get(label, '')) in addresses for sample in samples)
+        if count > most:
+            best, most = label, count
+    return best
+
+
+def _address(value):
+    """Return an address without its port, as ``_ADDRESS`` takes it."""
+    return re.sub(r':[0-9]{1,5}$', '', value, count=1) if value.rpartition(':')[0] else value
