@@ -307,13 +307,14 @@ def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
         return dataclasses.replace(_void(occupied, misfit),
                                    guard=_guard(policy, scores, occupied))
     share, seen = instance_weights.shares(policy, samples, placed)
+    share = np.where([each.status == 'ACTIVE' for each in occupied.instances], share, np.nan)
     judged = belief.judge(
         policy, placed, belief.Servers(share=share, seen=seen, counted=_counted(
             policy, feed, occupied)),
         tuple(host.name for host in occupied.hosts), rules,
         frozenset(host for name, host in occupied.doubted if name == policy.name))
     profile = instance_weights.profile(policy, samples, placed, occupied.resting)
-    weights = np.where(judged.profiles[occupied.vm_host], profile.values, np.nan)
+    weights = np.where(judged.profiles, judged.factors, np.nan)[occupied.vm_host] * profile.values
     available = np.array([host.service.is_available for host in occupied.hosts], dtype=bool)
     return _Weighed(
         host_scale=scale, units=placed.units, weights=weights,

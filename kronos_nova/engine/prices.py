@@ -22,7 +22,7 @@ MIB_PER_GIB = 1024
 HOUR = 3600.0
 COPY_CORES = 2.0
 """Cores that a live migration keeps busy: one at either end."""
-FULL_HOST = 5.0
+FULL_HOST = 6.0
 """Core-hours that servers lack on a host that is to be expected full, until it is not. With more,
 more moves pay; with less, fewer. Chosen by ``bench days``: at 1.5 there are three times the hot
 minutes on few hosts, at 3 twice; at 6 there is a fifth more to copy."""

@@ -19,6 +19,10 @@ from kronos_nova.objects.plan import UnbelievedHost
 from kronos_nova.policies import Policy
 
 SCORE, PROFILE = UNBELIEVED
+SHARED = 1.05
+"""Ratio of the servers' sum to the score from which the profiles of a host are scaled down to its
+score. Raised, moves of servers that share memory (KSM) promise too much; lowered, averages over
+different moments change weights. It is what two such averages differ by."""
 NOTHING = 0.01
 """Share of a host that its servers use together at least where a score of 0 is a contradiction.
 Raised, hosts with few small servers are believed to be empty; lowered, rounding makes hosts
@@ -62,11 +66,14 @@ class Belief:
 
     scores, profiles : bool (H,), whether the score, and what the profile says of the instances
         there, is used
+    factors : float64 (H,), by which the profiles of a host's instances are multiplied, so that they
+        add up to no more than its score
     unbelieved : why not, of each host of which either is not
     """
 
     scores: np.ndarray
     profiles: np.ndarray
+    factors: np.ndarray
     unbelieved: tuple[UnbelievedHost, ...] = ()
 
     def problem(self, scores: np.ndarray, available: np.ndarray) -> str:
@@ -111,7 +118,7 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
     """
     if policy.vm_profile_query is None or not servers.seen.any():
         everything = np.ones(len(names), dtype=bool)
-        return Belief(everything, everything)
+        return Belief(everything, everything, np.ones(len(names)))
     found: dict[int, UnbelievedHost] = {}
     for host, what, reason in _failures(policy, placed, servers, rules):
         found.setdefault(host, UnbelievedHost(
@@ -124,18 +131,24 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
     for host, each in found.items():
         profiles[host] = False
         scores[host] = each.what != SCORE
-    return Belief(scores, profiles, tuple(found[host] for host in sorted(found)))
+    sums = _sums(placed, np.nan_to_num(servers.share))
+    is_shared = (sums > SHARED * placed.scores) & (placed.scores > 0.0)
+    factors = np.divide(placed.scores, sums, out=np.ones(len(names)), where=is_shared)
+    return Belief(scores, profiles, factors, tuple(found[host] for host in sorted(found)))
+
+
+def _sums(placed: PlacedInstances, values: np.ndarray) -> np.ndarray:
+    """float64 (H,): of values (V,), by host."""
+    return np.bincount(placed.vm_host, weights=values, minlength=len(placed.scores))
 
 
 def _failures(policy: Policy, placed: PlacedInstances, servers: Servers,
               rules: BeliefRules) -> Iterator[tuple[int, str, str]]:
     """(index of a host, SCORE or PROFILE, reason) of what is not believed, what is worse first."""
-    def count(which: np.ndarray) -> np.ndarray:
-        return np.bincount(placed.vm_host, weights=which, minlength=len(placed.scores))
-
     scores = placed.scores
-    expected, seen = count(servers.counted), count(servers.counted & servers.seen)
-    sums = count(np.nan_to_num(servers.share))
+    expected = _sums(placed, servers.counted)
+    seen = _sums(placed, servers.counted & servers.seen)
+    sums = _sums(placed, np.nan_to_num(servers.share))
     for host in np.flatnonzero(~np.isnan(scores)).tolist():
         score, together, needed = scores[host], sums[host], expected[host]
         if _is_silent(policy, seen, expected, host, rules):
