@@ -24,8 +24,9 @@ COPY_CORES = 2.0
 """Cores that a live migration keeps busy: one at either end."""
 FULL_HOST = 6.0
 """Core-hours that servers lack on a host that is to be expected full, until it is not. With more,
-more moves pay; with less, fewer. Chosen by ``bench days``: at 1.5 there are three times the hot
-minutes on few hosts, at 3 twice; at 6 there is a fifth more to copy."""
+more moves pay; with less, fewer. Chosen by ``bench days`` on 17 rows, relative to plans before
+there was a price: 3 has 1.03 times the hot minutes and .78 times the GiB, 5 has 1.03 and 1.01, 6
+has .98 and 1.07, 7 has 1.00 and 1.19."""
 CopyPrices = Callable[[np.ndarray], np.ndarray]
 """Instances (n,) to the price of copying each, float64 (n,)."""
 
