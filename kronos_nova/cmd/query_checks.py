@@ -176,7 +176,7 @@ class _Cloud:
         self.hosts = frozenset(host.name for host in snapshot.hosts)
         self.needed = frozenset(host.name for host in snapshot.hosts
                                 if host.name in self.in_scope and host.service.is_available)
-        self.instances = tuple(i for i in snapshot.instances if i.status == 'ACTIVE')
+        self.instances = snapshot.instances
 
     def expected(self, policy: Policy, kind: str) -> health.Expected:
         if not _is_of_instances(policy, kind):
@@ -189,11 +189,16 @@ class _Cloud:
 
     def expected_instances(self, label: str, attribute: str) -> health.Expected:
         names = {True: set(), False: set()}
+        moving = set()
         for instance in self.instances:
-            names[instance.host in self.in_scope].add(getattr(instance, attribute))
+            name = getattr(instance, attribute)
+            is_needed = instance.status == 'ACTIVE' and instance.host in self.in_scope
+            names[is_needed].add(name)
+            if instance.task_state == 'migrating':
+                moving.add(name)
         return health.Expected(
-            label=label, names=frozenset(names[True]),
-            others=frozenset(names[False]), noun='instances', oldest=self.oldest)
+            label=label, names=frozenset(names[True]), others=frozenset(names[False]),
+            noun='instances', moving=frozenset(moving), oldest=self.oldest)
 
 
 def _is_of_instances(policy, kind):

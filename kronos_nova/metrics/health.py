@@ -10,6 +10,11 @@ from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
 
+FEW = 10
+"""One instance in so many may have two series without a warning, and one always. Raised, fewer live
+migrations at once make a warning; lowered, a host that is scraped twice makes none. A tenth is more
+than move at once, and less than a host of any aggregate of up to ten hosts has."""
+
 TOLERANCE = 1e-9
 """What rounding may put a fraction outside [0, 1], as the engine sees it."""
 
@@ -31,6 +36,8 @@ class Expected:
     :ivar names: those that need a series
     :ivar others: known ones that need none
     :ivar noun: what they are, for messages
+    :ivar moving: names that are in a move: two hosts report such an instance, and for a scrape or
+        two after the move; None where nothing may have two series
     :ivar oldest: Unix seconds; a sample from before is as good as none. A Prometheus stamps the
         samples of an instant query with the time of the evaluation, so this finds caches that
         answer with old results, and clocks that differ.
@@ -40,6 +47,7 @@ class Expected:
     names: frozenset[str]
     others: frozenset[str] = frozenset()
     noun: str = 'hosts'
+    moving: frozenset[str] | None = None
     oldest: float = float('-inf')
 
 
@@ -70,12 +78,20 @@ def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> He
     fresh = tuple(sample for sample in vector.samples if sample.timestamp >= expected.oldest)
     diagnosis = labels.diagnose(Vector(fresh), expected.label, expected.names, expected.others)
     stale = len(vector.samples) - len(fresh)
-    is_partial = diagnosis.missing or diagnosis.repeated or vector.warnings
+    is_partial = diagnosis.missing or _is_doubled(diagnosis, expected) or vector.warnings
     state = AnswerHealth.PARTIAL if is_partial else AnswerHealth.HEALTHY
     return Health(state=AnswerHealth.STALE if stale else state,
                   detail='; '.join([*_doubts(vector), *_details(diagnosis, expected, stale)]),
                   diagnosis=diagnosis, out_of_range=_out_of_range(fresh, expected),
                   is_whole=not vector.warnings)
+
+
+def _is_doubled(diagnosis, expected):
+    """Return whether more names have several series than live migrations explain."""
+    if expected.moving is None:
+        return bool(diagnosis.repeated)
+    left = set(diagnosis.repeated) - expected.moving
+    return len(left) > max(1, len(diagnosis.matched) // FEW)
 
 
 def _doubts(vector):
@@ -107,7 +123,11 @@ def _details(diagnosis, expected, stale):
     if diagnosis.unknown:
         yield (f'{len(diagnosis.unknown)} values of the label "{expected.label}" are none of the '
                f'{expected.noun}, such as "{boundary.shown(diagnosis.unknown[0], 80)}"')
-    if diagnosis.repeated:
+    if diagnosis.repeated and not _is_doubled(diagnosis, expected):
+        yield (f'{len(diagnosis.repeated)} {expected.noun} have more than one series, such as '
+               f'{boundary.shown(diagnosis.repeated[0], 80)}, as during a live migration and '
+               f'shortly after: if that stays, aggregate with "by ({expected.label})"')
+    elif diagnosis.repeated:
         yield (f'{len(diagnosis.repeated)} {expected.noun} have more than one series: aggregate '
                f'with "by ({expected.label})"')
     if diagnosis.proposal:

@@ -183,6 +183,17 @@ class TestConfigTest(configured.ConfiguredTestCase):
             for kind in ('dirty_rate', 'link', 'used_memory')])
         self.assertEqual(['cmp3'], queries['link']['missing'])
 
+    def test_a_live_migration_is_no_warning(self):
+        self.series['weight'].append(({**self.series['weight'][0][0], 'from': 'cmp3'}, 0.1))
+        row = self.report()[2]['vm_profile']
+        self.assertEqual(('ok', 'healthy', 1), (row['state'], row['health'], len(row['repeated'])))
+        self.assertIn('as during a live migration', row['detail'])
+
+    def test_a_server_that_is_off_is_no_stranger(self):
+        self.cloud.servers[1]['status'] = 'SHUTOFF'
+        row = self.report()[2]['vm_profile']
+        self.assertEqual((1, []), (row['expected'], row['unknown']))
+
     def test_instances_by_another_name(self):
         self.series['weight'] = [({'uuid': 'instance-00000001'}, 0.1)]
         row = self.report()[2]['vm_profile']

@@ -58,6 +58,24 @@ class HealthTest(testtools.TestCase):
         self.assertEqual(health.AnswerHealth.PARTIAL, found.state)
         self.assertIn('by (host)', found.detail)
 
+    def instances(self, doubled, moving=(), count=30):
+        names = [f'i{number}' for number in range(count)]
+        source = Source(*((name, 0.1, 1.0) for name in (*names, *names[:doubled])))
+        return health.examine(source, CPU, health.Expected(
+            label='host', names=frozenset(names), noun='instances', moving=frozenset(moving)))
+
+    @ddt.data((1, (), True), (3, (), True), (4, (), False), (4, ('i0',), True))
+    @ddt.unpack
+    def test_two_series_of_an_instance_are_a_live_migration(self, doubled, moving, is_healthy):
+        found = self.instances(doubled, moving)
+        self.assertEqual(is_healthy, found.state is health.AnswerHealth.HEALTHY, found.detail)
+        self.assertEqual(is_healthy, 'as during a live migration' in found.detail)
+        self.assertEqual(doubled, len(found.diagnosis.repeated))
+
+    def test_one_of_two_instances_may_be_moving_and_both_may_not(self):
+        self.assertIs(health.AnswerHealth.HEALTHY, self.instances(1, count=2).state)
+        self.assertIs(health.AnswerHealth.PARTIAL, self.instances(2, count=2).state)
+
     @ddt.data(1.5, -0.1, float('nan'), float('inf'))
     def test_values_out_of_range_are_named(self, value):
         found = self.examine(Source(('cmp1', 0.1, 1.0), ('cmp2', value, 1.0), ('x', 7.0, 1.0)))
