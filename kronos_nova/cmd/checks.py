@@ -16,6 +16,7 @@ from oslo_db import exception as db_exception
 from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.cmd import columns
+from kronos_nova.cmd import policy_table
 from kronos_nova.cmd import query_checks
 from kronos_nova.cmd import roles
 from kronos_nova.conf import invalid_values
@@ -65,6 +66,7 @@ class Report:
     role: str
     findings: tuple[Finding, ...]
     queries: tuple[query_checks.QueryFinding, ...]
+    policies: tuple[policy_table.PolicyRow, ...] = ()
 
     @property
     def state(self) -> str:
@@ -132,17 +134,21 @@ def examine(conf, role: roles.Role) -> Report:
           ('The policies', policy_set), ('Prometheus', client))
     check('claims', lambda: _claims(conf))
     check('broker', lambda: _broker(conf))
-    return Report(role.name, tuple(checks.rows), _queries(conf, policy_set, client, snapshot))
+    answers = client and query_checks.Answers(client)
+    queries = _queries(conf, policy_set, answers, snapshot)
+    rows = (policy_table.rows(answers, policy_set.active, snapshot, queries, time.time())
+            if queries and snapshot is not None else ())
+    return Report(role.name, tuple(checks.rows), queries, tuple(rows))
 
 
-def _queries(conf, policy_set, client, snapshot):
-    if policy_set is None or client is None:
+def _queries(conf, policy_set, answers, snapshot):
+    if policy_set is None or answers is None:
         return ()
     try:
         options = engine_options.from_conf(conf)
     except (exception.ConfigurationError, cfg.Error, ValueError):
         return ()   # said by another check
-    return tuple(query_checks.examine(client, policy_set, snapshot, options, time.time()))
+    return tuple(query_checks.examine(answers, policy_set, snapshot, options, time.time()))
 
 
 def _sentence(error):

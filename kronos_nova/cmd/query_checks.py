@@ -50,7 +50,7 @@ class QueryFinding:
     detail: str = ''
 
 
-def examine(client: PrometheusClient, policy_set: PolicySet, snapshot: Snapshot | None,
+def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
             options: EngineOptions, now: float) -> Iterator[QueryFinding]:
     """Ask everything.
 
@@ -58,7 +58,6 @@ def examine(client: PrometheusClient, policy_set: PolicySet, snapshot: Snapshot 
     :param now: Unix seconds
     """
     cloud = _Cloud(snapshot, options, now)
-    source = _Answers(client)
     by_name = {policy.name: policy for policy in policy_set.active}
     of_forecasts = (query for policy in policy_set.active
                     for query in forecast_columns.questions(policy))
@@ -98,10 +97,10 @@ def _of_migration(source, query, cloud, queries):
         repeated=found.diagnosis.repeated)
 
 
-class _Answers:
+class Answers:
     """A client that asks each query of a policy once."""
 
-    def __init__(self, client):
+    def __init__(self, client: PrometheusClient):
         self.instant = client.instant
         self._query = client.query
         self._known = {}

@@ -46,10 +46,11 @@ class TestConfig(program.Report):
         return self.dict2columns({
             'format': FORMAT, 'state': report.state, 'role': report.role,
             'checks': [dataclasses.asdict(row) for row in report.findings],
-            'queries': [dataclasses.asdict(row) for row in report.queries]})
+            'queries': [dataclasses.asdict(row) for row in report.queries],
+            'policies': [dataclasses.asdict(row) for row in report.policies]})
 
     def print_tables(self, console, data):
-        """Two tables: the checks, and the queries."""
+        """Print three tables: the checks, the queries, and the policies."""
         console.print(f'A {self.report.role} host')
         table = _table('Check', 'State', 'Detail')
         for row in self.report.findings:
@@ -63,11 +64,30 @@ class TestConfig(program.Report):
                           '' if row.expected is None else f'{row.matched} of {row.expected}',
                           str(len(row.missing)), str(len(row.out_of_range)), Text(_detail(row)))
         console.print(table)
+        if not self.report.policies:
+            return
+        table = _table('Policy', 'Hosts', 'Servers', 'Load', 'Of servers', 'Farthest', 'Age',
+                       'Duplicates')
+        for row in self.report.policies:
+            table.add_row(*_policy_cells(row))
+        console.print(table)
 
 
 def main(argv=None):
     """:returns: the exit code"""
     return program.run(TestConfig, NAME, argv)
+
+
+def _policy_cells(row):
+    """Return the cells of a policy: loads in percent, the age in seconds."""
+    farthest = '' if row.farthest_host is None else (
+        f'{row.farthest_host}: {row.farthest_load:.0%}, of servers '
+        f'{row.farthest_instances_load:.0%}')
+    return (row.policy, f'{row.hosts[0]} of {row.hosts[1]}',
+            '' if row.instances is None else f'{row.instances[0]} of {row.instances[1]}',
+            '' if row.load is None else f'{row.load:.0%}',
+            '' if row.instances_load is None else f'{row.instances_load:.0%}',
+            Text(farthest), '' if row.age is None else f'{row.age:.0f} s', str(row.duplicates))
 
 
 def _detail(row):

@@ -79,6 +79,35 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertIn('vm_profile', out)
         self.assertIn('3 of 3', out)
 
+    def policies(self):
+        _status, out, _err = self.run_command('-f', 'json')
+        return {row['policy']: row for row in json.loads(out)['policies']}
+
+    def test_a_row_of_each_policy_shows_hosts_beside_their_servers(self):
+        self.series['load'] = [({'host': f'cmp{n}'}, 0.25 * n) for n in (1, 2, 3)]
+        self.series['weight'] = [({'uuid': s['id']}, 0.25) for s in self.cloud.servers]
+        self.series['weight'].append(({**self.series['weight'][0][0], 'from': 'cmp3'}, 0.125))
+        row = self.policies()['cpu']
+        self.assertEqual(([3, 3], [2, 2], 0.5, 0.5 / 3, 1), tuple(
+            row[key] for key in ('hosts', 'instances', 'load', 'instances_load', 'duplicates')))
+        self.assertEqual(('cmp3', 0.75, 0.0), tuple(row[f'farthest_{key}'] for key in (
+            'host', 'load', 'instances_load')))
+        self.assertEqual(0.0, row['age'])
+        out = self.run_command()[1]
+        self.assertIn('cmp3: 75%, of servers 0%', ' '.join(out.split()))
+
+    def test_profiles_in_cores_are_divided_by_the_capacity_of_the_host(self):
+        path = self.folder / 'policies.yaml'
+        path.write_text(configured.POLICIES.replace(
+            'weight}', 'weight, host_capacity_query: cores}'))
+        self.series['cores'] = [({'host': f'cmp{n}'}, 8 * n) for n in (1, 2, 3)]
+        self.series['weight'] = [({'uuid': s['id']}, 4) for s in self.cloud.servers]
+        self.assertEqual((4 / 8 + 4 / 16) / 3, self.policies()['cpu']['instances_load'])
+
+    def test_no_row_is_made_without_nova(self):
+        self.cloud.refuse['/compute/v2.1/os-services'] = (500, {})
+        self.assertEqual({}, self.policies())
+
     def test_hosts_that_are_missing_and_out_of_range(self):
         self.series['load'] = [({'host': 'cmp1'}, 0.5), ({'host': 'cmp2'}, 50)]
         status, _, queries = self.report()
