@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from kronos_nova.db import models
 from kronos_nova.db import switches
+from kronos_nova.db.journal import plans
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import automation
@@ -14,7 +15,8 @@ from kronos_nova.objects import move as moves
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stopped:
-    """What a stop met: how many moves were not begun and are abandoned, how many are under way."""
+    """What a stop met: how many moves had not begun and never will, those of approved plans among
+    them, and how many are in progress."""
 
     abandoned: int
     under_way: int
@@ -32,22 +34,27 @@ class Stopping:
 
     @retried
     def stop(self, switch, let_finish=False) -> Stopped:
-        """Set a pause and end the moves of its aggregate, in one transaction that excludes the
-        start of moves: once this has returned, none is started.
+        """Set a pause and end the moves and the approved plans of its aggregate, in one transaction
+        that excludes the start of plans and moves: once this has returned, none is started, also
+        when the pause ends.
 
         :param switch: Switch of kind PAUSE
         :param let_finish: leave those alone that Nova was asked for already
         """
-        with rows.serialized(self.database, rows.DISPATCH) as session:
+        why = f'Kronos was stopped: {switch}'
+        every = switch.aggregate == automation.EVERY
+        with rows.serialized(self.database, plans.PLANNING, rows.DISPATCH) as session:
             switches.put(session, switch)
+            not_started = plans.stop_approved(
+                session, None if every else switch.aggregate, why, switch.set_at)
             gone = rows.abandon(session, self._of(switch, rows.moves_in(moves.NOT_BEGUN)),
-                                switch.set_at, self.who, f'Kronos was stopped: {switch}')
+                                switch.set_at, self.who, why)
             ending = (moves.CHECKING, moves.CLAIMING) if let_finish else moves.IN_FLIGHT
             session.execute(self._of(switch, sa.update(models.MoveRow).where(
                 models.MoveRow.state.in_(ending)).values(abort_requested=True)))
             left = session.scalars(self._of(switch, sa.select(sa.func.count()).select_from(
                 models.MoveRow).where(models.MoveRow.state.in_(moves.IN_FLIGHT)))).one()
-            return Stopped(abandoned=len(gone), under_way=left)
+            return Stopped(abandoned=len(gone) + not_started, under_way=left)
 
     @staticmethod
     def _of(switch, query):

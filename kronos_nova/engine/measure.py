@@ -12,8 +12,8 @@ import numpy as np
 from kronos_nova import exception
 from kronos_nova.load import belief
 from kronos_nova.load import host_readings
+from kronos_nova.load import host_sizes
 from kronos_nova.load import instance_weights
-from kronos_nova.load import units
 from kronos_nova.metrics import labels
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.model.rules import ArrivalLimit
@@ -294,7 +294,7 @@ def weigh(load: Load, feed: MetricsReader, occupied: Occupied,
 def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
            rules: belief.BeliefRules) -> _Weighed:
     policy, scores = load.policies[number], load.scores[:, number]
-    size = units.sizes(policy, occupied.hosts, 1.0 / load.host_scale[:, number])
+    size = host_sizes.sizes(policy, occupied.hosts, 1.0 / load.host_scale[:, number])
     if size.problem:
         return _void(occupied, size.problem)
     scale = 1.0 / size.values
@@ -325,10 +325,11 @@ def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
 
 def _guard(policy, scores, occupied):
     """A ScoreGuard by the flavors of instances; None where the resource is not known."""
-    resource = units.resource(policy)
+    resource = host_sizes.resource(policy)
     return resource and ScoreGuard(
-        policy=policy.name, scores=scores, weights=units.of_flavors(occupied.instances, resource),
-        host_scale=1.0 / units.of_inventory(occupied.hosts, resource))
+        policy=policy.name, scores=scores,
+        weights=host_sizes.of_flavors(occupied.instances, resource),
+        host_scale=1.0 / host_sizes.of_inventory(occupied.hosts, resource))
 
 
 def _void(occupied, problem):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kronos_nova.load import units
+from kronos_nova.load import host_sizes
 from kronos_nova.load.host_readings import NAMED
 from kronos_nova.load.instance_weights import EXCESS
 from kronos_nova.load.instance_weights import PlacedInstances
@@ -183,7 +183,7 @@ def _is_silent(policy: Policy, seen: np.ndarray, expected: np.ndarray, host: int
 
 
 def _remedy(policy: Policy) -> str:
-    if units.resource(policy) == 'MEMORY_MB':
+    if host_sizes.resource(policy) == 'MEMORY_MB':
         return ('. Memory that is overcommitted, shared (KSM), in huge pages or that guests never '
                 'touched counts otherwise on the host than in the guests: take the resident '
                 'memory (RSS) of guests, and a host query that counts the same')

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kronos_nova.load import units
+from kronos_nova.load import host_sizes
 from kronos_nova.model import TOLERANCE
 from kronos_nova.objects.metrics import Vector
 from kronos_nova.objects.snapshot import Instance
@@ -94,7 +94,7 @@ def profile(policy: Policy, samples: Mapping[str, list[ProfileSample]], placed: 
     values, twice = measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]
     impossible = (share < -TOLERANCE) | (share > 1.0 + TOLERANCE) | np.isinf(share)
-    if units.resource(policy) == 'MEMORY_MB':    # a server that runs has memory
+    if host_sizes.resource(policy) == 'MEMORY_MB':    # a server that runs has memory
         impossible |= (share == 0.0) & np.array(
             [instance.status == 'ACTIVE' for instance in placed.instances], dtype=bool)
     bad = impossible | twice
@@ -144,7 +144,7 @@ def unit_problem(policy: Policy, samples: Mapping[str, list[ProfileSample]],
     name = placed.instances[int(np.flatnonzero(placed.vm_host == worst)[0])].host
     said = (f'on {name}, whose score is {scores[worst]:.3g}, the profile adds up to '
             f'{sums[worst]:.3g}')
-    if units.resource(policy) == 'MEMORY_MB':
+    if host_sizes.resource(policy) == 'MEMORY_MB':
         return (f'the profile is more than what the hosts use: {said}. Memory that is '
                 'overcommitted, shared (KSM) or that guests never touched is counted in full: '
                 'take the resident memory (RSS) of guests')

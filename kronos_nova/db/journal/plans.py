@@ -229,6 +229,22 @@ class Plans:
             return hosts
 
 
+def stop_approved(session, aggregate, why, now):
+    """End the plans that are approved and have not started.
+
+    :param session: of a transaction under :data:`PLANNING`
+    :param aggregate: its name, or None for every one
+    :returns: how many moves they have
+    """
+    is_approved = models.PlanRow.state == plans.APPROVED
+    waiting = sa.select(models.PlanRow.uuid, models.PlanRow.move_count).where(is_approved)
+    if aggregate is not None:
+        waiting = waiting.where(models.PlanRow.aggregate == aggregate)
+    return sum(count for uuid, count in session.execute(waiting).all()
+               if _end(session, uuid, is_approved, n.PLAN_VOID, now, state=plans.VOID,
+                       ended_because=why))
+
+
 def _refuse_second_plan(session, aggregate):
     existing = session.scalars(sa.select(models.PlanRow.uuid).where(
         models.PlanRow.aggregate == aggregate, models.PlanRow.state.in_(plans.OPEN))).first()

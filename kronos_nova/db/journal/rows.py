@@ -18,11 +18,15 @@ DISPATCH = 'dispatch'
 
 
 @contextlib.contextmanager
-def serialized(database, name):
-    """A session that writes, and while it does, nobody else under the same lock."""
+def serialized(database, *names):
+    """A session that writes, and while it does, no other one under any of the same locks.
+
+    :param names: of the locks; a session that takes several takes PLANNING first
+    """
     with database.writer() as session:
         lock = models.SerializationLockRow
-        session.execute(sa.update(lock).where(lock.name == name).values(passed=lock.passed + 1))
+        for name in names:
+            session.execute(sa.update(lock).where(lock.name == name).values(passed=lock.passed + 1))
         yield session
 
 

@@ -138,6 +138,23 @@ class HeldMovesTest(SwitchTestCase):
         self.assertTrue(self.journal.move(self.first.uuid).abort_requested)
         self.assertRaises(exception.MoveHeld, self.begin)
 
+    def test_a_stop_ends_a_plan_that_is_approved_and_has_not_started(self):
+        report = fixtures.report([('vm3', 'c', 'd'), ('vm4', 'c', 'd')], name='db')
+        plan = self.journal.record_plan(report, plans.PROPOSED, self.clock(),
+                                        self.clock() + datetime.timedelta(hours=1))
+        self.journal.approve_plan(plan, report.moves, 'jane', self.clock())
+        other = stopping.Stopping(self.database, 'jane').stop(self.pause('stop', 'gpu'))
+        self.assertEqual([plan], [each.uuid for each in self.journal.approved_plans()])
+        self.assertEqual(1, other.abandoned)
+        done = stopping.Stopping(self.database, 'jane').stop(self.pause('stop', '*'))
+        self.assertEqual(2, done.abandoned)
+        self.assertEqual([], self.journal.approved_plans())
+        ended = self.journal.plan(plan)
+        self.assertEqual(plans.VOID, ended.state)
+        self.assertIn('Kronos was stopped', ended.ended_because)
+        self.assertRaises(exception.PlanNotWaiting, self.journal.start_plan, plan, report.moves,
+                          self.clock())
+
     def test_a_stop_of_another_aggregate_touches_nothing(self):
         done = stopping.Stopping(self.database, 'jane').stop(self.pause('stop', 'db'))
         self.assertEqual(stopping.Stopped(abandoned=0, under_way=0), done)

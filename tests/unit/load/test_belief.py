@@ -6,7 +6,7 @@ import testtools
 
 from kronos_nova.load import belief
 from kronos_nova.load.instance_weights import PlacedInstances
-from tests.unit.load.test_units import policy
+from tests.unit.load.test_host_sizes import policy
 
 HOSTS = 'cmp1', 'cmp2', 'cmp3'
 NAN = float('nan')

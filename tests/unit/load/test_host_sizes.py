@@ -5,7 +5,7 @@ import numpy as np
 import testtools
 
 from kronos_nova import policies
-from kronos_nova.load import units
+from kronos_nova.load import host_sizes
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import ResourceInventory
 from kronos_nova.objects.snapshot import Service
@@ -32,38 +32,40 @@ ONES = np.ones(2)
 @ddt.ddt
 class SizesTest(testtools.TestCase):
     def test_hosts_of_about_one_size_need_none(self):
-        found = units.sizes(policy(name='load'), ALIKE, ONES)
+        found = host_sizes.sizes(policy(name='load'), ALIKE, ONES)
         self.assertEqual(([1, 1], ''), (found.values.tolist(), found.problem))
 
     @ddt.data({'name': 'cpu'}, {'name': 'host-cpus'}, {'name': 'load', 'query': CPU_QUERY},
               {'name': 'load', 'vm_profile_resource': 'VCPU'})
     def test_a_share_of_the_own_host_is_half_as_much_on_one_of_twice_the_size(self, keys):
-        found = units.sizes(policy(**keys), MIXED, ONES)
+        found = host_sizes.sizes(policy(**keys), MIXED, ONES)
         self.assertEqual([1.0, 0.25], found.values.tolist())
         self.assertEqual([1.0, 0.25], found.units.tolist())
 
     def test_memory_goes_by_memory(self):
-        found = units.sizes(policy(name='memory'), (host('a', 8, 100), host('b', 8, 400)), ONES)
+        hosts = host('a', 8, 100), host('b', 8, 400)
+        found = host_sizes.sizes(policy(name='memory'), hosts, ONES)
         self.assertEqual([0.25, 1.0], found.values.tolist())
 
     @ddt.data({'name': 'load'}, {'name': 'cpu-and-memory'}, {'name': 'cpu-steal'},
               {'name': 'load', 'query': '0 * libvirt_domain_info_virtual_cpus + 0.02'})
     def test_where_nothing_tells_the_resource_the_remedy_is_named(self, keys):
-        found = units.sizes(policy(**keys), MIXED, ONES)
+        found = host_sizes.sizes(policy(**keys), MIXED, ONES)
         self.assertIn('VCPU of small: 32, of big: 128', found.problem)
         self.assertIn('vm_profile_resource', found.problem)
 
     def test_a_score_is_the_same_everywhere(self):
-        found = units.sizes(policy(name='count', vm_profile_unit='score'), MIXED, ONES)
+        found = host_sizes.sizes(policy(name='count', vm_profile_unit='score'), MIXED, ONES)
         self.assertEqual(([1, 1], ''), (found.values.tolist(), found.problem))
 
     def test_an_amount_is_divided_by_what_the_host_has(self):
         keys = {'vm_profile_unit': 'absolute', 'vm_profile_resource': 'VCPU'}
-        found = units.sizes(policy(**keys), MIXED, ONES)
+        found = host_sizes.sizes(policy(**keys), MIXED, ONES)
         self.assertEqual(([128, 32], [1, 1]), (found.values.tolist(), found.units.tolist()))
 
     def test_the_query_for_sizes_goes_first(self):
-        found = units.sizes(policy(host_capacity_query='cores'), MIXED, np.array([100.0, 50.0]))
+        asked = policy(host_capacity_query='cores')
+        found = host_sizes.sizes(asked, MIXED, np.array([100.0, 50.0]))
         self.assertEqual(([100, 50], [1, 1]), (found.values.tolist(), found.units.tolist()))
 
 
