@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 
 from kronos_nova import exception
-from kronos_nova.load import units
+from kronos_nova.load import host_sizes
 from kronos_nova.objects import metrics
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
@@ -17,7 +17,7 @@ from kronos_nova.policies import Policy
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRow:
-    """Load of hosts beside that of their instances, as fractions of the host.
+    """Loads of hosts and of their instances, as fractions of the host.
 
     hosts, instances : how many of the needed ones have a series, and how many are needed
     load : mean of the scores of the hosts; None = there is none
@@ -101,8 +101,8 @@ def _sizes(answers, policy, snapshot) -> Mapping[str, float]:
         vector = _answer(answers, policy, metrics.HOST_CAPACITY, policy.host_capacity_query)
         return {host: size for host, size in _by(vector, policy.host_label).items() if size > 0.0}
     names = [host.name for host in snapshot.hosts]
-    if policy.profile_unit == units.ABSOLUTE and policy.vm_profile_resource:
-        sizes = units.of_inventory(snapshot.hosts, policy.vm_profile_resource)
+    if policy.profile_unit == host_sizes.ABSOLUTE and policy.vm_profile_resource:
+        sizes = host_sizes.of_inventory(snapshot.hosts, policy.vm_profile_resource)
         return dict(zip(names, sizes.tolist(), strict=True))
     return dict.fromkeys(names, 1.0)
 
