@@ -24,19 +24,46 @@ from kronos_nova.record.writer import Taken
 
 _WORD = re.compile(r'[^\s,;:=<>()\[\]{}"\'|/]+')
 
-# Of keys that Nova or Kronos give a meaning to; others are somebody's own.
+# Keys that Nova or Kronos give a meaning to. After a prefix of Nova's, operators write what they
+# like: other words there are replaced, and the prefix stays.
+_HW = ('boot_menu|cpu_(cores|dedicated_mask|max_cores|max_sockets|max_threads|policy|realtime|'
+       'realtime_mask|sockets|thread_policy|threads)|emulator_threads_policy|ephemeral_encryption|'
+       'ephemeral_encryption_format|hide_hypervisor_id|locked_memory|mem_encryption|'
+       r'mem_encryption_model|mem_page_size|numa_(cpus|mem)\.\d{1,3}|numa_nodes|'
+       'pci_numa_affinity_policy|pmem|pmu|redirected_usb_ports|serial_port_count|sound_model|'
+       'tpm_model|tpm_secret_security|tpm_version|usb_model|vif_multiqueue_enabled|viommu_model|'
+       'virtio_packed_ring|watchdog_action')
+_QUOTA = ('cpu_(period|quota|shares|shares_level|limit|reservation|shares_share)|'
+          'disk_(read|write|total)_(bytes|iops)_sec(_max|_max_length)?|'
+          '(vif_)?(in|out)bound_(average|peak|burst)|memory_(limit|reservation|shares_level)')
+_CLASSES = ('VCPU|PCPU|MEMORY_MB|DISK_GB|PCI_DEVICE|SRIOV_NET_VF|NUMA_[A-Z_]{1,9}|IPV4_ADDRESS|'
+            'VGPU|VGPU_DISPLAY_HEAD|NET_(BW|PACKET_RATE)_[A-Z_]{1,30}|MEM_ENCRYPTION_CONTEXT|FPGA|PGPU')
 _KNOWN_KEY = re.compile(
-    r'(hw|hw_rng|os|quota|resources\d*|trait\d*|accel|pci_passthrough|capabilities):[\w:.-]{1,80}'
-    r'|kronos:move|availability_zone|group_policy')
+    rf'hw:({_HW})|hw_rng:(allowed|rate_bytes|rate_period)|hw_video:ram_max_mb|'
+    rf'os:secure_boot|quota:({_QUOTA})|'
+    rf'resources\d{{0,3}}:({_CLASSES}|CUSTOM_\w{{1,80}})|'
+    r'trait\d{0,3}:((HW|COMPUTE|STORAGE|MISC|OWNER)_(CPU|GPU|NIC|NUMA|PCI|ARCH|IMAGE|VOLUME|NET|DISK|'
+    r'GRAPHICS|RESCUE|DEVICE|SECURITY|STATUS|NODE|TRUSTED|MIGRATE|SAME|SOCKET|MEM|VIOMMU|FIRMWARE|'
+    r'REMOTE|MANAGED|SHARES|ADDRESS|SUPPORTS|NOVA|NYX|ACCELERATORS)[A-Z0-9_]{0,60}|CUSTOM_\w{1,80})|'
+    r'accel:device_profile|pci_passthrough:alias|'
+    r'kronos:move|availability_zone|group_policy')
+_PREFIX = re.compile(
+    r'(hw|hw_rng|hw_video|os|quota|resources\d{0,3}|trait\d{0,3}|accel|pci_passthrough|'
+    r'capabilities):')
+
+# Types of hypervisors that Nova's drivers report.
+_HYPERVISORS = frozenset(('QEMU', 'KVM', 'fake', 'ironic', 'VMware vCenter Server', 'zvm', 'lxc',
+                          'LXC', 'parallels', 'xen'))
 _TENANTS = 'filter_tenant_id'
 
 # Traits and resource classes that operators name themselves.
 _CUSTOM = re.compile(r'CUSTOM_\w+')
 _SPEC = 'aggregate_instance_extra_specs:'
 
-# What is compared with by Nova's filters, and no name of anything.
-_PLAIN = re.compile(r'-?\d+(\.\d+)?|true|false|yes|no|on|off|required|forbidden|shared|dedicated|'
-                    r'mixed|isolate|require|prefer|s==|s!=|s<=?|s>=?|=|==|!=|<in>|<all-in>|<or>|>=|<=|'
+# What is compared with by Nova's filters, and no name of anything. A longer number may be one: of a
+# telephone, an account, a ticket.
+_PLAIN = re.compile(r'-?\d{1,7}(\.\d{1,7})?|true|false|yes|no|on|off|required|forbidden|shared|'
+                    r'dedicated|mixed|isolate|require|prefer|s==|s!=|s<=?|s>=?|=|==|!=|<in>|<all-in>|<or>|>=|<=|'
                     r'or|in|all-in', re.IGNORECASE)
 
 
@@ -161,6 +188,10 @@ class _Names:
             return _TENANTS + (rest and '-' + self._keys.setdefault(rest, f'{len(self._keys) + 1}'))
         if _KNOWN_KEY.fullmatch(key):
             return _CUSTOM.sub(lambda word: self.custom[word[0]], key)
+        prefix = _PREFIX.match(key)
+        if prefix:
+            rest = key[prefix.end():]
+            return prefix[0] + self._keys.setdefault(rest, f'key-{len(self._keys) + 1}')
         return self._keys.setdefault(key, f'key-{len(self._keys) + 1}')
 
 
@@ -200,6 +231,8 @@ def _snapshot(snapshot, names):
 def _host(host, names):
     return dataclasses.replace(
         host, name=names.host[host.name], uuid=names.host_uuid[host.uuid],
+        hypervisor_type=(host.hypervisor_type if host.hypervisor_type in _HYPERVISORS
+                         else names.in_text(host.hypervisor_type)),
         cell=names.cell[host.cell], inventory=names.classes(host.inventory),
         used=names.classes(host.used),
         service=dataclasses.replace(host.service, disabled_reason=None))

@@ -1,5 +1,6 @@
 """What must not be read by others: files, passwords, and the names of a cloud."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -106,6 +107,9 @@ def taken(**values):
                                             'password': 'hunter2', 'kronos:owner': 'acme'}),
             instance('vm-uuid-2', flavor_extra_specs={
                 'hw:cpu_policy': 'dedicated', 'acme:tier': 'acme-project/gold',
+                'hw:acme_tier': '1', 'os:acme': '1', 'quota:acme': '1', 'capabilities:acme': '1',
+                'trait:ACME_SSD': 'required', 'resources2:ACME': '1', 'hw:numa_cpus.0': '0,1',
+                'trait2:HW_CPU_X86_AVX': 'required', 'hw:pmem': '004989123456789',
                 'trait:CUSTOM_ACME_GOLD': 'required', 'resources:CUSTOM_ACME_FPGA': '1',
                 'aggregate_instance_extra_specs:owner': 'acme-project',
                 'kronos:move': 'only-evacuate'})),
@@ -123,7 +127,8 @@ def taken(**values):
 
 
 ORIGINALS = ('acme', 'payroll', 'rack7', 'rack8', 'munich', 'hunter2', 'uuid-1', 'gone-uuid',
-             'stranger', 'other-project', 'agg-uuid', 'group-uuid', 'host-uuid', 'gold')
+             '4989123456789', 'stranger', 'other-project', 'agg-uuid', 'group-uuid', 'host-uuid',
+             'gold')
 
 
 class RecordingTest(testtools.TestCase):
@@ -150,9 +155,24 @@ class RecordingTest(testtools.TestCase):
         custom, = set(found.hosts[0].inventory) - {'VCPU'}
         self.assertEqual({'VCPU': 2, custom: 1}, found.hosts[0].used)
         self.assertEqual('1', two.flavor_extra_specs[f'resources:{custom}'])
+        self.assertEqual(('0,1', 'required'), (
+            two.flavor_extra_specs['hw:numa_cpus.0'],
+            two.flavor_extra_specs['trait2:HW_CPU_X86_AVX']))
+        for prefix in 'hw', 'os', 'quota', 'capabilities', 'trait', 'resources2':
+            self.assertTrue([key for key in two.flavor_extra_specs
+                             if key.startswith(f'{prefix}:key-')], prefix)
         self.assertIn(one.project_id, aggregate.metadata['filter_tenant_id'])
         key, = (key for key in two.flavor_extra_specs if key.startswith('aggregate_instance'))
         self.assertEqual(aggregate.metadata[key.partition(':')[2]], two.flavor_extra_specs[key])
+
+    def test_the_type_of_a_hypervisor_is_one_of_novas(self):
+        whole = taken()
+        host, = whole.snapshot.hosts
+        for kind, shown in ('QEMU', 'QEMU'), ('acme-visor', 'value-'):
+            changed = dataclasses.replace(whole, snapshot=dataclasses.replace(
+                whole.snapshot, hosts=(dataclasses.replace(host, hypervisor_type=kind),)))
+            found = anonymise.anonymise(changed, policies.loader.parse(POLICIES)).snapshot
+            self.assertTrue(found.hosts[0].hypervisor_type.startswith(shown))
 
     def test_a_name_that_slipped_through_is_noticed_and_nothing_written(self):
         self.patch(anonymise._Names, 'in_text', lambda this, text: text)
