@@ -29,6 +29,7 @@ from kronos_nova.db import switches
 from kronos_nova.engine import locks
 from kronos_nova.engine import planning_worker
 from kronos_nova.executor import broker
+from kronos_nova.executor import liveness
 from kronos_nova.executor import messages
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
@@ -110,11 +111,13 @@ class JournalTest(OlderWorkerTestCase):
     def test_its_moves_are_left_to_it_while_it_lives(self):
         self.assertEqual([('older:1', 'executor')],
                          [worker[:2] for worker in self.journal.workers(WRITTEN_AT)])
-        self.assertEqual([], self.journal.adopt(WRITTEN_AT + 9 * SECOND, WRITTEN_AT - SECOND))
+        silent = liveness.Liveness(lambda: 0.0).silent(self.journal.owners(), 60)
+        self.assertEqual({}, silent)
+        self.assertEqual([], self.journal.adopt(WRITTEN_AT + 9 * SECOND, silent))
 
     def test_its_moves_are_carried_on_once_it_is_dead(self):
         now = WRITTEN_AT + 600 * SECOND
-        [move] = self.journal.adopt(now, now - 60 * SECOND)
+        [move] = self.journal.adopt(now, self.journal.owners())
         self.assertEqual(('vm1', moves.MIGRATING), (move.instance_uuid, move.state))
         move = self.journal.advance(move, moves.VERIFYING, now)
         self.journal.advance(move, moves.COMPLETED, now, finished_at=now)

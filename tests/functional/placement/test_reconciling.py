@@ -38,8 +38,6 @@ class ReconcilingTest(testtools.TestCase):
         self.parts = RecordedParts()
         self.clock = db_fixtures.Clock()
         self.database = self.useFixture(db_fixtures.ControlDatabase()).database
-        self.useFixture(fixtures.MonkeyPatch(
-            'kronos_nova.plugin.reconciling.clock.utcnow', self.clock))
         self.reconciling = self.worker('one')
 
     def worker(self, name):
