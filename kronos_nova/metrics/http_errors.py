@@ -1,6 +1,6 @@
 """Names the cause and the remedy of an HTTP exchange that gave no answer of the API.
 
-Causes are told apart by status, headers and the texts of the servers that send them: Prometheus,
+Causes are distinguished by status, headers and the texts of the servers that send them: Prometheus,
 Thanos, Mimir, VictoriaMetrics, Grafana, nginx, Apache, squid. Each message ends with the first line
 of what was sent, bounded and without control characters.
 """

@@ -104,6 +104,14 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.series['weight'] = [({'uuid': s['id']}, 4) for s in self.cloud.servers]
         self.assertEqual((4 / 8 + 4 / 16) / 3, self.policies()['cpu']['instances_load'])
 
+    def test_profiles_in_cores_are_divided_by_the_inventory_of_the_host(self):
+        path = self.folder / 'policies.yaml'
+        path.write_text(configured.POLICIES.replace(
+            'weight}', 'weight, vm_profile_unit: absolute, vm_profile_resource: VCPU}'))
+        self.series['weight'] = [({'uuid': s['id']}, 4) for s in self.cloud.servers]
+        # cmp1 has 4 of its 20 CPUs in a NUMA node of its own.
+        self.assertAlmostEqual((4 / 20 + 4 / 16) / 3, self.policies()['cpu']['instances_load'])
+
     def test_no_row_is_made_without_nova(self):
         self.cloud.refuse['/compute/v2.1/os-services'] = (500, {})
         self.assertEqual({}, self.policies())

@@ -94,7 +94,7 @@ ANSWERS = {
         429, api_error('too_many_requests', 'the request has been rejected because the tenant '
                        'exceeded the request rate limit'), {}, exception.MetricsUnavailable,
         ('limit', 'request rate limit')),
-    'a proxy that reaches nobody': (
+    'a proxy that reaches no server': (
         502, NGINX.format('502 Bad Gateway'), {}, exception.MetricsUnavailable,
         ('proxy', '502 Bad Gateway')),
     'a slow query': (
