@@ -25,10 +25,10 @@ CAPS = Caps(total=2, per_source=1, per_destination=2)
 
 
 def cloud(loads, place, hosts=2, aggregates=None):
-    """Servers of one vCPU and 4 GiB with these loads of CPU and none of memory."""
+    """Servers of one vCPU and 4 GiB with these loads of CPU and hardly any of memory."""
     count = len(place)
     problem = inputs.problem(
-        mode='spread', loads=np.stack([loads, np.zeros(count)], axis=1).astype(float),
+        mode='spread', loads=np.stack([loads, np.full(count, 1e-3)], axis=1).astype(float),
         vm_host=np.array(place), limits=np.tile([64.0, 65536.0], (hosts, 1)),
         demands=np.tile([1.0, 4096.0], (count, 1)), threshold=0.1)
     return installation.Cloud(problem, aggregates)
@@ -119,7 +119,7 @@ class OperationTest(testtools.TestCase):
         self.assertEqual(dict.fromkeys(moved, 1), history.instances_moved)
         self.assertEqual(moved, {past.instance_uuid for past in history.moves})
         self.assertEqual(moved, {uuid for uuid, left in history.instances.items() if left > 0})
-        self.assertEqual(['cpu', 'history'], sorted(history.load_stats[installation.AGGREGATE]))
+        self.assertEqual(['cpu', 'memory'], sorted(history.load_stats[installation.AGGREGATE]))
 
     def test_a_cloud_that_cannot_be_evened_is_given_up(self):
         found = operation.operate(operated(cloud([0.5], [0])), 0.1, 10)
