@@ -162,8 +162,8 @@ def _refuse_invalid(conf):
 
 def _check(group):
     contradictions = (
-        (bool(re.search('/api(/v1.*)?/?$', group.url)), 'url', 'it ends with the path of the API',
-         'Remove /api and what follows: Kronos adds it.'),
+        (bool(re.search('/api/v1(/.*)?$', group.url)), 'url', 'it ends with the path of the API',
+         'Remove /api/v1 and what follows: Kronos adds it.'),
         ('@' in group.url.partition('//')[2].partition('/')[0], 'url', 'it contains credentials',
          'Set username and password instead: a URL appears in logs.'),
         (sum(map(bool, (group.bearer_token, group.bearer_token_file, group.username,

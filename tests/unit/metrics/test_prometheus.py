@@ -377,6 +377,12 @@ class OptionsTest(ClientTestCase):
         self.assertIn('[kronos_prometheus]', str(error))
         self.assertNotIn('secret', str(error))
 
+    @ddt.data('/api', '/api/datasources/proxy/uid/one', '/api/v1x')
+    def test_a_prefix_that_resembles_the_path_of_the_api(self, prefix):
+        server = self.serve(say(200, TWO_HOSTS))
+        self.from_conf(url=server.url + prefix).query(CPU)
+        self.assertTrue(server.requests[0][1].startswith(f'{prefix}/api/v1/query?'))
+
     def test_a_url_without_a_scheme_says_what_to_write(self):
         path = self.file(b'[kronos_prometheus]\nurl = prometheus:9090\n')
         conf = cfg.ConfigOpts()
