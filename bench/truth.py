@@ -127,16 +127,16 @@ class _Cloud:
             return self._vector('host', self.load(query.policy))
         if query.kind == metrics.HOST_CAPACITY:
             return self._vector('host', {host: size[0] for host, size in self.sizes.items()})
-        told, counts = {}, dict.fromkeys(self.sizes, 0)
+        shown, counts = {}, dict.fromkeys(self.sizes, 0)
         for server, host in self.place.items():
             counts[host] += 1
             if host in self.partial and counts[host] > 2:
                 continue
             if query.policy == 'cpu':
-                told[server] = self.cores[server]
+                shown[server] = self.cores[server]
             else:
-                told[server] = self.touched[server] / self.sizes[host][1]
-        return self._vector('uuid', told)
+                shown[server] = self.touched[server] / self.sizes[host][1]
+        return self._vector('uuid', shown)
 
     def _vector(self, label, values):
         from bench import installation
