@@ -32,8 +32,11 @@ class Aetos(fixtures.Fixture):
         self.keystone, self.backend, self.tokens = keystone, backend, []
 
     def _setUp(self):
+        # Not the global one, which is Nova's in other tests.
+        own = cfg.ConfigOpts()
+        own([], default_config_files=[])
         checked = auth_token.AuthProtocol(self.forward, {
-            'auth_type': 'password', 'auth_url': self.keystone.url, 'username': 'aetos',
+            'oslo_config_config': own, 'auth_type': 'password', 'auth_url': self.keystone.url, 'username': 'aetos',
             'password': ks.PASSWORD, 'project_name': 'service', 'user_domain_name': 'Default',
             'project_domain_name': 'Default', 'token_cache_time': '-1',
             'www_authenticate_uri': self.keystone.url})
