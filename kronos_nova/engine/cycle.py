@@ -369,7 +369,8 @@ class Cycle:
             self.ports.load_stats.save(report.name, self._learnt[report.name], now)
         self.ports.cycles.end(
             report.name, now, report.outcome, above, report.to_json(),
-            [(each.policy, each.host) for each in report.unbelieved if each.is_failing])
+            [(each.policy, each.host) for each in report.unbelieved
+             if each.is_failing and each.what == 'score'])
         self.ports.evaluations.save(report, loads.of_aggregate(report), now)
 
     def _save_refusals(self, report, now):

@@ -113,7 +113,7 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
     there are not moved.
 
     :param names: of the hosts
-    :param doubted: hosts that failed in the evaluation before; they are believed once two
+    :param doubted: hosts whose score failed in the evaluation before; it is believed once two
         evaluations in a row are good
     """
     if policy.vm_profile_query is None or not servers.seen.any():

@@ -36,7 +36,8 @@ class Aetos(fixtures.Fixture):
         own = cfg.ConfigOpts()
         own([], default_config_files=[])
         checked = auth_token.AuthProtocol(self.forward, {
-            'oslo_config_config': own, 'auth_type': 'password', 'auth_url': self.keystone.url, 'username': 'aetos',
+            'oslo_config_config': own, 'auth_type': 'password',
+            'auth_url': self.keystone.url, 'username': 'aetos',
             'password': ks.PASSWORD, 'project_name': 'service', 'user_domain_name': 'Default',
             'project_domain_name': 'Default', 'token_cache_time': '-1',
             'www_authenticate_uri': self.keystone.url})

@@ -286,6 +286,15 @@ class CycleTest(CycleTestCase):
         self.assertEqual([], self.journal.abandon(
             self.clock(), planned_at + datetime.timedelta(seconds=1)))
 
+    def test_a_host_that_was_not_believed_is_believed_after_two_good_cycles(self):
+        found = []
+        for load in ({'a': 0.0}, {}, {}):    # 0 under three servers that work
+            self.cloud.load = load
+            [report] = self.run_cycle(self.level()).aggregates
+            found.append([(each.host, each.is_failing) for each in report.unbelieved])
+            self.clock.go(300)
+        self.assertEqual([[('a', True)], [('a', False)], []], found)
+
     def test_an_instance_that_is_refused_everywhere_rests_for_some_cycles(self):
         asked = []
 
