@@ -130,11 +130,11 @@ def examine(conf, role: roles.Role) -> Report:
           ('maintenance_window', windows))
     database = check('database', lambda: _database(conf))
     check('noise', lambda: _noise(database), ('The control database', database))
-    check('loads', lambda: _loads(conf, policy_set, client, snapshot), ('Nova', snapshot),
+    answers = client and query_checks.Answers(client)
+    check('loads', lambda: _loads(conf, policy_set, answers, snapshot), ('Nova', snapshot),
           ('The policies', policy_set), ('Prometheus', client))
     check('claims', lambda: _claims(conf))
     check('broker', lambda: _broker(conf))
-    answers = client and query_checks.Answers(client)
     queries = _queries(conf, policy_set, answers, snapshot)
     rows = (policy_table.rows(answers, policy_set.active, snapshot, queries, time.time())
             if queries and snapshot is not None else ())
@@ -337,9 +337,9 @@ def _noise(database):
     return f'{columns.count(len(found), "threshold")} above what noise makes', None
 
 
-def _loads(conf, policy_set, client, snapshot):
+def _loads(conf, policy_set, answers, snapshot):
     """What a cycle would make of the answers to all queries together."""
-    ports = planner.PlannerPorts(source=client, clock=time.monotonic, now=time.time())
+    ports = planner.PlannerPorts(source=answers, clock=time.monotonic, now=time.time())
     found = list(planner.measured(snapshot, policy_set, engine_options.from_conf(conf), ports))
     void = [f'{policy} in {name}: {why}' for name, load in found
             for policy, why in sorted(load.no_data.items())]
