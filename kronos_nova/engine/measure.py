@@ -247,6 +247,7 @@ class _Weighed:
     """One policy of :func:`weigh`: what of it is used.
 
     problem : why it is not planned by; '' if it is
+    scores : None where it is not planned by
     """
 
     host_scale: np.ndarray
@@ -268,8 +269,7 @@ def weigh(load: Load, feed: MetricsReader, occupied: Occupied,
     policies = tuple(load.policies[number] for number in kept)
     scores, capacity, scale, sample_units = (
         np.column_stack([np.zeros((len(occupied.hosts), 0)), *columns]) for columns in (
-            [load.scores[:, number] if found[number].scores is None else found[number].scores
-             for number in kept],
+            [found[number].scores for number in kept],
             [load.capacity[:, number] for number in kept],
             [found[number].host_scale for number in kept],
             [found[number].units for number in kept]))

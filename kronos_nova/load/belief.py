@@ -120,7 +120,8 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
         everything = np.ones(len(names), dtype=bool)
         return Belief(everything, everything, np.ones(len(names)))
     found: dict[int, UnbelievedHost] = {}
-    for host, what, reason in _failures(policy, placed, servers, rules):
+    sums = _sums(placed, np.nan_to_num(servers.share))
+    for host, what, reason in _failures(policy, placed, servers, sums, rules):
         found.setdefault(host, UnbelievedHost(
             host=names[host], policy=policy.name, what=what, reason=reason))
     for host, name in enumerate(names):
@@ -131,7 +132,6 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
     for host, each in found.items():
         profiles[host] = False
         scores[host] = each.what != SCORE
-    sums = _sums(placed, np.nan_to_num(servers.share))
     is_shared = (sums > SHARED * placed.scores) & (placed.scores > 0.0)
     factors = np.divide(placed.scores, sums, out=np.ones(len(names)), where=is_shared)
     return Belief(scores, profiles, factors, tuple(found[host] for host in sorted(found)))
@@ -142,13 +142,15 @@ def _sums(placed: PlacedInstances, values: np.ndarray) -> np.ndarray:
     return np.bincount(placed.vm_host, weights=values, minlength=len(placed.scores))
 
 
-def _failures(policy: Policy, placed: PlacedInstances, servers: Servers,
+def _failures(policy: Policy, placed: PlacedInstances, servers: Servers, sums: np.ndarray,
               rules: BeliefRules) -> Iterator[tuple[int, str, str]]:
-    """(index of a host, SCORE or PROFILE, reason) of what is not believed, what is worse first."""
+    """(index of a host, SCORE or PROFILE, reason) of what is not believed.
+
+    :param sums: float64 (H,), of the servers' shares
+    """
     scores = placed.scores
     expected = _sums(placed, servers.counted)
     seen = _sums(placed, servers.counted & servers.seen)
-    sums = _sums(placed, np.nan_to_num(servers.share))
     for host in np.flatnonzero(~np.isnan(scores)).tolist():
         score, together, needed = scores[host], sums[host], expected[host]
         if _is_silent(policy, seen, expected, host, rules):
