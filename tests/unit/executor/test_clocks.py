@@ -47,6 +47,15 @@ class ControllersTest(test_executor.ExecutorTestCase):
             self.worker.tick()
             other.tick()
 
+    def complete(self):
+        """See the move completed, and put the instance back for the next one."""
+        self.nova.says('completed')
+        self.nova.puts('b')
+        self.tick()
+        self.assertEqual(moves.COMPLETED, self.move().state)
+        self.nova.puts('a')
+        self.nova.migrations.clear()
+
     def test_a_clock_that_is_wrong_for_a_minute_takes_nothing_and_fails_nothing(self):
         for seconds in AHEAD:
             self.plan()
@@ -56,12 +65,7 @@ class ControllersTest(test_executor.ExecutorTestCase):
             self.assertEqual((moves.MIGRATING, 'one', 0),
                              (self.move().state, self.move().owner, self.move().retry_count))
             self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
-            self.nova.says('completed')
-            self.nova.puts('b')
-            self.tick()
-            self.assertEqual(moves.COMPLETED, self.move().state)
-            self.nova.puts('a')
-            self.nova.migrations.clear()
+            self.complete()
 
     def test_moves_of_a_dead_controller_whose_clock_was_ahead_are_adopted_in_a_minute(self):
         for seconds in AHEAD:
@@ -78,12 +82,7 @@ class ControllersTest(test_executor.ExecutorTestCase):
                 self.tick(5)
 
             self.assertEqual(('one', moves.MIGRATING), (self.move().owner, self.move().state))
-            self.nova.says('completed')
-            self.nova.puts('b')
-            self.tick()
-            self.assertEqual(moves.COMPLETED, self.move().state)
-            self.nova.puts('a')
-            self.nova.migrations.clear()
+            self.complete()
 
     def test_a_step_of_the_clock_in_mid_move_ends_nothing(self):
         seconds = [0.0]
