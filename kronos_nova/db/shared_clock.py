@@ -6,7 +6,7 @@ monotonic clock: a step of its host's clock changes nothing.
 
 On SQLite, which serves one host, the database's clock is that host's. The nodes of a Galera cluster
 have a clock each: dates are for intervals of minutes and more. Whether a process lives is never
-told by a date (kronos_nova.executor.liveness).
+decided by a date (kronos_nova.executor.liveness).
 """
 
 import datetime

@@ -79,7 +79,7 @@ class PlannerPorts:
     dry_run : asks beforehand whether moves would be let happen; asked once for every move that was
         chosen, never for others
     names_elsewhere : of names of instances of the snapshot, those that others of the cloud have too
-    learn : told of an aggregate what is known of its instances now, {policy: LoadStats}
+    learn : called with an aggregate and what is known of its instances, {policy: LoadStats}
     forecast_cache : what was read for the forecasts of earlier cycles
     """
 

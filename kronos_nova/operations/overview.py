@@ -167,7 +167,7 @@ class Observer:
         return self.read_with(self.cycles.last())
 
     def read_with(self, last: Sequence[models.CycleRow]) -> Overview:
-        """:meth:`read`, for whoever has read the last evaluations already.
+        """:meth:`read`, for a caller that has the last evaluations already.
 
         :raises ConfigurationError: nova.conf names a level or a window that there is not
         """

@@ -1,7 +1,7 @@
 """How spread searches: ruin and recreate, over and over, in many assignments side by side.
 
 Some moves of the best plans are taken back, and what lowers the softened maximum most is done until
-nothing does; then the assignment is begun anew, whatever the others are at: large neighbourhood
+nothing does; then the assignment is restarted, whatever the others are at: large neighbourhood
 search (Shaw 1998), also called ruin and recreate (Schrimpf et al. 2000), of the family that won
 machine reassignment (ROADEF 2012).
 """
@@ -34,7 +34,7 @@ CHANCY, ALIKE, ENOUGH = range(3, 27), 5, 1.7e9
 alike or so much is spent: whether one ends well is chance there, and some miss the best plan more
 seldom than one that takes as long. Plans of two moves are found at once, longer ones end well."""
 STEP, RESTART, ITEM, PAIR = 4e5, 1e4, 60, 15
-"""What a round of swaps costs, beginning an assignment anew, finding where one item is, and
+"""What a round of swaps costs, restarting an assignment, finding where one item is, and
 rating a pair, in about nanoseconds."""
 MOST_SIDE_BY_SIDE = 48
 """Most assignments in a population. With few hosts, numpy costs little more for some dozens than

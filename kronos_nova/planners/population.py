@@ -51,7 +51,7 @@ class Population:
         self.restart(np.arange(count), plans)
 
     def restart(self, rows: np.ndarray, plans: list[Plan]) -> None:
-        """Begin some assignments anew."""
+        """Restart some assignments."""
         self.place[rows] = self.home
         for row, plan in zip(rows, plans, strict=True):
             vms, there = np.array(plan, dtype=np.intp).reshape(-1, 2).T

@@ -1,6 +1,6 @@
 """The one list of what an outage is: a service that does not answer, as against one that says no.
 
-Every place that judges an exception asks :func:`is_outage`. It goes by the classes of exceptions,
+Every place that judges an exception asks :func:`is_outage`. It looks at the classes of exceptions,
 never by their texts.
 """
 
