@@ -195,7 +195,7 @@ def _work(args, broker_url, database_url, ready, end):
     database = db_engine.Database(db_engine.create_engine(database_url))
     context = service.ServiceContext(
         conf=conf, host='bench', transports=broker.Transports(conf),
-        ports=ExecutorPorts(
+        executor_ports=ExecutorPorts(
             journal=db_journal.Journal(database, f'worker:{os.getpid()}'),
             cooldowns=cooldowns.Cooldowns(database), utcnow=clock.utcnow,
             permits=permits.Permits(database, lambda: Defaults(level=AUTO),

@@ -6,7 +6,7 @@ from bench import inputs
 from bench import installation
 from bench import operation
 from bench import report
-from kronos_nova.objects.plan import HOT
+from kronos_nova.objects.plan import HOT_SCORE
 
 PARTS = 4
 VMS_PER_HOST, FILL, CPU_FILL = 20, 0.6, 1.3
@@ -70,8 +70,8 @@ def _operated(problem, aggregates, threshold, budget, restraint, most):
 
 
 def hot_minutes(problem, made) -> float:
-    """Minutes of hosts above :data:`HOT` in a policy until :data:`HORIZON`; a load arrives when the
-    move ends."""
+    """Minutes of hosts above :data:`HOT_SCORE` in a policy until :data:`HORIZON`; a load arrives
+    when the move ends."""
     cloud = installation.Cloud(problem)
     minutes, now = 0.0, 0.0
     for each in sorted(made, key=lambda each: each.ended_at):
@@ -83,4 +83,4 @@ def hot_minutes(problem, made) -> float:
 
 
 def _hot(cloud):
-    return int((cloud.scores() > HOT).any(axis=1).sum())
+    return int((cloud.scores() > HOT_SCORE).any(axis=1).sum())

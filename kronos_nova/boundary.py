@@ -48,7 +48,7 @@ def remark(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
     return _BEYOND.sub('\N{REPLACEMENT CHARACTER}', shown(foreign, most))
 
 
-def kept(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
+def storable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
     """As :func:`printable`, for what a database is asked for: Nova's tables and those of MariaDB
     may have nothing that needs four bytes, and take a question with such a thing for a mistake.
 

@@ -142,7 +142,7 @@ def _refuse_unkept(*given):
         for name, value in values.items():
             for each in value if isinstance(value, list) else [value]:
                 if isinstance(each, str):
-                    boundary.kept(each, name, LONGEST_TEXT)
+                    boundary.storable(each, name, LONGEST_TEXT)
 
 
 def who(context) -> str:

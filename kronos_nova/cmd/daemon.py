@@ -72,12 +72,13 @@ def make_context(conf, aggregates):
     migrate.check(database.engine, migrate.CONTROL)
     return service.ServiceContext(
         conf=conf, host=host, transports=broker.Transports(conf),
-        ports=ExecutorPorts(journal=journal.Journal(database, worker.name(host)),
-                    cooldowns=cooldowns.Cooldowns(database), utcnow=database.utcnow,
-                    monotonic=time.monotonic, is_clock_right=database.utcnow.is_right,
-                    permits=permits.Permits(database, functools.partial(levels.defaults, conf),
-                                            functools.partial(windows.may_start, conf)),
-                    aggregates=tuple(aggregates)))
+        executor_ports=ExecutorPorts(
+            journal=journal.Journal(database, worker.name(host)),
+            cooldowns=cooldowns.Cooldowns(database), utcnow=database.utcnow,
+            monotonic=time.monotonic, is_clock_right=database.utcnow.is_right,
+            permits=permits.Permits(database, functools.partial(levels.defaults, conf),
+                                    functools.partial(windows.may_start, conf)),
+            aggregates=tuple(aggregates)))
 
 
 class Daemon(cotyledon.Service):

@@ -29,7 +29,7 @@ class Engine:
 
     def __init__(self, conf, arguments):
         context = daemon.make_context(conf, scope.aggregates_in_scope(conf))
-        journal = self._journal = context.ports.journal
+        journal = self._journal = context.executor_ports.journal
         self._planning = cycle_scheduler.CycleScheduler(
             conf, cycle_scheduler.SchedulerPorts(
                 locks=locks.AggregateLocks(conf.kronos.coordination_url, conf.state_path,

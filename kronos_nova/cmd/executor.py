@@ -34,7 +34,7 @@ class ExecutorParts:
         self._execution = service.ExecutionService(
             context, OpenStackComputeApi(connection.connect(conf)))
         self._drains = draining.DrainService(
-            context.ports, OpenStackHostApi(connection.connect(conf)),
+            context.executor_ports, OpenStackHostApi(connection.connect(conf)),
             lambda: conf.kronos_executor.ha_disabled_reasons)
 
     def tick(self):

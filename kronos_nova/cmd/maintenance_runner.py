@@ -66,7 +66,7 @@ class MaintenanceRunner:
             return found
         for host in found.in_state(*m.AT_WORK):
             # What keeps one host waiting is not in the way of the others, nor of their hooks.
-            with self._told(host):
+            with self._report_errors(host):
                 self._steps[found.hosts[host]](self, found, host)
         found = self.ports.maintenances.get(self.uuid)
         if found.state == m.RUNNING and not found.in_state(m.FAILED):
@@ -84,7 +84,7 @@ class MaintenanceRunner:
         free = found.options.batch - len(found.in_state(*m.AT_WORK))
         if not waiting or free < 1:
             return
-        with self._told(waiting[0]):
+        with self._report_errors(waiting[0]):
             for host in self.ports.fits(waiting[:free], waiting[free:]):
                 # To find that out takes a while, in which somebody may have stopped it.
                 if self.ports.maintenances.get(self.uuid).state != m.RUNNING:
@@ -170,7 +170,7 @@ class MaintenanceRunner:
         self._tell(host, state)
 
     @contextlib.contextmanager
-    def _told(self, host):
+    def _report_errors(self, host):
         """Tell what could not be done now; the next look tries again."""
         try:
             yield

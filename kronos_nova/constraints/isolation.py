@@ -56,12 +56,12 @@ class Isolation:
                     f'{instances[vm].project_id}')
 
         def why_flavor(state: State, vm: int, host: int) -> str:
-            wanted = ', '.join(f'{key}={value}' for key, value in _asked(instances[vm]))
+            wanted = ', '.join(f'{key}={value}' for key, value in _required(instances[vm]))
             return f'the aggregates of {problem.hosts[host]} do not offer {wanted}'
 
         return (*_rule([i.project_id if i.project_id in named else None for i in instances],
                        tenants, lambda project, kept: not kept or project in kept, why_project),
-                *_rule([_asked(i) for i in instances], properties, _admits, why_flavor))
+                *_rule([_required(i) for i in instances], properties, _admits, why_flavor))
 
 
 def _rule(wanted: Sequence[Wanted], offers: Sequence[Offer],
@@ -105,7 +105,7 @@ def _offer(aggregates: Iterable[Aggregate]) -> tuple[Tenants, Properties]:
         (key, frozenset(values)) for key, values in properties.items())
 
 
-def _asked(instance: Instance) -> Specs:
+def _required(instance: Instance) -> Specs:
     """The extra specs that aggregates must offer, hashable."""
     return tuple(sorted((key.removeprefix(SPEC_PREFIX), value)
                         for key, value in instance.flavor_extra_specs.items()

@@ -113,9 +113,9 @@ class Retention:
         :returns: {table: rows that were dropped}; all 0 once nothing is left to drop
         """
         return {name: self._drop(name, select, now - datetime.timedelta(days=days), batch)
-                for name, select, days in self._kept() if days}
+                for name, select, days in self._retention_periods() if days}
 
-    def _kept(self):
+    def _retention_periods(self):
         """(table, which rows of it are too old, days), those first that others stand on."""
         for name, select in SELECTS.items():
             yield name, select, getattr(self.days, KEPT_AS.get(name, name))

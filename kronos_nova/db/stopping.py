@@ -47,17 +47,17 @@ class Stopping:
             switches.put(session, switch)
             not_started = plans.stop_approved(
                 session, None if every else switch.aggregate, why, switch.set_at)
-            gone = rows.abandon(session, self._of(switch, rows.moves_in(moves.NOT_BEGUN)),
+            gone = rows.abandon(session, self._within(switch, rows.moves_in(moves.NOT_BEGUN)),
                                 switch.set_at, self.who, why)
             ending = (moves.CHECKING, moves.CLAIMING) if let_finish else moves.IN_FLIGHT
-            session.execute(self._of(switch, sa.update(models.MoveRow).where(
+            session.execute(self._within(switch, sa.update(models.MoveRow).where(
                 models.MoveRow.state.in_(ending)).values(abort_requested=True)))
-            left = session.scalars(self._of(switch, sa.select(sa.func.count()).select_from(
+            left = session.scalars(self._within(switch, sa.select(sa.func.count()).select_from(
                 models.MoveRow).where(models.MoveRow.state.in_(moves.IN_FLIGHT)))).one()
             return Stopped(abandoned=len(gone) + not_started, under_way=left)
 
     @staticmethod
-    def _of(switch, query):
+    def _within(switch, query):
         if switch.aggregate == automation.EVERY:
             return query
         return query.where(models.MoveRow.aggregate == switch.aggregate)

@@ -77,7 +77,7 @@ class SwitchBoard:
 
 def read(session) -> automation.Switches:
     """The switches as a transaction sees them."""
-    return automation.Switches.of(_switch(row) for row in session.scalars(
+    return automation.Switches.from_switches(_switch(row) for row in session.scalars(
         sa.select(models.SwitchRow)))
 
 

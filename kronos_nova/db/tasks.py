@@ -80,7 +80,7 @@ class Tasks:
             return [rows.record(tasks.Task, found) for found in session.scalars(query)]
 
     @retried
-    def under_way(self) -> frozenset[str]:
+    def in_progress(self) -> frozenset[str]:
         """The migrations that some worker has begun and not ended."""
         with self.database.reader() as session:
             return frozenset(session.scalars(sa.select(models.TaskRow.migration_uuid)))

@@ -168,15 +168,15 @@ def _held(scope, unknown, leaving, in_flight, history, options):
         if not (service.is_available or service.is_evacuable):
             held[position] = ''
             continue
-        verb = eligibility.EVACUATE if service.is_evacuable else eligibility.BALANCE
+        verb = eligibility.TO_EVACUATE if service.is_evacuable else eligibility.TO_BALANCE
         reason = eligibility.obstacle(instance, options.opt_out, verb)
-        if reason is None and verb == eligibility.BALANCE:
+        if reason is None and verb == eligibility.TO_BALANCE:
             reason = history.hold_on(instance.uuid)
         if reason is None and position in leaving:
             reason = 'busy'
         if reason is None and instance.uuid in in_flight.moved:
             reason = 'cooldown'
-        if reason is None and unknown[position] and verb == eligibility.BALANCE:
+        if reason is None and unknown[position] and verb == eligibility.TO_BALANCE:
             reason = 'no_profile'
         if reason:
             held[position] = reason

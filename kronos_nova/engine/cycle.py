@@ -143,10 +143,10 @@ class Cycle:
     :param may_write: asked before anything is written; a process whose turn is over must not
     """
 
-    def __init__(self, ports: CyclePorts, policies, options, rules: CycleRules,
+    def __init__(self, cycle_ports: CyclePorts, policies, options, rules: CycleRules,
                  utcnow: Callable[[], datetime.datetime],
                  may_write: Callable[[], bool] = lambda: True):
-        self.ports = ports
+        self.cycle_ports = cycle_ports
         self.policies = policies
         self.options = options
         self.rules = rules
@@ -167,18 +167,18 @@ class Cycle:
         now = self.utcnow()
         snapshot = self._read()
         self._names = {server.uuid: server.display_name for server in snapshot.instances}
-        self._last = {row.aggregate: row.outcome for row in self.ports.cycles.last()}
+        self._last = {row.aggregate: row.outcome for row in self.cycle_ports.cycles.last()}
         self._learnt = {}
         units = self._units(snapshot)
         options = self._whole_units(self._existing(snapshot), units)
-        ports = planner.PlannerPorts(
-            source=self.ports.metrics, clock=time.monotonic, dry_run=self.ports.dry_run,
-            now=now.timestamp(), names_elsewhere=self.ports.inventory.names_elsewhere,
-            learn=self._learnt.__setitem__, forecast_cache=self.ports.forecast_cache)
-        options = self._drain(snapshot, options, ports)
-        snapshot = snapshot.with_moves_under_way(self.ports.journal.moves_under_way())
-        snapshot = self._start_approved(snapshot, options, ports, units)
-        report = planner.plan_cycle(snapshot, self.policies, options, ports,
+        planner_ports = planner.PlannerPorts(
+            source=self.cycle_ports.metrics, clock=time.monotonic, dry_run=self.cycle_ports.dry_run,
+            now=now.timestamp(), names_elsewhere=self.cycle_ports.inventory.names_elsewhere,
+            learn=self._learnt.__setitem__, forecast_cache=self.cycle_ports.forecast_cache)
+        options = self._drain(snapshot, options, planner_ports)
+        snapshot = snapshot.with_moves_under_way(self.cycle_ports.journal.moves_under_way())
+        snapshot = self._start_approved(snapshot, options, planner_ports, units)
+        report = planner.plan_cycle(snapshot, self.policies, options, planner_ports,
                                     self._planning_history(now, units))
         self._make_sure_of_our_turn()
         loads = host_load.HostLoads(snapshot)
@@ -192,12 +192,13 @@ class Cycle:
 
         Plans first: a move that ends meanwhile is told by where its instance then is.
         """
-        moves = self.ports.journal.moves_under_way()
-        return self.ports.inventory.read(self._scopes(), moves).with_moves_under_way(moves)
+        moves = self.cycle_ports.journal.moves_under_way()
+        snapshot = self.cycle_ports.inventory.read(self._scope_names(), moves)
+        return snapshot.with_moves_under_way(moves)
 
     def _units(self, snapshot):
         """{aggregate: those that it shares hosts with} of all that are planned."""
-        switches, levels = self.ports.switches.read(), self.rules.automation
+        switches, levels = self.cycle_ports.switches.read(), self.rules.automation
         names = {name for name in self.rules.in_scope
                  if switches.planning_level(name, levels) != automation.OFF}
         return scope.planning_units(
@@ -217,16 +218,16 @@ class Cycle:
         return dataclasses.replace(options, aggregates=names and tuple(
             name for name in names if units[name] <= set(names)))
 
-    def _drain(self, snapshot, options, ports):
+    def _drain(self, snapshot, options, planner_ports):
         """Plan for the aggregates with hosts to be emptied; the options without these."""
         found = collections.defaultdict(list)
-        for each in self.ports.drains.in_states(drains.ACTIVE):
+        for each in self.cycle_ports.drains.in_states(drains.ACTIVE):
             if each.aggregate in options.scopes(tuple(a.name for a in snapshot.aggregates)):
                 found[each.aggregate].append(each)
-        emptier = HostEmptier(self.ports, self.policies, options, self.utcnow,
+        emptier = HostEmptier(self.cycle_ports, self.policies, options, self.utcnow,
                               self.rules.experience_window)
         for aggregate, wanted in sorted(found.items()):
-            outcome = emptier.plan(snapshot, ports, aggregate, wanted)
+            outcome = emptier.plan(snapshot, planner_ports, aggregate, wanted)
             self._make_sure_of_our_turn()
             emptier.write_down(snapshot, aggregate, wanted, outcome)
         names = options.aggregates and tuple(n for n in options.aggregates if n not in found)
@@ -234,7 +235,7 @@ class Cycle:
             options, aggregates=names, include_unassigned_hosts=(
                 options.include_unassigned_hosts and UNASSIGNED not in found))
 
-    def _scopes(self):
+    def _scope_names(self):
         """Names of what is evaluated, or None for everything."""
         if self.options.aggregates is None:
             return None
@@ -258,27 +259,27 @@ class Cycle:
         mode = self.policies.mode
         report = plans.AggregateReport(name=name, outcome=plans.FAILED, mode=mode,
                                        planner=self.options.planner(mode), warnings=(wrong,))
-        self.ports.cycles.end(name, self.utcnow(), plans.FAILED, False, report.to_json())
+        self.cycle_ports.cycles.end(name, self.utcnow(), plans.FAILED, False, report.to_json())
 
     def _make_sure_of_our_turn(self):
         if not self.may_write():
             raise exception.JournalError('The conductor that began this cycle is gone; what it '
                                          'planned is thrown away.')
 
-    def _start_approved(self, snapshot, options, ports, units):
+    def _start_approved(self, snapshot, options, planner_ports, units):
         """Start what was approved, without what does not hold any more.
 
         :returns: the snapshot, with the moves that were started
         """
         scopes = options.scopes(tuple(aggregate.name for aggregate in snapshot.aggregates))
-        for record in self.ports.journal.approved_plans():
+        for record in self.cycle_ports.journal.approved_plans():
             if record.aggregate not in scopes or not self._may_run(record):
                 continue
             # Anew for each: what the one before started cools.
-            start = functools.partial(self._start, record, snapshot, options, ports,
+            start = functools.partial(self._start, record, snapshot, options, planner_ports,
                                       self._planning_history(self.utcnow(), units))
             self._alone(f'Plan {record.uuid} for aggregate {record.aggregate}', start)
-            snapshot = snapshot.with_moves_under_way(self.ports.journal.moves_under_way())
+            snapshot = snapshot.with_moves_under_way(self.cycle_ports.journal.moves_under_way())
         return snapshot
 
     @staticmethod
@@ -291,9 +292,10 @@ class Cycle:
         except Exception:
             LOG.exception('%s is left out of this cycle', what)
 
-    def _start(self, record, snapshot, options, ports, history):
+    def _start(self, record, snapshot, options, planner_ports, history):
         report = plans.AggregateReport.from_json(record.report)
-        found = planner.still_valid(snapshot, self.policies, options, ports, history, report)
+        found = planner.still_valid(snapshot, self.policies, options, planner_ports, history,
+                                    report)
         self._make_sure_of_our_turn()
         if found.waits_for:
             self._postpone(record, found.waits_for)
@@ -301,8 +303,8 @@ class Cycle:
         for order, why in sorted(found.wrong.items()):
             LOG.warning('Plan %s: move %d is left out: %s', record.uuid, order, why)
         chosen = [move for move in report.moves if move.order not in found.wrong]
-        self.ports.journal.start_plan(record.uuid, chosen, self.utcnow(), self.rules.start_interval,
-                                      found.wrong)
+        self.cycle_ports.journal.start_plan(record.uuid, chosen, self.utcnow(),
+                                            self.rules.start_interval, found.wrong)
         if chosen:
             LOG.info('Plan %s for aggregate %s, approved by %s, is executing: %s', record.uuid,
                      record.aggregate, record.approved_by, _moves(len(chosen)))
@@ -311,44 +313,44 @@ class Cycle:
     def _postpone(self, record, why):
         if why != record.detail:
             LOG.warning('Plan %s is approved and waits: %s', record.uuid, why)
-            self.ports.journal.postpone_plan(record.uuid, why)
+            self.cycle_ports.journal.postpone_plan(record.uuid, why)
 
     def _may_run(self, record):
-        switches = self.ports.switches.read()
+        switches = self.cycle_ports.switches.read()
         return not (switches.hold(record.aggregate) or switches.refusal(
             record.aggregate, self.rules.automation, record.purpose, is_approved=True))
 
     def _planning_history(self, now, units):
-        cooldowns, ports = self.ports.cooldowns, self.ports
+        cooldowns, journal = self.cycle_ports.cooldowns, self.cycle_ports.journal
         # While its plan is under way an aggregate is about to look different. What shares hosts
         # waits and cools together.
         busy = {aggregate: f'plan {uuid} {UNDER_WAY[state]}'
-                for aggregate, uuid, state in ports.journal.plans_under_way()}
+                for aggregate, uuid, state in journal.plans_under_way()}
         cooling = cooldowns.cooling(db_cooldowns.AGGREGATE, now)
         shared = self._shared(cooling, units)
         waiting = {name: busy[other] for name, unit in units.items()
                    for other in sorted(unit) if other in busy}
         limits = self.options.move_limits
-        projects_moved, caused = (ports.journal.moved_since(now - DAY)
+        projects_moved, caused = (journal.moved_since(now - DAY)
                                   if limits.look_back else ({}, {}))
         return PlanningHistory(under_way=waiting | busy, aggregates=cooling | shared,
                                projects_moved=projects_moved, caused=caused,
-                               instances_moved=(ports.journal.instances_moved_since(now - 7 * DAY)
+                               instances_moved=(journal.instances_moved_since(now - 7 * DAY)
                                                 if limits.per_instance_and_week else {}),
-                               instances_moved_today=(ports.journal.instances_moved_since(now - DAY)
+                               instances_moved_today=(journal.instances_moved_since(now - DAY)
                                                       if limits.per_instance_and_day else {}),
-                               load_stats=(ports.load_stats.read(self._scopes())
+                               load_stats=(self.cycle_ports.load_stats.read(self._scope_names())
                                            if self.options.restraint else {}),
                                instances=cooldowns.cooling(db_cooldowns.INSTANCE, now),
                                spread=self._shared(
                                    cooldowns.cooling(db_cooldowns.SPREAD, now), units),
                                quarantines=cooldowns.quarantined(now),
-                               refused=ports.refusals.resting(now),
-                               imbalanced=ports.cycles.imbalanced(),
-                               doubted=ports.cycles.doubted(),
-                               moves=tuple(ports.history(now - _seconds(max(
+                               refused=self.cycle_ports.refusals.resting(now),
+                               imbalanced=self.cycle_ports.cycles.imbalanced(),
+                               doubted=self.cycle_ports.cycles.doubted(),
+                               moves=tuple(self.cycle_ports.history(now - _seconds(max(
                                    self.rules.no_return_window, self.options.server_grace)))),
-                               tries=tuple(ports.journal.tries(
+                               tries=tuple(journal.tries(
                                    now - _seconds(self.rules.experience_window))))
 
     @staticmethod
@@ -366,33 +368,33 @@ class Cycle:
         self._save_scores(report, now)
         self._save_refusals(report, now)
         if report.name in self._learnt:
-            self.ports.load_stats.save(report.name, self._learnt[report.name], now)
-        self.ports.cycles.end(
+            self.cycle_ports.load_stats.save(report.name, self._learnt[report.name], now)
+        self.cycle_ports.cycles.end(
             report.name, now, report.outcome, above, report.to_json(),
             [(each.policy, each.host) for each in report.unbelieved
              if each.is_failing and each.what == 'score'])
-        self.ports.evaluations.save(report, loads.of_aggregate(report), now)
+        self.cycle_ports.evaluations.save(report, loads.of_aggregate(report), now)
 
     def _save_refusals(self, report, now):
         enough = [refusal for refusal in report.refusals if refusal.is_final]
         if enough and self.rules.rejection_backoff:
-            self.ports.refusals.rest(enough, self.rules.rejection_backoff, now)
+            self.cycle_ports.refusals.rest(enough, self.rules.rejection_backoff, now)
 
     def _save_scores(self, report, now):
         scores = collections.defaultdict(dict)
         for score in report.host_scores:
             scores[score.host][score.policy] = score.value
-        self.ports.scores.replace(
+        self.cycle_ports.scores.replace(
             report.mode, {policy.name: policy.weight for policy in report.policies}, scores, now)
 
     def _record_plan(self, report, now):
         # Read now, not when the cycle began: planning may have taken long.
-        level = self.ports.switches.read().planning_level(report.name, self.rules.automation)
+        level = self.cycle_ports.switches.read().planning_level(report.name, self.rules.automation)
         state = STATE_OF[level]
-        self.ports.names.save({uuid: self._names[uuid]
-                               for uuid in plans.servers_of(report.moves)}, now)
+        self.cycle_ports.names.save({uuid: self._names[uuid]
+                                     for uuid in plans.servers_of(report.moves)}, now)
         try:
-            uuid = self.ports.journal.record_plan(
+            uuid = self.cycle_ports.journal.record_plan(
                 report, state, now, now + _seconds(self.rules.stale_plan_age),
                 self.rules.start_interval)
         except exception.PlanPending as e:
@@ -406,7 +408,7 @@ class Cycle:
 
     def _cool(self, aggregate, moves, now):
         """Leave the aggregate and the instances of a plan that runs alone for a while."""
-        cooldowns, rules = self.ports.cooldowns, self.rules
+        cooldowns, rules = self.cycle_ports.cooldowns, self.rules
         cooldowns.forget(now - _seconds(rules.instance_cooldown_max))
         cooldowns.cool(db_cooldowns.AGGREGATE, [aggregate], now + _seconds(rules.cooldown),
                        now)

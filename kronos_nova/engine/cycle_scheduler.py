@@ -83,13 +83,13 @@ class CycleScheduler:
 
     ``child`` is the child's Popen while it plans.
 
-    :param ports: SchedulerPorts
+    :param scheduler_ports: SchedulerPorts
     :param command: planning_client.Command of the child
     """
 
-    def __init__(self, conf, ports, command):
+    def __init__(self, conf, scheduler_ports, command):
         self.conf = conf
-        self.ports = ports
+        self.scheduler_ports = scheduler_ports
         self.command = command
         self.child = None
         self._process = None
@@ -133,7 +133,7 @@ class CycleScheduler:
             return []
         # Workers that look at once would share what one is to plan together, and each of their
         # children reads the cloud.
-        is_alone = self.ports.locks.acquire(TAKING)
+        is_alone = self.scheduler_ports.locks.acquire(TAKING)
         if not is_alone and not self._has_waited_enough():
             return []
         self._refused_since, ours = None, []
@@ -141,15 +141,15 @@ class CycleScheduler:
             ours = self._lock_in_order(due)
         finally:
             if not ours:  # perhaps a database failed after some were taken, which nobody plans now
-                self.ports.locks.release_all()
+                self.scheduler_ports.locks.release_all()
             elif is_alone:
-                self.ports.locks.release(TAKING)
+                self.scheduler_ports.locks.release(TAKING)
         return ours
 
     def _has_waited_enough(self):
         """Whether the worker that takes aggregates must be stopped or hang. What it has taken it
         has locked: the rest is anybody's."""
-        now = self.ports.monotonic()
+        now = self.scheduler_ports.monotonic()
         if self._refused_since is None:
             self._refused_since = now
         if now - self._refused_since < TAKING_PATIENCE:
@@ -159,22 +159,23 @@ class CycleScheduler:
         return True
 
     def _due(self):
-        group, now = self.conf.kronos, self.ports.utcnow()
-        switches, defaults = self.ports.switches.read(), levels.defaults(self.conf)
-        approved = {plan.aggregate for plan in self.ports.journal.approved_plans()
+        group, now = self.conf.kronos, self.scheduler_ports.utcnow()
+        switches, defaults = self.scheduler_ports.switches.read(), levels.defaults(self.conf)
+        approved = {plan.aggregate for plan in self.scheduler_ports.journal.approved_plans()
                     if not switches.hold(plan.aggregate)}
         # What an operator ordered does not wait for its time either, nor for a level.
         draining = {drain.aggregate for drain in Drains(
-            self.ports.journal.database).in_states(ACTIVE)}
+            self.scheduler_ports.journal.database).in_states(ACTIVE)}
         wanted = [scope for scope in aggregates_in_scope(self.conf)
                   if switches.planning_level(scope, defaults) != automation.OFF
                   or scope in draining]
-        due = self.ports.cycles.due(wanted, now, group.evaluation_interval,
-                                    (self.ports.journal.worker, self._head_start))
+        due = self.scheduler_ports.cycles.due(
+            wanted, now, group.evaluation_interval,
+            (self.scheduler_ports.journal.worker, self._head_start))
         if due and not group.aggregates_per_cycle:
             # It reads the cloud as it is: what others planned last costs it little more.
-            due = self.ports.cycles.due(wanted, now, group.evaluation_interval)
-        urgent, failed = approved | draining, self.ports.cycles.failed()
+            due = self.scheduler_ports.cycles.due(wanted, now, group.evaluation_interval)
+        urgent, failed = approved | draining, self.scheduler_ports.cycles.failed()
         return _Due(healthy_first=sorted((scope for scope in wanted
                                           if scope in urgent or scope in due),
                                          key=lambda scope: scope in failed),
@@ -182,7 +183,7 @@ class CycleScheduler:
 
     def _lock_in_order(self, due):
         group = self.conf.kronos
-        units = _Units(due.wanted, self.ports.aggregate_hosts)
+        units = _Units(due.wanted, self.scheduler_ports.aggregate_hosts)
         ours = []
         for scope in due.healthy_first:
             if scope in ours or (ours and scope in due.failed):
@@ -196,7 +197,7 @@ class CycleScheduler:
 
     def _lock_unit(self, scope, units, interval, is_ordered):
         """The aggregate and all that it shares hosts with, locked and begun; or nothing."""
-        locks = self.ports.locks
+        locks = self.scheduler_ports.locks
         if not locks.acquire(scope):
             return []
         taken, is_begun = [scope], False
@@ -211,7 +212,8 @@ class CycleScheduler:
         return taken if is_begun else []
 
     def _begin_evaluation(self, scope, others, interval, is_ordered):
-        cycles, worker, now = self.ports.cycles, self.ports.journal.worker, self.ports.utcnow()
+        cycles, worker = self.scheduler_ports.cycles, self.scheduler_ports.journal.worker
+        now = self.scheduler_ports.utcnow()
         is_begun = cycles.begin(scope, worker, now, interval, is_ordered)
         for other in others if is_begun else ():
             cycles.begin(other, worker, now, 0)
@@ -223,8 +225,8 @@ class CycleScheduler:
             self.child = self._started_child(ours)
         finally:
             if self.child is None:
-                self.ports.locks.release_all()
-        self._scopes, self._started = tuple(ours), self.ports.monotonic()
+                self.scheduler_ports.locks.release_all()
+        self._scopes, self._started = tuple(ours), self.scheduler_ports.monotonic()
 
     def _started_child(self, ours):
         """The Popen of a child that was told to plan; the one that planned last, if it can."""
@@ -241,7 +243,7 @@ class CycleScheduler:
     def _mind_the_spare(self):
         """End a child that has had nothing to do for long; one that grew too big ended by itself.
         """
-        idle = self.ports.monotonic() - self._ended
+        idle = self.scheduler_ports.monotonic() - self._ended
         if self._process.popen.poll() is not None or idle >= self.conf.kronos.planner_idle_time:
             self._dismiss()
 
@@ -276,9 +278,10 @@ class CycleScheduler:
         self._fail()
 
     def _mind_the_time(self):
-        taken, limit = self.ports.monotonic() - self._started, self.conf.kronos.cycle_timeout
+        taken = self.scheduler_ports.monotonic() - self._started
+        limit = self.conf.kronos.cycle_timeout
         if taken <= limit:
-            self.ports.locks.heartbeat()
+            self.scheduler_ports.locks.heartbeat()
             return
         LOG.error('Planning %s was not finished after %d s, and its process is killed: [kronos] '
                   'cycle_timeout allows %d s. For %d s of them it waited for a processor that '
@@ -299,8 +302,8 @@ class CycleScheduler:
     def _fail(self):
         """What the child did not finish is tried again later and later."""
         try:
-            self.ports.cycles.fail(self._scopes, self.ports.utcnow(),
-                                   self.conf.kronos.evaluation_interval)
+            self.scheduler_ports.cycles.fail(self._scopes, self.scheduler_ports.utcnow(),
+                                             self.conf.kronos.evaluation_interval)
         finally:
             self._end()
 
@@ -310,8 +313,8 @@ class CycleScheduler:
         self._leave()
 
     def _leave(self):
-        self.child, self._scopes, self._ended = None, (), self.ports.monotonic()
-        self.ports.locks.release_all()
+        self.child, self._scopes, self._ended = None, (), self.scheduler_ports.monotonic()
+        self.scheduler_ports.locks.release_all()
 
 
 class _Units:

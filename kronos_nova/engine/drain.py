@@ -77,7 +77,7 @@ class DrainPlan:
 
 
 def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
-         ports: planner.PlannerPorts, aggregate: str, drains: Sequence[Drain],
+         planner_ports: planner.PlannerPorts, aggregate: str, drains: Sequence[Drain],
          failures: Mapping[str, Sequence[str]] | None = None,
          tries: Sequence[PastTry] = ()) -> DrainPlan:
     """Plan the drains of one aggregate.
@@ -90,9 +90,9 @@ def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
     """
     case = _Case(snapshot, aggregate, drains, failures or {}, tries)
     avoided = {host for drain in drains for host in drain.avoid} - case.hosts
-    found = case.plan(policies, options, ports, avoided)
+    found = case.plan(policies, options, planner_ports, avoided)
     if avoided and found.blocked and not found.report.moves:
-        return case.plan(policies, options, ports, frozenset())
+        return case.plan(policies, options, planner_ports, frozenset())
     return found
 
 
@@ -108,8 +108,8 @@ class _Case:
         self.servers = {instance.uuid: instance for instance in snapshot.instances
                         if instance.host in self.hosts}
 
-    def plan(self, policies, options, ports, avoided):
-        report = self._report(policies, options, ports, avoided)
+    def plan(self, policies, options, planner_ports, avoided):
+        report = self._report(policies, options, planner_ports, avoided)
         leaving = {move.instance_uuid for move in report.moves}
         on_their_way = leaving | {move.instance_uuid for move in self.snapshot.moves_under_way}
         left, blocked = collections.Counter(), collections.defaultdict(dict)
@@ -122,7 +122,7 @@ class _Case:
             if uuid not in on_their_way:
                 # A planner that has nothing to move says nothing of what stays.
                 reason = reasons.get(uuid) or eligibility.obstacle(
-                    self._instance(server), options.opt_out, eligibility.EVACUATE) or 'capacity'
+                    self._instance(server), options.opt_out, eligibility.TO_EVACUATE) or 'capacity'
                 blocked[server.host][uuid] = self._why(server, reason)
         return DrainPlan(
             report=dataclasses.replace(report, policies=(), host_scores=(), not_moved=(),
@@ -144,7 +144,7 @@ class _Case:
         return WORDS.get(reason, reason).format(status=server.status,
                                                 task_state=server.task_state)
 
-    def _report(self, policies, options, ports, avoided):
+    def _report(self, policies, options, planner_ports, avoided):
         # No move of a drain has to gain anything: a group that may be broken costs nothing.
         soft_group_cost = None if options.soft_group_cost is None else 0.0
         wanted = dataclasses.replace(
@@ -152,14 +152,14 @@ class _Case:
             enforce_soft_affinity=False, soft_groups_yield=True, budget=WITHOUT_END,
             min_coverage=1.0, windows=Windows(), stabilization_cycles=1, spread_planner='greedy',
             restraint=Restraint(), min_gain=MinGain(), soft_group_cost=soft_group_cost,
-            pace=self._pace(options.pace, ports.now),
+            pace=self._pace(options.pace, planner_ports.now),
             reserve_hosts=max(drain.keep_spare for drain in self.drains.values()),
             include_unassigned_hosts=self.aggregate not in self._aggregates(),
             aggregates=tuple({self.aggregate} & self._aggregates()))
-        source = _WithRoom(ports.source, self.snapshot, ports.now)
+        source = _WithRoom(planner_ports.source, self.snapshot, planner_ports.now)
         [report] = planner.plan_cycle(
             self._snapshot(avoided), _policies(policies), wanted,
-            dataclasses.replace(ports, source=source), self.history).aggregates
+            dataclasses.replace(planner_ports, source=source), self.history).aggregates
         return report
 
     def _pace(self, pace, now):

@@ -18,22 +18,22 @@ LOG = logging.getLogger(__name__)
 class HostEmptier:
     """Plans drains, and writes plans and progress down.
 
-    :param ports: CyclePorts
+    :param cycle_ports: CyclePorts
     :param policies: PolicySet
     :param experience_window: seconds for which moves tell how long the next ones take
     """
 
-    def __init__(self, ports, policies, options, utcnow, experience_window=0.0):
+    def __init__(self, cycle_ports, policies, options, utcnow, experience_window=0.0):
         self.experience_window = experience_window
-        self.ports = ports
+        self.cycle_ports = cycle_ports
         self.policies = policies
         self.options = options
         self.utcnow = utcnow
 
-    def plan(self, snapshot, ports, aggregate, wanted):
+    def plan(self, snapshot, planner_ports, aggregate, wanted):
         """A DrainPlan for the drains of an aggregate, all taken together."""
-        journal, since = self.ports.journal, min(each.requested_at for each in wanted)
-        return drain.plan(snapshot, self.policies, self.options, ports, aggregate, wanted,
+        journal, since = self.cycle_ports.journal, min(each.requested_at for each in wanted)
+        return drain.plan(snapshot, self.policies, self.options, planner_ports, aggregate, wanted,
                           journal.failures_of_drains(since), journal.tries(
                               self.utcnow() - datetime.timedelta(seconds=self.experience_window)))
 
@@ -42,8 +42,8 @@ class HostEmptier:
         far each host is."""
         now = self.utcnow()
         is_at_work = any(plan.aggregate == aggregate
-                         for plan in self.ports.journal.running_plans())
-        may_start = not (is_at_work or self.ports.switches.read().hold(aggregate)
+                         for plan in self.cycle_ports.journal.running_plans())
+        may_start = not (is_at_work or self.cycle_ports.switches.read().hold(aggregate)
                          or any(each.state == drains.REQUESTED for each in wanted))
         if outcome.report.moves and may_start:
             self._record(snapshot, aggregate, outcome, now)
@@ -58,17 +58,19 @@ class HostEmptier:
         a cold one is confirmed, the host that they come from has to be there."""
         hosts = {server.uuid: server.host for server in snapshot.instances}
         return collections.Counter(
-            move.source for move in self.ports.journal.moves(states=moves.IN_FLIGHT)
+            move.source for move in self.cycle_ports.journal.moves(states=moves.IN_FLIGHT)
             if hosts.get(move.instance_uuid, move.source) != move.source)
 
     def _record(self, snapshot, aggregate, outcome, now):
         hosts = ', '.join(sorted(outcome.left))
-        self.ports.journal.supersede(aggregate, f'{hosts} is being drained, which goes first', now)
+        self.cycle_ports.journal.supersede(
+            aggregate, f'{hosts} is being drained, which goes first', now)
         named = plans.servers_of(outcome.report.moves)
-        self.ports.names.save({server.uuid: server.display_name for server in snapshot.instances
-                               if server.uuid in named}, now)
+        self.cycle_ports.names.save(
+            {server.uuid: server.display_name for server in snapshot.instances
+             if server.uuid in named}, now)
         try:
-            uuid = self.ports.journal.record_plan(
+            uuid = self.cycle_ports.journal.record_plan(
                 outcome.report, plans.EXECUTING, now, now + datetime.timedelta(days=1),
                 purpose=automation.DRAIN, cold=outcome.cold)
         except exception.PlanPending as error:
@@ -87,7 +89,7 @@ class HostEmptier:
             stuck = blocked and not is_at_work
             values['state'] = drains.BLOCKED if stuck else drains.DRAINING
         state = values.get('state', each.state)
-        if self.ports.drains.change(each, drains.ACTIVE, **values) and state != each.state:
+        if self.cycle_ports.drains.change(each, drains.ACTIVE, **values) and state != each.state:
             LOG.info('Host %s is %s: %d servers left, %d of them blocked', each.host, state, left,
                      len(blocked))
 
@@ -98,4 +100,4 @@ class HostEmptier:
         report = plans.AggregateReport(
             name=aggregate, outcome=plans.DRAINING, mode=outcome.report.mode, planner='evacuate',
             warnings=said)
-        self.ports.cycles.end(aggregate, now, report.outcome, False, report.to_json())
+        self.cycle_ports.cycles.end(aggregate, now, report.outcome, False, report.to_json())

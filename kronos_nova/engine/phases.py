@@ -14,7 +14,7 @@ from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.model.rules import AllowedHosts
 from kronos_nova.objects.plan import EVACUATE
-from kronos_nova.objects.plan import HOT
+from kronos_nova.objects.plan import HOT_SCORE
 from kronos_nova.objects.plan import PACK
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import PlannedMove
@@ -111,7 +111,7 @@ def needed(model: Model, mode: str, options: EngineOptions, marks: Marks,
 
 
 def _is_full(state):
-    return bool((state.scores[state.problem.available] > HOT).any())
+    return bool((state.scores[state.problem.available] > HOT_SCORE).any())
 
 
 def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limits: Limits,

@@ -101,7 +101,7 @@ class Checks:
 
 
 def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
-               ports: PlannerPorts, history: PlanningHistory | None = None) -> CycleReport:
+               planner_ports: PlannerPorts, history: PlanningHistory | None = None) -> CycleReport:
     """Plan every aggregate in scope. Nothing is changed anywhere.
 
     How the rest of Kronos gets in:
@@ -111,7 +111,7 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     * Which aggregates are planned is ``options.aggregates``: whoever calls leaves out those whose
       automation is ``off``, or that another worker holds, with ``dataclasses.replace``. What may be
       done with a plan is not decided here.
-    * ``ports.dry_run`` is Nova's scheduler, or placement. It is asked about every move of a
+    * ``planner_ports.dry_run`` is Nova's scheduler, or placement. It is asked about every move of a
       finished plan, in order; a refusal masks that pair of instance and host and planning goes on,
       until nothing is refused.
 
@@ -124,21 +124,21 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
     :raises ConfigurationError: an aggregate or a planner of that name does not exist
     """
-    started = ports.clock()
-    cycle = _Cycle(snapshot, policies, options, ports, history or PlanningHistory())
+    started = planner_ports.clock()
+    cycle = _Cycle(snapshot, policies, options, planner_ports, history or PlanningHistory())
     names = options.scopes(tuple(aggregate.name for aggregate in snapshot.aggregates))
     reports = tuple(cycle.plan_alone(scope) for scope in map(cycle.scope, names)
                     if scope.hosts or scope.name != UNASSIGNED)
-    return CycleReport(planning_seconds=ports.clock() - started, aggregates=reports)
+    return CycleReport(planning_seconds=planner_ports.clock() - started, aggregates=reports)
 
 
 def measured(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
-             ports: PlannerPorts) -> Iterator[tuple[str, Load]]:
+             planner_ports: PlannerPorts) -> Iterator[tuple[str, Load]]:
     """Measure every aggregate in scope, as a cycle without a history does, and plan nothing.
 
     :raises ConfigurationError: an aggregate of that name does not exist
     """
-    cycle = _Cycle(snapshot, policies, options, ports, PlanningHistory())
+    cycle = _Cycle(snapshot, policies, options, planner_ports, PlanningHistory())
     for name in options.scopes(tuple(aggregate.name for aggregate in snapshot.aggregates)):
         scope = cycle.scope(name)
         if scope.available.any():
@@ -146,9 +146,10 @@ def measured(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 
 def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
-                ports: PlannerPorts, history: PlanningHistory, report: AggregateReport) -> Checked:
+                planner_ports: PlannerPorts, history: PlanningHistory,
+                report: AggregateReport) -> Checked:
     """Look at an older plan with the cloud as it is now, by all that planning goes by."""
-    cycle = _Cycle(snapshot, policies, options, ports, history)
+    cycle = _Cycle(snapshot, policies, options, planner_ports, history)
     scope = cycle.scope(report.name)
     load = cycle.measure(scope)
     if load.no_data and any(move.phase in plan.BY_LOAD for move in report.moves):
@@ -165,11 +166,11 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 
 class _Cycle:
-    def __init__(self, snapshot, policies, options, ports, history):
+    def __init__(self, snapshot, policies, options, planner_ports, history):
         self.snapshot, self.policies, self.options = snapshot, policies, options
-        self.ports = ports
-        self.feed = MetricsReader(ports.source, snapshot.instances, options.accept_partial_metrics,
-                                  ports.names_elsewhere,
+        self.planner_ports = planner_ports
+        self.feed = MetricsReader(planner_ports.source, snapshot.instances,
+                                  options.accept_partial_metrics, planner_ports.names_elsewhere,
                                   [host.name for host in snapshot.hosts])
         self.in_flight = MovesInFlight()
         self.load_stats, self.noise = {}, {}
@@ -182,7 +183,7 @@ class _Cycle:
             restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
             soft_group_cost=options.soft_group_cost,
             soft_groups_yield=options.soft_groups_yield,
-            returns=left(self.history.moves, ports.now - options.no_return_window))
+            returns=left(self.history.moves, planner_ports.now - options.no_return_window))
 
     def scope(self, name) -> Scope:
         """:raises ConfigurationError: there is no aggregate of that name"""
@@ -229,7 +230,7 @@ class _Cycle:
             return self.report(scope, load, plan.COOLING, before, before, (waiting, *notes),
                                forecasts)
         limits = self.limits()
-        precheck = Precheck(self.ports.dry_run, around, case.problem.hosts,
+        precheck = Precheck(self.planner_ports.dry_run, around, case.problem.hosts,
                             lambda: limits.is_past)
         move_limits = RemainingMoveLimits(self.options.move_limits, case.problem, around.instances,
                                           self.history)
@@ -287,11 +288,12 @@ class _Cycle:
 
     def forecasts(self, scope, load, case):
         """What is expected of the policies with a forecast, {policy: ForecastColumns}."""
-        ports = self.ports
+        planner_ports = self.planner_ports
         if self.policies.mode == 'spread' and not self.is_restrained:
             return forecast_columns.unused(load.policies, NEEDS_RESTRAINT)
-        return ports.forecast_cache.forecasts(ports.source, self.feed, load.policies, scope,
-                                              case.problem, load.units, ports.now)
+        return planner_ports.forecast_cache.forecasts(
+            planner_ports.source, self.feed, load.policies, scope, case.problem, load.units,
+            planner_ports.now)
 
     def ahead(self, case, forecasts):
         """The problem of the present and the hours to come."""
@@ -305,8 +307,8 @@ class _Cycle:
         """{policy: LoadStats} of the instances, after this look at them."""
         if scope.name not in self.load_stats:
             self.load_stats[scope.name] = restraint.learnt(
-                self.history.load_stats.get(scope.name, {}), case.problem, self.ports.now)
-            self.ports.learn(scope.name, self.load_stats[scope.name])
+                self.history.load_stats.get(scope.name, {}), case.problem, self.planner_ports.now)
+            self.planner_ports.learn(scope.name, self.load_stats[scope.name])
         return self.load_stats[scope.name]
 
     def needed(self, scope, load, model, forecasts):
@@ -335,7 +337,7 @@ class _Cycle:
 
     def waiting(self, scope, needed):
         """Why nothing is done about what is wrong; '' if something may be."""
-        name, windows, now = scope.name, self.options.windows, self.ports.now
+        name, windows, now = scope.name, self.options.windows, self.planner_ports.now
         if name in self.history.under_way:
             return self.history.under_way[name]
         if self.history.is_cooling(name):
@@ -359,16 +361,16 @@ class _Cycle:
         age = self.options.max_sample_age
         rules = host_readings.ScoringRules(
             min_coverage=self.options.min_coverage,
-            oldest=float('-inf') if age is None else self.ports.now - age)
+            oldest=float('-inf') if age is None else self.planner_ports.now - age)
         load = measure(self.feed, self.policies.active, scope.host_names, scope.available, rules)
         return weigh(load, self.feed, self.occupied(scope), self.options.belief)
 
     def occupied(self, scope) -> Occupied:
         """The hosts of a scope as belief needs them."""
         moved = {move.instance_uuid for move in self.history.moves
-                 if move.ended_at > self.ports.now - self.options.server_grace}
+                 if move.ended_at > self.planner_ports.now - self.options.server_grace}
         moved |= {move.instance_uuid for move in self.snapshot.moves_under_way}
-        new = self.ports.now - self.options.server_grace
+        new = self.planner_ports.now - self.options.server_grace
         return Occupied(
             hosts=scope.hosts, instances=scope.instances, vm_host=scope.vm_host,
             resting=np.array([each.uuid in moved or self.history.hold_on(each.uuid) is not None
@@ -407,7 +409,7 @@ class _Cycle:
 
     def to_plan(self, limits):
         """The limits of one round: of the time that is left, a part is for questions."""
-        if self.ports.dry_run is not_asked:
+        if self.planner_ports.dry_run is not_asked:
             return limits
         now = limits.clock()
         return dataclasses.replace(
@@ -418,7 +420,7 @@ class _Cycle:
         return self.options.planner(self.policies.mode)
 
     def limits(self) -> Limits:
-        clock = self.ports.clock
+        clock = self.planner_ports.clock
         return Limits(
             budget=self.policies.budget if self.options.budget is None else self.options.budget,
             clock=clock, deadline=clock() + self.options.planning_time_limit,
@@ -453,7 +455,7 @@ class _Cycle:
     def answered(self, load, name):
         """How good the answer for a policy was, as a PolicyReport has it."""
         found = load.answered.get(name, Answered())
-        age = self.ports.now - found.oldest
+        age = self.planner_ports.now - found.oldest
         return {'coverage': found.coverage, 'sample_age': None if math.isnan(age) else age}
 
     def report(self, scope, load, outcome, before=None, after=None, notes=(),

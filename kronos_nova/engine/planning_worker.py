@@ -148,12 +148,12 @@ def make_cycle(conf, database, sources, forecast_cache, scopes, may_write):
     """
     :raises ConfigurationError: options or policies are wrong
     """
-    ports = cycle.CyclePorts.over(
+    cycle_ports = cycle.CyclePorts.over(
         database, journal.Journal(database, worker.name(socket.gethostname())),
         inventory=sources.inventory, history=sources.history, dry_run=sources.dry_run,
         metrics=prometheus.for_cycle(conf), forecast_cache=forecast_cache)
     chosen = dataclasses.replace(
         options.from_conf(conf), include_unassigned_hosts=snapshot.UNASSIGNED in scopes,
         aggregates=tuple(scope for scope in scopes if scope != snapshot.UNASSIGNED))
-    return cycle.Cycle(ports, loader.load(conf.kronos.policies_file), chosen,
+    return cycle.Cycle(cycle_ports, loader.load(conf.kronos.policies_file), chosen,
                        cycle.CycleRules.from_conf(conf), database.utcnow, may_write)

@@ -33,15 +33,15 @@ class DrainService:
     """One worker's part; any number of workers may do it side by side, and each step may be done
     twice.
 
-    :param ports: ExecutorPorts
+    :param executor_ports: ExecutorPorts
     :param ha_reasons: gives the beginnings of the reasons that high availability writes
     """
 
-    def __init__(self, ports, hosts: HostApi,
+    def __init__(self, executor_ports, hosts: HostApi,
                  ha_reasons: Callable[[], Iterable[str]] = lambda: HA_REASONS):
-        self.drains = Drains(ports.journal.database)
-        self.utcnow = ports.utcnow
-        self.aggregates = ports.aggregates
+        self.drains = Drains(executor_ports.journal.database)
+        self.utcnow = executor_ports.utcnow
+        self.aggregates = executor_ports.aggregates
         self.hosts = hosts
         self.ha_reasons = ha_reasons
         self._seen_at = {}   # {uuid of a drain: when its host was last looked at}

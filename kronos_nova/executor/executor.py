@@ -21,22 +21,22 @@ FORGOTTEN_AFTER = datetime.timedelta(hours=1)
 class Executor:
     """One worker's share of the moves.
 
-    :param ports: ExecutorPorts
+    :param executor_ports: ExecutorPorts
     :param runner: Runner
     :param pool: concurrent.futures.Executor in which steps are taken, so that a Nova that is slow
         to answer holds up one move and not all
     """
 
-    def __init__(self, ports, runner, pool, options):
-        self.ports = ports
-        self.journal = ports.journal
+    def __init__(self, executor_ports, runner, pool, options):
+        self.executor_ports = executor_ports
+        self.journal = executor_ports.journal
         self.runner = runner
         self.pool = pool
         self.options = options
         self._busy = set()
         self._said_at = None
         self._lock = threading.Lock()
-        self._liveness = liveness.Liveness(ports.seconds)
+        self._liveness = liveness.Liveness(executor_ports.seconds)
 
     def accept(self, move_uuid):
         """Take on a move that was dispatched, unless somebody has; harmless when repeated."""
@@ -44,7 +44,7 @@ class Executor:
             return
         move = None
         try:
-            move = self.journal.claim(move_uuid, self.ports.utcnow())
+            move = self.journal.claim(move_uuid, self.executor_ports.utcnow())
         except db_exc.DBError as e:
             LOG.warning('The journal does not answer, move %s will be dispatched again: %s',
                         move_uuid, db_engine.first_line(e))
@@ -61,9 +61,9 @@ class Executor:
         :returns: how many moves it has under way
         :raises DBError: the journal cannot be reached; nothing was begun
         """
-        now = self._said_at = self.ports.utcnow()
+        now = self._said_at = self.executor_ports.utcnow()
         self.journal.heartbeat(now)
-        if adopts and self.ports.is_clock_right():
+        if adopts and self.executor_ports.is_clock_right():
             self._adopt(now)
         mine = self.journal.mine()
         for move in mine:
@@ -72,14 +72,14 @@ class Executor:
         return len(mine)
 
     def _adopt(self, now):
-        owners = self.journal.owners(self.ports.aggregates)
+        owners = self.journal.owners(self.executor_ports.aggregates)
         silent = self._liveness.silent(
             {name: sign for name, sign in owners.items() if name is not None},
             self.options.worker_timeout)
         if None in owners:
             silent[None] = None
         if silent:
-            for move in self.journal.adopt(now, silent, self.ports.aggregates):
+            for move in self.journal.adopt(now, silent, self.executor_ports.aggregates):
                 LOG.warning('Move %s of instance %s is adopted: its worker has shown no sign of '
                             'life for %.0f s, or has ended', move.uuid, move.instance_uuid,
                             self.options.worker_timeout)
@@ -89,7 +89,7 @@ class Executor:
 
         :raises DBError: the journal cannot be reached
         """
-        now = self.ports.utcnow()
+        now = self.executor_ports.utcnow()
         if self._said_at is None or now - self._said_at >= datetime.timedelta(
                 seconds=self.options.worker_timeout / 3):
             self.journal.heartbeat(now)
@@ -99,7 +99,7 @@ class Executor:
     def retire(self):
         """End: let others have what this worker has under way."""
         self.pool.shutdown(wait=True)
-        self.journal.retire(self.ports.utcnow())
+        self.journal.retire(self.executor_ports.utcnow())
 
     def _reserve(self, move_uuid):
         """Whether nobody else in this process is at the move, and nobody will be until it is

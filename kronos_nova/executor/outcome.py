@@ -30,23 +30,23 @@ def calls_for_quarantine(move):
 class OutcomeHandler:
     """Draws the consequences, once for each move; harmless when repeated.
 
-    :param ports: ExecutorPorts
+    :param executor_ports: ExecutorPorts
     """
 
-    def __init__(self, ports, options):
-        self.ports = ports
+    def __init__(self, executor_ports, options):
+        self.executor_ports = executor_ports
         self.options = options
 
     def settle(self, move_uuid):
         """:raises MoveNotFound: no such move"""
-        self.settle_move(self.ports.journal.move(move_uuid))
+        self.settle_move(self.executor_ports.journal.move(move_uuid))
 
     def settle_move(self, move):
         if move.state not in moves.TERMINAL or move.settled_at is not None:
             return
-        now = self.ports.utcnow()
+        now = self.executor_ports.utcnow()
         if calls_for_quarantine(move):
             LOG.info('Instance %s is left alone: %s', move.instance_uuid, move.error)
-            self.ports.cooldowns.quarantine(move.instance_uuid, self.options.quarantine,
-                                            f'{move.error_type}: {move.error}', now)
-        self.ports.journal.settle(move.uuid, now)
+            self.executor_ports.cooldowns.quarantine(move.instance_uuid, self.options.quarantine,
+                                                     f'{move.error_type}: {move.error}', now)
+        self.executor_ports.journal.settle(move.uuid, now)

@@ -47,19 +47,19 @@ class _Stopwatch:
 
 class Runner:
     """
-    :param ports: ExecutorPorts
+    :param executor_ports: ExecutorPorts
     :param compute: ComputeApi
     :param announce: called with the MoveRecord of every try that ended
     """
 
-    def __init__(self, ports, compute, announce, options):
-        self.journal = ports.journal
-        self.utcnow = ports.utcnow
-        self.permits = ports.permits
+    def __init__(self, executor_ports, compute, announce, options):
+        self.journal = executor_ports.journal
+        self.utcnow = executor_ports.utcnow
+        self.permits = executor_ports.permits
         self.compute = compute
         self.announce = announce
         self.options = options
-        self._seconds = ports.seconds
+        self._seconds = executor_ports.seconds
         self._aborted_at = {}   # {uuid of a move: when Nova agreed to end its migration}
         self._clocks = {}       # {uuid of a move: _Stopwatch of its try}
         self._steps = {
@@ -195,7 +195,7 @@ class Runner:
             self._verify(self.journal.advance(move, moves.VERIFYING, self.utcnow(),
                                               migration_uuid=migration.uuid, **copied))
             return
-        move = self._keep(move, migration)
+        move = self._record_progress(move, migration)
         if move.kind == drains.COLD:
             self._watch_cold(move, migration)
             return
@@ -234,7 +234,7 @@ class Runner:
             self._fail(move.uuid, exception.MigrationTimeout.__name__,
                        'Nova marked it as migrating and never began', may_be_tried_again=False)
 
-    def _keep(self, move, migration):
+    def _record_progress(self, move, migration):
         """Note which migration it is, and how far."""
         seen = {'migration_uuid': migration.uuid, 'memory_total': migration.memory_total,
                 'memory_remaining': migration.memory_remaining,

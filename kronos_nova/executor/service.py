@@ -25,7 +25,7 @@ class ServiceContext:
 
     conf: object
     host: str
-    ports: ExecutorPorts
+    executor_ports: ExecutorPorts
     transports: broker.Transports
 
 
@@ -37,15 +37,15 @@ class DispatchService:
 
     def __init__(self, context: ServiceContext, listens: bool = True):
         options = ExecutorOptions.from_conf(context.conf)
-        outcomes = outcome.OutcomeHandler(context.ports, options)
+        outcomes = outcome.OutcomeHandler(context.executor_ports, options)
         self._context = context
         self._outcomes = outcomes
         self._dispatcher = dispatcher.Dispatcher(
-            context.ports, broker.TaskSender(context.transports), outcomes, options)
+            context.executor_ports, broker.TaskSender(context.transports), outcomes, options)
         self._switch_log = switch_log.SwitchLog(
-            switches.SwitchBoard(context.ports.journal.database))
+            switches.SwitchBoard(context.executor_ports.journal.database))
         self._listening = listens and broker.listen_for_results(
-            context.transports, context.ports.aggregates, outcomes.settle)
+            context.transports, context.executor_ports.aggregates, outcomes.settle)
         self._delivery = _make_delivery(context)
 
     def tick(self):
@@ -66,12 +66,12 @@ class DispatchService:
 
 def _make_delivery(context):
     """What sends notifications, or None where nobody is to be told."""
-    group, journal = context.conf.kronos, context.ports.journal
+    group, journal = context.conf.kronos, context.executor_ports.journal
     if not group.notification_topics:
         return None
     sender = broker.NotificationSender(context.transports, group.notification_topics, context.host)
     return delivery.BackgroundDeliverer(delivery.Deliverer(
-        journal.database, journal.worker, sender.send, context.ports.utcnow,
+        journal.database, journal.worker, sender.send, context.executor_ports.utcnow,
         lambda: group.notification_backlog))
 
 
@@ -83,15 +83,15 @@ class ExecutionService:
 
     def __init__(self, context: ServiceContext, compute):
         options = ExecutorOptions.from_conf(context.conf)
-        ports = context.ports
-        notifier = broker.ResultNotifier(context.transports, ports.journal.worker)
+        executor_ports = context.executor_ports
+        notifier = broker.ResultNotifier(context.transports, executor_ports.journal.worker)
         self._context = context
-        self._runner = runner.Runner(ports, compute, notifier.announce, options)
+        self._runner = runner.Runner(executor_ports, compute, notifier.announce, options)
         self._executor = executor.Executor(
-            ports, self._runner,
+            executor_ports, self._runner,
             futures.ThreadPoolExecutor(context.conf.kronos_executor.worker_threads), options)
         self._listening = broker.listen_for_tasks(
-            context.transports, ports.aggregates, context.host, self._executor.accept)
+            context.transports, executor_ports.aggregates, context.host, self._executor.accept)
 
     def tick(self, adopts=True):
         """
@@ -101,7 +101,7 @@ class ExecutionService:
         """
         options = ExecutorOptions.from_conf(self._context.conf)
         self._executor.options = self._runner.options = options
-        if not self._context.ports.journal.aggregates_with_open_plans():
+        if not self._context.executor_ports.journal.aggregates_with_open_plans():
             self._executor.idle()
             return 0
         return self._executor.tick(adopts)

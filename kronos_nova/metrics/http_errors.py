@@ -254,7 +254,7 @@ def _length(reply, _endpoint, _kind, _said):
         f'{_LENGTHS[reply.status]}), or record the query by a rule')
 
 
-def _nothing(reply, _endpoint, _kind, _said):
+def _no_answer(reply, _endpoint, _kind, _said):
     if not 200 <= reply.status < 300:
         return None
     return exception.MetricsNotFound, (
@@ -312,7 +312,7 @@ _CAUSES = (
     _forbidden,     # 403
     _method,        # 405
     _length,        # 413, 414, 431
-    _nothing,       # 2xx but 200
+    _no_answer,       # 2xx but 200
     _unavailable,   # 429, 5xx
     _query,         # 400, 422 with the API's own error
 )

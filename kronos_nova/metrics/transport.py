@@ -77,7 +77,7 @@ class Transport:
 
     def _answer(self, session, opened, path, parameters):
         try:
-            with self._told_apart(), self._send(session, path, parameters) as response:
+            with self._classify_errors(), self._send(session, path, parameters) as response:
                 self._refuse_redirect(response)
                 self._refuse_encoding(response)
                 body = self._read(response)
@@ -100,7 +100,7 @@ class Transport:
             timeout=endpoint.timeout, verify=verify, cert=cert, **payload)
 
     @contextlib.contextmanager
-    def _told_apart(self):
+    def _classify_errors(self):
         """Turns what requests raises while it connects, and urllib3 while a body is read, into
         ours."""
         try:

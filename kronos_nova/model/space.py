@@ -212,9 +212,9 @@ class SearchSpace:
         many of them each host may have."""
         return [found for rule in self.spacing
                 for group in self.model.memberships.groups_of(self.vms[vm]).tolist()
-                if (found := self._spacing(rule, group))]
+                if (found := self._members_apart(rule, group))]
 
-    def _spacing(self, rule: GroupPolicy, group: int) -> tuple[np.ndarray, np.ndarray] | None:
+    def _members_apart(self, rule: GroupPolicy, group: int) -> tuple[np.ndarray, np.ndarray] | None:
         if (rule, group) not in self._known:
             every, room = self.model.memberships, rule.room(self.state, group, self.hosts)
             members = np.flatnonzero(np.isin(self.vms, every.members[every.member_of == group]))

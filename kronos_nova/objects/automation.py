@@ -88,7 +88,7 @@ class Switches:
     pauses: Mapping[str, Switch] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, switches: Iterable[Switch]) -> 'Switches':
+    def from_switches(cls, switches: Iterable[Switch]) -> 'Switches':
         found: dict[str, dict[str, Switch]] = {LEVEL: {}, PAUSE: {}}
         for switch in switches:
             found[switch.kind][switch.aggregate] = switch

@@ -16,16 +16,16 @@ KEY = 'kronos:move'
 """Server metadata or flavor extra spec with one of the words above."""
 
 # What a move is for.
-BALANCE = 'balance'
-EVACUATE = 'evacuate'
+TO_BALANCE = 'balance'
+TO_EVACUATE = 'evacuate'
 
 # Who has a say.
 PROJECT = 'project'
 FLAVOR = 'flavor'
 METADATA = 'metadata'
 
-HEEDED = frozenset({(PROJECT, BALANCE), (PROJECT, EVACUATE), (FLAVOR, BALANCE),
-                    (FLAVOR, EVACUATE), (METADATA, BALANCE)})
+HEEDED = frozenset({(PROJECT, TO_BALANCE), (PROJECT, TO_EVACUATE), (FLAVOR, TO_BALANCE),
+                    (FLAVOR, TO_EVACUATE), (METADATA, TO_BALANCE)})
 """(who, for what), of all that there is. Metadata is the tenant's, who has no say in whether a host
 can be emptied."""
 
@@ -56,7 +56,7 @@ def may(instance: Instance, opt_out: OptOut, verb: str) -> bool:
     """
     words = (word.strip().lower() for who, word in _said(instance, opt_out)
              if (who, verb) in opt_out.heeded)
-    permitted = (ALWAYS, ONLY_EVACUATE) if verb == EVACUATE else (ALWAYS,)
+    permitted = (ALWAYS, ONLY_EVACUATE) if verb == TO_EVACUATE else (ALWAYS,)
     return all(word in permitted for word in words)
 
 
@@ -81,6 +81,6 @@ def obstacle(instance: Instance, opt_out: OptOut, verb: str) -> str | None:
         return 'not_active'
     if instance.task_state:
         return 'busy'
-    if instance.locked and verb == BALANCE:
+    if instance.locked and verb == TO_BALANCE:
         return 'locked'
     return None if may(instance, opt_out, verb) else 'excluded'

@@ -30,7 +30,7 @@ BLIND = (NO_DATA, FAILED)
 """After these nobody knows whether something should move."""
 OUTCOMES = (PLANNED, BALANCED, COOLING, NO_DATA, NO_MOVE, FAILED)
 
-HOT = 0.9
+HOT_SCORE = 0.9
 """A score above this is a host that has next to nothing left."""
 
 # Why an instance stayed.
@@ -262,7 +262,7 @@ def servers_of(moves: Iterable[PlannedMove]) -> set[str]:
 def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
     """How many ``hosts`` scores are of, and how many of these are hot in a policy."""
     return {'hosts': len({score.host for score in scores}),
-            'hot_hosts': len({score.host for score in scores if score.value > HOT})}
+            'hot_hosts': len({score.host for score in scores if score.value > HOT_SCORE})}
 
 
 _OPTIONAL_PARTS = {'next_best': NextBest, 'forecast': ForecastReport}

@@ -76,7 +76,7 @@ class AllocationSet:
     consumers: tuple[Consumer, ...]
 
     @classmethod
-    def of(cls, *consumers: Consumer) -> 'AllocationSet':
+    def from_consumers(cls, *consumers: Consumer) -> 'AllocationSet':
         return cls(consumers)
 
     @classmethod

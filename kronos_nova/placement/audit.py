@@ -205,12 +205,13 @@ def _placed(case: AuditCase, instance: InstanceRecord, holdings: Holdings) -> Fi
         return Finding(
             **found, kind=DOUBLED if elsewhere else LEAKED,
             evidence=f'runs on {instance.host} and holds its allocation there; '
-                     f'{_of(elsewhere, holders)} as well',
+                     f'{_held_elsewhere(elsewhere, holders)} as well',
             remedy=f'keep only what it holds on {instance.host}' if right is None
             else _give_back(right, instance.host) + ', which is what it asks for',
             wanted={**emptied, case.uuid: there[right]})
     kind = MISPLACED if elsewhere else MISSING
-    evidence = f'runs on {instance.host} and holds nothing there; {_of(elsewhere, holders)}'
+    evidence = (f'runs on {instance.host} and holds nothing there; '
+                f'{_held_elsewhere(elsewhere, holders)}')
     if right is not None:
         return Finding(**found, kind=kind, evidence=evidence,
                        remedy=_give_back(right, instance.host),
@@ -293,7 +294,7 @@ def _nowhere(case: AuditCase) -> Finding | None:
         return None
     why = 'is on no host' if case.instance else 'is deleted'
     return Finding(
-        kind=LEAKED, instance=case.uuid, evidence=f'{why}; {_of(case.held, holders)}',
+        kind=LEAKED, instance=case.uuid, evidence=f'{why}; {_held_elsewhere(case.held, holders)}',
         remedy='remove what is held for it',
         wanted={**({case.uuid: {}} if case.held else {}),
                 **{migration.uuid: {} for migration, _held in holders}})
@@ -331,8 +332,9 @@ def _on_hosts(holdings: Holdings, hosts: Mapping[str, str]) -> set[str]:
             if any(holdings.roots.get(provider) in hosts for provider in held)}
 
 
-def _of(elsewhere: Allocations, holders: Iterable[tuple[Migration, Allocations]]) -> str:
-    """What is held besides, in words."""
+def _held_elsewhere(elsewhere: Allocations,
+                    holders: Iterable[tuple[Migration, Allocations]]) -> str:
+    """Describe the allocations of the instance and of its migrations on other hosts."""
     parts = []
     if elsewhere:
         parts.append('it holds ' + _listed(elsewhere))

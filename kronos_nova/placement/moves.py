@@ -80,7 +80,7 @@ def start(client: PlacementClient, move: Parties, destination: Allocations) -> A
         for_migration = {**parts.source, **(parts.shared if move.source_overwrites else {})}
         left.clear()
         left.update(for_migration)
-        return AllocationSet.of(
+        return AllocationSet.from_consumers(
             migration.holding(for_migration),
             instance.holding(ownership.merged(parts.shared, destination)),
         ).changed_from(held.values())
@@ -135,7 +135,7 @@ def revert(client: PlacementClient, move: Parties, is_gone: Callable[[], bool],
             restored = before
         else:
             restored = _restored(move, held, source, sharing)
-        return AllocationSet.of(
+        return AllocationSet.from_consumers(
             migration.holding({}), instance.holding(restored)).changed_from(held.values())
 
     return client.replace(move.consumers, change)

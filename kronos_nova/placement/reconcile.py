@@ -41,7 +41,7 @@ class TaskRegister(Protocol):
     def dead(self, begun_before, handed_over_before) -> list[Task]:
         """Tasks whose worker was last heard of before that."""
 
-    def under_way(self) -> frozenset[str]:
+    def in_progress(self) -> frozenset[str]:
         """The migrations that somebody has begun and not ended."""
 
     def instances(self) -> frozenset[str]:
@@ -144,7 +144,7 @@ class Reconciler:
         """A worker that could not write anything down left no trace but time."""
         old = [each for each in self.nova.accepted() if each.settled_for > self.limits.stalled]
         if old:
-            known = self.tasks.under_way()
+            known = self.tasks.in_progress()
             for migration in old:
                 if migration.uuid not in known:
                     self.tasks.find_lost(migration.uuid, migration.instance_uuid)
@@ -170,7 +170,7 @@ class Reconciler:
     def _end_unbegun_task(self, task):
         """Its worker did not live to say which migration it is, or to make one."""
         died = task.beat_at + LAST_BREATH
-        known = self.tasks.under_way()
+        known = self.tasks.in_progress()
         left = [uuid for uuid in self.nova.unbegun(task.instance_uuid, died) if uuid not in known]
         for uuid in left:
             self.tasks.find_lost(uuid, task.instance_uuid)

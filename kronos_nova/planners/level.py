@@ -25,7 +25,7 @@ from kronos_nova.model import State
 from kronos_nova.model import spans
 from kronos_nova.model.arrays import Move
 from kronos_nova.model.space import SearchSpace
-from kronos_nova.objects.plan import HOT
+from kronos_nova.objects.plan import HOT_SCORE
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
@@ -151,7 +151,7 @@ class Level:
     def plan(self, state: State, limits: Limits) -> list[Step]:
         if state.is_balanced or limits.budget < 1:
             return []
-        model = state.model.with_ceiling(state, limits.overload_ceiling).with_mark(state, HOT)
+        model = state.model.with_ceiling(state, limits.overload_ceiling).with_mark(state, HOT_SCORE)
         capped = state.under(model)
         capped.settle()
         moves: list[tuple[int, int]] = []

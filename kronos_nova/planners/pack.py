@@ -44,19 +44,19 @@ class Pack:
         freed = _freed(state, best)
         needed = [(step.vm, step.destination) for step in simple if step.source in freed]
         best = best if freed else []
-        for moves in sorted([needed, *search(space, limits)], key=lambda m: _worth(state, m)):
-            least = _worth(state, best)
-            if _worth(state, moves) >= least or (best and limits.is_over):
+        for moves in sorted([needed, *search(space, limits)], key=lambda m: _rate_moves(state, m)):
+            least = _rate_moves(state, best)
+            if _rate_moves(state, moves) >= least or (best and limits.is_over):
                 break
             ordering = order.Ordering(state, limits)
-            if ordering.do_all(moves) and _worth(state, ordering.done) < least:
+            if ordering.do_all(moves) and _rate_moves(state, ordering.done) < least:
                 best = ordering.done
         freed, names = _freed(state, best), state.problem.hosts
         return order.carry_out(best, state, lambda source: (
             f'{"empties" if source in freed else "makes room on"} {names[source]}'))
 
 
-def _worth(state: State, moves: list[tuple[int, int]]) -> tuple[int, int]:
+def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int]:
     """(minus the hosts freed, cost): the smaller, the better."""
     memory = state.problem.memory_mb
     return -len(_freed(state, moves)), sum(int(memory[vm]) + MOVE_MB for vm, _ in moves)

@@ -19,7 +19,7 @@ import numpy as np
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Model
 from kronos_nova.model import State
-from kronos_nova.objects.plan import HOT
+from kronos_nova.objects.plan import HOT_SCORE
 from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
@@ -38,7 +38,7 @@ AT_ONCE = 256
 def chance(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
     """float64 (...): the part of the time for which a host is to be expected above the mark, and
     more than 1 where it is likely to be above all the time."""
-    room = HOT - scores
+    room = HOT_SCORE - scores
     variances = np.maximum(variances, LEAST_VARIANCE)
     return np.where(room > 0, (variances / (variances + room ** 2)) ** 2, 1.0 - room)
 
@@ -131,7 +131,7 @@ class _Round:
         to leave is. Fewer hosts would be full, but these more, and the cloud less even."""
         vms, hosts, scores = self.vms[:, None], self.destinations, self.state.scores
         after = self._loads(vms, hosts, 1)
-        most = np.maximum(scores[self.state.vm_host[vms]], HOT)
+        most = np.maximum(scores[self.state.vm_host[vms]], HOT_SCORE)
         return ((after > scores[hosts]) & (after > most + TOLERANCE)).any(axis=-1)
 
     def _gains(self) -> np.ndarray:

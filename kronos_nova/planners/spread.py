@@ -133,21 +133,21 @@ def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
     ends = [(end.cost, [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in end.plan])
             for end in found.kept]
     ends.insert(0, (found.best.cost, trim(state, ends[0][1], space.worst, limits)))
-    best = min(known, key=lambda moves: _worth(state, moves))
-    worth, is_improved = _worth(state, best), False
+    best = min(known, key=lambda moves: _rate_moves(state, moves))
+    worth, is_improved = _rate_moves(state, best), False
     for number, (cost, plan) in enumerate(ends):
         if cost > (worth[0] + 1) * TOLERANCE or (
                 (is_improved or number >= TRIED_WHEN_LATE) and limits.is_over):
             break
         ordering = order.Ordering(state, limits)
         ordering.do_all(plan)
-        reached = _worth(state, ordering.done)
+        reached = _rate_moves(state, ordering.done)
         if (ordering.state.imbalances() <= space.worst).all() and reached < worth:
             best, worth, is_improved = ordering.done, reached, True
     return best
 
 
-def _worth(state: State, moves: list[tuple[int, int]]) -> tuple[int, int, int]:
+def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int, int]:
     """The objective after the moves, in units of the tolerance; then how many moves; then their
     memory. The smaller, the better."""
     memory = sum(int(state.problem.memory_mb[vm]) for vm, _host in moves)

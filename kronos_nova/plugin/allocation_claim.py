@@ -59,7 +59,7 @@ class AllocationClaim:
         """:raises PlacementError: placement does not answer"""
         self._placement.tree(self._source.uuid)
 
-    def take(self, destination: str, allocations: Allocations) -> None:
+    def claim(self, destination: str, allocations: Allocations) -> None:
         """
         :raises NoValidHost: what the instance holds on its source is not permitted there any more
         :raises PlacementError: see :func:`kronos_nova.placement.moves.start`
@@ -95,10 +95,10 @@ class AllocationClaim:
                 reason=f'Unable to move instance {self._instance.uuid} to host {node.host}. The '
                        'instance has complex allocations on the source host so move cannot be '
                        'forced.')
-        self.take(destination, {destination: ownership.totals(local)})
+        self.claim(destination, {destination: ownership.totals(local)})
 
     def release(self, is_gone) -> None:
-        """Undo :meth:`take`; nothing if it never got as far as changing anything.
+        """Undo :meth:`claim`; nothing if it never got as far as changing anything.
 
         :raises PlacementError: see :func:`kronos_nova.placement.moves.revert`
         """
@@ -153,7 +153,7 @@ class ClaimingScheduler:
     def _select(self, context, spec):
         selection = self._ask(context, spec)
         found = self._claim.candidates(spec, selection.compute_node_uuid)
-        return selection, self._take(context, spec, selection, found)
+        return selection, self._claim_candidate(context, spec, selection, found)
 
     def _select_target(self, context, spec, target):
         root = objects.ComputeNodeList.get_all_by_host(context, target)[0].uuid
@@ -164,7 +164,7 @@ class ClaimingScheduler:
             # Also what the scheduler says where the nova-compute of the host is silent.
             self._task._check_host_is_up(target)
             raise
-        return selection, self._take(context, spec, selection, found)
+        return selection, self._claim_candidate(context, spec, selection, found)
 
     def _ask(self, context, spec):
         try:
@@ -175,7 +175,7 @@ class ClaimingScheduler:
             self._claim.probe()
             raise
 
-    def _take(self, context, spec, selection, found):
+    def _claim_candidate(self, context, spec, selection, found):
         """The Candidate that was claimed, None if there is no room."""
         def node():
             return objects.ComputeNode.get_by_host_and_nodename(
@@ -183,7 +183,7 @@ class ClaimingScheduler:
 
         for candidate in candidate_filters.left_over(found, spec, node)[:CANDIDATES_TO_TRY]:
             try:
-                self._claim.take(selection.compute_node_uuid, candidate.allocations)
+                self._claim.claim(selection.compute_node_uuid, candidate.allocations)
             except errors.InsufficientInventory:
                 continue
             return candidate

@@ -290,15 +290,16 @@ class Kronos:
         migrate.check(database.engine, migrate.CONTROL)
         context = service.ServiceContext(
             conf=self.conf, host=self.conf.host, transports=broker.Transports(self.conf),
-            ports=ExecutorPorts(journal=_journal(), cooldowns=cooldowns.Cooldowns(database),
-                        utcnow=database.utcnow, monotonic=time.monotonic,
-                        is_clock_right=database.utcnow.is_right,
-                        permits=permits.Permits(
-                            database, functools.partial(levels.defaults, self.conf),
-                            functools.partial(windows.may_start, self.conf)),
-                        aggregates=tuple(scope.aggregates_in_scope(self.conf))))
+            executor_ports=ExecutorPorts(
+                journal=_journal(), cooldowns=cooldowns.Cooldowns(database),
+                utcnow=database.utcnow, monotonic=time.monotonic,
+                is_clock_right=database.utcnow.is_right,
+                permits=permits.Permits(
+                    database, functools.partial(levels.defaults, self.conf),
+                    functools.partial(windows.may_start, self.conf)),
+                aggregates=tuple(scope.aggregates_in_scope(self.conf))))
         self._drains = draining.DrainService(
-            context.ports, host_api.InProcessHostApi(),
+            context.executor_ports, host_api.InProcessHostApi(),
             lambda: self.conf.kronos_executor.ha_disabled_reasons)
         self._dispatch = service.DispatchService(context)
         self._execution = service.ExecutionService(context, compute_api.InProcessComputeApi())

@@ -163,8 +163,8 @@ class InstanceReader:
             if size is not None:
                 yield Server(uuid, name_of(row), display_name or '',
                              # Thousands have the same: each is kept once.
-                             sys.intern(host), _kept(project_id), _kept(vm_state),
-                             _kept(task_state), bool(locked), size, metadata.get(uuid, nothing),
+                             sys.intern(host), _interned(project_id), _interned(vm_state),
+                             _interned(task_state), bool(locked), size, metadata.get(uuid, nothing),
                              launched_at and calendar.timegm(launched_at.timetuple()))
 
     def _parsed(self, uuid, flavor):
@@ -178,7 +178,7 @@ class InstanceReader:
         return size
 
 
-def _kept(text):
+def _interned(text):
     return text and sys.intern(text)
 
 

@@ -112,10 +112,10 @@ class KronosFilter(filters.BaseHostFilter):
     RUN_ON_REBUILD = False
 
     def host_passes(self, host_state, spec_obj):
-        return host_state.host not in VIEW.emptied or _names(spec_obj, host_state.host)
+        return host_state.host not in VIEW.emptied or _requests_host(spec_obj, host_state.host)
 
 
-def _names(spec_obj, host):
+def _requests_host(spec_obj, host):
     if host in (spec_obj.force_hosts or ()):
         return True
     target = spec_obj.requested_destination

@@ -63,10 +63,10 @@ def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
     """
     history = recording.history.clamped(durations.aggregate, durations.instance,
                                         durations.quarantine)
-    ports = PlannerPorts(source=recording.metrics, clock=time.monotonic,
-                         now=recording.taken_at)
+    planner_ports = PlannerPorts(source=recording.metrics, clock=time.monotonic,
+                                 now=recording.taken_at)
     return plan_cycle(recording.snapshot, chosen,
-                      dataclasses.replace(options, max_sample_age=None), ports, history)
+                      dataclasses.replace(options, max_sample_age=None), planner_ports, history)
 
 
 def _collect(wrong, function, *arguments):

@@ -44,7 +44,7 @@ class ServicesTestCase(testtools.TestCase):
 
     def give(self, allocations, consumer=None):
         held = self.client.consumer(consumer or str(uuid.uuid4()))
-        self.client.post(AllocationSet.of(Consumer(
+        self.client.post(AllocationSet.from_consumers(Consumer(
             uuid=held.uuid, allocations=allocations, generation=held.generation,
             project_id='a-project', user_id='u', consumer_type=INSTANCE)))
         return held.uuid
@@ -100,8 +100,9 @@ def _transfer(provider, giver, taker):
         vcpus = {each: held[each].allocations[provider]['VCPU'] for each in (giver, taker)}
         if vcpus[giver] == 1:
             return None
-        return AllocationSet.of(held[giver].holding({provider: {'VCPU': vcpus[giver] - 1}}),
-                                held[taker].holding({provider: {'VCPU': vcpus[taker] + 1}}))
+        return AllocationSet.from_consumers(
+            held[giver].holding({provider: {'VCPU': vcpus[giver] - 1}}),
+            held[taker].holding({provider: {'VCPU': vcpus[taker] + 1}}))
 
     return (giver, taker), change
 

@@ -106,7 +106,7 @@ class InMidMoveTest(test_allocations_audit.AuditTestCase):
             held = self.placement_client.consumer(server['id'])
             moved = held.holding({destination: dict(held.allocations[source])},
                                  consumer_type='INSTANCE')
-            self.placement_client.post(AllocationSet.of(moved))
+            self.placement_client.post(AllocationSet.from_consumers(moved))
             return found
 
         records.histories = histories
@@ -133,7 +133,7 @@ class InMidMoveTest(test_allocations_audit.AuditTestCase):
         server = self.boot('host1')
         doubled = {self.uuid_of(host): SMALL for host in ('host1', 'host2')}
         held = self.placement_client.consumer(server['id'])
-        self.placement_client.post(AllocationSet.of(
+        self.placement_client.post(AllocationSet.from_consumers(
             held.holding(doubled, consumer_type='INSTANCE')))
         findings = self.audit().findings
 
@@ -161,7 +161,7 @@ class HealedMeanwhileTest(test_live_migration.AtomicTestCase):
         def heal_at_once(method, path, _body):
             if path.startswith('/allocation_candidates') and not healed:
                 healed.append(path)
-                self.placement_client.post(AllocationSet.of(Consumer(
+                self.placement_client.post(AllocationSet.from_consumers(Consumer(
                     uuid=server['id'], allocations={self.uuid_of('host1'): SMALL},
                     consumer_type='INSTANCE', project_id='a-project', user_id='a-user')))
 

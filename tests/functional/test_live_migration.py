@@ -227,7 +227,7 @@ class DeadConductorTest(AtomicTestCase):
         self.stub_out('kronos_nova.db.tasks.Tasks.end', lambda *args: None)
         self.die_at('nova.objects.migration.Migration.create')
         self.migrate(server, 'host2')
-        self._wait_for_assert(lambda: self.assertEqual(1, len(self.tasks.under_way())))
+        self._wait_for_assert(lambda: self.assertEqual(1, len(self.tasks.in_progress())))
         self.later(30)
         self.reconcile()
         self._wait_for_server_parameter(server, {'OS-EXT-STS:task_state': 'migrating'})
@@ -272,7 +272,7 @@ class DeadConductorTest(AtomicTestCase):
         self.migrate(server, 'host2')
 
         self.server_on(server, 'host1')
-        self._wait_for_assert(lambda: self.assertEqual(frozenset(), self.tasks.under_way()))
+        self._wait_for_assert(lambda: self.assertEqual(frozenset(), self.tasks.in_progress()))
         with base.microversion(self.api, '2.80'):
             self.assertEqual([], self.api.api_get(
                 f'/os-migrations?instance_uuid={server["id"]}').body['migrations'])

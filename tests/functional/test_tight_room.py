@@ -60,7 +60,7 @@ class TightRoomTest(test_live_migration.AtomicTestCase):
             def select_destinations(*args, **kwargs):
                 chosen = real(*args, **kwargs)
                 if not self.placement_client.held_on(destination).get(stranger):
-                    self.placement_client.post(AllocationSet.of(Consumer(
+                    self.placement_client.post(AllocationSet.from_consumers(Consumer(
                         uuid=stranger, allocations={destination: {'MEMORY_MB': MEMORY_MB}},
                         project_id='a', user_id='b', consumer_type=INSTANCE)))
                 return chosen

@@ -172,7 +172,8 @@ class StoppedWorkerTest(ChildTestCase):
 
     def worker(self, name='one'):
         made = super().worker(name)
-        made.ports = dataclasses.replace(made.ports, aggregate_hosts=self.aggregate_hosts)
+        made.scheduler_ports = dataclasses.replace(
+            made.scheduler_ports, aggregate_hosts=self.aggregate_hosts)
         return made
 
     def test_one_that_stops_while_it_takes_aggregates_does_not_keep_others_from_planning(self):

@@ -50,17 +50,18 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             return super()._do_pre_live_migration_from_source(
                 context, dest, instance, block_migration, migration, migrate_data, source_bdms)
 
-        def keep(data):
-            self._keep(instance, dest=dest, block_migration=block_migration, migrate_data=data,
-                       migration=migration.uuid, source_bdms=source_bdms)
+        def write_checkpoint(data):
+            self._write_checkpoint(
+                instance, dest=dest, block_migration=block_migration, migrate_data=data,
+                migration=migration.uuid, source_bdms=source_bdms)
 
-        keep(migrate_data)
+        write_checkpoint(migrate_data)
         prepared = super()._do_pre_live_migration_from_source(
             context, dest, instance, block_migration, migration, migrate_data, source_bdms)
-        keep(prepared)
+        write_checkpoint(prepared)
         return prepared
 
-    def _keep(self, instance, **facts):
+    def _write_checkpoint(self, instance, **facts):
         try:
             self._checkpoints.write(instance.uuid, **facts)
         except OSError as error:

@@ -103,7 +103,7 @@ class Cloud:
 
     def _boot(self, instance, host):
         self.placed[instance], self.size[instance] = host, self.rng.choice((1, 1, 2, 3))
-        self.client.post(AllocationSet.of(Consumer(
+        self.client.post(AllocationSet.from_consumers(Consumer(
             uuid=instance, allocations={uuid_of(host): {'VCPU': self.size[instance]}},
             project_id='p', user_id='u', consumer_type=INSTANCE)))
 
@@ -164,7 +164,7 @@ class Cloud:
         :raises InsufficientInventory: there is no room
         """
         consumer = self.client.consumer(move.instance_uuid)
-        self.client.post(AllocationSet.of(
+        self.client.post(AllocationSet.from_consumers(
             Consumer(uuid=migration, allocations=consumer.allocations, project_id='p',
                      user_id='u', consumer_type=MIGRATION),
             consumer.holding({uuid_of(move.destination): {'VCPU': self.size[consumer.uuid]}})))
@@ -172,7 +172,7 @@ class Cloud:
     def complete(self, move, migration):
         with self.lock:
             self.placed[move.instance_uuid] = move.destination
-        self.client.post(AllocationSet.of(self.client.consumer(migration).holding({})))
+        self.client.post(AllocationSet.from_consumers(self.client.consumer(migration).holding({})))
 
 
 class Clock:
@@ -225,19 +225,20 @@ class Worker(cycle_scheduler.CycleScheduler):
     def __init__(self, name, rounds):
         database = db_engine.Database(db_engine.create_engine(rounds.url))
         self.rounds, self.database, self.planned = rounds, database, 0
-        ports = cycle_scheduler.SchedulerPorts(
+        scheduler_ports = cycle_scheduler.SchedulerPorts(
             locks=locks.AggregateLocks(rounds.coordination_url, str(rounds.folder), name),
             switches=switches.SwitchBoard(database), cycles=cycles.Cycles(database),
             journal=journal.Journal(database, name), utcnow=rounds.clock,
             aggregate_hosts=rounds.cloud.aggregate_hosts)
-        super().__init__(rounds.conf, ports, planning_client.Command('', ()))
+        super().__init__(rounds.conf, scheduler_ports, planning_client.Command('', ()))
 
     def _started_child(self, due):
-        ports, cloud = self.ports, self.rounds.cloud
+        scheduler_ports, cloud = self.scheduler_ports, self.rounds.cloud
         chosen = options.EngineOptions(
             aggregates=tuple(due), include_unassigned_hosts=False, planning_time_limit=2.0)
         made = cycle.Cycle(
-            cycle.CyclePorts.over(self.database, ports.journal, inventory=cloud, metrics=cloud),
+            cycle.CyclePorts.over(self.database, scheduler_ports.journal, inventory=cloud,
+                                  metrics=cloud),
             POLICIES, chosen, self.rounds.rules, self.rounds.clock)
         self.planned += 1
         self._process = PlanningThread(made.run)
@@ -290,7 +291,7 @@ class Rounds:
             self._plan()
             self._check()
             self._carry_out()
-        self.tally.planned_by = {worker.ports.journal.worker: worker.planned
+        self.tally.planned_by = {worker.scheduler_ports.journal.worker: worker.planned
                                  for worker in self.workers}
         self.tally.plans = len(self.executor.plans(limit=100000))
         return self.tally

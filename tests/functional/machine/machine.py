@@ -107,7 +107,7 @@ class World:
         for uuid in body or {}:
             consumer = self.client.consumer(uuid)
             if consumer.allocations:
-                self.client.post(AllocationSet.of(consumer))
+                self.client.post(AllocationSet.from_consumers(consumer))
                 return
 
 
@@ -197,7 +197,7 @@ class Machine(RuleBasedStateMachine):
         wanted = self.world.service.consumer(self.cloud.wanted(host, flavor), uuid=server.uuid)
         # Where there is no room it does not come to be, and nothing of it is looked at.
         with contextlib.suppress(errors.InsufficientInventory), self.step(None, server):
-            self.client.post(AllocationSet.of(wanted))
+            self.client.post(AllocationSet.from_consumers(wanted))
             self.cloud.servers.append(server)
 
     @some(is_there)
@@ -398,7 +398,7 @@ class Machine(RuleBasedStateMachine):
             if held[migration].allocations:
                 return None
             instance = held[server.uuid]
-            return AllocationSet.of(
+            return AllocationSet.from_consumers(
                 held[migration].holding(instance.allocations, consumer_type=MIGRATION,
                                         project_id=base.PROJECT, user_id=base.USER),
                 instance.holding({}, consumer_type=INSTANCE))
@@ -408,7 +408,7 @@ class Machine(RuleBasedStateMachine):
     def claim(self, server, wanted):
         """Nova's claim_resources()."""
         def change(held):
-            return AllocationSet.of(held[server.uuid].holding(
+            return AllocationSet.from_consumers(held[server.uuid].holding(
                 wanted, consumer_type=INSTANCE, project_id=base.PROJECT, user_id=base.USER))
 
         self.client.replace((server.uuid,), change)

@@ -37,7 +37,7 @@ class MoveTestCase(base.PlacementTestCase):
     def give(self, allocations, uuid=None):
         """What somebody else wrote, whatever was there before."""
         held = self.client.consumer(uuid or self.instance)
-        self.client.post(AllocationSet.of(dataclasses.replace(
+        self.client.post(AllocationSet.from_consumers(dataclasses.replace(
             held, allocations=allocations, consumer_type=INSTANCE, project_id=base.PROJECT,
             user_id=base.USER)))
 

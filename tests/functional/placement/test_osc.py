@@ -19,7 +19,7 @@ class ReplaceTest(base.PlacementTestCase):
         super().setUp()
         self.source, self.destination = self.host(), self.host()
         self.instance = self.consumer({self.source: SMALL})
-        self.client.post(AllocationSet.of(self.instance))
+        self.client.post(AllocationSet.from_consumers(self.instance))
         self.migration = self.consumer({self.source: SMALL}, kind=MIGRATION)
 
     def replace(self, body):

@@ -26,7 +26,7 @@ class PostAllocationsTest(base.PlacementTestCase):
         self.source, self.destination = self.host(), self.host()
 
     def post(self, *consumers):
-        self.client.post(AllocationSet.of(*consumers))
+        self.client.post(AllocationSet.from_consumers(*consumers))
 
     def instance_on(self, provider, amounts=SMALL):
         """An instance that holds ``amounts`` there, as placement now has it."""
@@ -202,7 +202,7 @@ class ReplaceTest(base.PlacementTestCase):
         self.client = PlacementClient(functional_base.placement_adapter(self.service),
                                       attempts=self.attempts)
         self.instance = self.consumer({self.provider_uuid: {'VCPU': 1}})
-        self.client.post(AllocationSet.of(self.instance))
+        self.client.post(AllocationSet.from_consumers(self.instance))
 
     def attempts(self):
         def pause(seconds):
@@ -214,8 +214,8 @@ class ReplaceTest(base.PlacementTestCase):
     def one_more(self, held):
         instance = held[self.instance.uuid]
         vcpus = instance.allocations[self.provider_uuid]['VCPU'] + 1
-        return AllocationSet.of(instance.holding({self.provider_uuid: {'VCPU': vcpus}},
-                                                 consumer_type=INSTANCE))
+        return AllocationSet.from_consumers(instance.holding({self.provider_uuid: {'VCPU': vcpus}},
+                                                             consumer_type=INSTANCE))
 
     def test_a_change_between_reading_and_writing_is_not_lost(self):
         interfered = []
@@ -279,10 +279,10 @@ class MicroversionTest(base.PlacementTestCase):
 
         self.assertEqual('1.37', client.negotiate())
         new = self.consumer({provider: SMALL})
-        client.post(AllocationSet.of(new))
+        client.post(AllocationSet.from_consumers(new))
 
         self.assertEqual({provider: SMALL}, client.consumer(new.uuid).allocations)
-        self.assertRaises(errors.ConsumerChanged, client.post, AllocationSet.of(new))
+        self.assertRaises(errors.ConsumerChanged, client.post, AllocationSet.from_consumers(new))
 
     def test_an_older_placement_is_refused_with_what_it_lacks(self):
         for highest, feature in (('1.12', 'POST /allocations'), ('1.26', 'consumer generations'),

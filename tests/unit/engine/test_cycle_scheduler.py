@@ -174,7 +174,7 @@ class PlanningTest(testtools.TestCase):
         one, two = self.worker('one'), self.worker('two')
         one.tick()
         # What the kernel does for a process that is killed.
-        one.ports.locks.release_all()
+        one.scheduler_ports.locks.release_all()
         self.clock.go(INTERVAL)
         two.tick()
         self.assertEqual({'a': 'two'}, self.begun())
@@ -265,7 +265,7 @@ class PlanningTest(testtools.TestCase):
         self.hosts = {'a': ['h1'], 'b': ['h1']}  # a host was added meanwhile
         two.tick()
         self.assertEqual({'b': 'one'}, self.begun())
-        self.assertTrue(two.ports.locks.acquire('a'))
+        self.assertTrue(two.scheduler_ports.locks.acquire('a'))
 
     def test_one_that_is_off_does_not_count(self):
         self.set(aggregate_automation={'b': 'off'})

@@ -101,7 +101,7 @@ class WarmTest(testtools.TestCase):
         self.assertEqual(1, len(set(self.processes())))
         self.assertEqual(['a,b'] * 3, [scopes for _process, scopes in self.readings()])
         self.assertIn('could not plan a, b', self.log.output)
-        self.assertEqual(0, len(worker.ports.cycles.failed()))
+        self.assertEqual(0, len(worker.scheduler_ports.cycles.failed()))
 
     def test_a_service_that_is_to_read_its_configuration_again_keeps_it(self):
         worker = self.worker()

@@ -18,7 +18,7 @@ def switch(aggregate, value, kind=automation.LEVEL, reason=''):
 
 class LevelTest(testtools.TestCase):
     def level(self, *switches, **defaults):
-        return Switches.of(switches).level('gpu', Defaults(**defaults))
+        return Switches.from_switches(switches).level('gpu', Defaults(**defaults))
 
     def test_nova_conf_says_it_until_somebody_else_does(self):
         self.assertEqual('observe', self.level())
@@ -39,7 +39,7 @@ class LevelTest(testtools.TestCase):
         self.assertEqual('observe', self.level(level='auto', ceiling='observe'))
 
     def test_a_paused_aggregate_is_observed(self):
-        paused = Switches.of([switch('*', 'pause', automation.PAUSE)])
+        paused = Switches.from_switches([switch('*', 'pause', automation.PAUSE)])
         self.assertEqual('observe', paused.planning_level('gpu', Defaults(level='auto')))
         self.assertEqual('off', paused.planning_level('gpu', Defaults(level='off')))
         self.assertEqual('auto', paused.level('gpu', Defaults(level='auto')))
@@ -63,5 +63,6 @@ class RefusalTest(testtools.TestCase):
     def test_a_pause_of_all_holds_every_aggregate_and_one_of_another_does_not(self):
         of_all = switch('*', 'stop', automation.PAUSE, 'network maintenance')
         self.assertEqual('Kronos is paused: stop by jane@controller1 (network maintenance)',
-                         Switches.of([of_all]).hold('gpu'))
-        self.assertIsNone(Switches.of([switch('db', 'pause', automation.PAUSE)]).hold('gpu'))
+                         Switches.from_switches([of_all]).hold('gpu'))
+        of_db = switch('db', 'pause', automation.PAUSE)
+        self.assertIsNone(Switches.from_switches([of_db]).hold('gpu'))

@@ -74,7 +74,7 @@ class DeadTasksTest(testtools.TestCase):
         self.nova.accepted_at[uuid] = self.clock()
 
     def assert_all_forgotten(self):
-        self.assertEqual(frozenset(), self.theirs.under_way())
+        self.assertEqual(frozenset(), self.theirs.in_progress())
 
     def test_one_that_had_begun_is_given_up_when_its_worker_is_silent_for_long(self):
         self.theirs.announce('key', 'vm1')
@@ -151,7 +151,7 @@ class DeadTasksTest(testtools.TestCase):
         self.clock.go(50)
         other.beat()
         self.assertEqual([], self.look(15))
-        self.assertEqual({'migration'}, self.theirs.under_way())
+        self.assertEqual({'migration'}, self.theirs.in_progress())
 
     def test_what_cannot_be_given_up_now_is_with_a_later_look(self):
         self.theirs.announce('key', 'vm1')
@@ -190,7 +190,7 @@ class DeadTasksTest(testtools.TestCase):
 
         self.nova.gives_up = fails
         self.look(61)
-        self.assertEqual({'broken'}, self.theirs.under_way())
+        self.assertEqual({'broken'}, self.theirs.in_progress())
         self.nova.gives_up = lambda uuid: True
         self.look(60)
         self.assert_all_forgotten()

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from kronos_nova.model import Prices
-from kronos_nova.objects.plan import HOT
+from kronos_nova.objects.plan import HOT_SCORE
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.risk import LowerRisk
 from kronos_nova.planners.risk import chance
@@ -30,7 +30,7 @@ def flickering(draw):
 def makes_full(state, vm, left):
     """Whether an instance is where it is now on a full host that is fuller than that which it left
     was."""
-    return any(load > max(HOT, was) + 1e-9 for load, was, weight in zip(
+    return any(load > max(HOT_SCORE, was) + 1e-9 for load, was, weight in zip(
         state.scores[state.vm_host[vm]], left, state.problem.weights[vm], strict=True) if weight)
 
 
