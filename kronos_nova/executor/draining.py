@@ -1,5 +1,6 @@
 """What drains need beside their moves: the service disabled first, and enabled at the end."""
 
+import dataclasses
 import datetime
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -13,8 +14,9 @@ from kronos_nova.objects import drain as drains
 
 LOG = logging.getLogger(__name__)
 
-LOOK_AGAIN = datetime.timedelta(seconds=15)
-"""Between two looks whether a host is still disabled, and empty if it was; a drain may last for
+LOOK_AGAIN_SECONDS = 15
+"""Between two looks whether a host is still disabled, and empty if it was. Raised, a host that was
+enabled by hand is drained for longer. Lowered, Nova answers more questions: a drain may last for
 days."""
 
 WHO = 'the drain service'
@@ -29,6 +31,14 @@ HA_REASONS = ('Masakari', 'instanceha')
 default of ``[kronos_executor] ha_disabled_reasons``."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Timer:
+    """A deadline by this process's own clock, which no one sets."""
+
+    deadline: datetime.datetime
+    ends_at: float
+
+
 class DrainService:
     """One worker's part; any number of workers may do it side by side, and each step may be done
     twice.
@@ -41,10 +51,12 @@ class DrainService:
                  ha_reasons: Callable[[], Iterable[str]] = lambda: HA_REASONS):
         self.drains = Drains(executor_ports.journal.database)
         self.utcnow = executor_ports.utcnow
+        self._seconds = executor_ports.seconds
         self.aggregates = executor_ports.aggregates
         self.hosts = hosts
         self.ha_reasons = ha_reasons
         self._seen_at = {}   # {uuid of a drain: when its host was last looked at}
+        self._timers = {}    # {uuid of a drain: _Timer of its deadline}
 
     def tick(self):
         """
@@ -52,6 +64,7 @@ class DrainService:
         """
         known = self.drains.in_states((*drains.ACTIVE, *drains.OVER, drains.RELEASING))
         self._seen_at = {drain.uuid: self._seen_at.get(drain.uuid) for drain in known}
+        self._timers = {drain.uuid: self._timer(drain) for drain in known if drain.deadline}
         for drain in known:
             if drain.aggregate not in self.aggregates:
                 continue
@@ -63,13 +76,25 @@ class DrainService:
     def _step(self, drain):
         if drain.state == drains.RELEASING:
             self._release(drain)
-        elif (drain.state in drains.ACTIVE and drain.deadline is not None
-              and drain.deadline <= self.utcnow()):
+        elif drain.state in drains.ACTIVE and self._is_over(drain):
             self._give_up(drain)
         elif drain.state == drains.REQUESTED:
             self._close(drain)
         else:
             self._see_what_is_left_of_it(drain)
+
+    def _timer(self, drain):
+        """Return the timer of a drain. It is started when this process first sees the deadline: a
+        step of the shared clock after that changes nothing."""
+        known = self._timers.get(drain.uuid)
+        if known is not None and known.deadline == drain.deadline:
+            return known
+        left = (drain.deadline - self.utcnow()).total_seconds()
+        return _Timer(drain.deadline, self._seconds() + left)
+
+    def _is_over(self, drain):
+        timer = self._timers.get(drain.uuid)
+        return timer is not None and timer.ends_at <= self._seconds()
 
     def _close(self, drain):
         service = self.hosts.service(drain.host)
@@ -90,19 +115,20 @@ class DrainService:
     def _see_what_is_left_of_it(self, drain):
         """Whoever enables the host by hand wants it to be used. And a host that was empty need not
         be for ever: a cold migration off it may be reverted."""
-        now, seen_at = self.utcnow(), self._seen_at[drain.uuid]
-        if seen_at is not None and now - seen_at < LOOK_AGAIN:
+        now, seen_at = self._seconds(), self._seen_at[drain.uuid]
+        if seen_at is not None and now - seen_at < LOOK_AGAIN_SECONDS:
             return
         self._seen_at[drain.uuid] = now
         service = self.hosts.service(drain.host)
         if service is not None and service.status == 'enabled':
-            self._end_opened(drain, now)
+            self._end_opened(drain)
         elif drain.state == drains.EMPTY:
             # What is unsettled is elsewhere, and a tenant's to confirm.
             self._go_on_with(drain, sum(not server.is_unsettled
                                         for server in self.hosts.servers_on(drain.host)))
 
-    def _end_opened(self, drain, now):
+    def _end_opened(self, drain):
+        now = self.utcnow()
         if self.drains.end(drain, (drain.state,), now, WHO, state=drains.RELEASED,
                            finished_at=now):
             LOG.info('Host %s was enabled by hand: its drain has ended', drain.host)

@@ -19,6 +19,9 @@ from kronos_nova.objects import snapshot
 from tests.unit.db import fixtures
 
 
+DAY, HOUR = 86400, 3600
+
+
 class RecordedHosts:
     """Answers as it is told to, and does what it is asked."""
 
@@ -51,8 +54,15 @@ class DrainingTest(testtools.TestCase):
         self.nova = RecordedHosts()
         self.board = db_drains.Drains(database)
         self.service_journal = db_journal.Journal(database, 'one')
+        self.passed = 0.0    # seconds of the service's own
         self.service = draining.DrainService(types.SimpleNamespace(
-            journal=self.service_journal, utcnow=self.clock, aggregates=['gpu']), self.nova)
+            journal=self.service_journal, utcnow=self.clock, aggregates=['gpu'],
+            seconds=lambda: self.clock().timestamp() + self.passed), self.nova)
+
+    def step_the_clock(self, seconds):
+        """Change the shared time, while no time passes."""
+        self.clock.go(seconds)
+        self.passed -= seconds
 
     def request(self, **what):
         self.board.request([drains.Drain(**{
@@ -215,6 +225,30 @@ class DrainingTest(testtools.TestCase):
         self.service.tick()
         self.assertEqual((drains.OVERDUE, 'disabled'),
                          (self.state(), self.nova.services['a'].status))
+
+    def test_a_step_of_the_clock_neither_ends_a_drain_nor_prolongs_it(self):
+        for step in (-DAY, -HOUR, HOUR, DAY):
+            self.request(uuid=f'{step}', host=f'{step}',
+                         deadline=self.clock() + datetime.timedelta(minutes=5))
+            self.nova.services[f'{step}'] = snapshot.Service(state='up', status='enabled')
+            self.service.tick()
+            self.step_the_clock(step)
+            self.service.tick()
+            self.assertEqual(drains.DRAINING, self.board.get(f'{step}').state)
+            self.clock.go(301)
+            self.service.tick()
+            self.assertEqual(drains.OVERDUE, self.board.get(f'{step}').state)
+
+    def test_a_host_is_looked_at_also_after_the_clock_was_set_back(self):
+        self.request()
+        self.service.tick()
+        self.clock.go(60)
+        self.service.tick()
+        self.step_the_clock(-DAY)
+        self.nova.enable('a')
+        self.clock.go(60)
+        self.service.tick()
+        self.assertEqual(drains.RELEASED, self.state())
 
     def test_the_drains_of_other_aggregates_are_left_to_others(self):
         self.request(aggregate='web')
