@@ -108,6 +108,8 @@ class Drain(command.Command):
 
     def take_action(self, parsed_args):
         checker = Checker(self.app)
+        if parsed_args.deadline:
+            checker.database.utcnow.check()
         wanted = [request(host, parsed_args) for host in dict.fromkeys(parsed_args.hosts)]
         snapshot, checked = checker.check(wanted)
         moves = [move for _name, _found, plan in checked for move in plan.report.moves]

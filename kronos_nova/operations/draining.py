@@ -69,7 +69,8 @@ class Checker:
         snapshot, by_aggregate = self._read(), collections.defaultdict(list)
         for each in wanted:
             name = planning.in_scope(snapshot, aggregates_in_scope(self.conf), each.host)
-            by_aggregate[name].append(dataclasses.replace(each, aggregate=name))
+            by_aggregate[name].append(dataclasses.replace(
+                each, aggregate=name, requested_at=self.database.utcnow()))
         options, ports = engine_options.from_conf(self.conf), self._ports()
         tries = journal.Journal(self.database, 'observer').tries(
             self.database.utcnow() - datetime.timedelta(

@@ -1,4 +1,9 @@
-"""Levels, pauses and stops as operators set them, by a command or over the API."""
+"""Levels, pauses and stops as operators set them, by a command or over the API.
+
+Each has the time of the control database, whatever the clock of the host says that set it.
+"""
+
+import dataclasses
 
 from kronos_nova import exception
 from kronos_nova.db import stopping
@@ -35,7 +40,7 @@ def set_level(conf, database, switch: automation.Switch) -> None:
             what=f'Level {switch.value}',
             problem=f'[kronos] max_automation permits no level above {ceiling}',
             remedy='Raise it in the nova.conf of every controller, or set a lower level.')
-    switches.SwitchBoard(database).set(switch)
+    switches.SwitchBoard(database).set(_dated(database, switch))
 
 
 def pause(conf, database, switch: automation.Switch) -> None:
@@ -44,7 +49,7 @@ def pause(conf, database, switch: automation.Switch) -> None:
     :raises NotInScope: Kronos looks after no such aggregate
     """
     refuse_unknown(conf, switch.aggregate)
-    switches.SwitchBoard(database).set(switch)
+    switches.SwitchBoard(database).set(_dated(database, switch))
 
 
 def resume(conf, database, who: automation.Switch) -> list[automation.Switch]:
@@ -54,7 +59,8 @@ def resume(conf, database, who: automation.Switch) -> list[automation.Switch]:
     :returns: the Switches that were taken away
     :raises NotInScope: there was none, and Kronos looks after no such aggregate
     """
-    gone = switches.SwitchBoard(database).clear(automation.PAUSE, who.aggregate, who)
+    gone = switches.SwitchBoard(database).clear(automation.PAUSE, who.aggregate,
+                                                _dated(database, who))
     if not gone:
         refuse_unknown(conf, who.aggregate)
     return gone
@@ -66,7 +72,12 @@ def stop(conf, database, switch: automation.Switch, let_finish: bool) -> stoppin
     :raises NotInScope: Kronos looks after no such aggregate
     """
     refuse_unknown(conf, switch.aggregate)
-    return stopping.Stopping(database, switch.set_by).stop(switch, let_finish)
+    return stopping.Stopping(database, switch.set_by).stop(
+        _dated(database, switch), let_finish)
+
+
+def _dated(database, switch: automation.Switch) -> automation.Switch:
+    return dataclasses.replace(switch, set_at=database.utcnow())
 
 
 def own_level(found: automation.Switches, aggregate: str, level: str) -> automation.Switch | None:
