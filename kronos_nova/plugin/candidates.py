@@ -10,6 +10,7 @@ from nova import objects
 from nova.compute import utils as compute_utils
 from nova.network import neutron
 from nova.scheduler import utils as scheduler_utils
+from nova.virt import hardware
 from oslo_serialization import jsonutils
 
 from kronos_nova.placement import ownership
@@ -77,11 +78,24 @@ def without_groups(spec, held: Allocations):
 def spec_of(context, instance):
     """The RequestSpec of an instance as it is now, with what its ports and devices need."""
     spec = objects.RequestSpec.get_by_instance_uuid(context, instance.uuid)
-    spec.flavor = instance.flavor
+    spec = with_flavor_of(instance, spec)
     spec.requested_resources, spec.request_level_params = (
         neutron.API().get_requested_resource_for_instance(context, instance.uuid))
     spec.generate_request_groups_from_pci_requests()
     compute_utils.heal_reqspec_is_bfv(context, spec, instance)
+    return spec
+
+
+def with_flavor_of(instance, spec):
+    """``spec`` (changed) with the flavor of an instance, and what follows from it.
+
+    After a resize that failed in prep_resize Nova's RequestSpec has the flavor, the NUMA topology
+    and the PCI requests of the resize. The records of the instance are right.
+    """
+    if spec.flavor.id != instance.flavor.id:
+        spec.numa_topology = hardware.numa_get_constraints(instance.flavor, instance.image_meta)
+        spec.pci_requests = instance.pci_requests
+    spec.flavor = instance.flavor
     return spec
 
 

@@ -13,6 +13,7 @@ from kronos_nova import exception
 from kronos_nova.objects.dry_run import AGREED
 from kronos_nova.objects.dry_run import Verdict
 from kronos_nova.plugin import allocation_claim
+from kronos_nova.plugin import candidates
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import placement
 
@@ -79,7 +80,8 @@ class SchedulerDryRun:
 
     def _request_spec(self, context, instance, destination):
         """The request that the live migration task would begin with."""
-        spec = objects.RequestSpec.get_by_instance_uuid(context, instance.uuid)
+        spec = candidates.with_flavor_of(
+            instance, objects.RequestSpec.get_by_instance_uuid(context, instance.uuid))
         spec.requested_destination = objects.Destination(
             host=destination.host, node=destination.hypervisor_hostname)
         # Nova's own task knows how such a request is made; nothing else of it is used.

@@ -17,6 +17,7 @@ from kronos_nova.db.engine import first_line
 from kronos_nova.placement import errors
 from kronos_nova.placement.client import PlacementClient
 from kronos_nova.plugin import candidate_filters
+from kronos_nova.plugin import candidates
 from kronos_nova.plugin import outages
 from kronos_nova.plugin import reverts
 from kronos_nova.plugin.allocation_claim import AllocationClaim
@@ -157,6 +158,11 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             if isinstance(error, (nova_exception.Invalid, *REFUSALS)) or outages.is_outage(error):
                 raise
             raise nova_exception.MigrationPreCheckError(reason=str(error)) from error
+
+    def _get_request_spec_for_select_destinations(self, attempted_hosts=None):
+        """Nova's, for what the instance has now."""
+        candidates.with_flavor_of(self.instance, self.request_spec)
+        return super()._get_request_spec_for_select_destinations(attempted_hosts)
 
     def _find_destination(self):
         """Nova's.

@@ -18,7 +18,6 @@ from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
 from tests.unit.db import fixtures
 
-
 DAY, HOUR = 86400, 3600
 
 
