@@ -7,17 +7,13 @@ adapter turns that into the error of its own part, with the file or the address 
 
 import json
 import math
-import re
-import unicodedata
 from collections.abc import Mapping
 from collections.abc import Sized
 
 import msgspec
 
 from kronos_nova import exception
-
-SHOWN_CHARACTERS = 300
-"""Of a foreign text that goes into a message: a line or two of a log, whatever was sent."""
+from kronos_nova import sanitize
 
 NAME_CHARACTERS = 255
 """What Nova itself accepts for names and for keys and values of metadata."""
@@ -27,12 +23,10 @@ JSON_ITEMS = 10_000_000
 this bounds the memory of a document of a few bytes a member; the profile of 300,000 instances with
 twenty labels each has seven million."""
 
-# Cc are control characters (ESC among them), Cf such as turn the direction of writing, Zl and Zp
-# end lines, Cs and Cn cannot be written at all.
-_UNPRINTABLE = ('Cc', 'Cf', 'Zl', 'Zp', 'Cs', 'Cn')
 _STRUCTURE = (b'[', b'{', b',')
-# What utf8mb3 of MariaDB and MySQL does not have.
-_BEYOND = re.compile('[\U00010000-\U0010ffff]')
+
+remark = sanitize.remark
+shown = sanitize.shown
 
 
 class OutOfBounds(exception.KronosException):
@@ -42,36 +36,15 @@ class OutOfBounds(exception.KronosException):
     code = 'kronos.out_of_bounds'
 
 
-def remark(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
-    """As :func:`shown`, for what is kept: what a database whose utf8 has three bytes cannot keep is
-    replaced by U+FFFD too."""
-    return _BEYOND.sub('\N{REPLACEMENT CHARACTER}', shown(foreign, most))
-
-
 def storable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
     """As :func:`printable`, for what a database is asked for: Nova's tables and those of MariaDB
     may have nothing that needs four bytes, and take a question with such a thing for a mistake.
 
     :raises OutOfBounds: it has such characters, or is out of the bounds of :func:`printable`
     """
-    if _BEYOND.search(printable(value, what, most)):
+    if sanitize.BEYOND.search(printable(value, what, most)):
         raise OutOfBounds(what=what, problem='has characters that no name in Nova has')
     return value
-
-
-def shown(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
-    """``foreign`` as one line for logs, reports and terminals.
-
-    Characters that would end the line, move the cursor or turn the text are replaced by U+FFFD;
-    what is longer than ``most`` is cut.
-    """
-    text = str(foreign)
-    cut = text[:most]
-    if not (cut.isascii() and cut.isprintable()):
-        cut = ''.join('\N{REPLACEMENT CHARACTER}'
-                      if unicodedata.category(character) in _UNPRINTABLE else character
-                      for character in cut)
-    return cut + (f'... ({len(text)} characters)' if len(text) > most else '')
 
 
 def text(value: object, what: str, most: int = NAME_CHARACTERS) -> str:

@@ -9,11 +9,10 @@ import msgspec
 from kronos_nova import exception
 from kronos_nova.api import reading
 from kronos_nova.api import views as v
-from kronos_nova.api.call import ADMIN
-from kronos_nova.api.call import OPERATOR
 from kronos_nova.api.call import Call
 from kronos_nova.api.call import Operation
-from kronos_nova.db import cooldowns
+from kronos_nova.contract.operation import ADMIN
+from kronos_nova.contract.operation import OPERATOR
 from kronos_nova.db import drains as db_drains
 from kronos_nova.objects import automation
 from kronos_nova.operations import approving
@@ -196,10 +195,6 @@ def release_host(call: Call) -> v.Drain:
     return reading.drain_view(known.get(drain.uuid))
 
 
-def end_quarantine(call: Call) -> None:
-    cooldowns.Cooldowns(call.services.database).release(call.path['server'])
-
-
 OPERATIONS = (
     Operation(method='POST', path='/v1/plans/{plan}/approve', name='plans:approve',
               run=approve_plan, gives=Approved, body=Approval, audience=OPERATOR,
@@ -230,7 +225,4 @@ OPERATIONS = (
     Operation(method='POST', path='/v1/hosts/{host}/release', name='drains:release',
               run=release_host, gives=v.Drain, audience=OPERATOR, status=202, refusals=(404, 409),
               summary='Enable a host that a drain disabled; a drain that is under way ends.'),
-    Operation(method='DELETE', path='/v1/quarantine/{server}', name='quarantine:end',
-              run=end_quarantine, audience=OPERATOR, status=204, refusals=(404,),
-              summary='Let a server be moved again.'),
 )

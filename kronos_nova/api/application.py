@@ -22,6 +22,7 @@ from kronos_nova.api import protocol
 from kronos_nova.api import resources
 from kronos_nova.api import routes
 from kronos_nova.api.call import Services
+from kronos_nova.contract import versions
 
 LOG = logging.getLogger(__name__)
 
@@ -123,15 +124,15 @@ class Microversion:
         response.append_header('Vary', microversion_parse.STANDARD_HEADER)
         try:
             found = microversion_parse.extract_version(
-                {name.lower(): value for name, value in request.headers.items()}, routes.SERVICE,
-                routes.VERSIONS)
+                {name.lower(): value for name, value in request.headers.items()}, versions.SERVICE,
+                versions.VERSIONS)
         except TypeError as error:
             raise falcon.HTTPBadRequest(description=f'Invalid microversion: {error}') from error
         except ValueError as error:
             raise falcon.HTTPNotAcceptable(
-                description=f'{error}; this is {routes.VERSIONS[0]} to {routes.VERSIONS[-1]}'
+                description=f'{error}; this is {versions.VERSIONS[0]} to {versions.VERSIONS[-1]}'
             ) from error
-        response.set_header(microversion_parse.STANDARD_HEADER, f'{routes.SERVICE} {found}')
+        response.set_header(microversion_parse.STANDARD_HEADER, f'{versions.SERVICE} {found}')
 
 
 class Authentication:

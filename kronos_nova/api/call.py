@@ -8,15 +8,16 @@ from collections.abc import Mapping
 import msgspec
 
 from kronos_nova.api.feed import Feed
+from kronos_nova.contract import operation as operations
+from kronos_nova.contract.base import Request
 from kronos_nova.db import journal
 from kronos_nova.db import server_names
 from kronos_nova.db.engine import Database
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.operations.snapshots import SnapshotFolder
-
-READER, OPERATOR, ADMIN = 'reader', 'operator', 'admin'
-"""Whom an operation is for, unless the policy file says otherwise."""
+from kronos_nova.services import dispatch
+from kronos_nova.services.context import Context
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,10 @@ class Services:
     planner_ports: Callable[[], PlannerPorts]
     feed: Feed
     snapshots: SnapshotFolder
+
+    def context(self, who: str) -> Context:
+        return Context(conf=self.conf, database=self.database, who=who,
+                       read_cloud=self.read_cloud, planner_ports=self.planner_ports)
 
     def journal(self, who: str = 'kronos-api'):
         return journal.Journal(self.database, who)
@@ -75,6 +80,7 @@ class Call:
     expires_at: datetime.datetime
     identify: Callable[[], Identity]
     last_event_id: str | None = None
+    request: Request | None = None
 
     @property
     def identity(self) -> Identity:
@@ -94,7 +100,9 @@ class Operation:
         ``run`` returns an iterable then
     media : of one that answers with a file, its type; ``run`` returns it open for reading then
     is_slow : whether it takes seconds: few of those run at a time, and none in the place of others
-    refusals : HTTP statuses beside those that any operation may answer with
+    refusals : HTTP statuses in addition to those of every operation
+    contract : the operation of the contract that this one serves; it says what ``path``, ``query``
+        and ``body`` are
     """
 
     method: str
@@ -103,7 +111,7 @@ class Operation:
     summary: str
     run: Callable[[Call], object]
     gives: type | None = None
-    audience: str = READER
+    audience: str = operations.READER
     query: type = NoQuery
     body: type | None = None
     events: Mapping[str, type] | None = None
@@ -111,7 +119,19 @@ class Operation:
     is_slow: bool = False
     status: int = 200
     refusals: tuple[int, ...] = ()
+    contract: operations.Operation | None = None
 
     @property
     def rule(self) -> str:
         return f'kronos:{self.name}'
+
+
+def serve(operation: operations.Operation) -> Operation:
+    """Serve an operation of the contract."""
+    def run(call):
+        return dispatch.run(operation, call.services.context(call.who), call.request)
+
+    return Operation(
+        contract=operation, method=operation.method, path=operation.path, name=operation.name,
+        summary=operation.summary, run=run, gives=operation.response, status=operation.status,
+        audience=operation.audience, refusals=operation.refusals)

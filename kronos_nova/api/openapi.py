@@ -6,8 +6,9 @@ import re
 import msgspec
 
 from kronos_nova.api import routes
-from kronos_nova.api.call import NoQuery
 from kronos_nova.api.call import Operation
+from kronos_nova.contract import versions
+from kronos_nova.contract.errors import Errors
 
 REF = '#/components/schemas/{name}'
 IN_PATH = re.compile(r'{(\w+)}')
@@ -20,22 +21,6 @@ REFUSALS = {404: 'There is no such thing.', 409: 'It is not in a state in which 
 LAST_EVENT_ID = {'name': 'Last-Event-ID', 'in': 'header', 'required': False,
                  'schema': {'type': 'string'},
                  'description': 'Of whoever listened before: the id of the last event they have.'}
-
-
-class Error(msgspec.Struct):
-    """One error. ``code`` is a stable word, by which programs tell errors apart."""
-
-    status: int
-    title: str
-    code: str
-    detail: str
-    request_id: str
-
-
-class Errors(msgspec.Struct):
-    """What is given for any status from 400 on."""
-
-    errors: list[Error]
 
 
 def text() -> str:
@@ -52,7 +37,7 @@ def document() -> dict:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return {
         'openapi': '3.1.0',
-        'info': {'title': 'Kronos for Nova', 'version': routes.VERSIONS[-1],
+        'info': {'title': 'Kronos for Nova', 'version': versions.VERSIONS[-1],
                  'summary': 'What Kronos does, why, and what operators may have it do.',
                  'license': {'name': 'Apache-2.0', 'identifier': 'Apache-2.0'}},
         'servers': [{'url': '/'}],
@@ -83,12 +68,14 @@ def _in_path(operation):
 
 
 def _in_query(operation):
-    if operation.query is NoQuery:
-        return []
-    [schema], components = msgspec.json.schema_components([operation.query], ref_template=REF)
+    given, in_path = operation.query, ()
+    if operation.contract is not None and not operation.contract.has_body:
+        given, in_path = operation.contract.request, operation.contract.path_fields
+    [schema], components = msgspec.json.schema_components([given], ref_template=REF)
     fields = components[schema['$ref'].rpartition('/')[2]]
     return [{'name': name, 'in': 'query', 'required': name in fields.get('required', ()),
-             'schema': field} for name, field in fields['properties'].items()]
+             'schema': field} for name, field in fields['properties'].items()
+            if name not in in_path]
 
 
 def _success(operation):

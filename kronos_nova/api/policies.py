@@ -10,9 +10,9 @@ from oslo_policy import policy
 from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.api import routes
-from kronos_nova.api.call import ADMIN
-from kronos_nova.api.call import OPERATOR
-from kronos_nova.api.call import READER
+from kronos_nova.contract.operation import ADMIN
+from kronos_nova.contract.operation import OPERATOR
+from kronos_nova.contract.operation import READER
 
 AUDIENCES = (
     policy.RuleDefault(f'kronos_{ADMIN}', 'role:admin', 'Whoever may do everything.'),

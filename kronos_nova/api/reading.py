@@ -5,7 +5,6 @@ from collections.abc import Collection
 from kronos_nova.api import views as v
 from kronos_nova.api.call import Call
 from kronos_nova.api.call import Operation
-from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import maintenances as db_maintenances
@@ -167,15 +166,6 @@ def show_maintenance(call: Call) -> v.Maintenance:
     return v.view(v.Maintenance, found, hosts=_maintained(found.hosts))
 
 
-def list_quarantine(call: Call) -> v.Quarantine:
-    services = call.services
-    found = cooldowns.Cooldowns(services.database).quarantines(services.utcnow())
-    names = services.names_of(row[0] for row in found)
-    return v.Quarantine(servers=[
-        v.Quarantined(instance_uuid=uuid, instance_name=names.get(uuid), since=since,
-                      until=until, reason=reason) for uuid, until, reason, since in found])
-
-
 def show_automation(call: Call) -> v.Automation:
     return automation_view(call.services.conf, call.services.database)
 
@@ -235,8 +225,6 @@ OPERATIONS = (
               gives=v.Drain, refusals=(404,), summary='How far one is, and what stays and why.'),
     Operation(method='GET', path='/v1/maintenance', name='maintenance:show', run=show_maintenance,
               gives=v.Maintenance, refusals=(404,), summary='The maintenance that is under way.'),
-    Operation(method='GET', path='/v1/quarantine', name='quarantine:list', run=list_quarantine,
-              gives=v.Quarantine, summary='Servers that are left alone as a move of them failed.'),
     Operation(method='GET', path='/v1/automation', name='automation:show', run=show_automation,
               gives=v.Automation, summary='Levels and pauses, and who set them.'),
     Operation(method='GET', path='/v1/automation/history', name='automation:history',

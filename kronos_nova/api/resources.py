@@ -17,6 +17,7 @@ from kronos_nova.api import views
 from kronos_nova.api.call import Call
 from kronos_nova.api.call import Identity
 from kronos_nova.api.call import Operation
+from kronos_nova.contract import versions
 
 EVENT_STREAM = 'text/event-stream'
 
@@ -71,12 +72,17 @@ class Resource:
                 raise falcon.HTTPForbidden(
                     description=f'The policy "{operation.rule}" does not permit that.')
             given_by = who(context)
-            query = msgspec.convert(request.params, operation.query, strict=False)
-            body = _body(request, operation)
             path = {name: protocol.with_slashes(value) for name, value in path.items()}
-            _refuse_unkept(path, msgspec.structs.asdict(query),
-                           msgspec.structs.asdict(body) if body is not None else {})
+            query = body = asked = None
+            if operation.contract is None:
+                query = msgspec.convert(request.params, operation.query, strict=False)
+                body = _body(request, operation)
+                _refuse_unkept(path, msgspec.structs.asdict(query),
+                               msgspec.structs.asdict(body) if body is not None else {})
+            else:
+                asked = operation.contract.read(path, request.params, _fields(request, operation))
             call = Call(services=self._services, path=path, who=given_by, query=query, body=body,
+                        request=asked,
                         expires_at=request.env['keystone.token_auth'].user.expires,
                         identify=lambda: _identity(request, self._enforcer),
                         last_event_id=request.get_header('Last-Event-ID'))
@@ -114,6 +120,20 @@ def _identity(request, enforcer):
         is_system=context.system_scope == 'all', roles=tuple(context.roles),
         expires_at=expires_at and clock.parsed(expires_at),
         may=[each.name for each in routes.OPERATIONS if enforcer.authorize(each.rule, {}, context)])
+
+
+def _fields(request, operation):
+    """The fields of the body, of an operation of the contract.
+
+    :raises MsgspecError: the body is not a JSON object
+    :raises OutOfBounds: the body is nested too deep
+    """
+    if not operation.contract.has_body:
+        return {}
+    try:
+        return msgspec.json.decode(request.bounded_stream.read() or b'{}', type=dict)
+    except RecursionError as error:
+        raise boundary.OutOfBounds(what='The body', problem='is nested too deep') from error
 
 
 def _body(request, operation):
@@ -167,8 +187,8 @@ class VersionsResource:
             return
         response.content_type = falcon.MEDIA_JSON
         response.data = msgspec.json.encode(views.Versions(versions=[views.Version(
-            id='v1', status='CURRENT', min_version=routes.VERSIONS[0],
-            version=routes.VERSIONS[-1],
+            id='v1', status='CURRENT', min_version=versions.VERSIONS[0],
+            version=versions.VERSIONS[-1],
             links=[{'rel': 'self', 'href': f'{request.prefix}/v1'}])]))
 
 

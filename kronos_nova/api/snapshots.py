@@ -6,9 +6,9 @@ import msgspec
 
 from kronos_nova.api import views as v
 from kronos_nova.api.acting import Given
-from kronos_nova.api.call import OPERATOR
 from kronos_nova.api.call import Call
 from kronos_nova.api.call import Operation
+from kronos_nova.contract.operation import OPERATOR
 from kronos_nova.operations import snapshots
 
 ARCHIVE = 'application/gzip'

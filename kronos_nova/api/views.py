@@ -342,20 +342,6 @@ class Drains(View):
     drains: list[Drain]
 
 
-class Quarantined(View):
-    """A server that is left alone; ``until`` is null where an operator has to end it."""
-
-    instance_uuid: str
-    instance_name: str | None
-    since: Time
-    until: Maybe
-    reason: str
-
-
-class Quarantine(View):
-    servers: list[Quarantined]
-
-
 class Level(View):
     """The level in force. ``set_by`` is null where it is nova.conf's."""
 

@@ -15,7 +15,7 @@ from oslo_db import exception as db_exception
 
 from kronos_nova import exception
 from kronos_nova import policies
-from kronos_nova.cmd import columns
+from kronos_nova.cli import columns
 from kronos_nova.cmd import policy_table
 from kronos_nova.cmd import query_checks
 from kronos_nova.cmd import roles

@@ -9,10 +9,11 @@ from cliff import command
 from oslo_db import exception as db_exc
 
 from kronos_nova import exception
+from kronos_nova.cli import columns
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import cloud
-from kronos_nova.cmd import columns
 from kronos_nova.cmd import database as databases
+from kronos_nova.cmd.error_text import error_text
 from kronos_nova.db.drains import Drains
 from kronos_nova.objects import drain as drains
 from kronos_nova.operations import draining
@@ -57,7 +58,7 @@ def lines(snapshot, checked, seconds):
             for destination, count in draining.destinations(leaving).items():
                 yield f'    {count} to {destination}'
             for uuid, why in sorted(plan.blocked.get(each.host, {}).items()):
-                yield f'    blocked: {columns.server(uuid, names)}: {why}'
+                yield f'    blocked: {columns.server(uuid, names.get(uuid))}: {why}'
     hosts = sum(len(found) for _name, found, _plan in checked)
     blocked = any(plan.blocked for _name, _found, plan in checked)
     together = ' together' if hosts > 1 else ''
@@ -211,7 +212,7 @@ def wait(app, opened, wanted, out):
         try:
             states = [state_of(app, opened.hosts, each.host) for each in wanted]
         except UNANSWERED as error:
-            say(None, f'Asked again soon: {columns.error_text(error)}')
+            say(None, f'Asked again soon: {error_text(error)}')
             time.sleep(LOOK_SECONDS)
             continue
         for state in states:

@@ -13,11 +13,12 @@ from oslo_utils import uuidutils
 
 from kronos_nova import clock
 from kronos_nova import exception
+from kronos_nova.cli import columns
 from kronos_nova.cmd import arguments
-from kronos_nova.cmd import columns
 from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import host as host_commands
 from kronos_nova.cmd import maintenance_runner
+from kronos_nova.cmd.error_text import error_text
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.objects import drain as drains
@@ -46,7 +47,7 @@ class _Running(command.Command):
                     take(maintenances, uuid)
                     code, problem = self._look(maintenances, work), None
                 except host_commands.UNANSWERED as error:
-                    code, before, problem = None, problem, columns.error_text(error)
+                    code, before, problem = None, problem, error_text(error)
                     if problem != before:
                         self._say(f'asked again soon: {problem}')
                 if code is not None:

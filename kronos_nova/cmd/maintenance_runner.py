@@ -12,7 +12,7 @@ from collections.abc import Callable
 from collections.abc import Sequence
 
 from kronos_nova import exception
-from kronos_nova.cmd import columns
+from kronos_nova.cli import columns
 from kronos_nova.executor.hosts import HostApi
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import maintenance as m

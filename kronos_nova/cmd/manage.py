@@ -4,6 +4,7 @@ Every command is a cliff command in the entry point namespace ``kronos_nova.mana
 carries the configuration as ``app.conf``.
 """
 
+import functools
 import logging
 import sys
 from importlib import metadata
@@ -16,7 +17,7 @@ from oslo_log import log
 from pbr import version as pbr_version
 
 from kronos_nova import conf as kronos_conf
-from kronos_nova.cmd import columns
+from kronos_nova.cmd.error_text import error_text
 
 NAMESPACE = 'kronos_nova.manage'
 DESCRIPTION = 'Look after Kronos: databases, plans, moves, quarantines, claims, allocations.'
@@ -61,6 +62,30 @@ def load_config(options):
     return conf
 
 
+class ClientManager:
+    """Provides commands with a client, as osc-lib's does in ``openstack``."""
+
+    def __init__(self, app):
+        self._app = app
+
+    @functools.cached_property
+    def rebalancing(self):
+        """The client that works on the control database.
+
+        :raises DatabaseVersionError: the database is not what this code needs
+        """
+        # Imported late: most commands do not need it, and it is most of the time that one takes.
+        from kronos_nova.cmd import cloud
+        from kronos_nova.cmd import database
+        from kronos_nova.services.context import Context
+        from kronos_nova.services.in_process import InProcessClient
+        conf = self._app.conf
+        return InProcessClient(Context(
+            conf=conf, database=database.control_database(conf), who=database.operator(),
+            read_cloud=lambda: cloud.open_cloud(self._app).read(),
+            planner_ports=lambda: cloud.ports(conf)))
+
+
 class Commands(commandmanager.CommandManager):
     """The commands by name. Only the one that is given is imported: cliff's own manager imports
     all, which is most of the time that a command takes to start."""
@@ -74,7 +99,7 @@ class Commands(commandmanager.CommandManager):
 def _say_what_a_database_says(record):
     """A filter of messages: SQLAlchemy's have the statement, and all that was to be written."""
     if isinstance(record.msg, db_exc.DBError):
-        record.msg = columns.error_text(record.msg)
+        record.msg = error_text(record.msg)
     return True
 
 
@@ -85,6 +110,7 @@ class Manage(app.App):
         super().__init__(description=DESCRIPTION, version=version_string(), deferred_help=True,
                          command_manager=Commands(NAMESPACE))
         self.conf = None
+        self.client_manager = ClientManager(self)
 
     def build_option_parser(self, description, version, argparse_kwargs=None):
         parser = super().build_option_parser(description, version, argparse_kwargs)

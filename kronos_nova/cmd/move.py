@@ -9,8 +9,8 @@ from rich import table
 from rich import text
 
 from kronos_nova import exception
+from kronos_nova.cli import columns
 from kronos_nova.cmd import arguments
-from kronos_nova.cmd import columns
 from kronos_nova.cmd import database
 from kronos_nova.cmd import tables
 from kronos_nova.cmd import watching

@@ -5,10 +5,11 @@ import time
 from cliff import command
 from oslo_db import exception as db_exc
 
+from kronos_nova.cli import columns
 from kronos_nova.cmd import arguments
 from kronos_nova.cmd import automation as levels
-from kronos_nova.cmd import columns
 from kronos_nova.cmd import database
+from kronos_nova.cmd.error_text import error_text
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.operations import switching
@@ -105,7 +106,7 @@ class Stop(_OfAggregates):
                 seen, problem = self._look(journal, parsed_args.aggregate, seen or {}), None
             except db_exc.DBError as error:
                 # It is stopped, whatever can be seen of it now.
-                before, problem = problem, columns.error_text(error)
+                before, problem = problem, error_text(error)
                 if problem != before:
                     self._say(f'{problem} It is asked again.')
             is_quiet = seen is not None and not seen
@@ -129,7 +130,7 @@ class Stop(_OfAggregates):
             known = self.names.read([move.instance_uuid])
         except db_exc.DBError:
             known = {}
-        name = columns.server(move.instance_uuid, known)
+        name = columns.server(move.instance_uuid, known.get(move.instance_uuid))
         asked = ', asked to abort' if move.abort_requested and move.state in moves.IN_FLIGHT else ''
         return f'{name}, {move.source} -> {move.destination}: {move.state}{asked}'
 

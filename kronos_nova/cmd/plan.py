@@ -6,8 +6,8 @@ from cliff import command
 from cliff import lister
 from cliff import show
 
+from kronos_nova.cli import columns
 from kronos_nova.cmd import arguments
-from kronos_nova.cmd import columns
 from kronos_nova.cmd import database
 from kronos_nova.cmd import tables
 from kronos_nova.objects import plan as plans

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from kronos_nova import boundary
 from kronos_nova import exception
-from kronos_nova.cmd import columns
+from kronos_nova.cli import columns
 from kronos_nova.cmd import manage
 
 FAILED, USAGE = 1, 2

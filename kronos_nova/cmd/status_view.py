@@ -8,8 +8,8 @@ import json
 from cliff import command
 from rich import text
 
+from kronos_nova.cli import columns
 from kronos_nova.cmd import arguments
-from kronos_nova.cmd import columns
 from kronos_nova.cmd import database
 from kronos_nova.cmd import watching
 from kronos_nova.objects import move as moves

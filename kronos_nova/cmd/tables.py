@@ -3,7 +3,7 @@ show comes from the control database or over the API."""
 
 import collections
 
-from kronos_nova.cmd import columns
+from kronos_nova.cli import columns
 from kronos_nova.db import switches
 from kronos_nova.objects import automation
 
@@ -13,7 +13,6 @@ MOVES = ('UUID', 'Plan', 'Order', 'Name', 'Instance', 'Source', 'Destination', '
          'Retries', 'Migration', 'Progress', 'Estimated end', 'Error')
 LEVELS = ('Aggregate', 'Level', 'Set by', 'Since', 'Reason', 'Paused')
 SWITCHES = ('At', 'Aggregate', 'What', 'By', 'Reason')
-QUARANTINE = ('Instance', 'Name', 'Since', 'Until', 'Reason')
 
 
 def plan(found):
@@ -125,7 +124,7 @@ def _next_best(move):
 
 
 def _server(each):
-    return columns.server(each['instance_uuid'], {each['instance_uuid']: each['instance_name']})
+    return columns.server(each['instance_uuid'], each['instance_name'])
 
 
 def _skip_line(skip):
@@ -190,9 +189,3 @@ def _what(event):
     if event.value == switches.CLEARED:
         return 'resume' if event.kind == automation.PAUSE else 'level of nova.conf'
     return f'level {event.value}' if event.kind == automation.LEVEL else event.value
-
-
-def quarantined(uuid, name, since, until, reason):
-    """:param until: None where somebody has to end it"""
-    return (uuid, columns.Optional(name), columns.Time(since),
-            columns.Time(until) if until else 'released by hand', reason)

@@ -9,7 +9,8 @@ from oslo_db import exception as db_exc
 from rich import console
 from rich import live
 
-from kronos_nova.cmd import columns
+from kronos_nova.cli import columns
+from kronos_nova.cmd.error_text import error_text
 
 
 def watch(stdout, look: Callable[[], tuple[object, bool]], interval: float) -> None:
@@ -32,7 +33,7 @@ def watch(stdout, look: Callable[[], tuple[object, bool]], interval: float) -> N
             try:
                 page, goes_on = look()
             except db_exc.DBError as error:
-                page, goes_on = f'{columns.error_text(error)} It is asked again.', True
+                page, goes_on = f'{error_text(error)} It is asked again.', True
             show(page)
             stdout.flush()
             if not goes_on:

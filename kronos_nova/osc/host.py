@@ -4,7 +4,7 @@ from osc_lib.command import command
 
 from kronos_nova.api import acting
 from kronos_nova.api import views as v
-from kronos_nova.cmd import columns
+from kronos_nova.cli import columns
 from kronos_nova.cmd import host as shared
 from kronos_nova.objects import drain as drains
 from kronos_nova.osc.client import at

@@ -3,7 +3,7 @@
 from keystoneauth1 import adapter
 from osc_lib import utils
 
-from kronos_nova.api import routes
+from kronos_nova.contract import versions
 from kronos_nova.osc.client import Client
 
 API_NAME = 'rebalancing'
@@ -16,11 +16,11 @@ def make_client(instance):
     """A client of kronos-api by the user's own credentials."""
     config = instance.sdk_connection.config
     return Client(adapter.Adapter(
-        instance.session, service_type=routes.SERVICE,
-        interface=config.get_interface(routes.SERVICE),
-        region_name=config.get_region_name(routes.SERVICE),
-        endpoint_override=config.get_endpoint(routes.SERVICE),
-        default_microversion=routes.VERSIONS[-1]))
+        instance.session, service_type=versions.SERVICE,
+        interface=config.get_interface(versions.SERVICE),
+        region_name=config.get_region_name(versions.SERVICE),
+        endpoint_override=config.get_endpoint(versions.SERVICE),
+        default_microversion=versions.VERSIONS[-1]))
 
 
 def build_option_parser(parser):
@@ -28,5 +28,5 @@ def build_option_parser(parser):
         '--os-kronos-endpoint', metavar='<url>', dest='kronos_endpoint_override',
         default=utils.env('OS_KRONOS_ENDPOINT') or None,
         help='Address of kronos-api (Env: OS_KRONOS_ENDPOINT); default: that of the service type '
-             f'"{routes.SERVICE}" in the catalogue of keystone')
+             f'"{versions.SERVICE}" in the catalogue of keystone')
     return parser

@@ -6,7 +6,7 @@ import msgspec
 from osc_lib.command import command
 
 from kronos_nova.api import views as v
-from kronos_nova.cmd import columns
+from kronos_nova.cli import columns
 from kronos_nova.cmd import status_view
 from kronos_nova.operations import overview
 

@@ -11,14 +11,17 @@ ROOT = pathlib.Path(__file__).parents[2] / 'kronos_nova'
 
 # Lowest first; rooms on one floor do not know each other, but for the pairs in SIDEWAYS.
 FLOORS = (
-    ('exception', 'conf', 'version', 'page', 'clock'),
-    ('boundary', 'extensions'),
+    ('exception', 'conf', 'version', 'page', 'clock', 'sanitize'),
+    ('boundary', 'extensions', 'contract'),
+    ('client',),
+    ('cli',),
     ('objects',),
     ('policies',),
     ('load', 'model', 'constraints', 'cooldown', 'planners', 'pacing'),
     ('metrics', 'inventory', 'placement', 'claims', 'db'),
     ('engine', 'executor', 'record'),
     ('operations',),
+    ('services',),
     ('api', 'plugin'),
     ('cmd', 'osc'),
 )
@@ -27,8 +30,12 @@ SIDEWAYS = {
     ('constraints', 'model'), ('planners', 'model'), ('pacing', 'cooldown'),
     ('claims', 'db'), ('inventory', 'placement'), ('record', 'engine'), ('osc', 'cmd'),
 }
-KERNEL = FLOORS[4]
+KERNEL = FLOORS[6]
 KERNEL_MAY_USE = {'numpy', 'kronos_nova'}
+CLIENT = {'sanitize', 'contract', 'client', 'cli'}
+CLIENT_MAY_USE = {'sanitize': (), 'contract': ('msgspec',), 'client': ('msgspec', 'keystoneauth1'),
+                  'cli': ('cliff', 'osc_lib', 'keystoneauth1')}
+"""Libraries of the rooms that are a client of their own; osc-lib brings all but msgspec."""
 CLOCKS_AND_CHANCE = {'time', 'random', 'datetime', 'secrets', 'os', 'socket', 'threading',
                      'subprocess', 'pathlib'}
 CONSTRAINTS = re.compile(r'group|zone|cell|isolat|tenant|reserve(?!d)|headroom|capacity|veto|'
@@ -60,7 +67,8 @@ TIMES = {
 """Where times lose or get their zone, and where it is asked what time it is."""
 
 NAMED_ELSEWHERE = {
-    'cmd', 'osc',            # a command is called as it is typed
+    'cmd', 'osc', 'cli',     # a command is called as it is typed
+    'contract',              # what the rooms above have as records of their own
     'api/views.py', 'api/acting.py', 'api/watching.py', 'api/snapshots.py', 'record/schema.py',
 }
 """Where classes bear the name of what they run, or of what they show or read as JSON."""
@@ -141,6 +149,16 @@ class LayersTest(testtools.TestCase):
             is_standard = top in sys.stdlib_module_names and top not in CLOCKS_AND_CHANCE
             is_clock = name.startswith('kronos_nova.clock')
             return is_clock or not is_standard and top not in KERNEL_MAY_USE
+
+        self.assertEqual([], self.wrong(is_wrong))
+
+    def test_a_client_is_installed_without_the_service(self):
+        def is_wrong(room, name):
+            parts = name.split('.')
+            if room not in CLIENT or parts[0] in sys.stdlib_module_names:
+                return False
+            return parts[1] not in CLIENT if parts[0] == 'kronos_nova' else (
+                parts[0] not in CLIENT_MAY_USE[room])
 
         self.assertEqual([], self.wrong(is_wrong))
 

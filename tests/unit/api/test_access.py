@@ -7,6 +7,7 @@ from oslo_db import exception as db_exc
 
 from kronos_nova.api import application
 from kronos_nova.api import routes
+from kronos_nova.contract import versions
 from kronos_nova.db import switches
 from tests.unit import fakes_web_server
 from tests.unit.api import base
@@ -51,7 +52,7 @@ class AccessTest(base.ApiTestCase):
 
     def test_what_everybody_may_know_needs_no_token(self):
         [version] = self.ask('/', token=None)['versions']
-        self.assertEqual((routes.VERSIONS[0], routes.VERSIONS[-1], f'{self.url}/v1'),
+        self.assertEqual((versions.VERSIONS[0], versions.VERSIONS[-1], f'{self.url}/v1'),
                          (version['min_version'], version['version'], version['links'][0]['href']))
         self.assertEqual('3.1.0', self.ask('/v1/openapi.json', token=None)['openapi'])
         self.assertEqual('OK', requests.get(f'{self.url}/healthcheck', timeout=60).text)

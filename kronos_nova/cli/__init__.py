@@ -1,0 +1,1 @@
+"""The commands, each one class for both ``kronos-manage`` and ``openstack kronos``."""

@@ -1,0 +1,73 @@
+"""How commands show times, amounts and servers.
+
+A table for people has local times with their zone and names. Other formats have ISO 8601 times
+with their offset, and uuids.
+"""
+
+import argparse
+import datetime
+
+from cliff import columns
+
+WIDE = 100_000
+"""Width of output that no terminal shows, in characters: no line is cut or folded."""
+
+
+class Time(columns.FormattableColumn):
+    """A time in UTC; None is shown as nothing."""
+
+    def human_readable(self):
+        return '' if self._value is None else local(self._value)
+
+    def machine_readable(self):
+        return self._value and self._value.isoformat(timespec='seconds')
+
+
+class Optional(columns.FormattableColumn):
+    """A value that may be missing: nothing for people, null for programs."""
+
+    def human_readable(self):
+        return '' if self._value is None else str(self._value)
+
+
+class Lines(columns.FormattableColumn):
+    """A list: for people one line an entry, made by ``text``."""
+
+    def __init__(self, value, text=str):
+        super().__init__(value)
+        self._text = text
+
+    def human_readable(self):
+        return '\n'.join(self._text(each) for each in self._value)
+
+
+def local(time: datetime.datetime) -> str:
+    """Format a time in the zone of the machine, with the zone's name."""
+    return time.astimezone().strftime('%Y-%m-%d %H:%M:%S %Z')
+
+
+def duration(seconds: float) -> str:
+    """Format a length of time, such as ``2 h 05 min``, ``3 min 20 s`` or ``40 s``."""
+    seconds = round(seconds)
+    if seconds < 60:
+        return f'{seconds} s'
+    minutes, rest = divmod(seconds, 60)
+    if minutes < 60:
+        return f'{minutes} min {rest:02} s'
+    return f'{minutes // 60} h {minutes % 60:02} min'
+
+
+def count(number: int, noun: str) -> str:
+    """Format a number of things, such as ``1 host`` or ``2 hosts``."""
+    return f'{number} {noun}{"" if number == 1 else "s"}'
+
+
+def server(uuid: str, name: str | None) -> str:
+    """Format a server as ``name (uuid)``, or its uuid where the name is not known."""
+    return f'{name} ({uuid})' if name else uuid
+
+
+def add_text_or_json(parser: argparse.ArgumentParser) -> None:
+    """Add ``-f`` to a command whose output for people is not a table."""
+    parser.add_argument('-f', '--format', choices=('text', 'json'), default='text',
+                        help='text for people (default) or JSON for programs')

@@ -1,0 +1,1 @@
+"""Calls operations of the contract over HTTP."""

@@ -1,0 +1,44 @@
+"""How a refusal is reported, and what a client raises for it."""
+
+import msgspec
+
+from kronos_nova import sanitize
+
+DETAIL_CHARACTERS = 2000
+"""Characters of an error that a client shows. Raised, a faulty server can fill a terminal; lowered,
+long lists of names are cut. Chosen as the programs of Kronos cut a line of an error."""
+
+SERVER_ERROR = 500
+"""From this HTTP status on the cause is in the log of kronos-api."""
+
+
+class Error(msgspec.Struct):
+    """One error. ``code`` is a stable word, by which programs tell errors apart."""
+
+    status: int
+    title: str
+    code: str
+    detail: str
+    request_id: str
+
+
+class Errors(msgspec.Struct):
+    """What is given for any status from 400 on."""
+
+    errors: list[Error]
+
+
+class Refused(Exception):  # noqa: N818 - named as what happened
+    """An operation that kronos-api refused. The text is the one that kronos-manage prints; that
+    of a server error names the request, which the log of kronos-api has."""
+
+    def __init__(self, error: Error):
+        detail = sanitize.shown(error.detail, DETAIL_CHARACTERS)
+        super().__init__(detail if error.status < SERVER_ERROR else
+                         f'{detail} (HTTP {error.status}, {sanitize.shown(error.request_id)})')
+        self.code = error.code
+        self.status = error.status
+
+
+class Unreachable(Exception):  # noqa: N818 - named as what happened
+    """kronos-api did not answer, or something else answered at its address."""

@@ -1,0 +1,5 @@
+"""All operations."""
+
+from kronos_nova.contract import quarantine
+
+OPERATIONS = (*quarantine.OPERATIONS,)

@@ -1,0 +1,37 @@
+"""Foreign text, made fit for logs, reports, terminals and databases."""
+
+import re
+import unicodedata
+
+SHOWN_CHARACTERS = 300
+"""Characters of a foreign text in a message. Raised, one answer can fill a page of a log; lowered,
+causes are cut. Chosen as two lines of a log."""
+
+# Cc are control characters (ESC among them), Cf such as turn the direction of writing, Zl and Zp
+# end lines, Cs and Cn cannot be written at all.
+_UNPRINTABLE = ('Cc', 'Cf', 'Zl', 'Zp', 'Cs', 'Cn')
+BEYOND = re.compile('[\U00010000-\U0010ffff]')
+"""Characters that utf8mb3 of MariaDB and MySQL does not have."""
+
+
+def shown(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
+    """``foreign`` as one line for logs, reports and terminals.
+
+    Characters that would end the line, move the cursor or turn the text are replaced by U+FFFD;
+    what is longer than ``most`` is cut.
+    """
+    text = str(foreign)
+    cut = text[:most]
+    if not (cut.isascii() and cut.isprintable()):
+        cut = ''.join('\N{REPLACEMENT CHARACTER}'
+                      if unicodedata.category(character) in _UNPRINTABLE else character
+                      for character in cut)
+    return cut + (f'... ({len(text)} characters)' if len(text) > most else '')
+
+
+def remark(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
+    """As :func:`shown`, for a text that a database stores.
+
+    Characters that utf8mb3 does not have are replaced by U+FFFD.
+    """
+    return BEYOND.sub('\N{REPLACEMENT CHARACTER}', shown(foreign, most))

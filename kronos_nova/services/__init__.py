@@ -1,0 +1,1 @@
+"""The functions behind the operations of the contract, one noun a module."""

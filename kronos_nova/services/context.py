@@ -1,0 +1,40 @@
+"""What a service function works on."""
+
+import dataclasses
+import datetime
+from collections.abc import Callable
+from collections.abc import Iterable
+
+from oslo_config import cfg
+
+from kronos_nova.db import journal
+from kronos_nova.db import server_names
+from kronos_nova.db.engine import Database
+from kronos_nova.engine.planner import PlannerPorts
+from kronos_nova.objects.snapshot import Snapshot
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """
+    who : the caller, as it is stored with each change
+    read_cloud : returns the cloud as it is now; only drains need it
+    planner_ports : returns what planning reaches out to
+    """
+
+    conf: cfg.ConfigOpts
+    database: Database
+    who: str
+    read_cloud: Callable[[], Snapshot]
+    planner_ports: Callable[[], PlannerPorts]
+
+    def utcnow(self) -> datetime.datetime:
+        """The time of the control database."""
+        return self.database.utcnow()
+
+    def journal(self) -> journal.Journal:
+        return journal.Journal(self.database, self.who)
+
+    def names_of(self, uuids: Iterable[str]) -> dict[str, str]:
+        """The known names of servers, by uuid."""
+        return server_names.ServerNames(self.database).read(uuids)
