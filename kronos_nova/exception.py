@@ -51,6 +51,8 @@
     │   │   └── PlanNotWaiting      it has been decided on, or is over
     │   ├── PlanPending             the aggregate has an open plan
     │   ├── QuarantineNotFound      the instance is in no quarantine
+    │   ├── ServerNotFound          no server of that name or uuid is known
+    │   │   └── ServerAmbiguous     several servers have that name
     │   └── TaskLost                another worker has given up the migration that this one prepares
     └── MoveError                   one move did not succeed
         ├── PlanOutdated            the cloud is not any more as it was when the move was planned
@@ -320,6 +322,17 @@ class PlanPending(JournalError):
 class QuarantineNotFound(JournalError):
     msg_fmt = 'Instance %(instance)s is not in quarantine.'
     code = 'kronos.quarantine_not_found'
+
+
+class ServerNotFound(JournalError):
+    msg_fmt = ('Kronos knows no server %(server)s. It knows those of the aggregates that it has '
+               'evaluated, and those that it has moved.')
+    code = 'kronos.server_not_found'
+
+
+class ServerAmbiguous(ServerNotFound):
+    msg_fmt = '%(count)d servers are called %(server)s. Give one of their uuids: %(uuids)s'
+    code = 'kronos.server_ambiguous'
 
 
 class TaskLost(JournalError):

@@ -15,24 +15,12 @@ from kronos_nova.contract.operation import ADMIN
 from kronos_nova.contract.operation import OPERATOR
 from kronos_nova.db import drains as db_drains
 from kronos_nova.objects import automation
-from kronos_nova.operations import approving
 from kronos_nova.operations import draining
 from kronos_nova.operations import switching
-
-Order = Annotated[int, msgspec.Meta(ge=1, le=2 ** 31 - 1)]
-Orders = Annotated[list[Order], msgspec.Meta(max_length=10000)]
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The base of what stands in the body of a request."""
-
-
-class Approval(Given):
-    """``skip`` are the orders of moves that are left out, and with them those that depend on them;
-    ``only`` those of the moves that are made, and with them those that they depend on."""
-
-    skip: Orders = []
-    only: Orders = []
 
 
 class Level(Given):
@@ -65,13 +53,6 @@ class DrainWish(Given):
     keep_spare: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
 
 
-class Approved(v.View):
-    """How many ``moves`` the plan had, and how many of them were ``chosen``."""
-
-    chosen: int
-    moves: int
-
-
 class Stopped(v.View):
     """How many moves were given up before they began, and how many are under way still."""
 
@@ -97,21 +78,6 @@ class DrainsBegun(v.View):
     checked: list[CheckedHost]
     expected_seconds: float | None
     drains: list[v.Drain]
-
-
-def approve_plan(call: Call) -> Approved:
-    services = call.services
-    return v.view(Approved, approving.approve(
-        services.journal(), call.path['plan'], call.who, services.utcnow(), skip=call.body.skip,
-        only=call.body.only))
-
-
-def reject_plan(call: Call) -> None:
-    call.services.journal().reject_plan(call.path['plan'], call.who, call.services.utcnow())
-
-
-def abort_move(call: Call) -> None:
-    call.services.journal().request_abort(call.path['move'], call.who, call.services.utcnow())
 
 
 def set_level(call: Call) -> v.Automation:
@@ -196,16 +162,6 @@ def release_host(call: Call) -> v.Drain:
 
 
 OPERATIONS = (
-    Operation(method='POST', path='/v1/plans/{plan}/approve', name='plans:approve',
-              run=approve_plan, gives=Approved, body=Approval, audience=OPERATOR,
-              refusals=(404, 409),
-              summary='Let a proposed plan run, wholly or without some of its moves.'),
-    Operation(method='POST', path='/v1/plans/{plan}/reject', name='plans:reject', run=reject_plan,
-              audience=OPERATOR, status=204, refusals=(404, 409),
-              summary='Put a proposed plan aside.'),
-    Operation(method='POST', path='/v1/moves/{move}/abort', name='moves:abort', run=abort_move,
-              audience=OPERATOR, status=202, refusals=(404, 409),
-              summary='Ask for a move to be ended; the move tells what came of it.'),
     Operation(method='PUT', path='/v1/aggregates/{aggregate}/automation', name='automation:set',
               run=set_level, gives=v.Automation, body=Level, audience=ADMIN, refusals=(404,),
               summary='Set the level of an aggregate, or with "*" of all.'),

@@ -21,6 +21,8 @@ STATUSES = (
     (exception.DrainPending, 409),
     (exception.HostDown, 409),
     (exception.HostInService, 409),
+    (exception.ServerAmbiguous, 409),
+    (exception.ServerNotFound, 404),
     (exception.MoveNotFound, 404),
     (exception.PlanNotFound, 404),
     (exception.DrainNotFound, 404),

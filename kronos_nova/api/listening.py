@@ -10,14 +10,19 @@ from kronos_nova.api.feed import RESET
 from kronos_nova.api.feed import STALE
 from kronos_nova.api.feed import SYNCED
 from kronos_nova.api.feed import Stream
+from kronos_nova.contract import moves
+from kronos_nova.contract import plans
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import event_queries
 from kronos_nova.objects import drain as drains
+from kronos_nova.services import moves as move_service
+from kronos_nova.services import plans as plan_service
 
 PLAN, MOVE, DRAIN, LEVEL, EVALUATION = 'plan', 'move', 'drain', 'automation', 'evaluation'
 
-EVENTS = {PLAN: v.Plan, MOVE: v.Move, DRAIN: v.Drain, LEVEL: v.Level, EVALUATION: v.Evaluated,
-          SYNCED: v.Moment, RESET: v.Moment, STALE: v.Moment}
+EVENTS = {PLAN: plans.Plan, MOVE: moves.Move, DRAIN: v.Drain, LEVEL: v.Level,
+          EVALUATION: v.Evaluated, SYNCED: v.Moment, RESET: v.Moment,
+          STALE: v.Moment}
 """The types of events, and of what each has."""
 
 
@@ -45,9 +50,9 @@ class EventSource:
                 if each.state != drains.RELEASED or (each.finished_at or since) >= since]
 
     def tell(self, changed):
-        moves = [value for (kind, _name), value in changed.items() if kind == MOVE]
-        told = {(MOVE, each.uuid): each for each in reading.move_views(self._database, moves)
-                } if moves else {}
+        moved = [value for (kind, _name), value in changed.items() if kind == MOVE]
+        told = {(MOVE, each.uuid): each for each in move_service.views(self._database, moved)
+                } if moved else {}
         return {key: told[key] if key[0] == MOVE else VIEWS[key[0]](value)
                 for key, value in changed.items()}
 
@@ -62,7 +67,7 @@ def _evaluated(row):
     return v.Evaluated(aggregate=name, evaluated_at=at, outcome=outcome)
 
 
-VIEWS = {PLAN: lambda plan: reading.plan_view(v.Plan, plan), DRAIN: reading.drain_view,
+VIEWS = {PLAN: lambda plan: plan_service.view(plans.Plan, plan), DRAIN: reading.drain_view,
          LEVEL: lambda level: level, EVALUATION: _evaluated}
 
 

@@ -1,23 +1,16 @@
 """Operations that change nothing."""
 
-from collections.abc import Collection
 
 from kronos_nova.api import views as v
 from kronos_nova.api.call import Call
 from kronos_nova.api.call import Operation
 from kronos_nova.db import drains as db_drains
-from kronos_nova.db import journal as db_journal
 from kronos_nova.db import maintenances as db_maintenances
 from kronos_nova.db import pagination
-from kronos_nova.db import server_names as db_names
 from kronos_nova.db import switches as db_switches
 from kronos_nova.engine import levels
 from kronos_nova.engine import scope
-from kronos_nova.executor import progress
 from kronos_nova.objects import drain as drains
-from kronos_nova.objects import move as moves
-from kronos_nova.objects import plan as plans
-from kronos_nova.operations import explaining
 from kronos_nova.operations import health
 from kronos_nova.operations import overview
 from kronos_nova.operations import switching
@@ -70,80 +63,6 @@ def list_hosts(call: Call) -> v.Hosts:
     return v.Hosts(next=_next(found, query), hosts=[v.Host(name=host, scores=[
         v.HostScore(policy=row.policy, value=row.value, measured_at=row.at)
         for row in rows]) for host, rows in found.items()])
-
-
-def list_plans(call: Call) -> v.Plans:
-    query = call.query
-    found = pagination.plans(call.services.database, query.limit, query.marker,
-                             aggregate=query.aggregate, state=query.state)
-    return v.Plans(plans=[plan_view(v.Plan, each) for each in found],
-                   next=_next([each.uuid for each in found], query))
-
-
-def show_plan(call: Call) -> v.PlanDetail:
-    found = call.services.journal().plan(call.path['plan'])
-    report = found.report and plans.AggregateReport.from_json(found.report)
-    return plan_view(v.PlanDetail, found, report=_report(call, report) if report else None)
-
-
-def plan_view(cls, found, **more):
-    return v.view(cls, found, waits_for=found.detail, reason=found.ended_because, **more)
-
-
-def _report(call, report):
-    names = call.services.names_of(plans.servers_of(report.moves))
-    return v.PlanReport(
-        policies=[v.view(v.PlannedPolicy, each) for each in report.policies],
-        moves=[_planned(each, names) for each in report.moves],
-        not_moved=[v.Stayed(reason=each.reason, count=each.count) for each in report.not_moved],
-        refusals=[v.view(v.Refusal, each, hosts=list(each.hosts)) for each in report.refusals],
-        warnings=list(report.warnings))
-
-
-def _planned(move, names):
-    other = move.next_best
-    return v.view(
-        v.PlannedMove, move, instance_name=names.get(move.instance_uuid),
-        depends_on=list(move.depends_on), benefits=list(move.benefits), next_best=other and v.view(
-            v.NextBest, other, instance_name=names.get(other.instance_uuid)))
-
-
-def list_moves(call: Call) -> v.Moves:
-    query = call.query
-    found = pagination.moves(call.services.database, query.limit, query.marker,
-                             plan_uuid=query.plan, instance_uuid=query.instance,
-                             state=query.state)
-    return v.Moves(moves=move_views(call.services.database, found),
-                   next=_next([each.uuid for each in found], query))
-
-
-def show_move(call: Call) -> v.MoveDetail:
-    journal = call.services.journal()
-    found = journal.move(call.path['move'])
-    [shown] = move_views(call.services.database, [found], v.MoveDetail, worker=found.owner, events=[
-        v.Event(at=at, old_state=old, new_state=new, worker=worker, detail=detail)
-        for at, old, new, worker, detail in journal.events(found.uuid)])
-    return shown
-
-
-def move_views(database, found: Collection[moves.MoveRecord], cls=v.Move, **more) -> list[v.Move]:
-    observed = db_journal.Journal(database, 'kronos-api').durations()
-    names = db_names.ServerNames(database).read(move.instance_uuid for move in found)
-    return [v.view(cls, move, instance_name=names.get(move.instance_uuid),
-                   progress=progress.percent(move),
-                   estimated_end=progress.estimated_end(move, observed), **more)
-            for move in found]
-
-
-def explain_server(call: Call) -> v.Explanation:
-    services, uuid = call.services, call.path['server']
-    found = explaining.explain(services.database, uuid, services.utcnow())
-    found_moves = pagination.moves(services.database, explaining.MOST_MOVES, instance_uuid=uuid)
-    names = services.names_of([uuid, *plans.servers_of(filter(None, [found.planned]))])
-    return v.view(v.Explanation, found, instance_uuid=uuid, instance_name=names.get(uuid),
-                  planned=found.planned and _planned(found.planned, names),
-                  refused_hosts=list(found.refused_hosts),
-                  moves=move_views(services.database, found_moves))
 
 
 def list_drains(call: Call) -> v.Drains:
@@ -207,18 +126,6 @@ OPERATIONS = (
               summary='One of them.'),
     Operation(method='GET', path='/v1/hosts', name='hosts:list', run=list_hosts, gives=v.Hosts,
               query=v.Page, summary='The last scores of every host.'),
-    Operation(method='GET', path='/v1/plans', name='plans:list', run=list_plans, gives=v.Plans,
-              query=v.PlanQuery, refusals=(404,), summary='Plans, the newest first.'),
-    Operation(method='GET', path='/v1/plans/{plan}', name='plans:show', run=show_plan,
-              gives=v.PlanDetail, refusals=(404,),
-              summary='A plan with every move and why, and what stayed and why.'),
-    Operation(method='GET', path='/v1/moves', name='moves:list', run=list_moves, gives=v.Moves,
-              query=v.MoveQuery, refusals=(404,), summary='Moves, those of the newest plan first.'),
-    Operation(method='GET', path='/v1/moves/{move}', name='moves:show', run=show_move,
-              gives=v.MoveDetail, refusals=(404,), summary='A move and all that happened to it.'),
-    Operation(method='GET', path='/v1/servers/{server}/explanation', name='servers:explain',
-              run=explain_server, gives=v.Explanation, refusals=(404,),
-              summary='Why a server is moved, or why it is not.'),
     Operation(method='GET', path='/v1/drains', name='drains:list', run=list_drains, gives=v.Drains,
               query=v.DrainQuery, summary='Hosts that are emptied, or wait for release.'),
     Operation(method='GET', path='/v1/drains/{drain}', name='drains:show', run=show_drain,

@@ -8,6 +8,7 @@ import msgspec
 from kronos_nova.api import views as v
 from kronos_nova.api.call import Call
 from kronos_nova.api.call import Operation
+from kronos_nova.contract import plans
 from kronos_nova.db import cycles
 from kronos_nova.db import evaluations
 from kronos_nova.operations import overview
@@ -51,9 +52,9 @@ class Evaluation(v.View):
     reason: str
     mode: str
     planner: str
-    policies: list[v.PlannedPolicy]
+    policies: list[plans.PlannedPolicy]
     warnings: list[str]
-    not_moved: list[v.Stayed]
+    not_moved: list[plans.Stayed]
     measured_at: v.Maybe
     scored_by: list[str]
     hosts: list[LoadedHost]
@@ -90,16 +91,16 @@ def show_evaluation(call: Call) -> Evaluation:
     switching.refuse_unknown(services.conf, name)
     last = cycles.Cycles(services.database).of_aggregate(name)
     report = overview.report_of(last)
+    policies, stayed = (report.policies, overview.stayed(report)) if report else ((), ())
     measured_at, hosts = evaluations.Evaluations(services.database).hosts(name)
     scored_by = sorted({policy for host in hosts for policy in host.scores})
     return Evaluation(
         aggregate=name, evaluated_at=last and last.finished_at,
         outcome=last and last.outcome, reason=overview.reason(report),
         mode=report.mode if report else '', planner=report.planner if report else '',
-        policies=[v.view(v.PlannedPolicy, each) for each in report.policies] if report else [],
+        policies=[plans.PlannedPolicy.made_from(each) for each in policies],
         warnings=list(report.warnings) if report else [],
-        not_moved=[v.Stayed(reason=word, count=count) for word, count in overview.stayed(report)]
-        if report else [],
+        not_moved=[plans.Stayed(reason=word, count=count) for word, count in stayed],
         measured_at=measured_at, scored_by=scored_by,
         hosts=[_host(each, scored_by) for each in hosts])
 

@@ -7,6 +7,7 @@ with their offset, and uuids.
 import argparse
 import datetime
 
+import msgspec
 from cliff import columns
 
 WIDE = 100_000
@@ -24,21 +25,45 @@ class Time(columns.FormattableColumn):
 
 
 class Optional(columns.FormattableColumn):
-    """A value that may be missing: nothing for people, null for programs."""
+    """A value that may be missing: nothing for people, null for programs.
 
-    def human_readable(self):
-        return '' if self._value is None else str(self._value)
-
-
-class Lines(columns.FormattableColumn):
-    """A list: for people one line an entry, made by ``text``."""
+    :param text: formats the value for people
+    """
 
     def __init__(self, value, text=str):
         super().__init__(value)
         self._text = text
 
     def human_readable(self):
-        return '\n'.join(self._text(each) for each in self._value)
+        return '' if self._value is None else self._text(self._value)
+
+    def machine_readable(self):
+        return msgspec.to_builtins(self._value)
+
+
+class Figure(Optional):
+    """A fraction that may be missing, with four digits."""
+
+    def __init__(self, value):
+        super().__init__(None if value is None else round(value, 4))
+
+
+class Lines(columns.FormattableColumn):
+    """A list, which people see joined.
+
+    :param text: formats an entry for people
+    """
+
+    def __init__(self, value, text=str, separator='\n'):
+        super().__init__(value)
+        self._text = text
+        self._separator = separator
+
+    def human_readable(self):
+        return self._separator.join(self._text(each) for each in self._value)
+
+    def machine_readable(self):
+        return msgspec.to_builtins(self._value)
 
 
 def local(time: datetime.datetime) -> str:

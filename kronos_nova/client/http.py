@@ -22,7 +22,7 @@ class HttpClient:
     def call(self, operation: Operation, request: Request) -> Response | None:
         """
         :raises Refused: kronos-api refused the request
-        :raises Unreachable: kronos-api did not answer, or something else did
+        :raises Unreachable: kronos-api did not answer, failed, or something else answered
         """
         place = 'json' if operation.has_body else 'params'
         answer = self._send(operation.address(request), operation.method,
@@ -58,4 +58,4 @@ def _refusal(answer):
         return errors.Unreachable(
             f'{sanitize.shown(answer.url)} answers {answer.status_code}, and not as kronos-api '
             'does.')
-    return errors.Refused(error)
+    return errors.from_answer(error)

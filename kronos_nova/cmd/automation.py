@@ -4,7 +4,7 @@ from cliff import command
 from cliff import lister
 
 from kronos_nova import clock
-from kronos_nova.cmd import arguments
+from kronos_nova.cli import arguments
 from kronos_nova.cmd import database
 from kronos_nova.cmd import tables
 from kronos_nova.engine import levels

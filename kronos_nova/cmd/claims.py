@@ -8,8 +8,8 @@ from cliff import show
 
 from kronos_nova import clock
 from kronos_nova.claims import claim_reader
+from kronos_nova.cli import arguments
 from kronos_nova.cli import columns
-from kronos_nova.cmd import arguments
 from kronos_nova.cmd import db
 from kronos_nova.db import migrate
 from kronos_nova.objects.claim import PREPARED

@@ -5,7 +5,7 @@ import dataclasses
 
 from cliff import lister
 
-from kronos_nova.cmd import arguments
+from kronos_nova.cli import arguments
 from kronos_nova.cmd import database
 from kronos_nova.conf import bounds
 from kronos_nova.db import engine as db_engine

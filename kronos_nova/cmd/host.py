@@ -9,12 +9,12 @@ from cliff import command
 from oslo_db import exception as db_exc
 
 from kronos_nova import exception
+from kronos_nova.cli import arguments
 from kronos_nova.cli import columns
-from kronos_nova.cmd import arguments
 from kronos_nova.cmd import cloud
 from kronos_nova.cmd import database as databases
-from kronos_nova.cmd.error_text import error_text
 from kronos_nova.db.drains import Drains
+from kronos_nova.db.error_text import error_text
 from kronos_nova.objects import drain as drains
 from kronos_nova.operations import draining
 

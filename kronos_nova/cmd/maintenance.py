@@ -13,13 +13,13 @@ from oslo_utils import uuidutils
 
 from kronos_nova import clock
 from kronos_nova import exception
+from kronos_nova.cli import arguments
 from kronos_nova.cli import columns
-from kronos_nova.cmd import arguments
 from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import host as host_commands
 from kronos_nova.cmd import maintenance_runner
-from kronos_nova.cmd.error_text import error_text
 from kronos_nova.db.drains import Drains
+from kronos_nova.db.error_text import error_text
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import maintenance as m

@@ -17,7 +17,7 @@ from oslo_log import log
 from pbr import version as pbr_version
 
 from kronos_nova import conf as kronos_conf
-from kronos_nova.cmd.error_text import error_text
+from kronos_nova.db.error_text import error_text
 
 NAMESPACE = 'kronos_nova.manage'
 DESCRIPTION = 'Look after Kronos: databases, plans, moves, quarantines, claims, allocations.'

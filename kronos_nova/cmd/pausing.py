@@ -5,11 +5,11 @@ import time
 from cliff import command
 from oslo_db import exception as db_exc
 
+from kronos_nova.cli import arguments
 from kronos_nova.cli import columns
-from kronos_nova.cmd import arguments
 from kronos_nova.cmd import automation as levels
 from kronos_nova.cmd import database
-from kronos_nova.cmd.error_text import error_text
+from kronos_nova.db.error_text import error_text
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.operations import switching

@@ -7,7 +7,7 @@ from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
-from kronos_nova.cmd import arguments
+from kronos_nova.cli import arguments
 from kronos_nova.cmd import program
 from kronos_nova.engine import options as engine_options
 from kronos_nova.engine.restraint import Restraint

@@ -6,12 +6,11 @@ import datetime
 import json
 
 from cliff import command
-from rich import text
 
+from kronos_nova.cli import arguments
 from kronos_nova.cli import columns
-from kronos_nova.cmd import arguments
+from kronos_nova.cli import watching
 from kronos_nova.cmd import database
-from kronos_nova.cmd import watching
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.operations import overview
@@ -53,7 +52,7 @@ class Status(command.Command):
         def look():
             nonlocal found
             found = observer.read()
-            return text.Text(shown(found, parsed_args.format)), True
+            return shown(found, parsed_args.format), True
 
         watching.watch(self.app.stdout, look, parsed_args.interval)
         return EXIT[found.severity]

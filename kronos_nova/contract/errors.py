@@ -29,16 +29,22 @@ class Errors(msgspec.Struct):
 
 
 class Refused(Exception):  # noqa: N818 - named as what happened
-    """An operation that kronos-api refused. The text is the one that kronos-manage prints; that
-    of a server error names the request, which the log of kronos-api has."""
+    """An operation that kronos-api refused. The text is the one that kronos-manage prints."""
 
     def __init__(self, error: Error):
-        detail = sanitize.shown(error.detail, DETAIL_CHARACTERS)
-        super().__init__(detail if error.status < SERVER_ERROR else
-                         f'{detail} (HTTP {error.status}, {sanitize.shown(error.request_id)})')
+        super().__init__(sanitize.shown(error.detail, DETAIL_CHARACTERS))
         self.code = error.code
         self.status = error.status
 
 
 class Unreachable(Exception):  # noqa: N818 - named as what happened
-    """kronos-api did not answer, or something else answered at its address."""
+    """kronos-api or the control database did not answer, or something else did in its place."""
+
+
+def from_answer(error: Error) -> Exception:
+    """What a client raises for an error of kronos-api. The text of a server error names the
+    request, which the log of kronos-api has."""
+    if error.status < SERVER_ERROR:
+        return Refused(error)
+    return Unreachable(f'{sanitize.shown(error.detail, DETAIL_CHARACTERS)} (HTTP {error.status}, '
+                       f'{sanitize.shown(error.request_id)})')

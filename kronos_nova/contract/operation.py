@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import typing
 import urllib.parse
 from collections.abc import Mapping
 
@@ -77,4 +78,14 @@ class Operation:
         twice = sorted({*given, *(path.keys() & sent.keys())})
         if twice:
             raise msgspec.ValidationError(f'Object contains unknown field `{twice[0]}`')
-        return msgspec.convert({**sent, **path}, self.request, strict=self.has_body)
+        return msgspec.convert({**self._as_lists(sent), **path}, self.request,
+                               strict=self.has_body)
+
+    def _as_lists(self, sent):
+        """What was sent, with lists where a query has a single value for one."""
+        if self.has_body:
+            return sent
+        lists = {field.name for field in msgspec.structs.fields(self.request)
+                 if typing.get_origin(field.type) is list}
+        return {name: [value] if name in lists and not isinstance(value, list) else value
+                for name, value in sent.items()}

@@ -1,4 +1,4 @@
-"""Plans, moves and scores a page at a time, for programs that read all of them."""
+"""Plans and scores a page at a time, for programs that read all of them."""
 
 import sqlalchemy as sa
 
@@ -27,26 +27,6 @@ def plans(database, limit, marker=None, **wanted) -> list[PlanRecord]:
                 plan.created_at < last.created_at,
                 sa.and_(plan.created_at == last.created_at, plan.uuid < last.uuid)))
         return [rows.record(PlanRecord, row, report=None) for row in session.scalars(query)]
-
-
-@retried
-def moves(database, limit, marker=None, **wanted):
-    """MoveRecords, the newest plan's first and then in their order. As :func:`plans`.
-
-    :raises MoveNotFound: there is no such move as the marker
-    """
-    move = models.MoveRow
-    query = _filtered(sa.select(move), move, wanted).order_by(
-        move.created_at.desc(), move.plan_uuid, move.ordinal).limit(limit)
-    with database.reader() as session:
-        if marker is not None:
-            last = rows.find(session, move, marker, exception.MoveNotFound(move=marker))
-            query = query.where(sa.or_(
-                move.created_at < last.created_at,
-                sa.and_(move.created_at == last.created_at, sa.or_(
-                    move.plan_uuid > last.plan_uuid,
-                    sa.and_(move.plan_uuid == last.plan_uuid, move.ordinal > last.ordinal)))))
-        return [rows.move_record(row) for row in session.scalars(query)]
 
 
 @retried

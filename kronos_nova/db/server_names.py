@@ -1,4 +1,6 @@
-"""Names of the servers in plans; the journal itself has uuids only."""
+"""Names of servers; the journal itself has uuids only."""
+
+import datetime
 
 import sqlalchemy as sa
 
@@ -13,17 +15,35 @@ CHUNK = 500
 """Values in one query; SQLite and MySQL take more, but a statement should stay readable."""
 
 
+FRESH = datetime.timedelta(hours=6)
+"""Age at which the time of a name is written again. Raised, the retention of names is less exact;
+lowered, each evaluation writes more. Retention counts in days."""
+
+
 class ServerNames:
     """Names by uuid, as they were when last read."""
 
     def __init__(self, database):
         self.database = database
+        self._saved = {}    # {uuid: (name, when)}, written by this object
 
-    @retried_as_update
     def save(self, names, now):
-        """
+        """Keep names; those that this object has written within FRESH are skipped.
+
         :param names: {uuid: name}; what cannot be printed is replaced
         """
+        new = {uuid: name for uuid, name in names.items() if not self._is_saved(uuid, name, now)}
+        if new:
+            self._write(new, now)
+            fresh = {uuid: pair for uuid, pair in self._saved.items() if now - pair[1] < FRESH}
+            self._saved = fresh | {uuid: (name, now) for uuid, name in new.items()}
+
+    def _is_saved(self, uuid, name, now):
+        known, at = self._saved.get(uuid, (None, now))
+        return known == name and now - at < FRESH
+
+    @retried_as_update
+    def _write(self, names, now):
         row, shown = models.ServerNameRow, {uuid: boundary.shown(name, LONGEST)
                                             for uuid, name in sorted(names.items())}
         with self.database.writer() as session:
@@ -37,6 +57,17 @@ class ServerNames:
                    if uuid not in known]
             if new:
                 session.execute(sa.insert(row), new)
+
+    def find(self, server: str) -> list[str]:
+        """The uuids of the servers that have a name, or the uuid itself where it is known.
+
+        :param server: a name or a uuid
+        """
+        row = models.ServerNameRow
+        with self.database.reader() as session:
+            if session.get(row, server) is not None:
+                return [server]
+            return list(session.scalars(sa.select(row.uuid).where(row.name == server)))
 
     def read(self, uuids):
         """{uuid: name} of those of the servers whose names are known."""

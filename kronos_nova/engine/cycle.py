@@ -185,6 +185,8 @@ class Cycle:
         for aggregate in report.aggregates:
             self._alone(f'What was found of aggregate {aggregate.name}',
                         functools.partial(self._write_down, aggregate, loads))
+        self._alone('The names of servers',
+                    functools.partial(self.cycle_ports.names.save, self._names, self.utcnow()))
         return report
 
     def _read(self):
@@ -391,6 +393,7 @@ class Cycle:
         # Read now, not when the cycle began: planning may have taken long.
         level = self.cycle_ports.switches.read().planning_level(report.name, self.rules.automation)
         state = STATE_OF[level]
+        # Before the plan, whose notification has them.
         self.cycle_ports.names.save({uuid: self._names[uuid]
                                      for uuid in plans.servers_of(report.moves)}, now)
         try:

@@ -96,6 +96,7 @@ class MoveRecord:
     expected_seconds: float | None = None
     expected_downtime: float | None = None
     adopted: bool = False
+    project_id: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

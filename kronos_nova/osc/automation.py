@@ -4,7 +4,7 @@ from osc_lib.command import command
 
 from kronos_nova.api import acting
 from kronos_nova.api import views as v
-from kronos_nova.cmd import arguments
+from kronos_nova.cli import arguments
 from kronos_nova.cmd import automation as shared
 from kronos_nova.cmd import pausing
 from kronos_nova.cmd import tables

@@ -6,14 +6,17 @@ from kronos_nova import boundary
 from kronos_nova.contract.base import Request
 from kronos_nova.contract.base import Response
 from kronos_nova.contract.operation import Operation
+from kronos_nova.services import moves
+from kronos_nova.services import plans
 from kronos_nova.services import quarantine
+from kronos_nova.services import servers
 from kronos_nova.services.context import Context
 
 TEXT_CHARACTERS = 1000
 """Characters of a text in a request. Raised, tables and logs have longer lines; lowered, reasons
 are cut. Chosen as the limit of ``Reason`` in the contract."""
 
-FUNCTIONS = {**quarantine.FUNCTIONS}
+FUNCTIONS = {**plans.FUNCTIONS, **moves.FUNCTIONS, **servers.FUNCTIONS, **quarantine.FUNCTIONS}
 """The function of each operation, by the operation's name."""
 
 

@@ -32,9 +32,10 @@ SIDEWAYS = {
 }
 KERNEL = FLOORS[6]
 KERNEL_MAY_USE = {'numpy', 'kronos_nova'}
-CLIENT = {'sanitize', 'contract', 'client', 'cli'}
-CLIENT_MAY_USE = {'sanitize': (), 'contract': ('msgspec',), 'client': ('msgspec', 'keystoneauth1'),
-                  'cli': ('cliff', 'osc_lib', 'keystoneauth1')}
+CLIENT = {'sanitize', 'clock', 'contract', 'client', 'cli'}
+CLIENT_MAY_USE = {'sanitize': (), 'clock': (), 'contract': ('msgspec',),
+                  'client': ('msgspec', 'keystoneauth1'),
+                  'cli': ('cliff', 'msgspec', 'osc_lib', 'keystoneauth1')}
 """Libraries of the rooms that are a client of their own; osc-lib brings all but msgspec."""
 CLOCKS_AND_CHANCE = {'time', 'random', 'datetime', 'secrets', 'os', 'socket', 'threading',
                      'subprocess', 'pathlib'}
@@ -56,7 +57,7 @@ CONVERSIONS = re.compile(r'(timeutils|datetime)\.(utcnow|utcfromtimestamp)$|'
                          r'datetime\.(now|fromisoformat)$|clock\.(naive|aware)$')
 TIMES = {
     'clock.py': {'now', 'fromisoformat', 'tzinfo'},
-    'cmd/arguments.py': {'fromisoformat'},  # as the clock on a wall shows it
+    'cli/arguments.py': {'fromisoformat'},  # as the clock on a wall shows it
     'engine/windows.py': {'tzinfo'},        # what the clock on a wall shows
     'db/column_types.py': {'naive', 'aware'},
     'executor/broker.py': {'naive'},        # as oslo.messaging writes it

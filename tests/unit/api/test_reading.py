@@ -1,5 +1,6 @@
 """What is to be read: the facts of the control database, with names and times that have zones."""
 
+import dataclasses
 import datetime
 
 from kronos_nova import clock
@@ -9,6 +10,7 @@ from kronos_nova.db import maintenances as db_maintenances
 from kronos_nova.db import models
 from kronos_nova.db import refusals
 from kronos_nova.db import scores
+from kronos_nova.db import server_names
 from kronos_nova.db import switches
 from kronos_nova.objects import automation
 from kronos_nova.objects import drain as drains
@@ -16,6 +18,7 @@ from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from tests.unit.api import base
+from tests.unit.db import fixtures as db_fixtures
 
 WIDE = moves.Caps(total=9, per_source=9, per_destination=9)
 
@@ -140,10 +143,15 @@ class PlansTest(base.ApiTestCase):
 
 
 class ExplanationTest(base.ApiTestCase):
+    def know_servers(self, *servers):
+        """Have Kronos know servers of one name."""
+        server_names.ServerNames(self.database).save(dict.fromkeys(servers, 'web'), clock.utcnow())
+
     def explain(self, server='vm1'):
         return self.ask(f'/v1/servers/{server}/explanation')
 
     def test_one_that_stayed_tells_why(self):
+        self.know_servers('vm1')
         self.evaluate(outcome=plans.NO_MOVE, not_moved=(
             plans.Skip(reason='capacity', instances=('vm1', 'vm2')),
             plans.Skip(reason='locked', instances=('vm3',))))
@@ -158,6 +166,26 @@ class ExplanationTest(base.ApiTestCase):
             found['planned_in'], found['planned']['destination'], found['planned']['reason'],
             found['instance_name']))
 
+    def test_a_move_of_the_past_tells_why_and_what_was_the_next_best(self):
+        other = plans.NextBest(instance_uuid='vm9', destination='c', memory_mb=2048,
+                               combined_after=0.3)
+        report = db_fixtures.report([('vm1', 'a', 'b')])
+        report = dataclasses.replace(report, moves=(
+            dataclasses.replace(report.moves[0], next_best=other),))
+        began = clock.utcnow()
+        self.journal.record_plan(report, plans.EXECUTING, began, began)
+        [move] = self.journal.dispatch(WIDE, clock.utcnow)
+        move = self.journal.claim(move.uuid, began)
+        self.journal.advance(move, moves.MIGRATING, began, requested_at=began)
+        [told] = self.explain()['moves']
+        self.assertEqual((0.5, 0.1, 'spreads', 'vm9'), (
+            told['plan_imbalance_before'], told['plan_imbalance_after'], told['reason'],
+            told['next_best']['instance_uuid']))
+        path = '/v1/servers/vm1/explanation?at='
+        self.assertEqual([], self.ask(f'{path}2020-01-01T00:00:00Z')['moves'])
+        later = (began + datetime.timedelta(seconds=1)).isoformat().replace('+00:00', 'Z')
+        self.assertEqual([told], self.ask(f'{path}{later}')['moves'])
+
     def test_one_that_is_left_alone_tells_until_when(self):
         now = clock.utcnow()
         cooldowns = db_cooldowns.Cooldowns(self.database)
@@ -170,9 +198,16 @@ class ExplanationTest(base.ApiTestCase):
             found['quarantined_because'], found['refused_because'], found['refused_hosts']))
         self.assertTrue(290 < found['cooling_seconds'] <= 300)
 
-    def test_of_one_that_nobody_knows_nothing_is_known(self):
-        found = self.explain('who')
-        self.assertEqual({None, 'who'}, {value for value in found.values() if value != []})
+    def test_a_server_that_is_not_known_is_not_found(self):
+        error = self.refuse('/v1/servers/who/explanation', 404)
+        self.assertIn('knows no server who', error['detail'])
+
+    def test_a_server_is_explained_by_its_name_unless_several_have_it(self):
+        self.plan(('vm1', 'a', 'b'))
+        self.assertEqual('vm1', self.explain('name-of-vm1')['instance_uuid'])
+        self.know_servers('vm1', 'vm2')
+        error = self.refuse('/v1/servers/web/explanation', 409)
+        self.assertIn('vm1, vm2', error['detail'])
 
 
 class OperationsTest(base.ApiTestCase):

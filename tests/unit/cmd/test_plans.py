@@ -64,7 +64,7 @@ class PlansTest(testtools.TestCase):
         [row] = self.table('plan', 'list')
         self.assertEqual((uuid, 'proposed', 3), (row['UUID'], row['State'], row['Moves']))
         self.assertEqual(3, len(self.table('plan', 'show', uuid)['moves']))
-        self.assertIn('vm1 a -> b: spreads', self.manage('plan', 'show', uuid))
+        self.assertIn('vm1 a -> b: spreads', self.manage('plan', 'show', uuid, '--verbose'))
         self.assertIn('1 of 3', self.manage('plan', 'approve', uuid, '--skip', '1'))
         self.start(uuid)
         [row] = self.table('move', 'list')
@@ -81,7 +81,7 @@ class PlansTest(testtools.TestCase):
             uuid = self.journal.record_plan(report, plans.PROPOSED, now,
                                             now + datetime.timedelta(hours=1))
             server_names.ServerNames(self.database).save({'vm9': 'web'}, now)
-            said = self.manage('plan', 'show', uuid)
+            said = self.manage('plan', 'show', uuid, '--verbose')
             self.journal.reject_plan(uuid, 'jane', now)
             return said
 
@@ -91,7 +91,7 @@ class PlansTest(testtools.TestCase):
         self.assertNotIn('better alone', said)
         self.assertIn('better alone', instead(0.05))
         self.assertIn('next best: none that is permitted',
-                      self.manage('plan', 'show', self.propose(('vm1', 'a', 'b'))))
+                      self.manage('plan', 'show', self.propose(('vm1', 'a', 'b')), '--verbose'))
 
     def test_a_plan_says_what_was_predicted(self):
         [move] = db_fixtures.report([('vm1', 'a', 'b')]).moves
@@ -101,10 +101,10 @@ class PlansTest(testtools.TestCase):
         now = clock.utcnow()
         uuid = self.journal.record_plan(report, plans.PROPOSED, now,
                                         now + datetime.timedelta(hours=1))
-        self.assertIn('expected: begins after 1 min 15 s, takes 20 s, stopped for 120 ms of it',
-                      self.manage('plan', 'show', uuid))
+        self.assertIn('expected: begins after 1 min 15 s, takes 20 s, the server is stopped for '
+                      '120 ms of it', self.manage('plan', 'show', uuid, '--verbose'))
         self.assertIn('a server of project p1 moves, and a is relieved for p2, p3; server vm7 has '
-                      'the largest load there', self.manage('plan', 'show', uuid))
+                      'the largest load there', self.manage('plan', 'show', uuid, '--verbose'))
         self.assertIn('p1: 1 server moved, relieved by 0 moves of others',
                       self.manage('plan', 'show', uuid))
         self.assertEqual([('p1', 1, 0), ('p2', 0, 1), ('p3', 0, 1)], [

@@ -9,7 +9,7 @@ from unittest import mock
 from oslo_db import exception as db_exc
 
 from kronos_nova import clock
-from kronos_nova.cmd import watching
+from kronos_nova.cli import watching
 from kronos_nova.db import cycles
 from kronos_nova.db import drains
 from kronos_nova.db import maintenances

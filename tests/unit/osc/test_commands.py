@@ -10,8 +10,9 @@ from openstackclient import shell
 from osc_lib import clientmanager
 
 from kronos_nova import clock
+from kronos_nova.cli import moves as moves_cli
+from kronos_nova.cli import plans as plans_cli
 from kronos_nova.cmd import manage
-from kronos_nova.cmd import tables
 from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import switches
@@ -80,10 +81,10 @@ class SameTest(CommandsTestCase):
         self.journal.dispatch(WIDE, clock.utcnow)
         self.same('plan', 'list')
         [row] = self.same('plan', 'list', '--aggregate', 'gpu')
-        self.assertEqual(tables.PLANS, tuple(row))
+        self.assertEqual(plans_cli.COLUMNS, tuple(row))
         self.same('plan', 'show', proposed)
         [row] = self.same('move', 'list')
-        self.assertEqual(tables.MOVES, tuple(row))
+        self.assertEqual(moves_cli.COLUMNS, tuple(row))
         self.same('move', 'list', '--plan', running)
         self.same('move', 'show', row['UUID'])
 

@@ -7,7 +7,7 @@ import ddt
 import testtools
 
 from kronos_nova import clock
-from kronos_nova.cmd import arguments
+from kronos_nova.cli import arguments
 from tests.unit.cmd import test_automation
 
 

@@ -4,13 +4,24 @@ with 2."""
 import argparse
 import datetime
 import math
+import re
 
-from kronos_nova import boundary
 from kronos_nova import clock
-from kronos_nova.conf import bounds
+from kronos_nova import sanitize
+
+LARGEST = 10 ** 9
+"""The largest number that may be typed. Raised, sums of seconds overflow a date; lowered, long
+times are refused. The limit of the options in nova.conf."""
+
+PAST = 'a local time (03:12, 2026-11-22T18:00) or how long ago (90m, 2h, 3d)'
+"""What :func:`past` takes, for the help of arguments."""
+
+AGO = re.compile(r'(\d{1,6})([mhd])')
+UNITS = {'m': 60, 'h': 3600, 'd': 86400}
+TIME_OF_DAY = re.compile(r'\d{1,2}:\d{2}(:\d{2})?')
 
 
-def at_least(least: int, most: int = bounds.LARGEST):
+def at_least(least: int, most: int = LARGEST):
     """The type of an argument that is a whole number within bounds."""
     def number(text):
         try:
@@ -33,7 +44,7 @@ POSITIVE = at_least(1)
 
 def remark(text: str) -> str:
     """The type of an argument that is kept and shown to people, and never refused."""
-    return boundary.remark(text)
+    return sanitize.remark(text)
 
 
 def seconds(text: str) -> float:
@@ -42,8 +53,8 @@ def seconds(text: str) -> float:
         value = float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f'"{text:.40}" is no number of seconds') from None
-    if not (math.isfinite(value) and 0 <= value <= bounds.LARGEST):
-        raise argparse.ArgumentTypeError(f'it has to be from 0 to {bounds.LARGEST} seconds')
+    if not (math.isfinite(value) and 0 <= value <= LARGEST):
+        raise argparse.ArgumentTypeError(f'it has to be from 0 to {LARGEST} seconds')
     return value
 
 
@@ -54,6 +65,26 @@ def pause(text: str) -> float:
     if value < 0.1:
         raise argparse.ArgumentTypeError('it has to be 0.1 seconds or more')
     return value
+
+
+def past(text: str) -> datetime.datetime:
+    """The type of an argument that is a time in the past: a local time, or how long ago.
+
+    A time of day is the last one that is over.
+    """
+    now = clock.utcnow()
+    try:
+        ago = AGO.fullmatch(text)
+        if ago is not None:
+            return now - datetime.timedelta(seconds=int(ago[1]) * UNITS[ago[2]])
+        if TIME_OF_DAY.fullmatch(text):
+            found = datetime.datetime.combine(
+                now.astimezone().date(), datetime.time.fromisoformat(text.zfill(5))).astimezone()
+            day = datetime.timedelta(days=1)
+            return (found if found <= now else found - day).astimezone(datetime.UTC)
+        return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f'"{text:.40}" is no time; give {PAST}') from None
 
 
 def later(text: str) -> datetime.datetime:

@@ -1,0 +1,27 @@
+"""Why servers stay: the word of each reason in reports, and what it means."""
+
+WHY_SERVERS_STAY = {
+    'not_active': 'not ACTIVE, so live migration cannot move it',
+    'busy': 'Nova is doing something else with it',
+    'locked': 'locked by its owner or an administrator',
+    'excluded': 'excluded from moves by metadata, flavor or project',
+    'quarantine': 'its last migration failed for good; it is left alone until the quarantine ends '
+                  'or an operator releases it',
+    'cooldown': 'moved not long ago; left alone until its cooldown ends',
+    'no_profile': 'its load is not known',
+    'group': 'every host that would help breaks a rule of its server group',
+    'capacity': 'every host that would help is full, as placement counts',
+    'zone': 'every host that would help is in another availability zone or cell',
+    'isolation': 'every host that would help does not admit its project or flavor',
+    'reserve': 'it would take of the room that is kept free',
+    'returning': 'it left the hosts that would help not long ago',
+    'rule': 'a rule that was installed here forbids it',
+    'refused': 'Nova refuses the hosts that would help, or did so not long ago',
+    'endless': 'it writes memory faster than can be copied, so its live migration would not end',
+    'cap': 'as many servers of its project, or because of one load, were moved as may be',
+    'threshold': 'every move that would help makes a policy worse and leaves it above its '
+                 'threshold',
+    'late': 'its turn would come when the plan is too old',
+    'no_gain': 'no move of it makes the imbalance smaller',
+    'budget': 'a move would help, but the cycle has no more of them to spend',
+}

@@ -1,0 +1,63 @@
+"""Moves by the conditions that people ask for."""
+
+import datetime
+from collections.abc import Collection
+
+import sqlalchemy as sa
+
+from kronos_nova import exception
+from kronos_nova.db import models
+from kronos_nova.db.engine import Database
+from kronos_nova.db.journal import rows
+from kronos_nova.db.retry import retried
+from kronos_nova.objects.move import MoveRecord
+
+
+@retried
+def moves(database: Database, limit: int, marker: str | None = None,
+          states: Collection[str] = (), host: str | None = None,
+          since: datetime.datetime | None = None, until: datetime.datetime | None = None,
+          begun_by: datetime.datetime | None = None, **wanted: str | None) -> list[MoveRecord]:
+    """Moves of the newest plan first, in the order of each plan.
+
+    :param marker: uuid of the last move of the page before
+    :param host: source or destination
+    :param since: only moves that had not ended by then
+    :param until: only moves that were planned by then
+    :param begun_by: only moves that Nova had been asked for by then
+    :param wanted: column to the value that it must have; None is any
+    :raises MoveNotFound: there is no such move as the marker
+    """
+    move = models.MoveRow
+    conditions = [getattr(move, name) == value for name, value in wanted.items()
+                  if value is not None]
+    if states:
+        conditions.append(move.state.in_(states))
+    if host is not None:
+        conditions.append(sa.or_(move.source == host, move.destination == host))
+    if since is not None:
+        conditions.append(sa.or_(move.finished_at.is_(None), move.finished_at >= since))
+    if until is not None:
+        conditions.append(move.created_at <= until)
+    if begun_by is not None:
+        conditions.append(move.requested_at <= begun_by)
+    query = sa.select(move).where(*conditions).order_by(
+        move.created_at.desc(), move.plan_uuid, move.ordinal).limit(limit)
+    with database.reader() as session:
+        if marker is not None:
+            last = rows.find(session, move, marker, exception.MoveNotFound(move=marker))
+            query = query.where(sa.or_(
+                move.created_at < last.created_at,
+                sa.and_(move.created_at == last.created_at, sa.or_(
+                    move.plan_uuid > last.plan_uuid,
+                    sa.and_(move.plan_uuid == last.plan_uuid, move.ordinal > last.ordinal)))))
+        return [rows.move_record(row) for row in session.scalars(query)]
+
+
+@retried
+def knows_server(database: Database, uuid: str) -> bool:
+    """Whether a server has a move, a quarantine or a refusal."""
+    with database.reader() as session:
+        return any(session.scalar(sa.select(sa.literal(1)).where(
+            row.instance_uuid == uuid).limit(1)) for row in (
+                models.MoveRow, models.QuarantineRow, models.RefusalRow))

@@ -1,0 +1,71 @@
+"""Moves: list, show and abort them."""
+
+from collections.abc import Collection
+
+from kronos_nova.contract import moves as contract
+from kronos_nova.db import journal
+from kronos_nova.db import move_queries
+from kronos_nova.db import server_names
+from kronos_nova.db.engine import Database
+from kronos_nova.executor import progress
+from kronos_nova.objects import move as moves
+from kronos_nova.services import names
+from kronos_nova.services import pages
+from kronos_nova.services.context import Context
+
+
+def list_moves(context: Context, request: contract.ListMoves) -> contract.Moves:
+    """
+    :raises MoveNotFound: the marker is not the uuid of a move
+    :raises ServerNotFound: no server of that name or uuid is known
+    :raises ServerAmbiguous: several servers have that name
+    """
+    named = request.server or request.instance
+    found = move_queries.moves(
+        context.database, request.limit, request.marker, states=request.state,
+        host=request.host, since=request.since, until=request.until, plan_uuid=request.plan,
+        instance_uuid=named and names.uuid_of(context, named), project_id=request.project,
+        aggregate=request.aggregate)
+    return contract.Moves(moves=views(context.database, found),
+                          next=pages.marker_of([each.uuid for each in found], request))
+
+
+def show(context: Context, request: contract.OneMove) -> contract.MoveDetail:
+    """
+    :raises MoveNotFound: there is no such move
+    """
+    known = context.journal()
+    found = known.move(request.move)
+    [shown] = views(context.database, [found], contract.MoveDetail, worker=found.owner, events=[
+        contract.MoveEvent(at=at, old_state=old, new_state=new, worker=worker, detail=detail)
+        for at, old, new, worker, detail in known.events(found.uuid)])
+    return shown
+
+
+def abort(context: Context, request: contract.OneMove) -> None:
+    """
+    :raises MoveNotFound: there is no such move
+    :raises MoveEnded: the move has ended
+    """
+    context.journal().request_abort(request.move, context.who, context.utcnow())
+
+
+def views(database: Database, found: Collection[moves.MoveRecord],
+          cls: type[contract.Move] = contract.Move, **more: object) -> list[contract.Move]:
+    """The moves with names, progress and estimated ends."""
+    observed, now = journal.Journal(database, 'observer').durations(), database.utcnow()
+    names = server_names.ServerNames(database).read(move.instance_uuid for move in found)
+    return [cls.made_from(move, instance_name=names.get(move.instance_uuid),
+                          progress=progress.percent(move),
+                          estimated_end=_future(progress.estimated_end(move, observed), now),
+                          **more)
+            for move in found]
+
+
+def _future(end, now):
+    """The end, unless it is over: a move that takes longer than expected may end at any time."""
+    return end if end is not None and end > now else None
+
+
+FUNCTIONS = {contract.LIST.name: list_moves, contract.SHOW.name: show,
+             contract.ABORT.name: abort}

@@ -1,0 +1,13 @@
+"""Parts of lists."""
+
+from collections.abc import Sequence
+
+from kronos_nova.contract.base import Page
+
+
+def marker_of(found: Sequence[str], request: Page) -> str | None:
+    """The marker of the next page, None where there is none.
+
+    :param found: the entries of this page, by what marks them
+    """
+    return found[-1] if found and len(found) == request.limit else None

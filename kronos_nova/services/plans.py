@@ -1,0 +1,85 @@
+"""Plans: list, show, approve and reject them."""
+
+from kronos_nova.contract import plans as contract
+from kronos_nova.db import pagination
+from kronos_nova.objects import plan as plans
+from kronos_nova.operations import approving
+from kronos_nova.operations import switching
+from kronos_nova.services import pages
+from kronos_nova.services.context import Context
+
+
+def list_plans(context: Context, request: contract.ListPlans) -> contract.Plans:
+    """
+    :raises PlanNotFound: the marker is not the uuid of a plan
+    :raises NotInScope: the aggregate has no plan, and Kronos does not look after it
+    """
+    found = pagination.plans(context.database, request.limit, request.marker,
+                             aggregate=request.aggregate, state=request.state)
+    if request.aggregate and not found:
+        switching.refuse_unknown(context.conf, request.aggregate)
+    return contract.Plans(plans=[view(contract.Plan, each) for each in found],
+                          next=pages.marker_of([each.uuid for each in found], request))
+
+
+def show(context: Context, request: contract.OnePlan) -> contract.PlanDetail:
+    """
+    :raises PlanNotFound: there is no such plan
+    """
+    found = context.journal().plan(request.plan)
+    report = found.report and plans.AggregateReport.from_json(found.report)
+    return view(contract.PlanDetail, found, report=_report(context, report) if report else None)
+
+
+def approve(context: Context, request: contract.ApprovePlan) -> contract.Approved:
+    """
+    :raises PlanNotFound: there is no such plan
+    :raises PlanNotWaiting: the plan is not proposed
+    :raises RequestRefused: the plan has no move of such a number, or both lists are given
+    """
+    return contract.Approved.made_from(approving.approve(
+        context.journal(), request.plan, context.who, context.utcnow(), skip=request.skip,
+        only=request.only))
+
+
+def reject(context: Context, request: contract.OnePlan) -> None:
+    """
+    :raises PlanNotFound: there is no such plan
+    :raises PlanNotWaiting: the plan is not proposed
+    """
+    context.journal().reject_plan(request.plan, context.who, context.utcnow())
+
+
+def view(cls: type[contract.Plan], found: plans.PlanRecord, **more: object) -> contract.Plan:
+    return cls.made_from(found, waits_for=found.detail, reason=found.ended_because, **more)
+
+
+def _report(context, report):
+    names = context.names_of(plans.servers_of(report.moves))
+    return contract.PlanReport(
+        policies=[contract.PlannedPolicy.made_from(each) for each in report.policies],
+        moves=[planned(each, names) for each in report.moves],
+        not_moved=[contract.Stayed(reason=each.reason, count=each.count)
+                   for each in report.not_moved],
+        refusals=[contract.Refusal.made_from(each, hosts=list(each.hosts))
+                  for each in report.refusals],
+        warnings=list(report.warnings), notes=list(report.notes))
+
+
+def planned(move: plans.PlannedMove, names: dict[str, str]) -> contract.PlannedMove:
+    """
+    :param names: of servers, by uuid
+    """
+    return contract.PlannedMove.made_from(
+        move, instance_name=names.get(move.instance_uuid), depends_on=list(move.depends_on),
+        benefits=list(move.benefits), next_best=next_best(move, names))
+
+
+def next_best(move: plans.PlannedMove, names: dict[str, str]) -> contract.NextBest | None:
+    other = move.next_best
+    return other and contract.NextBest.made_from(
+        other, instance_name=names.get(other.instance_uuid))
+
+
+FUNCTIONS = {contract.LIST.name: list_plans, contract.SHOW.name: show,
+             contract.APPROVE.name: approve, contract.REJECT.name: reject}

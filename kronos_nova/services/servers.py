@@ -1,0 +1,83 @@
+"""Servers: explain why one was moved or stays."""
+
+from kronos_nova.contract import reasons
+from kronos_nova.contract import servers as contract
+from kronos_nova.db import cooldowns as db_cooldowns
+from kronos_nova.db import cycles
+from kronos_nova.db import move_queries
+from kronos_nova.db import refusals
+from kronos_nova.objects import plan as plans
+from kronos_nova.services import moves
+from kronos_nova.services import names as server_names
+from kronos_nova.services import plans as plan_service
+from kronos_nova.services.context import Context
+
+MOST_MOVES = 20
+"""Moves of the past in an explanation. Raised, the page is longer; lowered, a server that is moved
+too often shows less. Chosen as what a screen shows."""
+
+
+def explain(context: Context, request: contract.ExplainServer) -> contract.Explanation:
+    """
+    :raises ServerNotFound: no server of that name or uuid is known
+    :raises ServerAmbiguous: several servers have that name
+    """
+    uuid, now = server_names.uuid_of(context, request.server), context.utcnow()
+    stays_because, stays_in = _stay(context, uuid)
+    planned, planned_in = _planned(context, uuid)
+    cooldowns = db_cooldowns.Cooldowns(context.database)
+    until, because = next(((until, reason) for each, until, reason, _since
+                           in cooldowns.quarantines(now) if each == uuid), (None, None))
+    refusal = next((each for each, _until, _at in refusals.Refusals(context.database).list(now)
+                    if each.instance_uuid == uuid), None)
+    found = move_queries.moves(context.database, MOST_MOVES, instance_uuid=uuid,
+                               begun_by=request.at)
+    names = context.names_of([uuid, *plans.servers_of(filter(None, [planned]))])
+    return contract.Explanation(
+        instance_uuid=uuid, instance_name=names.get(uuid), stays_because=stays_because,
+        stays_in=stays_in, stays_means=reasons.WHY_SERVERS_STAY.get(stays_because),
+        planned=planned and plan_service.planned(planned, names), planned_in=planned_in,
+        quarantined_until=until, quarantined_because=because,
+        cooling_seconds=cooldowns.cooling(db_cooldowns.INSTANCE, now).get(uuid),
+        refused_because=refusal and refusal.reason,
+        refused_hosts=list(refusal.hosts) if refusal else [],
+        moves=[_explained(context, each) for each in found])
+
+
+def _stay(context, uuid):
+    """(reason, aggregate) of the last evaluation that left the server, or (None, None)."""
+    for row in cycles.Cycles(context.database).last():
+        # The report of a large aggregate names every server that stayed: most need no parsing.
+        if row.report and uuid in row.report:
+            for skip in plans.AggregateReport.from_json(row.report).not_moved:
+                if uuid in skip.instances:
+                    return skip.reason, row.aggregate
+    return None, None
+
+
+def _planned(context, uuid):
+    """(PlannedMove, uuid of its plan) of a plan that waits or runs, or (None, None)."""
+    for plan in context.journal().open_plans():
+        if plan.report and uuid in plan.report:
+            for move in plans.AggregateReport.from_json(plan.report).moves:
+                if move.instance_uuid == uuid:
+                    return move, plan.uuid
+    return None, None
+
+
+def _explained(context, move):
+    plan = context.journal().plan(move.plan_uuid)
+    report = plan.report and plans.AggregateReport.from_json(plan.report)
+    as_planned = next((each for each in (report.moves if report else ())
+                       if each.order == move.ordinal), None)
+    other = None
+    if as_planned is not None:
+        other = plan_service.next_best(as_planned, context.names_of(
+            plans.servers_of([as_planned])))
+    [found] = moves.views(
+        context.database, [move], contract.ExplainedMove, next_best=other,
+        plan_imbalance_before=plan.combined_before, plan_imbalance_after=plan.combined_after)
+    return found
+
+
+FUNCTIONS = {contract.EXPLAIN.name: explain}
