@@ -1,0 +1,46 @@
+"""The table of operations, and what is made of it."""
+
+import configparser
+import pathlib
+
+import testtools
+
+from kronos_nova.contract import moves as contract_moves
+from kronos_nova.contract import reasons
+from kronos_nova.contract import table
+from kronos_nova.objects import move as moves
+from kronos_nova.services import dispatch
+
+SETUP = pathlib.Path(__file__).parents[3] / 'setup.cfg'
+PAGE = pathlib.Path(__file__).parents[3] / 'kronos_nova' / 'page' / 'parts.js'
+
+
+class TableTest(testtools.TestCase):
+    def entry_points(self, group, prefix=''):
+        """{command: its class} of a program."""
+        parser = configparser.ConfigParser()
+        parser.read(SETUP)
+        found = {}
+        for line in parser['entry_points'][group].strip().splitlines():
+            name, _equals, where = line.partition(' = ')
+            found[name.removeprefix(prefix).replace('_', ' ')] = where
+        return found
+
+    def test_both_programs_have_one_class_for_each_command(self):
+        ours = self.entry_points('kronos_nova.manage')
+        theirs = self.entry_points('openstack.rebalancing.v1', 'kronos_')
+        commands = [each.command for each in table.OPERATIONS if each.command]
+        self.assertTrue(commands)
+        for command in commands:
+            self.assertEqual(ours[command], theirs[command])
+            self.assertTrue(ours[command].startswith('kronos_nova.cli.'), ours[command])
+
+    def test_each_operation_has_one_function(self):
+        self.assertEqual({each.name for each in table.OPERATIONS}, {*dispatch.FUNCTIONS})
+        self.assertEqual(len(table.OPERATIONS), len(dispatch.FUNCTIONS))
+
+    def test_states_and_reasons_are_those_of_the_engine_and_the_page(self):
+        self.assertEqual({*moves.TRANSITIONS} - moves.TERMINAL, {*contract_moves.LIVE})
+        page = PAGE.read_text()
+        for word in reasons.WHY_SERVERS_STAY:
+            self.assertIn(f'  {word}: ', page)
