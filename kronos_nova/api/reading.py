@@ -6,63 +6,15 @@ from kronos_nova.api.call import Call
 from kronos_nova.api.call import Operation
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import maintenances as db_maintenances
-from kronos_nova.db import pagination
 from kronos_nova.db import switches as db_switches
 from kronos_nova.engine import levels
 from kronos_nova.engine import scope
 from kronos_nova.objects import drain as drains
-from kronos_nova.operations import health
-from kronos_nova.operations import overview
 from kronos_nova.operations import switching
-
-
-def _observer(call):
-    services = call.services
-    return overview.Observer(services.conf, services.database, services.utcnow)
-
-
-def show_status(call: Call) -> v.Status:
-    found = _observer(call).read()
-    maintained = found.maintenance
-    return v.view(v.Status, found, problems=[v.view(v.Problem, each) for each in found.problems],
-                  workers=[v.view(v.Worker, each) for each in found.workers],
-                  maintenance=maintained and v.view(
-                      v.MaintenanceState, maintained, hosts=_maintained(maintained.hosts)))
 
 
 def _maintained(hosts):
     return [v.MaintainedHost(host=host, state=state) for host, state in hosts.items()]
-
-
-def list_aggregates(call: Call) -> v.Aggregates:
-    observer = _observer(call)
-    last = observer.cycles.last()
-    found, hosts = observer.read_with(last), overview.hosts_measured(last)
-    return v.Aggregates(aggregates=[_aggregate(each, found, hosts) for each in found.aggregates])
-
-
-def show_aggregate(call: Call) -> v.Aggregate:
-    name = call.path['aggregate']
-    switching.refuse_unknown(call.services.conf, name, is_single=True)
-    [found] = [each for each in list_aggregates(call).aggregates if each.name == name]
-    return found
-
-
-def _aggregate(each, found, hosts):
-    measured = hosts.get(each.name, {})
-    return v.view(
-        v.Aggregate, each, hosts=measured.get('hosts', 0), hot_hosts=measured.get('hot_hosts', 0),
-        health=health.score(each, measured, found.drains), warnings=list(each.warnings),
-        policies=[v.view(v.Policy, policy) for policy in each.policies],
-        plan=each.plan and v.view(v.OpenPlan, each.plan))
-
-
-def list_hosts(call: Call) -> v.Hosts:
-    query = call.query
-    found = pagination.scores(call.services.database, query.limit, query.marker)
-    return v.Hosts(next=_next(found, query), hosts=[v.Host(name=host, scores=[
-        v.HostScore(policy=row.policy, value=row.value, measured_at=row.at)
-        for row in rows]) for host, rows in found.items()])
 
 
 def list_drains(call: Call) -> v.Drains:
@@ -116,16 +68,6 @@ def _next(found, query):
 
 
 OPERATIONS = (
-    Operation(method='GET', path='/v1/status', name='status:show', run=show_status,
-              gives=v.Status, summary='Whether all is well, and what is not.'),
-    Operation(method='GET', path='/v1/aggregates', name='aggregates:list', run=list_aggregates,
-              gives=v.Aggregates, summary='The aggregates that Kronos looks after, with levels, '
-                                          'last evaluations and open plans.'),
-    Operation(method='GET', path='/v1/aggregates/{aggregate}', name='aggregates:show',
-              run=show_aggregate, gives=v.Aggregate, refusals=(404,),
-              summary='One of them.'),
-    Operation(method='GET', path='/v1/hosts', name='hosts:list', run=list_hosts, gives=v.Hosts,
-              query=v.Page, summary='The last scores of every host.'),
     Operation(method='GET', path='/v1/drains', name='drains:list', run=list_drains, gives=v.Drains,
               query=v.DrainQuery, summary='Hosts that are emptied, or wait for release.'),
     Operation(method='GET', path='/v1/drains/{drain}', name='drains:show', run=show_drain,

@@ -33,73 +33,6 @@ class Versions(View):
     versions: list[Version]
 
 
-class Policy(View):
-    """A policy at the last evaluation; the imbalance is null where there was no data. ``forecast``
-    says in words what became of its forecast, and is empty where it has none."""
-
-    name: str
-    imbalance: float | None
-    threshold: float
-    detail: str
-    forecast: str
-
-
-class OpenPlan(View):
-    """The plan of an aggregate that waits or runs; ``states`` counts its moves."""
-
-    uuid: str
-    state: str
-    purpose: str
-    created_at: Time
-    expires_at: Time
-    approved_by: str | None
-    moves: int
-    states: dict[str, int]
-    remaining_seconds: float | None
-
-
-class Aggregate(View):
-    """An aggregate that Kronos looks after. ``health`` is from 0 to 100, or null where it is not
-    known; ``reason`` says why the last evaluation ended as it did."""
-
-    name: str
-    level: str
-    set_by: str | None
-    paused: str | None
-    evaluated_at: Maybe
-    outcome: str | None
-    reason: str
-    next_at: Maybe
-    window_opens_at: Maybe
-    health: float | None
-    hosts: int
-    hot_hosts: int
-    policies: list[Policy]
-    warnings: list[str]
-    plan: OpenPlan | None
-
-
-class Aggregates(View):
-    aggregates: list[Aggregate]
-
-
-class Problem(View):
-    """Something that an operator should know, and what to do about it."""
-
-    severity: str
-    what: str
-    remedy: str
-
-
-class Worker(View):
-    """A process and whether it said lately that it lives."""
-
-    name: str
-    role: str
-    heard_at: Time
-    is_alive: bool
-
-
 class MaintainedHost(View):
     host: str
     state: str
@@ -113,45 +46,6 @@ class Maintenance(View):
     requested_by: str
     requested_at: Time
     hosts: list[MaintainedHost]
-
-
-class MaintenanceState(View):
-    state: str
-    requested_by: str
-    hosts: list[MaintainedHost]
-
-
-class Status(View):
-    """What ``kronos-manage status`` shows; ``severity`` is null while all is well."""
-
-    at: Time
-    severity: str | None
-    problems: list[Problem]
-    workers: list[Worker]
-    maintenance: MaintenanceState | None
-    quarantined: int
-    duration_error: float | None
-    database_revision: str
-
-
-class HostScore(View):
-    """The last score of a host in a policy, a fraction."""
-
-    policy: str
-    value: float
-    measured_at: Time
-
-
-class Host(View):
-    name: str
-    scores: list[HostScore]
-
-
-class Hosts(View):
-    """``next`` is the marker of the next page, or null."""
-
-    hosts: list[Host]
-    next: str | None
 
 
 class Drain(View):

@@ -62,13 +62,13 @@ class List(command.Lister):
         return self.collect(contract.LIST, _request(parsed_args), 'moves', parsed_args.limit)
 
     def _watch(self, parsed_args):
-        def look():
+        def read_moves():
             found = self._found(parsed_args)
             return (watching.table(SHORT, COLUMNS, map(row, found)),
                     any(move.state in contract.LIVE for move in found))
 
         is_for_people = parsed_args.formatter == 'table'
-        watching.watch(self.app.stdout if is_for_people else self.app.stderr, look,
+        watching.watch(self.app.stdout if is_for_people else self.app.stderr, read_moves,
                        parsed_args.interval)
 
 

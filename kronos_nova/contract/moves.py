@@ -13,6 +13,9 @@ from kronos_nova.contract.operation import Operation
 LIVE = ('planned', 'dispatched', 'checking', 'claiming', 'migrating', 'verifying')
 """States of moves that have not ended."""
 
+ENDED = ('completed', 'failed', 'abandoned')
+"""The other states."""
+
 
 class Move(Response):
     """A move and its state. ``progress`` is the share of memory copied, in percent, where the

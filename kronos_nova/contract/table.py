@@ -4,6 +4,7 @@ from kronos_nova.contract import moves
 from kronos_nova.contract import plans
 from kronos_nova.contract import quarantine
 from kronos_nova.contract import servers
+from kronos_nova.contract import status
 
-OPERATIONS = (*plans.OPERATIONS, *moves.OPERATIONS, *servers.OPERATIONS,
+OPERATIONS = (*status.OPERATIONS, *plans.OPERATIONS, *moves.OPERATIONS, *servers.OPERATIONS,
               *quarantine.OPERATIONS)

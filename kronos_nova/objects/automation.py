@@ -50,7 +50,7 @@ class Switch:
     reason: str = ''
 
     def __str__(self) -> str:
-        return f'{self.value} by {self.set_by}{self._why}'
+        return f'{self.value} by {self.set_by}{self.why}'
 
     @property
     def sentence(self) -> str:
@@ -58,11 +58,12 @@ class Switch:
         whose = 'all aggregates' if self.aggregate == EVERY else f'aggregate {self.aggregate}'
         if self.kind == LEVEL:
             level = self.value or 'that of nova.conf again'
-            return f'The level of {whose} is {level}, set by {self.set_by}{self._why}'
-        return f'{_DONE[self.value]} {whose}, by {self.set_by}{self._why}'
+            return f'The level of {whose} is {level}, set by {self.set_by}{self.why}'
+        return f'{_DONE[self.value]} {whose}, by {self.set_by}{self.why}'
 
     @property
-    def _why(self) -> str:
+    def why(self) -> str:
+        """The reason in brackets, or nothing."""
         return f' ({self.reason})' if self.reason else ''
 
 

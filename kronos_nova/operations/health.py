@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from collections.abc import Mapping
 
+from kronos_nova.contract.status import Aggregate
+from kronos_nova.contract.status import DrainState
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import plan as plans
-from kronos_nova.operations.overview import AggregateState
-from kronos_nova.operations.overview import DrainState
 
 BEST = 100.0
 
@@ -23,7 +23,7 @@ MANY = 0.25
 a quarter of them has next to nothing left, capacity does."""
 
 
-def score(aggregate: AggregateState, hosts: Mapping[str, int],
+def score(aggregate: Aggregate, hosts: Mapping[str, int],
           drained: Iterable[DrainState]) -> float | None:
     """From 0 to 100, None where it is not known: never evaluated, or the last evaluation failed.
 

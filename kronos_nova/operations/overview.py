@@ -5,9 +5,9 @@ import dataclasses
 import datetime
 import functools
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
 
+from kronos_nova.contract import status
 from kronos_nova.db import cooldowns
 from kronos_nova.db import cycles
 from kronos_nova.db import migrate
@@ -23,6 +23,7 @@ from kronos_nova.engine import windows
 from kronos_nova.executor import progress
 from kronos_nova.executor.executor import FORGOTTEN_AFTER
 from kronos_nova.executor.options import ExecutorOptions
+from kronos_nova.objects import automation
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -32,122 +33,34 @@ OVERDUE_INTERVALS = 3
 """How many evaluations in a row may be missed before that is a problem: one may fail, and the next
 takes its time."""
 
+FAR_ABOVE = 2.0
+"""Times its threshold from which an imbalance makes a plan that waits a warning. Raised, operators
+see later that an approval is missing; lowered, each proposal is a warning. As the health figure:
+twice the threshold loses all that an imbalance can lose."""
+
 MOST_PARSED = 100
 """Reports that are kept parsed: those of the aggregates of a large cloud. Of 3,000 servers one has
 about half a MiB."""
 
-# How bad a problem is.
-WARNING = 'warning'
-CRITICAL = 'critical'
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """Something that an operator should know. ``remedy`` is what to do or to look at."""
-
-    severity: str
-    what: str
-    remedy: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyState:
-    """A policy at the last evaluation; the imbalance is None where there was no data. ``forecast``
-    says in words what became of its forecast, '' where it has none."""
-
-    name: str
-    imbalance: float | None
-    threshold: float
-    detail: str = ''
-    forecast: str = ''
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class OpenPlan:
-    """A plan that waits or runs. ``states`` counts its moves by state; ``remaining_seconds`` is
-    None where no move of the past tells how long one takes."""
-
-    uuid: str
-    state: str
-    purpose: str
-    created_at: datetime.datetime
-    expires_at: datetime.datetime
-    approved_by: str | None
-    moves: int
-    states: dict[str, int]
-    remaining_seconds: float | None
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class AggregateState:
-    """An aggregate in scope. ``reason`` says in words why its last evaluation ended as it did;
-    ``window_opens_at`` is None while its moves may be started."""
-
-    name: str
-    level: str
-    set_by: str | None
-    paused: str | None
-    evaluated_at: datetime.datetime | None
-    outcome: str | None
-    reason: str
-    next_at: datetime.datetime | None
-    window_opens_at: datetime.datetime | None
-    policies: tuple[PolicyState, ...]
-    warnings: tuple[str, ...]
-    plan: OpenPlan | None
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class DrainState:
-    """A host that is to be empty, is, or waits to be released. ``remaining_seconds`` is how long
-    the moves off it that are planned will take, None where there are none or nothing tells."""
-
-    host: str
-    aggregate: str
-    state: str
-    requested_by: str
-    left: int | None
-    blocked: int
-    remaining_seconds: float | None = None
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerState:
-    """A process that said that it lives. ``role`` is ``executor`` (in a conductor or by itself) or
-    ``engine``."""
-
-    name: str
-    role: str
-    heard_at: datetime.datetime
-    is_alive: bool
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class MaintenanceState:
-    """The maintenance that is not done: its hosts, each with its state."""
-
-    state: str
-    requested_by: str
-    hosts: Mapping[str, str]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
+    """The state of Kronos. ``problems`` are the worst first."""
+
     at: datetime.datetime
     database_revision: str
-    aggregates: tuple[AggregateState, ...]
-    workers: tuple[WorkerState, ...]
-    drains: tuple[DrainState, ...]
-    maintenance: MaintenanceState | None
+    aggregates: list[status.Aggregate]
+    workers: list[status.Worker]
+    drains: list[status.DrainState]
+    maintenance: status.MaintenanceState | None
     quarantined: int
     duration_error: float | None
-    problems: tuple[Trouble, ...]
+    problems: list[status.Problem]
 
     @property
     def severity(self) -> str | None:
         """Of the worst problem."""
-        found = {problem.severity for problem in self.problems}
-        return next((each for each in (CRITICAL, WARNING) if each in found), None)
+        return self.problems[0].severity if self.problems else None
 
 
 class Observer:
@@ -180,7 +93,8 @@ class Observer:
             maintenance=self._maintenance(),
             quarantined=len(cooldowns.Cooldowns(self.database).quarantines(now)),
             duration_error=progress.error(self.journal.predictions()),
-            problems=tuple(self._problems(aggregates, workers, drained, now)))
+            problems=sorted(self._problems(aggregates, workers, drained, now),
+                            key=lambda each: status.SEVERITIES.index(each.severity)))
 
     def _aggregates(self, last, now):
         last = {row.aggregate: row for row in last}
@@ -188,22 +102,22 @@ class Observer:
         observed = self.journal.durations()
         open_plans = {plan.aggregate: self._open_plan(plan, observed, now)
                       for plan in self.journal.open_plans()}
-        return tuple(self._aggregate(name, last.get(name), switches, open_plans.get(name), now)
-                     for name in scope.aggregates_in_scope(self.conf))
+        return [self._aggregate(name, last.get(name), switches, open_plans.get(name), now)
+                for name in scope.aggregates_in_scope(self.conf)]
 
     def _aggregate(self, name, last, switches, plan, now):
         defaults = levels.defaults(self.conf)
         level, pause = switches.level(name, defaults), switches.pause(name)
         own = switching.own_level(switches, name, level)
         report = report_of(last)
-        return AggregateState(
+        return status.Aggregate(
             name=name, level=level, paused=pause and str(pause),
             set_by=own and own.set_by,
             evaluated_at=last and last.finished_at, outcome=last and last.outcome,
             reason=reason(report), next_at=self._next(last), plan=plan,
             window_opens_at=self._opens_at(name, now),
-            policies=tuple(map(_policy, report.policies if report else ())),
-            warnings=report.warnings if report else ())
+            policies=[_policy(each) for each in (report.policies if report else ())],
+            warnings=list(report.warnings) if report else [])
 
     def _next(self, last):
         if last is None:
@@ -222,7 +136,7 @@ class Observer:
         options = ExecutorOptions.from_conf(self.conf)
         done = self.journal.moves(plan.uuid)
         planned = plans.AggregateReport.from_json(plan.report).moves
-        return OpenPlan(
+        return status.OpenPlan(
             uuid=plan.uuid, state=plan.state, purpose=plan.purpose, created_at=plan.created_at,
             expires_at=plan.expires_at, approved_by=plan.approved_by,
             moves=len(done) or len(planned),
@@ -234,10 +148,10 @@ class Observer:
 
     def _workers(self, now):
         dead_before = now - _seconds(self.conf.kronos_executor.worker_timeout)
-        return tuple(WorkerState(name=name, role=role, heard_at=heard_at,
-                                 # What is far ahead was written by a clock that was wrong.
-                                 is_alive=dead_before <= heard_at <= now + (now - dead_before))
-                     for name, role, heard_at in self.journal.workers(now - FORGOTTEN_AFTER))
+        return [status.Worker(name=name, role=role, heard_at=heard_at,
+                            # What is far ahead was written by a clock that was wrong.
+                            is_alive=dead_before <= heard_at <= now + (now - dead_before))
+                for name, role, heard_at in self.journal.workers(now - FORGOTTEN_AFTER)]
 
     def _drains(self, now):
         found = Drains(self.database).in_states(
@@ -246,10 +160,10 @@ class Observer:
         if any(each.state in drains.ACTIVE for each in found):
             for move in self.journal.moves(states=(moves.PLANNED, *moves.IN_FLIGHT)):
                 leaving[move.source].append(move)
-        return tuple(DrainState(
+        return [status.DrainState(
             host=each.host, aggregate=each.aggregate, state=each.state, left=each.left,
             requested_by=each.requested_by, blocked=len(each.blocked),
-            remaining_seconds=self._remaining(leaving.get(each.host), now)) for each in found)
+            remaining_seconds=self._remaining(leaving.get(each.host), now)) for each in found]
 
     def _remaining(self, waiting, now):
         if not waiting:
@@ -260,21 +174,24 @@ class Observer:
 
     def _maintenance(self):
         found = Maintenances(self.database).current()
-        return found and MaintenanceState(state=found.state, requested_by=found.requested_by,
-                                          hosts=found.hosts)
+        return found and status.MaintenanceState(
+            state=found.state, requested_by=found.requested_by, hosts=[
+                status.MaintainedHost(host=host, state=state)
+                for host, state in found.hosts.items()])
 
     # -- what is wrong
 
     def _problems(self, aggregates, workers, drained, now):
         yield from self._silence(workers)
         yield from self._clocks(now)
+        yield from self._pauses()
         for found in drained:
             if found.state in (drains.BLOCKED, drains.OVERDUE):
-                yield Trouble(severity=WARNING,
-                              what=f'The drain of {found.host} is {found.state}: {found.left} '
-                                   f'servers left, {found.blocked} blocked.',
-                              remedy=f'"kronos-manage host status {found.host}" names them, '
-                                     '"host release" ends it.')
+                yield status.Problem(
+                    severity=status.WARNING,
+                    what=f'The drain of {found.host} is {found.state}: {found.left} servers left, '
+                         f'{found.blocked} blocked.',
+                    remedy=f'"host status {found.host}" names them, "host release" ends it.')
         for aggregate in aggregates:
             yield from self._of_aggregate(aggregate, now)
 
@@ -282,46 +199,77 @@ class Observer:
         since = now - _seconds(self.conf.kronos_executor.worker_timeout)
         for name, skew in self.journal.skewed_workers(since, shared_clock.MOST_SKEW_SECONDS):
             where = 'ahead of' if skew > 0 else 'behind'
-            yield Trouble(
-                severity=CRITICAL,
+            yield status.Problem(
+                severity=status.CRITICAL,
                 what=f'The clock of {name} is {abs(skew):.0f} s {where} that of the control '
                      'database: that process plans nothing and adopts no moves.',
                 remedy='Synchronise the clock of that host (chrony, ntpd).')
+
+    def _pauses(self):
+        for each in db_switches.SwitchBoard(self.database).read().pauses.values():
+            whose = ('' if each.aggregate == automation.EVERY
+                     else f' for aggregate {each.aggregate}')
+            what = 'Stopped' if each.value == 'stop' else 'Paused'
+            yield status.Problem(
+                severity=status.NOTICE, since=each.set_at,
+                what=f'{what}{whose} by {each.set_by}{each.why}: no move is started.',
+                remedy='"resume" ends it.')
+
+    def _waiting_plan(self, aggregate, now):
+        """The plan that waits for approval, a warning once it has held up an aggregate that is far
+        above a threshold."""
+        plan = aggregate.plan
+        if plan is None or plan.state != plans.PROPOSED:
+            return
+        above = [each for each in aggregate.policies
+                 if each.imbalance is not None and each.imbalance > each.threshold]
+        patience = _seconds(OVERDUE_INTERVALS * self.conf.kronos.evaluation_interval)
+        is_urgent = now - plan.created_at > patience and any(
+            each.imbalance > FAR_ABOVE * each.threshold for each in above)
+        figures = '; '.join(f'{each.name}: imbalance {each.imbalance:.3f}, threshold '
+                            f'{each.threshold:.3f}' for each in above)
+        yield status.Problem(
+            severity=status.WARNING if is_urgent else status.NOTICE, since=plan.created_at,
+            what=f'{aggregate.name}: plan {plan.uuid} waits for approval, and nothing else is '
+                 f'planned meanwhile{f" ({figures})" if figures else ""}.',
+            remedy='"plan approve" or "plan reject" decides; it expires by itself.')
 
     def _silence(self, workers):
         alive = {worker.role for worker in workers if worker.is_alive}
         is_apart = self.conf.kronos.run_in == 'daemons'
         if 'executor' not in alive:
-            yield Trouble(
-                severity=CRITICAL, what='No process that carries out moves says that it lives.',
-                remedy='See whether kronos-executor runs, and its log.' if is_apart else
-                'See whether nova-conductor runs with "driver = kronos", and its log.')
+            yield status.Problem(
+                severity=status.CRITICAL, what='No process that carries out moves is alive.',
+                remedy='Check that kronos-executor runs, and its log.' if is_apart else
+                'Check that nova-conductor runs with "driver = kronos", and its log.')
         if is_apart and 'engine' not in alive:
-            yield Trouble(severity=CRITICAL, what='No kronos-engine says that it lives.',
-                          remedy='See whether it runs, and its log.')
+            yield status.Problem(severity=status.CRITICAL, what='No kronos-engine is alive.',
+                                 remedy='Check that it runs, and its log.')
 
     def _of_aggregate(self, aggregate, now):
         name = aggregate.name
         if aggregate.level == 'off':
             return
         if self._is_overdue(aggregate, now):
-            yield Trouble(
-                severity=CRITICAL,
+            yield status.Problem(
+                severity=status.CRITICAL,
                 what=f'{name} is not evaluated any more.' if aggregate.evaluated_at
                 else f'{name} was never evaluated.',
                 remedy='The log of the process that plans says why; "kronos-test-config" looks at '
                        'what it needs.')
+        yield from self._waiting_plan(aggregate, now)
         for policy in aggregate.policies:
             if policy.imbalance is None:
-                yield Trouble(severity=WARNING,
-                              what=f'{name}: policy {policy.name} has no data: {policy.detail}',
-                              remedy='"kronos-test-config" shows what its queries answer.')
-        # Why one is left alone for a while is told first, and is nothing to be mended. Drains have
-        # problems of their own.
+                yield status.Problem(
+                    severity=status.WARNING,
+                    what=f'{name}: policy {policy.name} has no data: {policy.detail}',
+                    remedy='"kronos-test-config" shows what its queries answer.')
+        # The first warning of an aggregate that cools is why it does, which needs no repair. Drains
+        # have conditions of their own.
         intended = {plans.COOLING: 1, plans.DRAINING: None}.get(aggregate.outcome, 0)
         for warning in () if intended is None else aggregate.warnings[intended:]:
-            yield Trouble(severity=WARNING, what=f'{name}: {warning}',
-                          remedy='See "Something is wrong" in the documentation.')
+            yield status.Problem(severity=status.WARNING, what=f'{name}: {warning}',
+                                 remedy='See "Something is wrong" in the documentation.')
 
     def _is_overdue(self, aggregate, now):
         allowed = _seconds(OVERDUE_INTERVALS * self.conf.kronos.evaluation_interval)
@@ -412,7 +360,7 @@ def stayed(report: plans.AggregateReport) -> list[tuple[str, int]]:
 
 
 def _policy(found):
-    return PolicyState(name=found.name, imbalance=found.imbalance_before,
+    return status.Policy(name=found.name, imbalance=found.imbalance_before,
                        threshold=found.threshold, detail=found.detail,
                        forecast=_forecast(found.forecast))
 

@@ -113,4 +113,4 @@ export class Maintenance {
   }
 }
 
-export const severityBadge = severity => severity === null ? badge('all is well', 'good') : badge(severity, severity === 'critical' ? 'bad' : 'warn');
+export const severityBadge = severity => severity === null ? badge('all is well', 'good') : badge(severity, {critical: 'bad', warning: 'warn'}[severity] ?? 'plain');

@@ -10,13 +10,15 @@ from kronos_nova.services import moves
 from kronos_nova.services import plans
 from kronos_nova.services import quarantine
 from kronos_nova.services import servers
+from kronos_nova.services import status
 from kronos_nova.services.context import Context
 
 TEXT_CHARACTERS = 1000
 """Characters of a text in a request. Raised, tables and logs have longer lines; lowered, reasons
 are cut. Chosen as the limit of ``Reason`` in the contract."""
 
-FUNCTIONS = {**plans.FUNCTIONS, **moves.FUNCTIONS, **servers.FUNCTIONS, **quarantine.FUNCTIONS}
+FUNCTIONS = {**status.FUNCTIONS, **plans.FUNCTIONS, **moves.FUNCTIONS, **servers.FUNCTIONS,
+             **quarantine.FUNCTIONS}
 """The function of each operation, by the operation's name."""
 
 
@@ -36,5 +38,5 @@ def _checked(request):
     for name, value in msgspec.structs.asdict(request).items():
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, str):
-                boundary.kept(each, name, TEXT_CHARACTERS)
+                boundary.storable(each, name, TEXT_CHARACTERS)
     return request

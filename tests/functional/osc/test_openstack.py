@@ -65,7 +65,8 @@ class OpenStackTest(testtools.TestCase):
         now = clock.utcnow()
         uuid = self.journal.record_plan(db_fixtures.report([('vm1', 'a', 'b')]), plans.PROPOSED,
                                         now, now.replace(year=now.year + 1))
-        self.assertIn('does not permit', self.openstack('tom', 'tenants', 'plan', 'list', expected=1))
+        self.assertIn('does not permit', self.openstack('tom', 'tenants', 'plan', 'list',
+                                                        expected=1))
         [row] = json.loads(self.openstack('rita', 'ops', 'plan', 'list', '-f', 'json'))
         self.assertEqual((uuid, 'proposed'), (row['UUID'], row['State']))
         self.assertIn('kronos:plans:approve', self.openstack(

@@ -6,6 +6,7 @@ import json
 import types
 from unittest import mock
 
+import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
 from kronos_nova import clock
@@ -13,6 +14,7 @@ from kronos_nova.cli import watching
 from kronos_nova.db import cycles
 from kronos_nova.db import drains
 from kronos_nova.db import maintenances
+from kronos_nova.db import models
 from kronos_nova.db.journal.queue import ENGINE
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
@@ -20,6 +22,7 @@ from kronos_nova.objects import plan as plans
 from kronos_nova.objects.drain import Drain
 from kronos_nova.operations import overview
 from tests.unit.cmd import test_automation
+from tests.unit.db import fixtures as db_fixtures
 
 WELL, LOOK, MEND = 0, 3, 4
 
@@ -93,7 +96,7 @@ class StatusTest(test_automation.OperatorTestCase):
         first = self.journal.claim(first.uuid, clock.utcnow())
         self.journal.advance(first, moves.ABANDONED, clock.utcnow(),
                              finished_at=clock.utcnow())
-        self.assertIn('1 of 2 moves ended (1 abandoned), 1 under way', self.manage('status'))
+        self.assertIn('1 of 2 moves ended (1 abandoned), 1 in progress', self.manage('status'))
 
     def test_a_plan_that_waits_says_for_what_and_how_long(self):
         self.evaluate(plans.PLANNED)
@@ -101,7 +104,7 @@ class StatusTest(test_automation.OperatorTestCase):
         now = clock.utcnow()
         self.journal.record_plan(test_automation.db_fixtures.report([('vm1', 'a', 'b')]),
                                  plans.PROPOSED, now, now + datetime.timedelta(hours=1))
-        self.assertIn('1 move, waiting for "kronos-manage plan approve" until',
+        self.assertIn('1 move, waiting for "plan approve" until',
                       self.manage('status'))
 
     def test_that_an_aggregate_is_left_alone_for_a_while_is_no_problem(self):
@@ -167,6 +170,35 @@ class StatusTest(test_automation.OperatorTestCase):
         self.assertEqual(2, said.count('all is well'))
         self.assertIn('gone away. It is asked again.', said)
 
+    def test_a_pause_and_a_stop_are_notices_with_who_and_since_when(self):
+        self.beat()
+        self.evaluate()
+        self.manage('pause', '--reason', 'new switches')
+        said = self.manage('status', expected=WELL)
+        self.assertIn('1 notice, see below', said)
+        self.assertRegex(said, r'NOTICE: Paused by \S+ \(new switches\): no move is started. '
+                               r'\(for \d s\)\n    "resume" ends it.')
+        self.manage('stop', '--aggregate', 'gpu')
+        self.assertIn('NOTICE: Stopped for aggregate gpu by', self.manage('status'))
+
+    def test_a_plan_that_waits_is_a_notice_and_a_warning_when_it_freezes_what_is_far_off(self):
+        def wait(imbalance, ago):
+            self.evaluate(policies=(self.policy(imbalance),))
+            at = clock.utcnow() - datetime.timedelta(seconds=ago)
+            with self.database.writer() as session:
+                session.execute(sa.update(models.PlanRow).values(created_at=at))
+
+        self.beat()
+        self.journal.record_plan(db_fixtures.report([('vm1', 'a', 'b')]), plans.PROPOSED,
+                                 clock.utcnow(), clock.utcnow() + datetime.timedelta(hours=1))
+        for imbalance, ago in ((0.05, 1000), (0.15, 1000), (0.5, 10)):
+            wait(imbalance, ago)
+            self.assertIn('NOTICE: gpu: plan', self.manage('status', expected=WELL))
+        wait(0.5, 1000)
+        said = self.manage('status', expected=LOOK)
+        self.assertIn('WARNING: gpu: plan', said)
+        self.assertIn('imbalance 0.500, threshold 0.100', said)
+
     def test_missing_data_deserves_a_look(self):
         self.beat()
         self.evaluate(plans.NO_DATA, policies=(self.policy(None, 'no sample'),))
@@ -177,7 +209,7 @@ class StatusTest(test_automation.OperatorTestCase):
         self.evaluate()
         self.beat(ago=600)
         said = self.manage('status', expected=MEND)
-        self.assertIn('CRITICAL: No process that carries out moves says that it lives.', said)
+        self.assertIn('CRITICAL: No process that carries out moves is alive.', said)
         self.assertIn('nova-conductor', said)
 
     def test_daemons_need_an_engine_too(self):

@@ -1,83 +1,82 @@
-"""``kronos-manage status``: what Kronos is doing now, on one page."""
+"""The command that shows the state of Kronos on one page."""
 
 import collections
-import dataclasses
 import datetime
 import json
 
-from cliff import command
+import msgspec
 
 from kronos_nova.cli import arguments
 from kronos_nova.cli import columns
+from kronos_nova.cli import command
 from kronos_nova.cli import watching
-from kronos_nova.cmd import database
-from kronos_nova.objects import move as moves
-from kronos_nova.objects import plan as plans
-from kronos_nova.operations import overview
+from kronos_nova.contract import moves
+from kronos_nova.contract import status as contract
 
 # Exit codes, documented in operating.rst.
-EXIT = {None: 0, overview.WARNING: 3, overview.CRITICAL: 4}
+EXIT = {None: 0, contract.NOTICE: 0, contract.WARNING: 3, contract.CRITICAL: 4}
 FORMAT = 1
 
 
 class Status(command.Command):
-    """Show what Kronos is doing: levels, last evaluations, plans under way, workers, problems.
+    """Show what Kronos is doing: levels, last evaluations, plans, workers, and conditions.
 
-    Exit codes, for monitoring: 0 all is well, 1 it could not be told, 3 something deserves a look,
-    4 something has to be mended.
+    A condition is a notice (what an operator intended, such as a pause), a warning (deserves a
+    look) or critical (to be repaired).
+
+    Exit codes, for monitoring: 0 all is well, or there are notices only; 1 the state is not known;
+    3 a warning; 4 something critical.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         columns.add_text_or_json(parser)
         parser.add_argument('--watch', action='store_true',
-                            help='show it again and again until Ctrl-C is pressed')
-        parser.add_argument('--interval', type=arguments.pause, default=2.0, metavar='SECONDS',
-                            help='between two looks of --watch; default: 2')
+                            help='Show it again and again until Ctrl-C is pressed.')
+        parser.add_argument('--interval', type=arguments.pause, default=2.0, metavar='<seconds>',
+                            help='Time between two looks of --watch; default: 2.')
         return parser
 
     def take_action(self, parsed_args):
-        conf = self.app.conf
-        found = database.control_database(conf)
-        observer = overview.Observer(conf, found, found.utcnow)
-        if parsed_args.watch:
-            return self._watch(observer, parsed_args)
-        found = observer.read()
-        self.app.stdout.write(f'{shown(found, parsed_args.format)}\n')
-        return EXIT[found.severity]
+        text = _as_json if parsed_args.format == 'json' else _as_text
+        found = self._read()
 
-    def _watch(self, observer, parsed_args):
-        found = observer.read()
-
-        def look():
+        def read_page():
             nonlocal found
-            found = observer.read()
-            return shown(found, parsed_args.format), True
+            found = self._read()
+            return text(*found), True
 
-        watching.watch(self.app.stdout, look, parsed_args.interval)
-        return EXIT[found.severity]
+        if parsed_args.watch:
+            watching.watch(self.app.stdout, read_page, parsed_args.interval)
+        else:
+            self.say(text(*found))
+        return EXIT[found[0].severity]
 
-
-def shown(found, wanted):
-    """The page in a format, ``text`` or ``json``."""
-    return as_json(found) if wanted == 'json' else '\n'.join(lines(found))
-
-
-def as_json(found: overview.Overview) -> str:
-    body = {'format': FORMAT, 'severity': found.severity, **dataclasses.asdict(found)}
-    return json.dumps(body, indent=1, default=_iso)
-
-
-def _iso(value):
-    if isinstance(value, datetime.datetime):
-        return value.isoformat(timespec='seconds')
-    raise TypeError(f'{value!r} has no form in JSON')
+    def _read(self):
+        """(Status, its aggregates)"""
+        found = self.call(contract.SHOW, contract.SHOW.request())
+        return found, self.call(contract.LIST_AGGREGATES,
+                                contract.LIST_AGGREGATES.request()).aggregates
 
 
-def lines(found: overview.Overview):
-    """The page for people."""
+def _as_json(found, aggregates):
+    maintained = found.maintenance
+    body = {'format': FORMAT, 'severity': found.severity, 'at': found.at,
+            'aggregates': aggregates, **msgspec.structs.asdict(found)}
+    if maintained:
+        body['maintenance'] = msgspec.structs.asdict(maintained) | {
+            'hosts': {each.host: each.state for each in maintained.hosts}}
+    return json.dumps(msgspec.to_builtins(body, builtin_types=(datetime.datetime,)), indent=1,
+                      default=lambda time: time.isoformat(timespec='seconds'))
+
+
+def _as_text(found, aggregates):
+    return '\n'.join(_lines(found, aggregates))
+
+
+def _lines(found, aggregates):
     yield f'Kronos at {columns.local(found.at)}: {_verdict(found)}'
-    for aggregate in found.aggregates:
+    for aggregate in aggregates:
         yield ''
         yield from _aggregate(aggregate, found.at)
     if found.drains:
@@ -93,28 +92,40 @@ def lines(found: overview.Overview):
     yield ''
     yield f'Workers: {_workers(found.workers)}'
     if found.quarantined:
-        yield f'In quarantine: {found.quarantined} servers ("kronos-manage quarantine list")'
+        yield (f'In quarantine: {columns.count(found.quarantined, "server")} '
+               '("quarantine list" names them)')
     if found.duration_error is not None:
-        yield f'Durations of moves were predicted within {found.duration_error:.0%} (median)'
+        yield f'Predicted durations of moves are off by {found.duration_error:.0%} (median)'
     yield f'Control database: revision {found.database_revision}'
     if found.problems:
         yield ''
     for problem in found.problems:
-        yield f'{problem.severity.upper()}: {problem.what}'
+        yield f'{problem.severity.upper()}: {problem.what}{_age(problem, found.at)}'
         yield f'    {problem.remedy}'
 
 
 def _maintenance(found):
     hosts = collections.defaultdict(list)
-    for host, state in found.hosts.items():
-        hosts[state].append(host)
+    for each in found.hosts:
+        hosts[each.state].append(each.host)
     return f'Maintenance by {found.requested_by}: {found.state}; ' + ', '.join(
         f'{state}: {" ".join(named)}' for state, named in hosts.items())
 
 
 def _verdict(found):
-    count = len(found.problems)
-    return f'{count} problem{"s" if count > 1 else ""}, see below' if count else 'all is well'
+    """Such as "1 warning, 2 notices, see below"."""
+    counts = collections.Counter(each.severity for each in found.problems)
+    nouns = {contract.CRITICAL: 'critical condition'}
+    return ', '.join([*(columns.count(counts[each], nouns.get(each, each))
+                        for each in contract.SEVERITIES if counts[each]), 'see below']
+                     ) if counts else 'all is well'
+
+
+def _age(problem, now):
+    """For how long a condition has lasted, where that is known."""
+    if problem.since is None:
+        return ''
+    return f' (for {columns.duration((now - problem.since).total_seconds())})'
 
 
 def _aggregate(aggregate, now):
@@ -152,18 +163,18 @@ def _policy(policy):
 
 def _plan(plan):
     count = columns.count(plan.moves, 'move')
-    if plan.state == plans.PROPOSED:
-        return (f'{count}, waiting for "kronos-manage plan approve" until '
+    if plan.state == 'proposed':
+        return (f'{count}, waiting for "plan approve" until '
                 f'{columns.local(plan.expires_at)}')
-    if plan.state == plans.APPROVED:
+    if plan.state == 'approved':
         return f'{count}, approved by {plan.approved_by}, to start with the next evaluation'
-    ended = sum(plan.states.get(state, 0) for state in moves.TERMINAL)
-    running = sum(plan.states.get(state, 0) for state in moves.IN_FLIGHT)
-    bad = ', '.join(f'{plan.states[state]} {state}' for state in (moves.FAILED, moves.ABANDONED)
+    ended = sum(plan.states.get(state, 0) for state in moves.ENDED)
+    running = sum(plan.states.get(state, 0) for state in moves.LIVE if state != 'planned')
+    bad = ', '.join(f'{plan.states[state]} {state}' for state in ('failed', 'abandoned')
                     if state in plan.states)
     left = ('' if plan.remaining_seconds is None
             else f'; about {columns.duration(plan.remaining_seconds)} left')
-    return f'{ended} of {count} ended{f" ({bad})" if bad else ""}, {running} under way{left}'
+    return f'{ended} of {count} ended{f" ({bad})" if bad else ""}, {running} in progress{left}'
 
 
 def _workers(workers):
