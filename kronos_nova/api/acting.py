@@ -2,7 +2,6 @@
 
 import datetime
 from typing import Annotated
-from typing import Literal
 
 import msgspec
 
@@ -11,34 +10,13 @@ from kronos_nova.api import reading
 from kronos_nova.api import views as v
 from kronos_nova.api.call import Call
 from kronos_nova.api.call import Operation
-from kronos_nova.contract.operation import ADMIN
 from kronos_nova.contract.operation import OPERATOR
 from kronos_nova.db import drains as db_drains
-from kronos_nova.objects import automation
 from kronos_nova.operations import draining
-from kronos_nova.operations import switching
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The base of what stands in the body of a request."""
-
-
-class Level(Given):
-    level: Literal['off', 'observe', 'approve', 'auto']
-    reason: v.Reason = ''
-
-
-class Scope(Given):
-    """One aggregate, or ``*`` for every one."""
-
-    aggregate: v.Name = automation.EVERY
-    reason: v.Reason = ''
-
-
-class Stop(Scope):
-    """``let_finish``: do not abort what Nova was asked for already."""
-
-    let_finish: bool = False
 
 
 class DrainWish(Given):
@@ -51,13 +29,6 @@ class DrainWish(Given):
     parallel: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None
     deadline: Annotated[datetime.datetime, msgspec.Meta(tz=True)] | None = None
     keep_spare: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
-
-
-class Stopped(v.View):
-    """How many moves were given up before they began, and how many are under way still."""
-
-    abandoned: int
-    under_way: int
 
 
 class CheckedHost(v.View):
@@ -78,39 +49,6 @@ class DrainsBegun(v.View):
     checked: list[CheckedHost]
     expected_seconds: float | None
     drains: list[v.Drain]
-
-
-def set_level(call: Call) -> v.Automation:
-    services = call.services
-    switching.set_level(services.conf, services.database, _switch(
-        call, automation.LEVEL, call.body.level, call.path['aggregate']))
-    return reading.show_automation(call)
-
-
-def pause(call: Call) -> v.Automation:
-    services = call.services
-    switching.pause(services.conf, services.database,
-                    _switch(call, automation.PAUSE, 'pause', call.body.aggregate))
-    return reading.show_automation(call)
-
-
-def resume(call: Call) -> v.Automation:
-    services = call.services
-    switching.resume(services.conf, services.database,
-                     _switch(call, automation.PAUSE, '', call.body.aggregate))
-    return reading.show_automation(call)
-
-
-def stop(call: Call) -> Stopped:
-    services = call.services
-    return v.view(Stopped, switching.stop(
-        services.conf, services.database,
-        _switch(call, automation.PAUSE, 'stop', call.body.aggregate), call.body.let_finish))
-
-
-def _switch(call, kind, value, aggregate):
-    return automation.Switch(kind=kind, value=value, aggregate=aggregate, set_by=call.who,
-                             set_at=call.services.utcnow(), reason=call.body.reason)
 
 
 def drain_hosts(call: Call) -> DrainsBegun:
@@ -162,18 +100,6 @@ def release_host(call: Call) -> v.Drain:
 
 
 OPERATIONS = (
-    Operation(method='PUT', path='/v1/aggregates/{aggregate}/automation', name='automation:set',
-              run=set_level, gives=v.Automation, body=Level, audience=ADMIN, refusals=(404,),
-              summary='Set the level of an aggregate, or with "*" of all.'),
-    Operation(method='POST', path='/v1/pause', name='automation:pause', run=pause,
-              gives=v.Automation, body=Scope, audience=OPERATOR, refusals=(404,),
-              summary='Let no move be started; those under way go on to their end.'),
-    Operation(method='POST', path='/v1/resume', name='automation:resume', run=resume,
-              gives=v.Automation, body=Scope, audience=OPERATOR, refusals=(404,),
-              summary='End a pause or a stop.'),
-    Operation(method='POST', path='/v1/stop', name='automation:stop', run=stop, gives=Stopped,
-              body=Stop, audience=OPERATOR, refusals=(404,),
-              summary='Start nothing, give up what waits, abort what runs. Does not wait for it.'),
     Operation(method='POST', path='/v1/drains', name='drains:begin', run=drain_hosts,
               gives=DrainsBegun, body=DrainWish, audience=OPERATOR, status=202, is_slow=True,
               refusals=(404, 409),

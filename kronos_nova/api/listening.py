@@ -10,17 +10,19 @@ from kronos_nova.api.feed import RESET
 from kronos_nova.api.feed import STALE
 from kronos_nova.api.feed import SYNCED
 from kronos_nova.api.feed import Stream
+from kronos_nova.contract import automation
 from kronos_nova.contract import moves
 from kronos_nova.contract import plans
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import event_queries
 from kronos_nova.objects import drain as drains
+from kronos_nova.services import automation as automation_service
 from kronos_nova.services import moves as move_service
 from kronos_nova.services import plans as plan_service
 
 PLAN, MOVE, DRAIN, LEVEL, EVALUATION = 'plan', 'move', 'drain', 'automation', 'evaluation'
 
-EVENTS = {PLAN: plans.Plan, MOVE: moves.Move, DRAIN: v.Drain, LEVEL: v.Level,
+EVENTS = {PLAN: plans.Plan, MOVE: moves.Move, DRAIN: v.Drain, LEVEL: automation.Level,
           EVALUATION: v.Evaluated, SYNCED: v.Moment, RESET: v.Moment,
           STALE: v.Moment}
 """The types of events, and of what each has."""
@@ -35,7 +37,7 @@ class EventSource:
 
     def look(self, since):
         found = {(LEVEL, each.aggregate): each for each in
-                 reading.automation_view(self._conf, self._database).levels}
+                 automation_service.levels_of(self._conf, self._database)}
         found |= {(EVALUATION, row.aggregate): tuple(row)
                   for row in event_queries.evaluations(self._database)}
         found |= {(PLAN, each.uuid): each

@@ -6,11 +6,7 @@ from kronos_nova.api.call import Call
 from kronos_nova.api.call import Operation
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import maintenances as db_maintenances
-from kronos_nova.db import switches as db_switches
-from kronos_nova.engine import levels
-from kronos_nova.engine import scope
 from kronos_nova.objects import drain as drains
-from kronos_nova.operations import switching
 
 
 def _maintained(hosts):
@@ -37,36 +33,6 @@ def show_maintenance(call: Call) -> v.Maintenance:
     return v.view(v.Maintenance, found, hosts=_maintained(found.hosts))
 
 
-def show_automation(call: Call) -> v.Automation:
-    return automation_view(call.services.conf, call.services.database)
-
-
-def automation_view(conf, database) -> v.Automation:
-    found = db_switches.SwitchBoard(database).read()
-    defaults = levels.defaults(conf)
-    return v.Automation(ceiling=defaults.ceiling, levels=[
-        _level(name, found, defaults) for name in scope.aggregates_in_scope(conf)])
-
-
-def _level(name, found, defaults):
-    level, pause = found.level(name, defaults), found.pause(name)
-    own = switching.own_level(found, name, level)
-    return v.Level(aggregate=name, level=level, set_by=own and own.set_by,
-                   set_at=own and own.set_at, reason=own.reason if own else '',
-                   paused=pause and str(pause))
-
-
-def list_switches(call: Call) -> v.SwitchEvents:
-    found = db_switches.SwitchBoard(call.services.database).history(call.query.limit)
-    return v.SwitchEvents(events=[v.view(v.SwitchEvent, each) for each in found])
-
-
-def _next(found, query):
-    """The marker of the next page, if there may be one."""
-    last = list(found)[-1:]
-    return last[0] if len(found) == query.limit else None
-
-
 OPERATIONS = (
     Operation(method='GET', path='/v1/drains', name='drains:list', run=list_drains, gives=v.Drains,
               query=v.DrainQuery, summary='Hosts that are emptied, or wait for release.'),
@@ -74,9 +40,4 @@ OPERATIONS = (
               gives=v.Drain, refusals=(404,), summary='How far one is, and what stays and why.'),
     Operation(method='GET', path='/v1/maintenance', name='maintenance:show', run=show_maintenance,
               gives=v.Maintenance, refusals=(404,), summary='The maintenance that is under way.'),
-    Operation(method='GET', path='/v1/automation', name='automation:show', run=show_automation,
-              gives=v.Automation, summary='Levels and pauses, and who set them.'),
-    Operation(method='GET', path='/v1/automation/history', name='automation:history',
-              run=list_switches, gives=v.SwitchEvents, query=v.HistoryQuery,
-              summary='Who set which level or pause, the newest first.'),
 )

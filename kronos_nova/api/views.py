@@ -75,39 +75,6 @@ class Drains(View):
     drains: list[Drain]
 
 
-class Level(View):
-    """The level in force. ``set_by`` is null where it is nova.conf's."""
-
-    aggregate: str
-    level: str
-    set_by: str | None
-    set_at: Maybe
-    reason: str
-    paused: str | None
-
-
-class Automation(View):
-    """``ceiling`` is the highest level that nova.conf permits."""
-
-    ceiling: str
-    levels: list[Level]
-
-
-class SwitchEvent(View):
-    """What somebody set; an empty ``value`` took it away."""
-
-    kind: str
-    aggregate: str
-    value: str
-    set_at: Time
-    set_by: str
-    reason: str
-
-
-class SwitchEvents(View):
-    events: list[SwitchEvent]
-
-
 class Evaluated(View):
     """That an aggregate was evaluated; ``outcome`` says in a word what came of it."""
 
@@ -139,7 +106,3 @@ class DrainQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """By default those that are released are left out."""
 
     all: bool = False
-
-
-class HistoryQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    limit: Limit = 50

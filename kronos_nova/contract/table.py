@@ -1,5 +1,6 @@
 """All operations."""
 
+from kronos_nova.contract import automation
 from kronos_nova.contract import moves
 from kronos_nova.contract import plans
 from kronos_nova.contract import quarantine
@@ -7,4 +8,4 @@ from kronos_nova.contract import servers
 from kronos_nova.contract import status
 
 OPERATIONS = (*status.OPERATIONS, *plans.OPERATIONS, *moves.OPERATIONS, *servers.OPERATIONS,
-              *quarantine.OPERATIONS)
+              *automation.OPERATIONS, *quarantine.OPERATIONS)

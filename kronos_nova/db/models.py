@@ -338,12 +338,13 @@ class _Switched:
 
 
 class SwitchRow(_Switched, Base):
-    """A level or a pause as it is now."""
+    """A level or a pause in force. An aggregate has one level and any number of pauses."""
 
     __tablename__ = 'switches'
 
-    kind = sa.Column(sa.String(16), primary_key=True)
-    aggregate = sa.Column(sa.String(255), primary_key=True)
+    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
+    kind = sa.Column(sa.String(16), nullable=False)
+    aggregate = sa.Column(sa.String(255), nullable=False)
 
 
 class SwitchEventRow(_Switched, Base):

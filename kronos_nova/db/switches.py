@@ -1,5 +1,7 @@
 """Levels and pauses that commands set, and who set them, when and why."""
 
+import dataclasses
+
 import sqlalchemy as sa
 
 from kronos_nova.db import models
@@ -26,30 +28,40 @@ class SwitchBoard:
 
     @retried
     def set(self, switch: Switch) -> None:
-        """Set a switch. When this returns, every move that is started is started by it.
+        """Set a switch. No move started after this returns uses the old value.
 
-        A level for every aggregate takes the place of those that were set for single ones.
+        A level for every aggregate takes the place of those that were set for single ones. A switch
+        that is set already, by the same person for the same reason, stays as old as it is.
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             put(session, switch)
 
     @retried
-    def clear(self, kind, aggregate, who) -> list[Switch]:
-        """Take a switch away; for every aggregate, all of the kind.
+    def resume(self, who: Switch, everyone: bool = False) -> list[Switch]:
+        """End pauses and stops; of every aggregate, those of single ones too.
 
-        :param who: Switch with ``set_at``, ``set_by`` and ``reason`` of whoever does it
-        :returns: the Switches that were taken away
+        :param who: Switch with the aggregate, and ``set_at``, ``set_by`` and ``reason`` of the
+            caller
+        :param everyone: end those of others too
+        :returns: the Switches that ended
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            query = sa.select(models.SwitchRow).where(models.SwitchRow.kind == kind)
-            if aggregate != automation.EVERY:
-                query = query.where(models.SwitchRow.aggregate == aggregate)
-            gone = [_switch(row) for row in session.scalars(query)]
-            for switch in gone:
-                session.execute(sa.delete(models.SwitchRow).where(
-                    models.SwitchRow.kind == kind, models.SwitchRow.aggregate == switch.aggregate))
-                _note(session, kind, switch.aggregate, CLEARED, who)
-            return gone
+            query = sa.select(models.SwitchRow).where(models.SwitchRow.kind == automation.PAUSE)
+            if who.aggregate != automation.EVERY:
+                query = query.where(models.SwitchRow.aggregate == who.aggregate)
+            if not everyone:
+                query = query.where(models.SwitchRow.set_by == who.set_by)
+            ended = []
+            for row in session.scalars(query.order_by(models.SwitchRow.id)).all():
+                ended.append(_switch(row))
+                session.delete(row)
+            session.flush()
+            for aggregate in dict.fromkeys(each.aggregate for each in ended):
+                left = read(session).pauses.get(aggregate, ())
+                why = '; '.join(filter(None, [who.reason, *(f'still {each}' for each in left)]))
+                _note(session, automation.PAUSE, aggregate, CLEARED,
+                      dataclasses.replace(who, reason=why))
+            return ended
 
     @retried
     def history(self, limit=50) -> list[Switch]:
@@ -82,14 +94,32 @@ def read(session) -> automation.Switches:
 
 
 def put(session, switch):
-    """Set a switch within a transaction."""
-    if (switch.kind, switch.aggregate) == (automation.LEVEL, automation.EVERY):
-        session.execute(sa.delete(models.SwitchRow).where(
-            models.SwitchRow.kind == automation.LEVEL))
-    values = {'value': switch.value, 'set_at': switch.set_at, 'set_by': switch.set_by,
-              'reason': switch.reason}
-    session.merge(models.SwitchRow(kind=switch.kind, aggregate=switch.aggregate, **values))
+    """Set a switch within a transaction. A pause is added to those of others."""
+    row = models.SwitchRow
+    query = sa.select(row).where(row.kind == switch.kind)
+    is_level = switch.kind == automation.LEVEL
+    if not is_level or switch.aggregate != automation.EVERY:
+        query = query.where(row.aggregate == switch.aggregate)
+    known = session.scalars(query).all()
+    if _is_set(known, switch, is_level):
+        return
+    if is_level:
+        for each in known:
+            session.delete(each)
+        session.flush()
+    session.add(row(kind=switch.kind, aggregate=switch.aggregate, value=switch.value,
+                    set_at=switch.set_at, set_by=switch.set_by, reason=switch.reason))
     _note(session, switch.kind, switch.aggregate, switch.value, switch)
+
+
+def _is_set(known, switch, is_level):
+    """Whether setting the switch changes nothing: a level that is in force with nothing new to say
+    of it, or a pause of the same person for the same reason."""
+    if is_level:
+        return [(each.aggregate, each.value) for each in known] == [
+            (switch.aggregate, switch.value)] and switch.reason in ('', known[0].reason)
+    return any((each.value, each.set_by, each.reason) == (
+        switch.value, switch.set_by, switch.reason) for each in known)
 
 
 def _note(session, kind, aggregate, value, who):

@@ -83,21 +83,41 @@ class Defaults:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Switches:
-    """The switches as they are, by aggregate."""
+    """The switches in force. An aggregate has one level and any number of pauses."""
 
     levels: Mapping[str, Switch] = field(default_factory=dict)
-    pauses: Mapping[str, Switch] = field(default_factory=dict)
+    pauses: Mapping[str, tuple[Switch, ...]] = field(default_factory=dict)
 
     @classmethod
     def from_switches(cls, switches: Iterable[Switch]) -> 'Switches':
-        found: dict[str, dict[str, Switch]] = {LEVEL: {}, PAUSE: {}}
+        levels: dict[str, Switch] = {}
+        pauses: dict[str, list[Switch]] = {}
         for switch in switches:
-            found[switch.kind][switch.aggregate] = switch
-        return cls(levels=found[LEVEL], pauses=found[PAUSE])
+            if switch.kind == LEVEL:
+                levels[switch.aggregate] = switch
+            else:
+                pauses.setdefault(switch.aggregate, []).append(switch)
+        return cls(levels=levels, pauses={name: tuple(found) for name, found in pauses.items()})
+
+    def all_pauses(self) -> list[Switch]:
+        """Every pause and stop, the oldest first."""
+        return sorted((each for found in self.pauses.values() for each in found),
+                      key=lambda each: each.set_at)
+
+    def pauses_of(self, aggregate: str) -> list[Switch]:
+        """The pauses and stops that keep moves of an aggregate from being started: those of all
+        aggregates first, stops before pauses, the oldest first."""
+        found = (*self.pauses.get(EVERY, ()), *self.pauses.get(aggregate, ()))
+        return sorted(found, key=lambda each: (
+            each.aggregate != EVERY, each.value != 'stop', each.set_at))
 
     def pause(self, aggregate: str) -> Switch | None:
-        """What keeps moves of the aggregate from being started, if anything does."""
-        return self.pauses.get(EVERY) or self.pauses.get(aggregate)
+        """The first of :meth:`pauses_of`, None where moves may be started."""
+        return next(iter(self.pauses_of(aggregate)), None)
+
+    def paused_by(self, aggregate: str) -> str | None:
+        """Every pause and stop of an aggregate, with who set it and why; None without any."""
+        return '; '.join(map(str, self.pauses_of(aggregate))) or None
 
     def level(self, aggregate: str, defaults: Defaults) -> str:
         """The level of an aggregate, never above nova.conf's ceiling.

@@ -107,11 +107,11 @@ class Observer:
 
     def _aggregate(self, name, last, switches, plan, now):
         defaults = levels.defaults(self.conf)
-        level, pause = switches.level(name, defaults), switches.pause(name)
+        level = switches.level(name, defaults)
         own = switching.own_level(switches, name, level)
         report = report_of(last)
         return status.Aggregate(
-            name=name, level=level, paused=pause and str(pause),
+            name=name, level=level, paused=switches.paused_by(name),
             set_by=own and own.set_by,
             evaluated_at=last and last.finished_at, outcome=last and last.outcome,
             reason=reason(report), next_at=self._next(last), plan=plan,
@@ -206,7 +206,7 @@ class Observer:
                 remedy='Synchronise the clock of that host (chrony, ntpd).')
 
     def _pauses(self):
-        for each in db_switches.SwitchBoard(self.database).read().pauses.values():
+        for each in db_switches.SwitchBoard(self.database).read().all_pauses():
             whose = ('' if each.aggregate == automation.EVERY
                      else f' for aggregate {each.aggregate}')
             what = 'Stopped' if each.value == 'stop' else 'Paused'

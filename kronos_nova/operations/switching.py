@@ -52,15 +52,15 @@ def pause(conf, database, switch: automation.Switch) -> None:
     switches.SwitchBoard(database).set(_dated(database, switch))
 
 
-def resume(conf, database, who: automation.Switch) -> list[automation.Switch]:
-    """End pauses and stops: of one aggregate, or all.
+def resume(conf, database, who: automation.Switch, everyone: bool) -> list[automation.Switch]:
+    """End pauses and stops of the caller: of one aggregate, or all.
 
     :param who: of kind PAUSE without a value
-    :returns: the Switches that were taken away
-    :raises NotInScope: there was none, and Kronos looks after no such aggregate
+    :param everyone: end those of others too
+    :returns: the Switches that ended
+    :raises NotInScope: there was none, and Kronos does not look after such an aggregate
     """
-    gone = switches.SwitchBoard(database).clear(automation.PAUSE, who.aggregate,
-                                                _dated(database, who))
+    gone = switches.SwitchBoard(database).resume(_dated(database, who), everyone)
     if not gone:
         refuse_unknown(conf, who.aggregate)
     return gone

@@ -62,8 +62,8 @@ export class Actions {
   }
 
   async resume(aggregate) {
-    const given = await ask({title: `Resume ${of(aggregate)}?`, confirm: 'Resume', fields: [REASON], text: 'Moves may be started again.'});
-    if (given) await this.run('POST', 'v1/resume', {aggregate, ...given}, `${of(aggregate)}: resumed.`);
+    const given = await ask({title: `Resume ${of(aggregate)}?`, confirm: 'Resume', fields: [REASON], text: 'Every pause and stop ends, those of others too. Moves may be started again.'});
+    if (given) await this.run('POST', 'v1/resume', {aggregate, everyone: true, ...given}, `${of(aggregate)}: resumed.`);
   }
 
   async stop(aggregate) {

@@ -6,6 +6,7 @@ from kronos_nova import boundary
 from kronos_nova.contract.base import Request
 from kronos_nova.contract.base import Response
 from kronos_nova.contract.operation import Operation
+from kronos_nova.services import automation
 from kronos_nova.services import moves
 from kronos_nova.services import plans
 from kronos_nova.services import quarantine
@@ -18,7 +19,7 @@ TEXT_CHARACTERS = 1000
 are cut. Chosen as the limit of ``Reason`` in the contract."""
 
 FUNCTIONS = {**status.FUNCTIONS, **plans.FUNCTIONS, **moves.FUNCTIONS, **servers.FUNCTIONS,
-             **quarantine.FUNCTIONS}
+             **automation.FUNCTIONS, **quarantine.FUNCTIONS}
 """The function of each operation, by the operation's name."""
 
 

@@ -64,9 +64,13 @@ class DeliveryTest(testtools.TestCase):
         for _type, data, metadata in self.listener.heard:
             self.assertEqual(data['notification_uuid'], metadata['message_id'])
 
+    def pause_three_times(self):
+        for number in range(3):
+            self.story.switch(automation.PAUSE, 'pause',
+                              reason=f'{self.story.clock()} {number}')
+
     def one_that_is_killed_before_it_marks_has_the_same_sent_twice(self):
-        for _number in range(3):
-            self.story.switch(automation.PAUSE, 'pause')
+        self.pause_three_times()
         url = self.story.database.engine.url.render_as_string(hide_password=False)
         victim = subprocess.run(
             [sys.executable, '-m', __name__, url, self.broker.server.url,
@@ -85,8 +89,7 @@ class DeliveryTest(testtools.TestCase):
 
     def while_the_broker_is_away_they_wait_and_nobody_else_does(self):
         self.broker.server.server.kill()
-        for _number in range(3):
-            self.story.switch(automation.PAUSE, 'pause')
+        self.pause_three_times()
         background = delivery.BackgroundDeliverer(self.deliverer('two'))
         self.addCleanup(background.stop)
         begun = time.monotonic()

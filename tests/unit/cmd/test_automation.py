@@ -12,11 +12,12 @@ import testtools
 from oslo_db import exception as db_exc
 
 from kronos_nova import clock
+from kronos_nova.cli import automation
 from kronos_nova.cmd import login
 from kronos_nova.cmd import manage
-from kronos_nova.cmd import pausing
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal as db_journal
+from kronos_nova.db import move_queries
 from kronos_nova.db import server_names
 from kronos_nova.db import switches
 from kronos_nova.objects import move as moves
@@ -68,14 +69,23 @@ class AutomationTest(OperatorTestCase):
                 for row in self.table('automation', 'show')}
 
     def test_a_level_is_set_and_shown_with_who_and_why(self):
-        said = self.manage('automation', 'set', 'auto', '--aggregate', 'gpu', '--reason', 'trial')
-        self.assertIn('gpu: observe -> auto', said)
+        row = self.table('automation', 'set', 'auto', '--aggregate', 'gpu', '--reason', 'trial')[0]
+        self.assertEqual(('observe', 'auto'), (row['Before'], row['Level']))
         row = self.table('automation', 'show')[0]
         self.assertEqual(('gpu', 'auto', 'trial'),
                          (row['Aggregate'], row['Level'], row['Reason']))
         self.assertTrue(row['Set by'].startswith('jane@'))
         self.assertEqual(datetime.UTC, datetime.datetime.fromisoformat(row['Since']).tzinfo)
         self.assertEqual(('observe', 'nova.conf'), self.levels()['db'])
+
+    def test_a_level_that_is_in_force_keeps_who_set_it_and_why(self):
+        self.manage('automation', 'set', 'auto', '--reason', 'trial')
+        before = self.table('automation', 'show')
+        self.patch(login, 'user', lambda: 'joe')
+        self.manage('automation', 'set', 'auto')
+        self.assertEqual(before, self.table('automation', 'show'))
+        self.manage('automation', 'set', 'auto', '--reason', 'for good')
+        self.assertEqual({'for good'}, {row['Reason'] for row in self.table('automation', 'show')})
 
     def test_a_level_above_the_ceiling_is_refused_with_the_option_to_change(self):
         self.configure('aggregates = gpu', 'max_automation = approve')
@@ -104,19 +114,44 @@ class PauseTest(OperatorTestCase):
         self.manage('pause', '--aggregate', 'db', '--reason', 'switch upgrade')
         self.assertIn('(switch upgrade)', self.paused()['db'])
         self.assertIsNone(self.paused()['gpu'])
-        self.assertIn('was paused since', self.manage('resume', '--aggregate', 'db'))
-        self.assertIn('nothing was changed', self.manage('resume'))
+        [row] = self.table('resume', '--aggregate', 'db')
+        self.assertEqual(('db', 'pause', 'switch upgrade', True), (
+            row['Aggregate'], row['What'], row['Reason'], row['Ended']))
+        self.assertEqual([], self.table('resume'))
 
     def test_to_resume_one_aggregate_says_that_the_whole_is_still_paused(self):
         self.manage('pause')
-        self.assertIn('Still paused as a whole', self.manage('resume', '--aggregate', 'db'))
+        said = self.manage('resume', '--aggregate', 'db', expected=automation.STILL_PAUSED)
+        self.assertIn('False', said)
+
+    def test_two_people_pause_and_each_resumes_what_was_his(self):
+        self.manage('pause', '--aggregate', 'db', '--reason', 'switch upgrade')
+        self.patch(login, 'user', lambda: 'joe')
+        self.manage('stop', '--aggregate', 'db', '--reason', 'strange load')
+        self.assertRegex(self.paused()['db'],
+                         r'stop by joe@.*\(strange load\); pause by jane@.*\(switch upgrade\)')
+        said = self.manage('resume', '-f', 'json', expected=automation.STILL_PAUSED)
+        self.assertEqual([('stop', True), ('pause', False)],
+                         [(row['What'], row['Ended']) for row in json.loads(said)])
+        self.assertIn('(switch upgrade)', self.paused()['db'])
+        self.assertIn('still pause by jane', self.table('automation', 'history')[0]['Reason'])
+        [row] = self.table('resume', '--all')
+        self.assertTrue(row['By'].startswith('jane@'))
+        self.assertIsNone(self.paused()['db'])
+
+    def test_a_pause_that_is_said_again_is_as_old_as_it_was(self):
+        self.manage('pause', '--reason', 'switch upgrade')
+        self.manage('pause', '--reason', 'switch upgrade')
+        self.manage('pause', '--reason', 'and the storage')
+        self.assertEqual(['switch upgrade', 'and the storage'],
+                         [row['Reason'] for row in self.table('resume')])
 
 
 class StopTest(OperatorTestCase):
     def test_with_nothing_under_way_all_is_quiet_at_once(self):
         plan = self.run_plan(('vm1', 'a', 'b'))
         said = self.manage('stop', '--reason', 'strange load')
-        self.assertIn('Waiting moves given up: 1; under way: 0.', said)
+        self.assertIn('Waiting moves given up: 1; in progress: 0.', said)
         self.assertIn('All is quiet.', said)
         self.assertEqual([moves.ABANDONED], [m.state for m in self.journal.moves(plan)])
 
@@ -125,32 +160,32 @@ class StopTest(OperatorTestCase):
         server_names.ServerNames(self.database).save({'vm1': 'web-1'}, clock.utcnow())
         [move] = self.journal.dispatch(WIDE, clock.utcnow)
         self.journal.claim(move.uuid, clock.utcnow())
-        said = self.manage('stop', '--timeout', '0', expected=pausing.NOT_QUIET)
-        self.assertIn('Still under way: web-1 (vm1), a -> b: checking, asked to abort', said)
+        said = self.manage('stop', '--timeout', '0', expected=automation.NOT_QUIET)
+        self.assertIn('Still in progress: web-1 (vm1), a -> b: checking, asked to abort', said)
 
     def test_a_database_that_is_away_while_it_is_watched_makes_it_no_less_a_stop(self):
         self.run_plan(('vm1', 'a', 'b'))
         [move] = self.journal.dispatch(WIDE, clock.utcnow)
         self.journal.claim(move.uuid, clock.utcnow())
-        read, answers = db_journal.Journal.moves, iter([True, False])
+        read, answers = move_queries.moves, iter([True, False])
 
-        def moves_of(journal, *args, **kwargs):
+        def moves_of(*args, **kwargs):
             if next(answers, True):
-                return read(journal, *args, **kwargs)
+                return read(*args, **kwargs)
             raise db_exc.DBConnectionError(ValueError('gone away'))
-        self.patch(db_journal.Journal, 'moves', moves_of)
-        self.patch(pausing, 'LOOK_SECONDS', 0)
-        said = self.manage('stop', '--timeout', '1', expected=pausing.NOT_QUIET)
+        self.patch(move_queries, 'moves', moves_of)
+        self.patch(automation, 'LOOK_SECONDS', 0)
+        said = self.manage('stop', '--timeout', '1', expected=automation.NOT_QUIET)
         self.assertIn('gone away. It is asked again.', said)
-        self.assertIn('Still under way: vm1, a -> b: checking', said)
+        self.assertIn('Still in progress: vm1, a -> b: checking', said)
 
     def test_one_of_which_nothing_can_be_seen_says_so(self):
         def moves_of(*_args, **_kwargs):
             raise db_exc.DBConnectionError(ValueError('gone away'))
-        self.patch(db_journal.Journal, 'moves', moves_of)
-        said = self.manage('stop', '--timeout', '0', expected=pausing.NOT_QUIET)
+        self.patch(move_queries, 'moves', moves_of)
+        said = self.manage('stop', '--timeout', '0', expected=automation.NOT_QUIET)
         self.assertIn('Everything is stopped', said)
-        self.assertIn('Whether all is quiet could not be told', said)
+        self.assertIn('Whether all is quiet is not known', said)
 
     def test_no_reason_keeps_it_from_stopping(self):
         self.manage('stop', '--reason', 'fire \N{FIRE}\n\x1b[2J' + 'x' * 9000)

@@ -174,8 +174,9 @@ class DrainTest(AnnouncingTestCase):
 class ClearedSwitchTest(AnnouncingTestCase):
     def test_what_is_taken_away_has_no_value(self):
         self.story.switch(automation.PAUSE, 'pause')
-        self.story.board.clear(automation.PAUSE, 'gpu', automation.Switch(
-            kind=automation.PAUSE, aggregate='gpu', value='', set_by='joe', set_at=self.clock()))
+        self.story.board.resume(automation.Switch(
+            kind=automation.PAUSE, aggregate='gpu', value='', set_by='joe', set_at=self.clock()),
+            everyone=True)
         self.assertEqual([('pause', 'jane@controller1'), ('', 'joe')],
                          [(data['value'], data['set_by']) for each in self.story.told()
                           for data in [each.payload['kronos_object.data']]])

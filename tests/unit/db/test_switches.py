@@ -52,7 +52,7 @@ class BoardTest(SwitchTestCase):
     def test_each_change_is_told_to_one_who_asks(self):
         self.board.set(self.switch('auto', 'gpu', reason='tried for a week'))
         self.board.set(self.pause('stop'))
-        self.board.clear(automation.PAUSE, '*', self.pause(''))
+        self.board.resume(self.pause(''))
         self.assertEqual(
             ['The level of aggregate gpu is auto, set by jane (tried for a week)',
              'Stopped all aggregates, by jane', 'Resumed all aggregates, by jane'],
@@ -63,14 +63,14 @@ class BoardTest(SwitchTestCase):
         self.board.set(self.switch('auto', 'gpu'))
         for aggregate in ('gpu', 'db', '*'):
             self.board.set(self.pause(aggregate=aggregate))
-        self.assertEqual(1, len(self.board.clear(automation.PAUSE, 'db', self.pause(''))))
-        self.assertEqual(2, len(self.board.clear(automation.PAUSE, '*', self.pause(''))))
+        self.assertEqual(1, len(self.board.resume(self.pause('', 'db'))))
+        self.assertEqual(2, len(self.board.resume(self.pause(''))))
         self.assertEqual({}, self.board.read().pauses)
         self.assertEqual({'gpu'}, {*self.board.read().levels})
 
     def test_who_did_what_and_why_is_kept(self):
         self.board.set(self.pause(reason='switch upgrade'))
-        self.board.clear(automation.PAUSE, '*', self.pause('', reason='done'))
+        self.board.resume(self.pause('', reason='done'))
         self.assertEqual([('', 'done'), ('pause', 'switch upgrade')],
                          [(each.value, each.reason) for each in self.board.history()])
 

@@ -41,8 +41,9 @@ class DeliveryTest(testtools.TestCase):
                                   lambda: self.most)
 
     def write(self, count):
-        for _number in range(count):
-            self.story.switch(automation.PAUSE, 'pause')
+        for number in range(count):
+            self.story.switch(automation.PAUSE, 'pause',
+                              reason=f'{self.clock()} {number}')
 
     def test_all_that_waits_is_sent_once_and_in_order(self):
         self.write(delivery.BATCH * 2 + 1)

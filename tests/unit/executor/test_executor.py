@@ -598,8 +598,8 @@ class ExecutorTest(ExecutorTestCase):
         self.assertEqual(moves.PLANNED, self.tick())
         self.assertEqual(([], [False]), (self.nova.requests, self.nova.released))
         self.assertEqual(moves.PLANNED, self.tick())
-        switches.SwitchBoard(self.journal.database).clear(
-            automation.PAUSE, automation.EVERY, self.journal_entry())
+        switches.SwitchBoard(self.journal.database).resume(
+            self.journal_entry(), everyone=True)
         self.nova.on_hold_room = lambda: None
         self.assertEqual(moves.MIGRATING, self.tick())
 

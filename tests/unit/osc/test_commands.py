@@ -147,9 +147,10 @@ class ActingTest(CommandsTestCase):
         rows = self.table('pause', '--reason', 'why', token=base.OPERATOR)
         self.assertIn('why', rows[0]['Paused'])
         rows = self.table('resume', token=base.OPERATOR)
-        self.assertIsNone(rows[0]['Paused'])
+        self.assertEqual([('*', 'pause', True)], [
+            (row['Aggregate'], row['What'], row['Ended']) for row in rows])
         self.plan(('vm1', 'a', 'b'), state=plans.EXECUTING)
-        self.assertIn('Waiting moves given up: 1; under way: 0.', self.do('stop'))
+        self.assertIn('Waiting moves given up: 1; in progress: 0.', self.do('stop'))
         self.assertTrue(switches.SwitchBoard(self.database).read().pause('gpu'))
 
     def test_a_quarantine_is_ended(self):

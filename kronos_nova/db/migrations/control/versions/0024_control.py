@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
-revision = '0023'
+revision = '0024'
 down_revision = None
 
 SERVERS = ('mysql', 'mariadb', 'postgresql')
@@ -189,8 +189,9 @@ def create_operations():
         **OPTIONS)
     op.create_table(
         'switches',
-        sa.Column('kind', sa.String(16), primary_key=True),
-        sa.Column('aggregate', sa.String(255), primary_key=True),
+        sa.Column('id', sa.Integer, primary_key=True, autoincrement=True),
+        sa.Column('kind', sa.String(16), nullable=False),
+        sa.Column('aggregate', sa.String(255), nullable=False),
         sa.Column('value', sa.String(16), nullable=False),
         sa.Column('set_at', TIMESTAMP, nullable=False),
         sa.Column('set_by', sa.String(255), nullable=False),

@@ -1,0 +1,88 @@
+"""Levels, pauses and stops."""
+
+from kronos_nova.contract import automation as contract
+from kronos_nova.contract.base import Request
+from kronos_nova.db import switches as db_switches
+from kronos_nova.db.engine import Database
+from kronos_nova.engine import levels
+from kronos_nova.engine import scope
+from kronos_nova.objects import automation
+from kronos_nova.operations import switching
+from kronos_nova.services.context import Context
+
+
+def show(context: Context, _request: Request) -> contract.Automation:
+    return contract.Automation(**_facts(context.conf, context.database))
+
+
+def history(context: Context, request: contract.ListEvents) -> contract.SwitchEvents:
+    found = db_switches.SwitchBoard(context.database).history(request.limit)
+    return contract.SwitchEvents(events=[contract.SwitchEvent.made_from(each) for each in found])
+
+
+def set_level(context: Context, request: contract.SetLevel) -> contract.Automation:
+    """
+    :raises NotInScope: Kronos does not look after such an aggregate
+    :raises RequestRefused: nova.conf does not permit such a level
+    """
+    switching.set_level(context.conf, context.database,
+                        _switch(context, request, automation.LEVEL, request.level))
+    return show(context, Request())
+
+
+def pause(context: Context, request: contract.Scope) -> contract.Automation:
+    """
+    :raises NotInScope: Kronos does not look after such an aggregate
+    """
+    switching.pause(context.conf, context.database,
+                    _switch(context, request, automation.PAUSE, 'pause'))
+    return show(context, Request())
+
+
+def resume(context: Context, request: contract.Resume) -> contract.Resumed:
+    """
+    :raises NotInScope: nothing was paused, and Kronos does not look after such an aggregate
+    """
+    ended = switching.resume(context.conf, context.database,
+                             _switch(context, request, automation.PAUSE, ''), request.everyone)
+    return contract.Resumed(**_facts(context.conf, context.database),
+                            ended=[contract.Pause.made_from(each) for each in ended])
+
+
+def stop(context: Context, request: contract.Stop) -> contract.Stopped:
+    """
+    :raises NotInScope: Kronos does not look after such an aggregate
+    """
+    return contract.Stopped.made_from(switching.stop(
+        context.conf, context.database, _switch(context, request, automation.PAUSE, 'stop'),
+        request.let_finish))
+
+
+def _switch(context, request, kind, value):
+    return automation.Switch(kind=kind, value=value, aggregate=request.aggregate,
+                             set_by=context.who, set_at=context.utcnow(), reason=request.reason)
+
+
+def levels_of(conf, database: Database) -> list[contract.Level]:
+    """The level in force of each aggregate in scope."""
+    found, defaults = db_switches.SwitchBoard(database).read(), levels.defaults(conf)
+    return [_level(name, found, defaults) for name in scope.aggregates_in_scope(conf)]
+
+
+def _facts(conf, database):
+    found = db_switches.SwitchBoard(database).read()
+    return {'ceiling': levels.defaults(conf).ceiling, 'levels': levels_of(conf, database),
+            'pauses': [contract.Pause.made_from(each) for each in found.all_pauses()]}
+
+
+def _level(name, found, defaults):
+    level = found.level(name, defaults)
+    own = switching.own_level(found, name, level)
+    return contract.Level(aggregate=name, level=level, set_by=own and own.set_by,
+                          set_at=own and own.set_at, reason=own.reason if own else '',
+                          paused=found.paused_by(name))
+
+
+FUNCTIONS = {contract.SHOW.name: show, contract.HISTORY.name: history,
+             contract.SET.name: set_level, contract.PAUSE.name: pause,
+             contract.RESUME.name: resume, contract.STOP.name: stop}
