@@ -1,8 +1,11 @@
 """Servers by the names that people type."""
 
 from kronos_nova import exception
+from kronos_nova.db import cycles
 from kronos_nova.db import move_queries
 from kronos_nova.db import server_names
+from kronos_nova.db.engine import Database
+from kronos_nova.objects import plan as plans
 from kronos_nova.services.context import Context
 
 
@@ -10,7 +13,7 @@ def uuid_of(context: Context, server: str) -> str:
     """The uuid of a server that Kronos knows.
 
     :param server: its name or its uuid
-    :raises ServerNotFound: there is no such server in names, moves and quarantines
+    :raises ServerNotFound: names, moves, quarantines and the last evaluations have no such server
     :raises ServerAmbiguous: several servers have that name
     """
     found = server_names.ServerNames(context.database).find(server)
@@ -19,6 +22,18 @@ def uuid_of(context: Context, server: str) -> str:
             server=server, count=len(found), uuids=', '.join(sorted(found)))
     if found:
         return found[0]
-    if move_queries.knows_server(context.database, server):
+    if move_queries.knows_server(context.database, server) or stay_of(
+            context.database, server)[0]:
         return server
     raise exception.ServerNotFound(server=server)
+
+
+def stay_of(database: Database, uuid: str) -> tuple[str | None, str | None]:
+    """(reason, aggregate) of the last evaluation that left the server, or (None, None)."""
+    for row in cycles.Cycles(database).last():
+        # The report of a large aggregate names every server that stayed: most need no parsing.
+        if row.report and f'"{uuid}"' in row.report:
+            for skip in plans.AggregateReport.from_json(row.report).not_moved:
+                if uuid in skip.instances:
+                    return skip.reason, row.aggregate
+    return None, None

@@ -3,7 +3,6 @@
 from kronos_nova.contract import reasons
 from kronos_nova.contract import servers as contract
 from kronos_nova.db import cooldowns as db_cooldowns
-from kronos_nova.db import cycles
 from kronos_nova.db import move_queries
 from kronos_nova.db import refusals
 from kronos_nova.objects import plan as plans
@@ -23,7 +22,7 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
     :raises ServerAmbiguous: several servers have that name
     """
     uuid, now = server_names.uuid_of(context, request.server), context.utcnow()
-    stays_because, stays_in = _stay(context, uuid)
+    stays_because, stays_in = server_names.stay_of(context.database, uuid)
     planned, planned_in = _planned(context, uuid)
     cooldowns = db_cooldowns.Cooldowns(context.database)
     until, because = next(((until, reason) for each, until, reason, _since
@@ -42,17 +41,6 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
         refused_because=refusal and refusal.reason,
         refused_hosts=list(refusal.hosts) if refusal else [],
         moves=[_explained(context, each) for each in found])
-
-
-def _stay(context, uuid):
-    """(reason, aggregate) of the last evaluation that left the server, or (None, None)."""
-    for row in cycles.Cycles(context.database).last():
-        # The report of a large aggregate names every server that stayed: most need no parsing.
-        if row.report and uuid in row.report:
-            for skip in plans.AggregateReport.from_json(row.report).not_moved:
-                if uuid in skip.instances:
-                    return skip.reason, row.aggregate
-    return None, None
 
 
 def _planned(context, uuid):
