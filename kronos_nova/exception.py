@@ -41,6 +41,7 @@
     │   ├── DrainPending            the host is being drained or released
     │   ├── HostDown                nothing can be migrated off the host
     │   ├── IllegalTransition       a move was asked to skip a state
+    │   ├── IllegalPlanTransition   a plan was asked to skip a state
     │   ├── MaintenanceNotFound     none is under way
     │   ├── MaintenancePending      another is not done
     │   ├── MoveHeld                the move may not be started now
@@ -265,6 +266,11 @@ class IllegalTransition(JournalError):
     code = 'kronos.illegal_transition'
 
 
+class IllegalPlanTransition(JournalError):
+    msg_fmt = 'Plan %(plan)s may not go from %(old)s to %(new)s.'
+    code = 'kronos.illegal_plan_transition'
+
+
 class MaintenanceNotFound(JournalError):
     code = 'kronos.maintenance_not_found'
 
@@ -310,7 +316,7 @@ class PlanNotFound(JournalError):
 
 
 class PlanNotWaiting(PlanNotFound):
-    msg_fmt = 'Plan %(plan)s is %(state)s, and does not wait for that any more%(since)s.'
+    msg_fmt = 'Plan %(plan)s cannot be decided on: it is %(state)s%(since)s.'
     code = 'kronos.plan_not_waiting'
 
 

@@ -71,6 +71,7 @@ class Show(command.ShowOne):
             'approved_at': columns.Time(found.approved_at),
             'finished_at': columns.Time(found.finished_at),
             'waits_for': columns.Optional(found.waits_for),
+            'ends_at_now': columns.Figure(found.combined_now),
             'left_out': columns.Optional(found.reason), 'times_made': found.times_seen,
             'policies': columns.Lines(report.policies, _policy_text),
             'moves': columns.Lines(report.moves, _move_text),
@@ -144,6 +145,10 @@ class Approve(command.Command):
     def take_action(self, parsed_args):
         done = self.call(contract.APPROVE, contract.ApprovePlan(
             plan=parsed_args.plan, skip=parsed_args.skip, only=parsed_args.only))
+        if None not in (done.combined_before, done.combined_after, done.combined_now):
+            self.say(f'The plan was to bring the combined imbalance from '
+                     f'{done.combined_before:.3f} to {done.combined_after:.3f}; by the last '
+                     f'evaluation it ends at {done.combined_now:.3f}.')
         self.say(f'{done.chosen} of {columns.count(done.moves, "move")} may run. The plan is '
                  'checked against the cloud once more; "plan show" reports which moves are left '
                  'out then, and why.')

@@ -18,8 +18,9 @@ Orders = Annotated[list[Order], msgspec.Meta(max_length=10000)]
 
 
 class Plan(Response):
-    """A plan. ``waits_for`` is why it is not started although it is approved, ``reason`` why it
-    ended or which moves were left out."""
+    """A plan. ``combined_now`` is the combined imbalance that a plan which waits would end at by
+    the last evaluation, null where that is not known. ``waits_for`` is why it is not started
+    although it is approved, ``reason`` why it ended or which moves were left out."""
 
     uuid: str
     aggregate: str
@@ -34,6 +35,7 @@ class Plan(Response):
     finished_at: Maybe
     combined_before: float | None
     combined_after: float | None
+    combined_now: float | None
     move_count: int
     times_seen: int
     last_seen_at: Maybe
@@ -149,10 +151,15 @@ class ApprovePlan(OnePlan):
 
 
 class Approved(Response):
-    """The number of ``moves`` of the plan, and how many of them were ``chosen``."""
+    """The number of ``moves`` of the plan, and how many of them were ``chosen``. The combined
+    imbalance was ``combined_before``, the plan was to end at ``combined_after``, and by the last
+    evaluation the whole of it would end at ``combined_now``."""
 
     chosen: int
     moves: int
+    combined_before: float | None
+    combined_after: float | None
+    combined_now: float | None
 
 
 LIST = Operation(

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import field
 
+from kronos_nova.objects.plan import AggregateReport
+
 INDEFINITE = -1
 
 
@@ -45,7 +47,8 @@ class PastTry:
 class PlanningHistory:
     """What is cooling, and what happened lately.
 
-    under_way : aggregate to the words for a plan that waits or runs there
+    under_way : aggregate to the words for a plan that is approved or runs there
+    proposals : aggregate to the AggregateReport of the plan that waits for approval there
     aggregates, instances : name or uuid to the seconds of cooldown left; 0 and less is over
     spread : aggregate to the seconds for which its load is not spread again; 0 and less is over
     refused : uuid to seconds left, of instances that Nova lets go nowhere
@@ -77,6 +80,7 @@ class PlanningHistory:
     tries: tuple[PastTry, ...] = ()
     projects_moved: Mapping[str, int] = field(default_factory=dict)
     caused: Mapping[str, int] = field(default_factory=dict)
+    proposals: Mapping[str, AggregateReport] = field(default_factory=dict)
     instances_moved: Mapping[str, int] = field(default_factory=dict)
     instances_moved_today: Mapping[str, int] = field(default_factory=dict)
     endless: frozenset[str] = frozenset()

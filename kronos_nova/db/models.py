@@ -17,7 +17,8 @@ class Base(orm.DeclarativeBase):
 
 class PlanRow(Base):
     """A plan for one aggregate. ``purpose`` is what it is for: ``balance`` or ``drain``; ``detail``
-    why it is not started although it is approved.
+    why it is not started although it is approved. ``combined_now`` is the combined imbalance that a
+    plan which waits would end at by the last evaluation.
 
     ``fingerprint`` tells plans apart that move other instances or to other hosts. An observed plan
     that says what the last one said is no row of its own: ``times_seen`` counts how often it was
@@ -38,6 +39,7 @@ class PlanRow(Base):
     approved_by = sa.Column(sa.String(255))
     combined_before = sa.Column(sa.Double)
     combined_after = sa.Column(sa.Double)
+    combined_now = sa.Column(sa.Double)
     detail = sa.Column(Text)
     purpose = sa.Column(sa.String(16), nullable=False, default='balance', server_default='balance')
     move_count = sa.Column(sa.Integer, nullable=False, default=0, server_default='0')

@@ -23,11 +23,13 @@ class Checked:
 
     wrong : order to why not, of the moves that may not be made any more; one that depends on such a
         move is among them
-    waits_for : why that cannot be told now; '' if it can
+    waits_for : why that is not known now; '' if it is
+    void : why none of it is to be started; '' if it may be
     """
 
     wrong: Mapping[int, str] = field(default_factory=dict)
     waits_for: str = ''
+    void: str = ''
 
 
 def check_again(case: PlanningCase, state: State, capped: Model,
@@ -38,11 +40,30 @@ def check_again(case: PlanningCase, state: State, capped: Model,
     :param state: before any move; it is moved about
     :param capped: its model with the overload ceiling
     """
+    wrong, steps = replay(case, state, capped, report)
+    moves = sorted(report.moves, key=lambda move: move.order)
+    hosts = {name: index for index, name in enumerate(case.problem.hosts)}
+    of_phase = {move.order: move.phase for move in moves}
+    spread = {order: step for order, step in steps.items() if of_phase[order] == SPREAD}
+    emptied = {hosts[name] for name in report.hosts_emptied if name in hosts}
+    wrong |= {order: 'its host would not become empty any more' for order, step in steps.items()
+              if of_phase[order] == PACK and step.source in emptied and state.guests[step.source]}
+    wrong |= dict.fromkeys(_needless(state, spread), NO_GAIN)
+    return Checked(wrong=_with_dependants(wrong, moves))
+
+
+def replay(case: PlanningCase, state: State, capped: Model,
+           report: AggregateReport) -> tuple[dict[int, str], dict[int, Step]]:
+    """Make the moves of a plan that are still permitted, one after the other.
+
+    :param state: before any move; it is moved about
+    :param capped: its model with the overload ceiling
+    :returns: (order to why not, of those that are not; order to Step, of the others)
+    """
     wrong, steps = {}, {}
     vms = {uuid: index for index, uuid in enumerate(case.problem.vms)}
     hosts = {name: index for index, name in enumerate(case.problem.hosts)}
-    moves = sorted(report.moves, key=lambda move: move.order)
-    for move in moves:
+    for move in sorted(report.moves, key=lambda move: move.order):
         vm, destination = vms.get(move.instance_uuid), hosts.get(move.destination)
         why = _why_not(case, state, capped, move, vm, destination)
         missed = wrong.keys() & set(move.depends_on)
@@ -53,13 +74,7 @@ def check_again(case: PlanningCase, state: State, capped: Model,
         else:
             steps[move.order] = Step(vm=vm, source=state.move(vm, destination),
                                      destination=destination, combined_after=0.0, reason='')
-    of_phase = {move.order: move.phase for move in moves}
-    spread = {order: step for order, step in steps.items() if of_phase[order] == SPREAD}
-    emptied = {hosts[name] for name in report.hosts_emptied if name in hosts}
-    wrong |= {order: 'its host would not become empty any more' for order, step in steps.items()
-              if of_phase[order] == PACK and step.source in emptied and state.guests[step.source]}
-    wrong |= dict.fromkeys(_needless(state, spread), NO_GAIN)
-    return Checked(wrong=_with_dependants(wrong, moves))
+    return wrong, steps
 
 
 def _why_not(case, state, capped, move, vm, destination):

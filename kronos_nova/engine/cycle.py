@@ -31,6 +31,7 @@ from kronos_nova.db.switches import SwitchBoard
 from kronos_nova.engine import levels
 from kronos_nova.engine import options as engine_options
 from kronos_nova.engine import planner
+from kronos_nova.engine import proposals
 from kronos_nova.engine import scope
 from kronos_nova.engine.emptying import HostEmptier
 from kronos_nova.engine.forecast_columns import ForecastCache
@@ -56,8 +57,9 @@ LONGEST_LINE = 2000
 STATE_OF = {automation.OFF: plans.OBSERVED, automation.OBSERVE: plans.OBSERVED,
             automation.APPROVE: plans.PROPOSED, automation.AUTO: plans.EXECUTING}
 
-UNDER_WAY = {plans.PROPOSED: 'waits for approval', plans.APPROVED: 'is approved and starts soon',
+UNDER_WAY = {plans.APPROVED: 'is approved and starts soon',
              plans.EXECUTING: 'is being carried out'}
+"""What is said of a plan during which its aggregate is not planned again."""
 
 WORDS = {plans.NO_DATA: 'without data', plans.NO_MOVE: 'imbalanced or hot, and no move is of use',
          plans.COOLING: 'left alone'}
@@ -155,6 +157,8 @@ class Cycle:
         self._names = {}
         self._last = {}     # {aggregate: outcome of its last evaluation}
         self._learnt = {}   # {aggregate: {policy: LoadStats}}
+        self._proposed = {}     # {aggregate: PlanRecord of the plan that waits for approval}
+        self._outlooks = {}     # {aggregate: Outlook of that plan}
 
     def run(self):
         """Evaluate every aggregate of the options, and start what was approved for them.
@@ -168,19 +172,24 @@ class Cycle:
         snapshot = self._read()
         self._names = {server.uuid: server.display_name for server in snapshot.instances}
         self._last = {row.aggregate: row.outcome for row in self.cycle_ports.cycles.last()}
-        self._learnt = {}
+        self._learnt, self._outlooks = {}, {}
+        self._proposed = {record.aggregate: record
+                          for record in self.cycle_ports.journal.proposed_plans()}
         units = self._units(snapshot)
         options = self._whole_units(self._existing(snapshot), units)
         planner_ports = planner.PlannerPorts(
             source=self.cycle_ports.metrics, clock=time.monotonic, dry_run=self.cycle_ports.dry_run,
             now=now.timestamp(), names_elsewhere=self.cycle_ports.inventory.names_elsewhere,
-            learn=self._learnt.__setitem__, forecast_cache=self.cycle_ports.forecast_cache)
+            learn=self._learnt.__setitem__, look_ahead=self._outlooks.__setitem__,
+            forecast_cache=self.cycle_ports.forecast_cache)
         options = self._drain(snapshot, options, planner_ports)
         snapshot = snapshot.with_moves_under_way(self.cycle_ports.journal.moves_under_way())
         snapshot = self._start_approved(snapshot, options, planner_ports, units)
         report = planner.plan_cycle(snapshot, self.policies, options, planner_ports,
                                     self._planning_history(now, units))
         self._make_sure_of_our_turn()
+        report = dataclasses.replace(report, aggregates=tuple(
+            self._with_proposal(each, self.utcnow()) for each in report.aggregates))
         loads = host_load.HostLoads(snapshot)
         for aggregate in report.aggregates:
             self._alone(f'What was found of aggregate {aggregate.name}',
@@ -302,6 +311,10 @@ class Cycle:
         if found.waits_for:
             self._postpone(record, found.waits_for)
             return
+        if found.void:
+            LOG.warning('Plan %s is not started: %s', record.uuid, found.void)
+            self.cycle_ports.journal.end_approved(record.uuid, found.void, self.utcnow())
+            return
         for order, why in sorted(found.wrong.items()):
             LOG.warning('Plan %s: move %d is left out: %s', record.uuid, order, why)
         chosen = [move for move in report.moves if move.order not in found.wrong]
@@ -327,7 +340,7 @@ class Cycle:
         # While its plan is under way an aggregate is about to look different. What shares hosts
         # waits and cools together.
         busy = {aggregate: f'plan {uuid} {UNDER_WAY[state]}'
-                for aggregate, uuid, state in journal.plans_under_way()}
+                for aggregate, uuid, state in journal.plans_under_way() if state in UNDER_WAY}
         cooling = cooldowns.cooling(db_cooldowns.AGGREGATE, now)
         shared = self._shared(cooling, units)
         waiting = {name: busy[other] for name, unit in units.items()
@@ -336,6 +349,9 @@ class Cycle:
         projects_moved, caused = (journal.moved_since(now - DAY)
                                   if limits.look_back else ({}, {}))
         return PlanningHistory(under_way=waiting | busy, aggregates=cooling | shared,
+                               proposals={name: plans.AggregateReport.from_json(record.report)
+                                          for name, record in self._proposed.items()
+                                          if record.report},
                                projects_moved=projects_moved, caused=caused,
                                instances_moved=(journal.instances_moved_since(now - 7 * DAY)
                                                 if limits.per_instance_and_week else {}),
@@ -381,6 +397,29 @@ class Cycle:
         enough = [refusal for refusal in report.refusals if refusal.is_final]
         if enough and self.rules.rejection_backoff:
             self.cycle_ports.refusals.rest(enough, self.rules.rejection_backoff, now)
+
+    def _with_proposal(self, report, now):
+        """The report as it is recorded. A plan that waits for approval ends where the report is
+        better; otherwise no other plan is made while it waits."""
+        record = self._proposed.get(report.name)
+        if record is None:
+            return report
+        level = self.cycle_ports.switches.read().planning_level(report.name, self.rules.automation)
+        found = self._outlooks.get(report.name)
+        why = proposals.superseded_because(found, level, report)
+        journal = self.cycle_ports.journal
+        if why:
+            LOG.info('Plan %s for aggregate %s is superseded: %s', record.uuid, report.name, why)
+            journal.end_proposal(record.uuid, plans.SUPERSEDED, why, now)
+            return report
+        journal.note_outlook(record.uuid, found and found.combined, now)
+        if report.outcome != plans.PLANNED:
+            return report
+        return dataclasses.replace(
+            report, outcome=plans.COOLING, moves=(), combined_after=report.combined_before,
+            warnings=(f'plan {record.uuid} waits for approval', *report.warnings),
+            policies=tuple(dataclasses.replace(each, imbalance_after=each.imbalance_before)
+                           for each in report.policies))
 
     def _save_scores(self, report, now):
         scores = collections.defaultdict(dict)

@@ -21,10 +21,12 @@ from kronos_nova.engine import explain
 from kronos_nova.engine import forecast_columns
 from kronos_nova.engine import pace
 from kronos_nova.engine import phases
+from kronos_nova.engine import proposals
 from kronos_nova.engine import remarks
 from kronos_nova.engine import restraint
 from kronos_nova.engine.approval import Checked
 from kronos_nova.engine.approval import check_again
+from kronos_nova.engine.approval import replay
 from kronos_nova.engine.build import build
 from kronos_nova.engine.build import marks
 from kronos_nova.engine.forecast_columns import ForecastCache
@@ -80,6 +82,8 @@ class PlannerPorts:
         chosen, never for others
     names_elsewhere : of names of instances of the snapshot, those that others of the cloud have too
     learn : called with an aggregate and what is known of its instances, {policy: LoadStats}
+    look_ahead : called with an aggregate and the ProposalOutlook of the plan that waits there,
+        where a new one was made
     forecast_cache : what was read for the forecasts of earlier cycles
     """
 
@@ -89,6 +93,7 @@ class PlannerPorts:
     dry_run: DryRun = not_asked
     names_elsewhere: NamesElsewhere = nowhere_else
     learn: Callable[[str, dict], None] = lambda aggregate, stats: None
+    look_ahead: Callable[[str, proposals.ProposalOutlook], None] = lambda aggregate, outlook: None
     forecast_cache: ForecastCache = dataclasses.field(default_factory=ForecastCache)
 
 
@@ -162,7 +167,15 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
         ahead = cycle.outlook(scope, case, ahead).problem
     model = cycle.compiled(ahead, around, load)
     start = State(model)
-    return check_again(case, start, model.with_ceiling(start, options.overload_ceiling), report)
+    capped = model.with_ceiling(start, options.overload_ceiling)
+    present = State(cycle.compiled(case.problem, around, load))
+    before = _combined(present, load.policies)
+    replay(case, present, present.model.with_ceiling(present, options.overload_ceiling), report)
+    found = check_again(case, start, capped, report)
+    if before is None or found.wrong.keys() >= {move.order for move in report.moves}:
+        return found
+    return dataclasses.replace(found, void=proposals.not_worth_starting(
+        report, before, _combined(present, load.policies)))
 
 
 class _Cycle:
@@ -253,6 +266,12 @@ class _Cycle:
                        for vm, reason in reasons.items()}
         if limits.cut.happened:
             notes = (*notes, remarks.stopped(self.options.planning_time_limit))
+        waits = self.history.proposals.get(scope.name)
+        if waits is not None and chosen.steps:
+            self.planner_ports.look_ahead(scope.name, proposals.outlook(
+                waits, case, before, model.with_ceiling(before, self.options.overload_ceiling),
+                after, marks(forecast_columns.policy_of_columns(load.policies, forecasts)),
+                np.array([policy.weight for policy in load.policies])))
         outcome = plan.NO_DATA if needed.why_no_more else plan.NO_MOVE
         report = self.report(scope, load, plan.PLANNED if chosen.steps else outcome, before,
                              after, (*notes, *self.broken(chosen.state)), forecasts)

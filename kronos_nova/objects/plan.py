@@ -298,7 +298,21 @@ DONE = 'done'
 EXPIRED = 'expired'
 REJECTED = 'rejected'
 VOID = 'void'
-"""Nothing of it can be done any more, or something else goes first; the reason is kept."""
+"""Nothing of it can be done any more, or its aggregate is off; the reason is kept."""
+SUPERSEDED = 'superseded'
+"""The cloud has changed so that another plan is better, none is needed, or a drain goes first."""
+STOPPED = 'stopped'
+"""An operator stopped Kronos before it was started."""
+
+PLAN_TRANSITIONS: Mapping[str, frozenset[str]] = {
+    OBSERVED: frozenset((APPROVED,)),
+    PROPOSED: frozenset((APPROVED, REJECTED, EXPIRED, SUPERSEDED, VOID)),
+    APPROVED: frozenset((EXECUTING, EXPIRED, SUPERSEDED, VOID, STOPPED)),
+    EXECUTING: frozenset((DONE,)),
+    DONE: frozenset(), REJECTED: frozenset(), EXPIRED: frozenset(), SUPERSEDED: frozenset(),
+    VOID: frozenset(), STOPPED: frozenset()}
+"""The life of a plan: the states that may follow each. Only the journal changes a state."""
+
 OPEN = (PROPOSED, APPROVED, EXECUTING)
 """A plan in one of these keeps its aggregate from being planned again."""
 
@@ -331,6 +345,7 @@ class PlanRecord:
     combined_before: float | None = None
     combined_after: float | None = None
     detail: str | None = None
+    combined_now: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,14 @@ from kronos_nova.objects import plan as plans
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Approved:
-    """How many ``moves`` the plan had, and how many of them were ``chosen``."""
+    """The number of ``moves`` of the plan, how many of them were ``chosen``, and the combined
+    imbalances: before, promised, and what it would end at by the last evaluation."""
 
     chosen: int
     moves: int
+    combined_before: float | None
+    combined_after: float | None
+    combined_now: float | None
 
 
 def approve(journal: Journal, uuid: str, who: str, now: datetime.datetime,
@@ -34,12 +38,13 @@ def approve(journal: Journal, uuid: str, who: str, now: datetime.datetime,
             remedy='Give the moves to skip, or the only ones to make.')
     # Only of a plan that is over no report is kept, and that is refused just below.
     moves = plans.AggregateReport.from_json(plan.report).moves if plan.report else ()
-    if plan.state == plans.PROPOSED:
+    if plan.state in (plans.PROPOSED, plans.OBSERVED):
         chosen = _only(moves, only) if only else _without(moves, skip)
     else:
         chosen = ()
     journal.approve_plan(uuid, chosen, who, now)
-    return Approved(chosen=len(chosen), moves=len(moves))
+    return Approved(chosen=len(chosen), moves=len(moves), combined_before=plan.combined_before,
+                    combined_after=plan.combined_after, combined_now=plan.combined_now)
 
 
 def _without(moves, skipped):

@@ -230,8 +230,8 @@ class Observer:
                             f'{each.threshold:.3f}' for each in above)
         yield status.Problem(
             severity=status.WARNING if is_urgent else status.NOTICE, since=plan.created_at,
-            what=f'{aggregate.name}: plan {plan.uuid} waits for approval, and nothing else is '
-                 f'planned meanwhile{f" ({figures})" if figures else ""}.',
+            what=f'{aggregate.name}: plan {plan.uuid} waits for approval'
+                 f'{f" ({figures})" if figures else ""}.',
             remedy='"plan approve" or "plan reject" decides; it expires by itself.')
 
     def _silence(self, workers):

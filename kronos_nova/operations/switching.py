@@ -8,6 +8,7 @@ import dataclasses
 from kronos_nova import exception
 from kronos_nova.db import stopping
 from kronos_nova.db import switches
+from kronos_nova.db.journal import Journal
 from kronos_nova.engine import levels
 from kronos_nova.engine import scope
 from kronos_nova.objects import automation
@@ -40,7 +41,12 @@ def set_level(conf, database, switch: automation.Switch) -> None:
             what=f'Level {switch.value}',
             problem=f'[kronos] max_automation permits no level above {ceiling}',
             remedy='Raise it in the nova.conf of every controller, or set a lower level.')
-    switches.SwitchBoard(database).set(_dated(database, switch))
+    dated = _dated(database, switch)
+    switches.SwitchBoard(database).set(dated)
+    if switch.value == automation.OFF:
+        Journal(database, switch.set_by).end_waiting(
+            None if switch.aggregate == automation.EVERY else switch.aggregate,
+            f'the level is off: {dated.set_by}{dated.why}', dated.set_at)
 
 
 def pause(conf, database, switch: automation.Switch) -> None:

@@ -1,7 +1,10 @@
 """Plans: list, show, approve and reject them."""
 
+from kronos_nova import exception
 from kronos_nova.contract import plans as contract
 from kronos_nova.db import pagination
+from kronos_nova.db import switches as db_switches
+from kronos_nova.engine import levels
 from kronos_nova.objects import plan as plans
 from kronos_nova.operations import approving
 from kronos_nova.operations import switching
@@ -35,8 +38,16 @@ def approve(context: Context, request: contract.ApprovePlan) -> contract.Approve
     """
     :raises PlanNotFound: there is no such plan
     :raises PlanNotWaiting: the plan is not proposed
-    :raises RequestRefused: the plan has no move of such a number, or both lists are given
+    :raises RequestRefused: the plan has no move of such a number, both lists are given, or it
+        is observed and the level of its aggregate permits no approved plan
     """
+    plan = context.journal().plan(request.plan)
+    refused = db_switches.SwitchBoard(context.database).read().refusal(
+        plan.aggregate, levels.defaults(context.conf), plan.purpose, is_approved=True)
+    if plan.state == plans.OBSERVED and refused:
+        raise exception.RequestRefused(
+            what=f'Plan {plan.uuid}', problem=f'{refused}, which permits no plan',
+            remedy='"automation set approve" or "automation set auto" permits it.')
     return contract.Approved.made_from(approving.approve(
         context.journal(), request.plan, context.who, context.utcnow(), skip=request.skip,
         only=request.only))

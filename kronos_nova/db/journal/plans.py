@@ -21,6 +21,12 @@ from kronos_nova.objects import plan as plans
 
 PLANNING = 'planning'
 
+WAITING = (plans.PROPOSED, plans.APPROVED)
+"""States of plans that wait for approval or for their start."""
+
+APPROVABLE = (plans.PROPOSED, plans.OBSERVED)
+"""States of plans that can be approved."""
+
 TOLD_WHEN_MADE = {plans.PROPOSED: n.PLAN_PROPOSED, plans.EXECUTING: n.PLAN_APPROVED}
 """Who may plan and start by itself has no need of anybody's approval."""
 
@@ -75,24 +81,72 @@ class Plans:
         """End a plan of an aggregate that waits for approval or for its start."""
         with rows.serialized(self.database, PLANNING) as session:
             for uuid in session.scalars(sa.select(models.PlanRow.uuid).where(
-                    models.PlanRow.aggregate == aggregate, _waits())).all():
-                _end(session, uuid, _waits(), n.PLAN_VOID, state=plans.VOID, finished_at=now,
-                     ended_because=why)
+                    models.PlanRow.aggregate == aggregate,
+                    models.PlanRow.state.in_(WAITING))).all():
+                _enter(session, uuid, WAITING, plans.SUPERSEDED, now, n.PLAN_VOID,
+                       ended_because=why)
+
+    @retried
+    def end_proposal(self, uuid, state, why, now):
+        """End a proposed plan; one that was decided on meanwhile stays as it is.
+
+        :param state: SUPERSEDED or VOID
+        """
+        with rows.serialized(self.database, PLANNING) as session:
+            _enter(session, uuid, (plans.PROPOSED,), state, now, n.PLAN_VOID, ended_because=why)
+
+    @retried
+    def end_approved(self, uuid, why, now):
+        """End an approved plan that is not to be started."""
+        with rows.serialized(self.database, PLANNING) as session:
+            _enter(session, uuid, (plans.APPROVED,), plans.VOID, now, n.PLAN_VOID,
+                   ended_because=why)
+
+    @retried
+    def end_waiting(self, aggregate, why, now):
+        """End plans that wait for approval or for their start.
+
+        :param aggregate: its name, or None for every one
+        """
+        query = sa.select(models.PlanRow.uuid).where(models.PlanRow.state.in_(WAITING))
+        if aggregate is not None:
+            query = query.where(models.PlanRow.aggregate == aggregate)
+        with rows.serialized(self.database, PLANNING) as session:
+            for uuid in session.scalars(query).all():
+                _enter(session, uuid, WAITING, plans.VOID, now, n.PLAN_VOID, ended_because=why)
+
+    @retried
+    def proposed_plans(self):
+        """PlanRecords of the plans that wait for approval."""
+        with self.database.reader() as session:
+            return _records(session, _with_reports().where(models.PlanRow.state == plans.PROPOSED))
+
+    @retried
+    def note_outlook(self, uuid, combined, now):
+        """Note the combined imbalance that a proposed plan would end at by now, None where that is
+        not known."""
+        with self.database.writer() as session:
+            session.execute(sa.update(models.PlanRow).where(
+                models.PlanRow.uuid == uuid, models.PlanRow.state == plans.PROPOSED,
+            ).values(combined_now=combined, last_seen_at=now))
 
     @retried
     def approve_plan(self, uuid, chosen, approved_by, now):
-        """Let a proposed plan run, once it was checked against the cloud as it is by then.
+        """Let a proposed or observed plan run, once it was checked against the cloud.
 
         :param chosen: the Moves that may run; the others of the plan are left out
         :raises PlanNotFound: no such plan
-        :raises PlanNotWaiting: it is not proposed any more
+        :raises PlanNotWaiting: it is decided on, or too old
+        :raises PlanPending: it is observed, and its aggregate has an open plan
         """
         with rows.serialized(self.database, PLANNING) as session:
-            plan = _still(session, uuid, plans.PROPOSED, now)
-            plan.state, plan.approved_at, plan.approved_by = plans.APPROVED, now, approved_by
+            plan = _still(session, uuid, APPROVABLE, now)
+            if plan.state == plans.OBSERVED:
+                _refuse_second_plan(session, plan.aggregate)
             left_out = _keep_moves(session, plan, chosen)
-            plan.ended_because = _left_out(dict.fromkeys(left_out, f'left out by {approved_by}'))
-            notifications.plan(session, uuid, n.PLAN_APPROVED, now)
+            _enter(session, uuid, APPROVABLE, plans.APPROVED, now, n.PLAN_APPROVED,
+                   approved_at=now, approved_by=approved_by, ended_because=_left_out(
+                       dict.fromkeys(left_out, f'left out by {approved_by}')))
 
     @retried
     def start_plan(self, uuid, chosen, now, start_interval=0.0, left_out=None):
@@ -106,15 +160,15 @@ class Plans:
         :raises PlanNotWaiting: it is not approved
         """
         with rows.serialized(self.database, PLANNING) as session:
-            plan = _still(session, uuid, plans.APPROVED, now)
-            plan.ended_because = '\n'.join(filter(None, (
-                plan.ended_because, _left_out(left_out or {})))) or None
+            plan = _still(session, uuid, (plans.APPROVED,), now)
+            why = '\n'.join(filter(None, (plan.ended_because, _left_out(left_out or {})))) or None
             if not chosen:
-                plan.state, plan.finished_at = plans.VOID, now
-                notifications.plan(session, uuid, n.PLAN_VOID, now)
+                _enter(session, uuid, (plans.APPROVED,), plans.VOID, now, n.PLAN_VOID,
+                       ended_because=why)
                 return
-            plan.state, plan.detail = plans.EXECUTING, None
             _keep_moves(session, plan, chosen)
+            _enter(session, uuid, (plans.APPROVED,), plans.EXECUTING, now, detail=None,
+                   ended_because=why)
             _add_moves(session, plan, chosen, now, start_interval)
 
     @retried
@@ -138,20 +192,20 @@ class Plans:
 
         :returns: aggregates of the plans that ended
         """
-        plan, too_late = models.PlanRow, sa.and_(_waits(), models.PlanRow.expires_at < now)
+        plan = models.PlanRow
+        too_late = sa.and_(plan.state.in_(WAITING), plan.expires_at < now)
         with self.database.reader() as session:
             expired = session.scalars(sa.select(plan.uuid).where(too_late)).all()
             ended = session.scalars(_ended_plans()).all()
         if not expired and not ended:
             return []
         with self.database.writer() as session:
-            # Asked again: of two workers that see it, one does it.
+            # The state is asked for again: of two workers that see it, one does it.
             for uuid in expired:
-                _end(session, uuid, too_late, n.PLAN_VOID, state=plans.EXPIRED, finished_at=now)
+                _enter(session, uuid, WAITING, plans.EXPIRED, now, n.PLAN_VOID)
             return [aggregate for uuid, aggregate in session.execute(
                 sa.select(plan.uuid, plan.aggregate).where(plan.uuid.in_(ended)))
-                if _end(session, uuid, plan.state == plans.EXECUTING, n.PLAN_FINISHED,
-                        state=plans.DONE, finished_at=now)]
+                if _enter(session, uuid, (plans.EXECUTING,), plans.DONE, now, n.PLAN_FINISHED)]
 
     @retried
     def reject_plan(self, uuid, rejected_by, now):
@@ -161,10 +215,9 @@ class Plans:
         :raises PlanNotWaiting: it is not proposed any more
         """
         with rows.serialized(self.database, PLANNING) as session:
-            plan = _still(session, uuid, plans.PROPOSED, now)
-            plan.state, plan.finished_at = plans.REJECTED, now
-            plan.ended_because = f'rejected by {rejected_by}'
-            notifications.plan(session, uuid, n.PLAN_VOID, now)
+            _still(session, uuid, (plans.PROPOSED,), now)
+            _enter(session, uuid, (plans.PROPOSED,), plans.REJECTED, now, n.PLAN_VOID,
+                   ended_because=f'rejected by {rejected_by}')
 
     @retried
     def aggregates_with_open_plans(self):
@@ -241,8 +294,8 @@ def stop_approved(session, aggregate, why, now):
     if aggregate is not None:
         waiting = waiting.where(models.PlanRow.aggregate == aggregate)
     return sum(count for uuid, count in session.execute(waiting).all()
-               if _end(session, uuid, is_approved, n.PLAN_VOID, now, state=plans.VOID,
-                       ended_because=why))
+               if _enter(session, uuid, (plans.APPROVED,), plans.STOPPED, now, n.PLAN_VOID,
+                         ended_because=why))
 
 
 def _refuse_second_plan(session, aggregate):
@@ -252,19 +305,26 @@ def _refuse_second_plan(session, aggregate):
         raise exception.PlanPending(aggregate=aggregate, plan=existing)
 
 
-def _still(session, uuid, state, now):
+def _still(session, uuid, states, now):
     """
+    :param states: of which the plan has to be in one
     :raises PlanNotFound: no such plan
-    :raises PlanNotWaiting: it is not in that state any more, or too old
+    :raises PlanNotWaiting: it is in another state, or too old
     """
     plan = rows.find(session, models.PlanRow, uuid, exception.PlanNotFound(plan=uuid))
-    if plan.state != state:
-        since = f', since {plan.finished_at:%Y-%m-%d %H:%M:%S} UTC' if plan.finished_at else ''
-        raise exception.PlanNotWaiting(plan=uuid, state=plan.state, since=since)
-    if plan.expires_at < now:
-        since = f', since {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC'
-        raise exception.PlanNotWaiting(plan=uuid, state=plans.EXPIRED, since=since)
+    if plan.state not in states:
+        raise exception.PlanNotWaiting(plan=uuid, state=plan.state, since=_since(plan.finished_at))
+    expires_at = plan.expires_at
+    if plan.state == plans.OBSERVED and plan.last_seen_at:
+        # It was made again since then, by the load of that moment.
+        expires_at += plan.last_seen_at - plan.created_at
+    if expires_at < now:
+        raise exception.PlanNotWaiting(plan=uuid, state=plans.EXPIRED, since=_since(expires_at))
     return plan
+
+
+def _since(time):
+    return f' since {time:%Y-%m-%d %H:%M:%S} UTC' if time else ''
 
 
 def _with_reports():
@@ -287,20 +347,26 @@ def _ended_plans():
             sa.or_(move.state.not_in(moves.TERMINAL), move.settled_at.is_(None))))
 
 
-def _waits():
-    return models.PlanRow.state.in_((plans.PROPOSED, plans.APPROVED))
+def _enter(session, uuid, olds, new, now, event_type=None, **values):
+    """Bring a plan to another state. No other function changes the state of a plan.
 
-
-def _end(session, uuid, still, event_type, finished_at, **values):
-    """End a plan that is still as it was seen.
-
-    :returns: whether it was this that ended it
+    :param olds: the states of which the plan has to be in one; otherwise nothing is done
+    :param event_type: of the notification, None for none
+    :returns: whether the state was changed
+    :raises IllegalPlanTransition: one of the states is not followed by the new one
     """
-    is_ended = session.execute(sa.update(models.PlanRow).where(
-        models.PlanRow.uuid == uuid, still).values(finished_at=finished_at, **values)).rowcount == 1
-    if is_ended:
-        notifications.plan(session, uuid, event_type, finished_at)
-    return is_ended
+    illegal = [old for old in olds if new not in plans.PLAN_TRANSITIONS[old]]
+    if illegal:
+        raise exception.IllegalPlanTransition(plan=uuid, old=illegal[0], new=new)
+    if not plans.PLAN_TRANSITIONS[new]:
+        values['finished_at'] = now
+    session.flush()
+    is_changed = session.execute(sa.update(models.PlanRow).where(
+        models.PlanRow.uuid == uuid, models.PlanRow.state.in_(olds),
+    ).values(state=new, **values)).rowcount == 1
+    if is_changed and event_type is not None:
+        notifications.plan(session, uuid, event_type, now)
+    return is_changed
 
 
 def _keep_moves(session, plan, chosen):

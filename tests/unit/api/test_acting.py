@@ -20,6 +20,8 @@ from tests.unit.cmd import test_host
 WIDE = moves.Caps(total=9, per_source=9, per_destination=9)
 WHO = 'jane@Default (API)'
 
+FIGURES = {'combined_before': 0.5, 'combined_after': 0.1, 'combined_now': None}
+
 
 class ActingTestCase(base.ApiTestCase):
     def do(self, path, method='POST', token=base.OPERATOR, **request):
@@ -35,13 +37,14 @@ class PlanTest(ActingTestCase):
         self.uuid = self.plan(('vm1', 'a', 'b'), ('vm2', 'b', 'c', 1), ('vm3', 'a', 'c'))
 
     def test_one_is_approved_without_some_moves_and_those_that_depend_on_them(self):
-        self.assertEqual({'chosen': 1, 'moves': 3}, self.do(
+        self.assertEqual({'chosen': 1, 'moves': 3, **FIGURES}, self.do(
             f'/v1/plans/{self.uuid}/approve', json={'skip': [1]}))
         plan = self.journal.plan(self.uuid)
         self.assertEqual((plans.APPROVED, WHO, 1), (plan.state, plan.approved_by, plan.move_count))
 
     def test_one_is_approved_as_it_is(self):
-        self.assertEqual({'chosen': 3, 'moves': 3}, self.do(f'/v1/plans/{self.uuid}/approve'))
+        self.assertEqual({'chosen': 3, 'moves': 3, **FIGURES},
+                         self.do(f'/v1/plans/{self.uuid}/approve'))
 
     def test_one_is_approved_with_nothing_but_a_move_and_what_it_needs(self):
         self.assertEqual(2, self.do(f'/v1/plans/{self.uuid}/approve', json={'only': [2]})['chosen'])

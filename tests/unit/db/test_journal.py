@@ -1,5 +1,7 @@
+import ast
 import dataclasses
 import datetime
+import pathlib
 
 import sqlalchemy as sa
 import testtools
@@ -13,6 +15,64 @@ from kronos_nova.objects import plan as plans
 from tests.unit.db import fixtures
 
 WIDE = moves.Caps(total=100, per_source=100, per_destination=100)
+
+
+class PlanLifeTest(testtools.TestCase):
+    """Each state of a plan, and what may follow."""
+
+    def setUp(self):
+        super().setUp()
+        self.clock = fixtures.Clock()
+        self.database = self.useFixture(fixtures.ControlDatabase()).database
+        self.journal = db_journal.Journal(self.database, 'one')
+
+    def plan(self, state=plans.PROPOSED, name='gpu'):
+        return self.journal.record_plan(
+            fixtures.report([('vm1', 'a', 'b')], name), state, self.clock(),
+            self.clock() + datetime.timedelta(hours=1))
+
+    def test_an_observed_plan_is_approved_while_it_is_made_again_and_again(self):
+        uuid = self.plan(plans.OBSERVED)
+        self.clock.go(5000)
+        self.assertEqual(uuid, self.plan(plans.OBSERVED))
+        self.clock.go(3000)
+        self.journal.approve_plan(uuid, fixtures.report([('vm1', 'a', 'b')]).moves, 'jane',
+                                  self.clock())
+        self.assertEqual(plans.APPROVED, self.journal.plan(uuid).state)
+
+    def test_an_observed_plan_that_is_too_old_is_not_approved(self):
+        uuid = self.plan(plans.OBSERVED)
+        self.clock.go(3700)
+        self.assertRaises(exception.PlanNotWaiting, self.journal.approve_plan, uuid, (), 'jane',
+                          self.clock())
+
+    def test_an_observed_plan_is_not_approved_where_another_waits(self):
+        uuid = self.plan(plans.OBSERVED)
+        self.plan()
+        self.assertRaises(exception.PlanPending, self.journal.approve_plan, uuid, (), 'jane',
+                          self.clock())
+
+    def test_a_proposal_that_was_approved_meanwhile_is_not_superseded(self):
+        uuid = self.plan()
+        self.journal.approve_plan(uuid, fixtures.report([('vm1', 'a', 'b')]).moves, 'jane',
+                                  self.clock())
+        self.journal.end_proposal(uuid, plans.SUPERSEDED, 'a new one is better', self.clock())
+        self.assertEqual(plans.APPROVED, self.journal.plan(uuid).state)
+
+    def test_a_state_that_may_not_follow_is_refused(self):
+        uuid = self.plan()
+        self.assertRaises(exception.IllegalPlanTransition, self.journal.end_proposal, uuid,
+                          plans.DONE, '', self.clock())
+
+    def test_one_function_changes_the_state_of_a_plan(self):
+        folder = pathlib.Path(db_journal.__file__).parents[2]
+        found = [(path.relative_to(folder).as_posix(), function.name)
+                 for path in folder.rglob('*.py') if 'migrations' not in path.parts
+                 for function in ast.walk(ast.parse(path.read_text()))
+                 if isinstance(function, ast.FunctionDef)
+                 and 'sa.update(models.PlanRow)' in ast.unparse(function)
+                 and 'state=' in ast.unparse(function)]
+        self.assertEqual([('db/journal/plans.py', '_enter')], found)
 
 
 class JournalTest(testtools.TestCase):

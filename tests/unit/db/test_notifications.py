@@ -78,7 +78,7 @@ class PlanTest(AnnouncingTestCase):
         ends = [each.payload['kronos_object.data'] for each in self.story.told()
                 if each.event_type == n.PLAN_VOID]
         self.assertEqual(
-            [('void', 'compute7 is being drained'), ('expired', None),
+            [('superseded', 'compute7 is being drained'), ('expired', None),
              ('void', 'move 1: the instance is gone')],
             [(each['state'], each['reason']) for each in ends])
 

@@ -150,7 +150,7 @@ class HeldMovesTest(SwitchTestCase):
         self.assertEqual(2, done.abandoned)
         self.assertEqual([], self.journal.approved_plans())
         ended = self.journal.plan(plan)
-        self.assertEqual(plans.VOID, ended.state)
+        self.assertEqual(plans.STOPPED, ended.state)
         self.assertIn('Kronos was stopped', ended.ended_because)
         self.assertRaises(exception.PlanNotWaiting, self.journal.start_plan, plan, report.moves,
                           self.clock())

@@ -208,6 +208,70 @@ class CycleTest(CycleTestCase):
         self.assertEqual((plans.BALANCED, ()), (report.outcome, report.moves))
         self.assertEqual([plans.EXECUTING], self.states())
 
+    def propose(self):
+        """The plan that waits for approval after an evaluation."""
+        self.run_cycle(rules=self.level(gpu='approve'))
+        [record] = self.journal.proposed_plans()
+        return record
+
+    def test_a_plan_that_waits_stays_while_the_cloud_is_as_it_was(self):
+        record = self.propose()
+        self.clock.go(60)
+        [report] = self.run_cycle(rules=self.level(gpu='approve')).aggregates
+        self.assertEqual((plans.COOLING, f'plan {record.uuid} waits for approval'),
+                         (report.outcome, report.warnings[0]))
+        [again] = self.journal.proposed_plans()
+        self.assertEqual(record.uuid, again.uuid)
+        self.assertAlmostEqual(record.combined_after, again.combined_now)
+
+    def test_a_plan_that_waits_is_superseded_once_a_new_one_ends_better(self):
+        record = self.propose()
+        self.cloud.load = {'a': 0.9}
+        self.clock.go(60)
+        [report] = self.run_cycle(rules=self.level(gpu='approve')).aggregates
+        self.assertEqual(plans.PLANNED, report.outcome)
+        old = self.journal.plan(record.uuid)
+        self.assertEqual(plans.SUPERSEDED, old.state)
+        self.assertRegex(old.ended_because, r'it would end at a combined imbalance of 0\.\d+ by '
+                                            r'now, and a new plan at 0\.\d+')
+        [new] = self.journal.proposed_plans()
+        self.assertNotEqual(record.uuid, new.uuid)
+        self.assertRaises(exception.PlanNotWaiting, self.journal.approve_plan, record.uuid, (),
+                          'jane', self.clock())
+
+    def test_a_plan_that_waits_is_superseded_once_none_is_needed(self):
+        record = self.propose()
+        self.cloud.placed['vm3'] = 'b'
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertEqual((plans.SUPERSEDED, 'every policy is at or below its threshold by now'), (
+            self.journal.plan(record.uuid).state, self.journal.plan(record.uuid).ended_because))
+
+    def test_a_plan_that_waits_gives_way_when_the_level_is_raised_to_auto(self):
+        record = self.propose()
+        self.clock.go(60)
+        self.run_cycle(rules=self.level(gpu='auto'))
+        self.assertIn('the level is auto by now', self.journal.plan(record.uuid).ended_because)
+        self.assertEqual(1, len(self.journal.running_plans()))
+
+    def test_a_plan_that_waits_stays_while_there_are_no_metrics(self):
+        record = self.propose()
+        self.clock.go(3600)
+        self.cloud.query = lambda query: metrics.Vector(samples=())
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertEqual([record.uuid], [each.uuid for each in self.journal.proposed_plans()])
+
+    def test_an_approved_plan_that_gains_half_as_much_by_now_is_not_started(self):
+        self.cloud.placed = {f'vm{number}': 'a' for number in range(6)}
+        record = self.propose()
+        self.journal.approve_plan(record.uuid, self.moves_of(record), 'jane', self.clock())
+        self.clock.go(60)
+        self.cloud.load = {'a': 0.62, 'b': 0.38}
+        self.run_cycle(rules=self.level(gpu='approve'))
+        old = self.journal.plan(record.uuid)
+        self.assertEqual(plans.VOID, old.state)
+        self.assertIn('it was to bring the combined imbalance from 0.600 to 0.000, and by now '
+                      'brings it from', old.ended_because)
+
     def propose_and_approve(self):
         self.run_cycle(rules=self.level(gpu='approve'))
         [record] = self.journal.plans()
@@ -427,15 +491,15 @@ class DrainingTest(CycleTestCase):
         self.run_cycle()
         self.assertEqual('draining', self.state()[0])
 
-    def test_a_plan_that_waits_for_approval_is_void(self):
+    def test_a_plan_that_waits_for_approval_is_superseded(self):
         self.cloud.status['a'] = 'enabled'
         self.run_cycle(rules=self.level(gpu='approve'))
         self.cloud.status['a'] = 'disabled'
         self.drain()
         self.run_cycle(rules=self.level(gpu='approve'))
-        void = [plan for plan in self.journal.plans() if plan.state == plans.VOID]
+        found = [plan for plan in self.journal.plans() if plan.state == plans.SUPERSEDED]
         self.assertEqual(['a is being drained, which goes first'],
-                         [plan.ended_because for plan in void])
+                         [plan.ended_because for plan in found])
 
     def test_a_server_that_was_started_meanwhile_is_planned_again_and_live(self):
         self.cloud.stopped = {'vm1'}

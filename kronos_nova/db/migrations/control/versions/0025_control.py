@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
-revision = '0024'
+revision = '0025'
 down_revision = None
 
 SERVERS = ('mysql', 'mariadb', 'postgresql')
@@ -45,6 +45,7 @@ def create_journal():
         sa.Column('approved_by', sa.String(255)),
         sa.Column('combined_before', sa.Double),
         sa.Column('combined_after', sa.Double),
+        sa.Column('combined_now', sa.Double),
         sa.Column('detail', TEXT),
         sa.Column('purpose', sa.String(16), nullable=False, server_default='balance'),
         sa.Column('move_count', sa.Integer, nullable=False, server_default='0'),
