@@ -7,7 +7,7 @@ import { cell } from './fleet.js';
 import { route, server, why } from './parts.js';
 import { stateOf } from './plan.js';
 
-const PLANS = {done: 'good', proposed: 'plain', rejected: 'warn', expired: 'warn', void: 'warn'};
+const PLANS = {done: 'good', proposed: 'plain', rejected: 'warn', expired: 'warn', superseded: 'plain', stopped: 'warn', void: 'warn'};
 const DRAINS = {requested: 'plain', draining: 'plain', blocked: 'bad', overdue: 'bad', empty: 'good', releasing: 'plain'};
 
 /* A section with a table of rows; columns: [[title, draw, what it depends on, attributes]] */
