@@ -56,9 +56,11 @@ def run(args) -> report.Report:
     from bench.days import tally
     from bench.days import world
 
-    rows, tallies, alone = [], {}, 0.0
+    columns = ('scenario', 'size', 'strategy', *tally.COLUMNS, 'CPU s')
+    rows, tallies, alone, least = [], {}, 0.0, []
     for scenario in _scenarios(args):
         alone += bounds.unavoidable(scenario)
+        first = len(rows)
         for strategy in _strategies(args, scenario.hosts):
             begun = time.process_time()
             found = world.live(scenario, strategy, args.threshold)
@@ -67,15 +69,17 @@ def run(args) -> report.Report:
             rows.append((scenario.name, size, strategy.name, *found.row(), seconds))
             report.progress(rows[-1])
             tallies[scenario.name, size, strategy.name] = found
+        if rows[first:] and not scenario.events:
+            least += summary.least_rows(columns, rows[first:], bounds.LeastGib(scenario))
     if args.plots:
         from bench.days import drawn
         drawn.save(tallies, args.threshold, args.plots)
-    columns = ('scenario', 'size', 'strategy', *tally.COLUMNS, 'CPU s')
     constant = [row for row in rows if row[0].startswith(scenarios.CONSTANT)]
     changing = [row for row in rows if row not in constant]
     tables = (report.Table('all days together', summary.COLUMNS, summary.rows(columns, changing)),
               report.Table('day by day', columns, changing),
-              report.Table('constant load', columns, constant))
+              report.Table('constant load', columns, constant),
+              report.Table('GiB that any strategy copies at least', summary.LEAST, least))
     return report.Report(
         tables=tuple(table for table in tables if table.rows),
         notes=(f'Threshold {args.threshold}, mean load {args.load}; time above the threshold is a '
@@ -84,7 +88,10 @@ def run(args) -> report.Report:
                'With constant load and noise every move is made on noise alone: the means of the '
                'hosts are even from the beginning.',
                f'{alone:,.0f} hot host minutes are of a server that alone asks for more than 0.9 '
-               'of a host.'))
+               'of a host.',
+               'GiB at least: of any strategy that leaves as many hot host minutes, also one that '
+               f'knows what comes. The goal leaves {summary.GOAL_HOT} of those of no moves with '
+               f'{summary.GOAL_GIB} of the GiB of greedy.'))
 
 
 def _scenarios(args):
@@ -117,6 +124,8 @@ def _strategies(args, hosts):
     free = {'restraint': 0.0, 'max_moves_per_instance_and_week': 0}
     known = [rivals.NoMoves(),
              pipeline.Kronos('greedy', args.threshold, spread_planner='greedy', **free),
+             pipeline.Kronos(f'greedy, {hosts // 2} moves', args.threshold,
+                             pipeline.with_budget(hosts // 2), spread_planner='greedy', **free),
              pipeline.Kronos('Kronos', args.threshold),
              pipeline.Kronos('Kronos, forecast', args.threshold, pipeline.AHEAD),
              pipeline.Kronos('without restraint', args.threshold, **free),

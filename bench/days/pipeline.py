@@ -25,17 +25,24 @@ from tests.unit.executor.fakes_executor import Worker
 
 POLICIES = """
 policies:
-- {{name: cpu, mode: spread, weight: 1.0, threshold: {threshold}, max_migrations_per_cycle: 10,
-   imbalance_query: hosts, vm_profile_query: servers}}
+- {{name: cpu, mode: spread, weight: 1.0, threshold: {threshold},
+   max_migrations_per_cycle: {budget}, imbalance_query: hosts, vm_profile_query: servers}}
 """
 AHEAD = POLICIES.replace('servers}', 'servers,\n   forecast: {{}}}')
 RELIEVE = """
 policies:
-- {{name: cpu, mode: relieve, weight: 1.0, high: 0.9, target: 0.8, max_migrations_per_cycle: 10,
-   imbalance_query: hosts, vm_profile_query: servers}}
+- {{name: cpu, mode: relieve, weight: 1.0, high: 0.9, target: 0.8,
+   max_migrations_per_cycle: {budget}, imbalance_query: hosts, vm_profile_query: servers}}
 """
+BUDGET = 10
+"""Moves of a plan of all these policies."""
 BEGIN = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
 PROVIDED = 'VCPU', 'MEMORY_MB'
+
+
+def with_budget(moves: int) -> str:
+    """A policies file of another budget."""
+    return POLICIES.replace('{budget}', str(moves))
 
 
 class Kronos:
@@ -61,7 +68,8 @@ class Kronos:
         self._rules = cycle.CycleRules.from_conf(conf)
         self._options = engine_options.from_conf(conf)
         self._interval = conf.kronos.evaluation_interval
-        self._policies = loader.parse(self._file.format(threshold=self._threshold))
+        self._policies = loader.parse(
+            self._file.format(threshold=self._threshold, budget=BUDGET))
         self._ports = _ports(database, self._cloud)
         self._worker = Worker(self._ports.journal, self._cloud, self._ports.cooldowns,
                               ExecutorOptions.from_conf(conf), self._cloud.utcnow)

@@ -9,6 +9,9 @@ COLUMNS = ('strategy', 'moves / greedy', 'GiB / greedy', 'time above threshold',
            'returns in 24 h', 'VM minutes in migration', 'CPU s')
 FORECAST, WITHOUT_FORECAST = ', forecast', 'without forecast'
 """What the name of a strategy that looks ahead ends with, and the word for the same without."""
+LEAST = ('scenario', 'size', 'strategy', 'hot host minutes / no moves', 'GiB', 'GiB at least')
+GOAL, GOAL_HOT, GOAL_GIB = 'goal', 0.25, 0.3
+"""Goal of large clusters: hot host minutes in ratio to no moves, and GiB in ratio to greedy."""
 RATIOS = {'moves / greedy': ('moves', 'greedy'), 'GiB / greedy': ('GiB', 'greedy'),
           'hot host minutes / no moves': ('hot host minutes', 'no moves'),
           'hot host minutes / oracle': ('hot host minutes', 'oracle'),
@@ -29,6 +32,21 @@ def rows(columns, found) -> list[tuple]:
     return [_row(strategy, {case[:2]: values for case, values in cases.items()
                             if case[2] == strategy}, cases)
             for strategy in dict.fromkeys(case[2] for case in cases)]
+
+
+def least_rows(columns, found, least) -> list[tuple]:
+    """Rows of :data:`LEAST` of one scenario, of the strategies that move anything, and of the goal.
+
+    :param found: rows of ``columns``
+    :param least: a LeastGib
+    """
+    cases = [dict(zip(columns, row, strict=True)) for row in found]
+    marks = [(case['strategy'], case['hot host minutes'], case['GiB']) for case in cases
+             if case['moves']]
+    greedy = next((gib * GOAL_GIB for name, _minutes, gib in marks if name == 'greedy'), None)
+    marks.append((GOAL, GOAL_HOT * least.minutes, greedy))
+    return [(*found[0][:2], strategy, minutes / least.minutes if least.minutes else None, gib,
+             least.gib(minutes)) for strategy, minutes, gib in marks]
 
 
 def _row(strategy, own, cases):

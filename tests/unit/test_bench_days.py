@@ -1,6 +1,7 @@
 """The bench of days tells the truth about small worlds, and the same thing every time."""
 
 import dataclasses
+import itertools
 import pathlib
 
 import fixtures
@@ -134,6 +135,65 @@ class StrategiesTest(testtools.TestCase):
         self.assertEqual(5.0, bounds.unavoidable(scene_))
 
 
+class BudgetTest(testtools.TestCase):
+    def test_a_larger_budget_lets_greedy_make_more_moves_of_one_plan(self):
+        found = scene([2] * 4, [0] * 4, hosts=4, samples=3)
+        moves = [lived(found, pipeline.Kronos(
+            'greedy', THRESHOLD, pipeline.with_budget(budget), spread_planner='greedy',
+            restraint=0.0))['moves'] for budget in (1, 3)]
+        self.assertLess(*moves)
+
+
+class LeastGibTest(testtools.TestCase):
+    """No strategy copies less, whatever it knows."""
+
+    def random(self, rng, hosts=2, vms=6, samples=6):
+        found = scene([0] * vms, rng.integers(0, hosts, vms), hosts=hosts, samples=samples,
+                      vm_memory_mb=rng.choice([1024, 2048, 4096], vms))
+        return dataclasses.replace(
+            found, demand=rng.uniform(0, 7, (samples, vms)).astype(np.float32))
+
+    def test_it_is_the_least_memory_of_all_ends_that_leave_few_enough_hot_minutes(self):
+        found = scene([4, 4, 3, 1], [0, 0, 0, 1], vm_memory_mb=np.array([8192, 4096, 2048, 1024]))
+        least = bounds.LeastGib(found)
+        self.assertEqual(20, least.minutes)
+        self.assertEqual([2.0, 1.0, 0.0], [least.gib(minutes) for minutes in (0, 10, 20)])
+
+    def test_no_placement_from_the_first_sample_on_copies_less(self):
+        rng = np.random.default_rng(0)
+        spared = 0
+        for _case in range(20):
+            found = self.random(rng)
+            least, share = bounds.LeastGib(found), found.demand.astype(float) / found.cores
+            for place in itertools.product(range(2), repeat=6):
+                gone = np.array(place) != found.place
+                loads = np.stack([share[:, np.array(place) == host].sum(axis=1)
+                                  for host in range(2)])
+                minutes = float((loads > tally.HOT).sum() * 5)
+                copied = float(found.vm_memory_mb[gone].sum()) / 1024
+                self.assertLessEqual(least.gib(minutes), copied + 1e-9)
+                spared += minutes < least.minutes
+        self.assertGreater(spared, 0)
+
+    def test_servers_beyond_those_that_are_rated_leave_for_nothing(self):
+        found = self.random(np.random.default_rng(1), vms=8)
+        exact = bounds.LeastGib(found).gib(0)
+        self.useFixture(fixtures.MonkeyPatch('bench.days.bounds.SUBSETS', 3))
+        self.assertLess(0, bounds.LeastGib(found).gib(0))
+        self.assertLess(bounds.LeastGib(found).gib(0), exact)
+
+    def test_subsets_in_several_arrays_are_those_in_one(self):
+        found = self.random(np.random.default_rng(2))
+        one = [bounds.LeastGib(found).gib(minutes) for minutes in (0, 10, 20)]
+        self.useFixture(fixtures.MonkeyPatch('bench.days.bounds.INNER', 1))
+        several = bounds.LeastGib(found)
+        self.assertEqual(one, [several.gib(minutes) for minutes in (0, 10, 20)])
+
+    def test_where_servers_leave_without_a_copy_there_is_no_bound(self):
+        events = (scenario.Event(at=1, host=0, state=scenario.DOWN),)
+        self.assertRaises(ValueError, bounds.LeastGib, scene([1], [0], events=events))
+
+
 class ScenarioTest(testtools.TestCase):
     def test_a_week_is_the_same_every_time_and_fits_into_its_hosts(self):
         one, other = (scenario.week(4, 30, .3, days=1) for _time in range(2))
@@ -184,3 +244,13 @@ class SummaryTest(testtools.TestCase):
         self.assertEqual(['greedy', 'x'], [values[0] for values in found])
         self.assertAlmostEqual((.1 * 4) ** .5, found[1][1])
         self.assertIsNone(found[1][4])
+
+    def test_each_strategy_is_beside_the_least_gib_for_its_hot_minutes(self):
+        columns = ('scenario', 'size', 'strategy', *tally.COLUMNS, 'CPU s')
+        least = bounds.LeastGib(scene([4, 4, 3, 1], [0, 0, 0, 1]))
+        def row(strategy, moves, gib, hot):
+            return ('a', '2x4', strategy, moves, gib, .5, hot, 0, .1, .2, 1, 0, 0, 1.0, 1.0)
+        found = summary.least_rows(columns, [row('no moves', 0, 0.0, 20), row('x', 3, 12.0, 10),
+                                             row('greedy', 5, 20.0, 0)], least)
+        self.assertEqual([('a', '2x4', 'x', .5, 12.0, 2.0), ('a', '2x4', 'greedy', 0.0, 20.0, 4.0),
+                          ('a', '2x4', 'goal', .25, 6.0, 3.0)], found)
