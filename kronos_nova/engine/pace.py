@@ -189,7 +189,8 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
 
     A plan is made for a budget of moves, and its moves are scheduled. Where the turn of some comes
     too late another plan is made, for as many moves as there was time for: what is left of a longer
-    plan was never meant to stand alone. Where that plan leaves time, a larger one is tried.
+    plan was never meant to stand alone. Where that plan leaves time, a larger one is tried. Of the
+    plans that begin in time the best one is taken: a larger one may end less even.
     """
     budget = too_large = min(limits.budget, pace.most_moves())
 
@@ -212,7 +213,7 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
         rounds += 1
         if found.late:
             too_large = found.budget
-        elif fitting is None or len(found.moves) > len(fitting.moves):
+        elif fitting is None or found.rank < fitting.rank:
             fitting = found
     found = fitting or found
     chosen, moves = found.chosen, found.moves
@@ -231,6 +232,14 @@ class _Scheduled:
     chosen: Chosen
     moves: tuple[PlannedMove, ...]
     late: frozenset[int]
+
+    @property
+    def rank(self) -> tuple[bool, float, int]:
+        """The lower, the better: whether no load is spread, the combined imbalance at the end if
+        it is, then the fewest moves that are left out."""
+        spreads = any(move.phase == plan.SPREAD for move in self.moves)
+        end = self.moves[-1].combined_after if spreads else 0.0
+        return not spreads, end, -len(self.moves)
 
 
 def highest(problem: Problem) -> dict[str, float]:

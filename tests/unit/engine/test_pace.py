@@ -256,13 +256,14 @@ class FakePace:
 
 
 class FakeChosen:
-    def __init__(self, budget):
-        self.budget = budget
+    def __init__(self, budget, end=0.0, phase='spread'):
+        self.budget, self.end, self.phase = budget, end, phase
 
     def moves(self):
         return tuple(PlannedMove(
-            order=order, phase='spread', instance_uuid='', source='', destination='', memory_mb=1,
-            combined_after=0.0, reason='') for order in range(1, self.budget + 1))
+            order=order, phase=self.phase, instance_uuid='', source='', destination='',
+            memory_mb=1, combined_after=self.end, reason='')
+            for order in range(1, self.budget + 1))
 
 
 class TimelyTest(testtools.TestCase):
@@ -278,3 +279,17 @@ class TimelyTest(testtools.TestCase):
         self.assertTrue(48 <= len(found.moves) <= 51)
         self.assertTrue(found.is_short)
         self.assertLessEqual(len(budgets), pace.ROUNDS)
+
+    def test_of_plans_that_begin_in_time_the_most_even_end_is_taken(self):
+        def choose(limits):
+            return FakeChosen(limits.budget, 0.1 if limits.budget == 11 else 0.2)
+
+        found = pace.timely(FakePace(), choose, {}, Limits(budget=200))
+        self.assertEqual(11, len(found.moves))
+
+    def test_of_plans_that_spread_nothing_the_largest_is_taken(self):
+        def choose(limits):
+            return FakeChosen(limits.budget, 0.1 if limits.budget == 11 else 0.2, 'pack')
+
+        found = pace.timely(FakePace(), choose, {}, Limits(budget=200))
+        self.assertLess(47, len(found.moves))
