@@ -338,7 +338,8 @@ class _Cycle:
                               not self.too_early(scope.name))
         if self.is_restrained:
             found = dataclasses.replace(found, copy_prices=copy_prices(
-                model.problem, self.pace, self.options.restraint.amount))
+                model.problem, self.pace, self.options.restraint.amount,
+                self.load_stats[scope.name]))
         is_known = load.policies and not (self.policies.mode == 'pack' and load.no_data)
         return found if is_known else found.only_evacuating('no_profile')
 

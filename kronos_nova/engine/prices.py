@@ -5,11 +5,13 @@ import dataclasses
 import functools
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
 
 from kronos_nova.cooldown.planning_history import PastTry
+from kronos_nova.load import LoadStats
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Prices
 from kronos_nova.model import Problem
@@ -22,11 +24,15 @@ MIB_PER_GIB = 1024
 HOUR = 3600.0
 COPY_CORES = 2.0
 """Cores that a live migration keeps busy: one at either end."""
-FULL_HOST = 6.0
-"""Core-hours that servers lack on a host that is to be expected full, until it is not. With more,
-more moves pay; with less, fewer. Chosen by ``bench days`` on 17 rows, relative to plans before
-there was a price: 3 has 1.03 times the hot minutes and .78 times the GiB, 5 has 1.03 and 1.01, 6
-has .98 and 1.07, 7 has 1.00 and 1.19."""
+FULL_HOST = 4.0
+"""Core-hours that servers lack on a host that is to be expected full, until it is not. Raised, more
+moves pay; lowered, fewer. Chosen by ``bench days``: see :doc:`days`."""
+SEEN, SEEN_LEAST = 3 * HOUR, 300.0
+"""Seconds for which an instance must be known for twice the price to become the price, and seconds
+for which it counts as known at least. Raised, the first: fewer moves in the hours after a start and
+off hosts of new instances, which mostly undo what chance made; lowered, more of these. Measured by
+``bench days`` on 20110412: with 20 hosts .71 of the memory is copied for .83 of the hot minutes,
+with 100 hosts .88 for .98."""
 CopyPrices = Callable[[np.ndarray], np.ndarray]
 """Instances (n,) to the price of copying each, float64 (n,)."""
 
@@ -86,16 +92,24 @@ def _failures(tries):
     return found
 
 
-def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float) -> CopyPrices:
+def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
+                load_stats: Mapping[str, LoadStats]) -> CopyPrices:
     """What optional moves must save: the hosts that are to be expected full at a time,
     times ``amount``.
 
     A copy takes a core of both hosts for as long as it lasts. A host that is full takes
-    :data:`FULL_HOST` from its servers until it is not.
+    :data:`FULL_HOST` from its servers until it is not. What is known of an instance that was seen
+    for a short time is mostly chance, so that the gain is worth less.
+
+    :param load_stats: what is known of the instances, by policy
     """
+    known = np.max([stats.known_seconds(problem.vms) for stats in load_stats.values()],
+                   axis=0, initial=SEEN_LEAST)
+    doubt = 1.0 + SEEN / np.broadcast_to(known, len(problem.vms))
+
     @functools.cache
     def price(vm):
-        return amount * COPY_CORES * pace.seconds(problem.vms[vm]) / HOUR / FULL_HOST
+        return amount * doubt[vm] * COPY_CORES * pace.seconds(problem.vms[vm]) / HOUR / FULL_HOST
 
     return lambda vms: np.array([price(vm) for vm in vms.tolist()], dtype=float)
 

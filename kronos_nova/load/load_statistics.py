@@ -65,6 +65,10 @@ class LoadStats:
         kept = figures[:, 0] > 0
         return LoadStats(now, tuple(np.array(vms, dtype=object)[kept]), figures[kept])
 
+    def known_seconds(self, vms: tuple[str, ...]) -> np.ndarray:
+        """float64 (V,): for how long each instance is known, at most a day; 0 where it is not."""
+        return self._slopes(vms, 1.0)[0]
+
     def variances(self, vms: tuple[str, ...]) -> np.ndarray:
         """float64 (V,): how much the load of each instance varies; 0 where that is not known."""
         known = dict(zip(self.vms, self.figures[:, VARIANCE], strict=True))

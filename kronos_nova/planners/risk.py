@@ -31,6 +31,10 @@ LEAST_VARIANCE = 1e-4
 SOURCES, DESTINATIONS = 32, 64
 """Hosts most and least likely to become full between which moves are looked for: more than a plan
 could touch with the usual budget, and few enough for a matrix of every pair."""
+FREE = 1e-6
+"""Hosts that are to be expected full at a time that a move counts at least. Raised, cheap moves are
+chosen by what they gain alone; lowered to 0, moves without a price could not be compared. Far below
+the price of any copy."""
 AT_ONCE = 256
 """Pairs for which the rules are asked together, the best first."""
 
@@ -66,8 +70,11 @@ def _host_variances(state: State, of_instances: np.ndarray) -> np.ndarray:
 
 
 class LowerRisk:
-    """The move that lowers the risk most, less its price, again and again for as long as there is
-    one. Each instance is moved once.
+    """The move that lowers the risk most for its price, again and again for as long as one lowers
+    it by more than its price. Each instance is moved once.
+
+    Most for its price and not most: the few moves that are worth much more than they cost come
+    first, and of two instances that relieve a host about alike the smaller one is copied.
 
     :param copy_prices: instances (n,) to what each move must lower the risk by, float64 (n,), if
         the price of the model is not higher
@@ -112,8 +119,11 @@ class _Round:
     def best(self) -> tuple[int, int] | None:
         """(instance, destination), or None."""
         gains = np.where(self._makes_full(), -np.inf, self._gains())
+        rows, columns = np.ogrid[:gains.shape[0], :gains.shape[1]]
+        ratings = gains / np.maximum(self._prices(rows, columns), FREE)
+        ratings[gains <= TOLERANCE] = -np.inf
         # What differs by less than the tolerance is tied, and then the order of names decides.
-        order = np.argsort(-np.round(gains / TOLERANCE), axis=None, kind='stable')
+        order = np.argsort(-np.round(ratings / TOLERANCE), axis=None, kind='stable')
         order = order[:np.count_nonzero(gains > TOLERANCE)]
         for begin in range(0, len(order), AT_ONCE):
             rows, columns = np.unravel_index(order[begin:begin + AT_ONCE], gains.shape)

@@ -83,6 +83,14 @@ class LowerRiskTest(testtools.TestCase):
         self.assertIn('makes h0 less likely to become full', steps[0].reason)
         self.assertLess(after, before)
 
+    def test_of_two_that_help_about_alike_the_cheaper_one_moves(self):
+        problem = self.cloud([0, 0, 0], [.5, .3, .2], [.01, .01, .01])
+        prices = np.array([.02, .002, .02])
+        state = clouds.start(problem)
+        [step] = LowerRisk(lambda vms: prices[vms]).plan(
+            state, Limits(budget=1, overload_ceiling=9.0))
+        self.assertEqual((1, 0), (step.vm, step.source))
+
     def test_hosts_that_are_far_from_full_are_left_alone(self):
         problem = self.cloud([0, 0, 1], [.1, .1, .1], [1e-4, 1e-4, 1e-4])
         self.assertEqual([], plan(problem, price=.01)[0])
