@@ -6,10 +6,16 @@ import numpy as np
 import testtools
 
 from kronos_nova.cooldown.planning_history import PastTry
+from kronos_nova.engine.prices import COPY_CORES
+from kronos_nova.engine.prices import FULL_HOST
+from kronos_nova.engine.prices import SEEN
+from kronos_nova.engine.prices import SEEN_LEAST
 from kronos_nova.engine.prices import MinGain
+from kronos_nova.engine.prices import copy_prices
 from kronos_nova.engine.prices import prices
 from kronos_nova.engine.prices import still_gains
 from kronos_nova.engine.prices import worthwhile
+from kronos_nova.load import load_statistics
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.greedy import Greedy
 from tests.unit.planners import clouds
@@ -128,6 +134,33 @@ class ExperienceTest(testtools.TestCase):
     def test_what_was_moved_elsewhere_is_no_matter(self):
         of = self.prices(past('gone', 'h0', 'gone', None, failed=True), per_failure=0.01)
         self.assertEqual(0.0, of(0, 0, 1))
+
+
+class CopyPricesTest(testtools.TestCase):
+    """What an optional move must save."""
+
+    def prices(self, load_stats, amount=1.0):
+        problem = clouds.idle([0, 0], hosts=2)
+        return copy_prices(problem, Even(3600.0), amount, load_stats)(np.arange(2))
+
+    def known(self, *seconds):
+        figures = np.zeros((2, load_statistics.FIGURES))
+        figures[:, 0] = seconds
+        return load_statistics.LoadStats(at=0.0, vms=('v0', 'v1'), figures=figures)
+
+    def test_what_was_seen_for_a_short_time_must_save_more(self):
+        long, short = self.prices({'cpu': self.known(SEEN, SEEN / 10)})
+        self.assertAlmostEqual(2 * COPY_CORES / FULL_HOST, long)
+        self.assertAlmostEqual(11 * COPY_CORES / FULL_HOST, short)
+
+    def test_an_instance_is_known_as_long_as_in_the_policy_that_knows_it_best(self):
+        both = self.prices({'cpu': self.known(SEEN, 0), 'memory': self.known(0, SEEN)})
+        np.testing.assert_allclose(both, 2 * COPY_CORES / FULL_HOST)
+
+    def test_what_is_not_known_counts_as_known_for_the_least_time(self):
+        for stats in ({}, {'cpu': load_statistics.LoadStats()}):
+            np.testing.assert_allclose(
+                self.prices(stats), (1 + SEEN / SEEN_LEAST) * COPY_CORES / FULL_HOST)
 
 
 def past(instance, source, destination, seconds, failed=False):
