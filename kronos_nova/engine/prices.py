@@ -24,7 +24,7 @@ MIB_PER_GIB = 1024
 HOUR = 3600.0
 COPY_CORES = 2.0
 """Cores that a live migration keeps busy: one at either end."""
-FULL_HOST = 4.0
+FULL_HOST = 5.0
 """Core-hours that servers lack on a host that is to be expected full, until it is not. Raised, more
 moves pay; lowered, fewer. Chosen by ``bench days``: see :doc:`days`."""
 SEEN, SEEN_LEAST = 3 * HOUR, 300.0

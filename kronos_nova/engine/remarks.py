@@ -41,7 +41,8 @@ def left_above(before, outlook):
             continue
         if likely <= target + TOLERANCE and least > threshold:
             yield (f'{name}: no placement goes below {least:.3f}, because of one instance or of '
-                   'what cannot be moved; the other hosts are close together.')
+                   f'what cannot be moved. Up to {target:.3f} nothing is moved: the other hosts '
+                   'are then as close together as the threshold asks.')
         elif likely <= target + TOLERANCE:
             yield (f'{name}: of {measured:.3f} only {likely:.3f} is likely to last, and up to '
                    f'{target:.3f} nothing is moved.')
