@@ -511,9 +511,9 @@ class Leveling:
 
     def trim(self) -> None:
         """Take back what is not needed, the largest first, wherever the band then is."""
-        if self.left() > 0:
-            return
         widths = self.band.high - self.band.low + TOLERANCE
+        if (self._imbalances() > widths).any():
+            return
         for vm in self.moved[np.argsort(-self.memory[self.moved], kind='stable')].tolist():
             there = int(self.place[vm])
             fits = (self.sizes[:, vm] <= self.free[:, self.home[vm]] + TOLERANCE).all()

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 
+import fixtures
 import numpy as np
 import testtools
 
@@ -66,6 +67,15 @@ class BandTest(testtools.TestCase):
 
 
 class LevelTest(testtools.TestCase):
+    def test_one_host_far_off_gets_no_more_than_it_needs_in_a_large_cluster(self):
+        # Here the band is not tried elsewhere, and every other host is a little above it.
+        self.useFixture(fixtures.MonkeyPatch('kronos_nova.planners.level.SHORT', 0))
+        for empty in (0, 19):
+            place = np.repeat([host for host in range(20) if host != empty], 15)
+            problem = cloud([.025] * len(place), place, 20, .25)
+            steps = Level().plan(clouds.start(problem), ANYWHERE)
+            self.assertEqual(5, len(steps))
+
     def test_it_copies_about_the_least_memory_there_is(self):
         best, own, reached = 0, 0, 0
         for seed in range(60):
