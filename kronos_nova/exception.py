@@ -39,6 +39,7 @@
     ├── JournalError                the journal of plans and moves says no
     │   ├── DrainNotFound           no such drain
     │   ├── DrainPending            the host is being drained or released
+    │   ├── DrainRefused            it would empty nothing, or leave an aggregate without hosts
     │   ├── HostDown                nothing can be migrated off the host
     │   ├── IllegalTransition       a move was asked to skip a state
     │   ├── IllegalPlanTransition   a plan was asked to skip a state
@@ -255,9 +256,14 @@ class DrainPending(JournalError):
     code = 'kronos.drain_pending'
 
 
+class DrainRefused(JournalError):
+    msg_fmt = '%(reason)s Nothing was changed; "--force" drains all the same.'
+    code = 'kronos.drain_refused'
+
+
 class HostDown(JournalError):
-    msg_fmt = ('%(host)s: nova-compute is down. Nothing can be migrated off it; see "nova '
-               'host-evacuate".')
+    msg_fmt = ('%(host)s: nova-compute is down. Nothing can be migrated off it; "openstack server '
+               'evacuate" rebuilds a server elsewhere once the host is fenced.')
     code = 'kronos.host_down'
 
 

@@ -20,10 +20,12 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class DrainWish(Given):
-    """Hosts to empty, all or none. With ``check`` nothing is changed."""
+    """Hosts to empty, all or none. With ``check`` nothing is changed. ``force`` drains hosts that
+    nothing can leave, and the last hosts of an aggregate."""
 
     hosts: Annotated[list[v.Name], msgspec.Meta(min_length=1, max_length=100)]
     check: bool = False
+    force: bool = False
     reason: v.Reason = ''
     with_stopped: bool = False
     parallel: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None
@@ -60,7 +62,8 @@ def drain_hosts(call: Call) -> DrainsBegun:
                                services.planner_ports)
     snapshot, checked = checker.check([wish.of(host) for host in dict.fromkeys(body.hosts)])
     moves = [move for _name, _found, plan in checked for move in plan.report.moves]
-    begun = [] if body.check else draining.begin(services.database, snapshot, checked)
+    begun = [] if body.check else draining.begin(
+        services.database, snapshot, checked, body.force)
     return DrainsBegun(
         checked=[_checked(each, plan) for _name, found, plan in checked for each in found],
         expected_seconds=checker.seconds(moves, body.parallel),

@@ -19,6 +19,7 @@ STATUSES = (
     (exception.PlanNotWaiting, 409),
     (exception.PlanPending, 409),
     (exception.DrainPending, 409),
+    (exception.DrainRefused, 409),
     (exception.HostDown, 409),
     (exception.HostInService, 409),
     (exception.ServerAmbiguous, 409),

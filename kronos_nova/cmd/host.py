@@ -77,6 +77,9 @@ def add_wish(parser):
     """Which hosts are to be emptied, and how."""
     parser.add_argument('hosts', nargs='+', metavar='HOST')
     parser.add_argument('--check', action='store_true', help='Change nothing.')
+    parser.add_argument('--force', action='store_true',
+                        help='Drain hosts that no server can leave, and the last hosts of an '
+                             'aggregate.')
     parser.add_argument('--with-stopped', action='store_true',
                         help='Migrate stopped servers too, cold.')
     parser.add_argument('--parallel', type=arguments.POSITIVE, metavar='N',
@@ -97,8 +100,12 @@ class Drain(command.Command):
     It is done at every level of automation and outside maintenance windows, and goes on until
     "host release", whatever dies meanwhile.
 
+    Hosts that no server can leave, and the last hosts of an aggregate, are drained with --force
+    only.
+
     Exit codes: 0 begun, or with --wait empty, or with --check everything fits; 1 refused; 3 with
-    --wait: not empty by the deadline; 4 something is blocked (--check, --wait); 5 a host is down.
+    --wait: not empty by the deadline; 4 something is blocked (--check, --wait), or nothing can
+    leave; 5 a host is down.
     """
 
     def get_parser(self, prog_name):
@@ -118,12 +125,15 @@ class Drain(command.Command):
             self.app.stdout.write(f'{line}\n')
         down = draining.down(snapshot, parsed_args.hosts)
         if down:
-            self.app.stdout.write(f'{", ".join(down)}: nova-compute is down. Nothing can be '
-                                  'migrated off it; see "nova host-evacuate".\n')
+            self.app.stdout.write(f'{exception.HostDown(host=", ".join(down))}\n')
             return DOWN
         if parsed_args.check:
             return BLOCKED if any(plan.blocked for _n, _f, plan in checked) else EMPTY
-        placed = draining.begin(checker.database, snapshot, checked)
+        try:
+            placed = draining.begin(checker.database, snapshot, checked, parsed_args.force)
+        except exception.DrainRefused as refused:
+            self.app.stdout.write(f'{refused}\n')
+            return BLOCKED
         until = parsed_args.deadline and f' until {columns.local(parsed_args.deadline)}'
         self.app.stdout.write(f'Draining{until or ""}; "kronos-manage host status" tells how far '
                               'it is.\n')

@@ -141,8 +141,19 @@ class _Case:
             return f'moving it failed {FAILURES} times: {self.failures[server.uuid]}'
         if server.status == SHUTOFF and not self.drains[server.host].with_stopped:
             return 'it is stopped; "--with-stopped" migrates it cold'
+        if reason == 'capacity' and not self._others(server.host):
+            return ('every other host of the aggregate is being emptied, disabled or down'
+                    if len(self._members()) > 1 else 'the aggregate has no other host')
         return WORDS.get(reason, reason).format(status=server.status,
                                                 task_state=server.task_state)
+
+    def _members(self):
+        return self.snapshot.hosts_of(self.aggregate)
+
+    def _others(self, host):
+        """The other hosts of the aggregate that servers can go to."""
+        return {name for name in self._members()
+                if name != host and name not in self.hosts and self.services[name].is_available}
 
     def _report(self, policies, options, planner_ports, avoided):
         # No move of a drain has to gain anything: a group that may be broken costs nothing.

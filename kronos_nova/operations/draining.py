@@ -104,18 +104,40 @@ def down(snapshot: Snapshot, hosts: Iterable[str]) -> list[str]:
             if host.name in wanted & full and host.service.state != 'up']
 
 
-def begin(database, snapshot: Snapshot, checked) -> list[drains.Drain]:
+def begin(database, snapshot: Snapshot, checked, force: bool = False) -> list[drains.Drain]:
     """Have hosts emptied, all or none.
 
     :param checked: as :meth:`Checker.check` gives it
+    :param force: drain hosts that nothing can leave, and the last hosts of an aggregate
     :raises HostDown: nothing can be migrated off one of them
     :raises DrainPending: one of them is being drained, or waits to be released
+    :raises DrainRefused: nothing can leave, or an aggregate would have no host left
     """
     wanted = [each for _name, found, _plan in checked for each in found]
     for host in down(snapshot, [each.host for each in wanted]):
         raise exception.HostDown(host=host)
-    Drains(database).request(wanted)
+    known = Drains(database)
+    if not force:
+        _refuse_useless(snapshot, checked, {each.host for each in known.in_states(
+            (*drains.ACTIVE, *drains.OVER))})
+    known.request(wanted)
     return wanted
+
+
+def _refuse_useless(snapshot, checked, drained):
+    """
+    :param drained: names of hosts that are drained already
+    :raises DrainRefused: nothing can leave, or an aggregate would have no host left
+    """
+    for name, found, plan in checked:
+        hosts = {each.host for each in found}
+        if not {host.name for host in snapshot.hosts if host.name in snapshot.hosts_of(name)
+                and host.service.is_available} - hosts - drained:
+            raise exception.DrainRefused(
+                reason=f'Aggregate {name} would have no host left that takes servers.')
+        if any(plan.left[host] for host in hosts) and not plan.report.moves:
+            raise exception.DrainRefused(
+                reason=f'No server can leave {", ".join(sorted(hosts))}.')
 
 
 def releasable(database, host: str) -> drains.Drain:

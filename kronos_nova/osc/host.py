@@ -2,15 +2,21 @@
 
 from osc_lib.command import command
 
+from kronos_nova import exception
 from kronos_nova.api import acting
 from kronos_nova.api import views as v
 from kronos_nova.cli import columns
 from kronos_nova.cmd import host as shared
+from kronos_nova.contract import errors
 from kronos_nova.objects import drain as drains
 from kronos_nova.osc.client import at
 
 DRAINS = ('Host', 'State', 'Servers', 'Left', 'Blocked', 'Requested by', 'Requested at', 'Reason',
           'Problem')
+
+
+CODES = {exception.DrainRefused.code: shared.BLOCKED, exception.HostDown.code: shared.DOWN}
+"""Exit codes of refusals, by the code of the error."""
 
 
 class Drain(command.Command):
@@ -21,8 +27,11 @@ class Drain(command.Command):
     "kronos host release", whatever dies meanwhile. Does not wait; "kronos host status" tells how
     far it is.
 
+    Hosts that no server can leave, and the last hosts of an aggregate, are drained with --force
+    only.
+
     Exit codes: 0 begun, or with --check everything fits; 1 refused; 4 something is blocked
-    (--check).
+    (--check), or nothing can leave; 5 a host is down.
     """
 
     def get_parser(self, prog_name):
@@ -31,8 +40,14 @@ class Drain(command.Command):
         return parser
 
     def take_action(self, parsed_args):
-        found = self.app.client_manager.rebalancing.ask(
-            'POST', '/v1/drains', acting.DrainsBegun, json=_wish(parsed_args))
+        try:
+            found = self.app.client_manager.rebalancing.ask(
+                'POST', '/v1/drains', acting.DrainsBegun, json=_wish(parsed_args))
+        except errors.Refused as refused:
+            if refused.code not in CODES:
+                raise
+            self.app.stdout.write(f'{refused}\n')
+            return CODES[refused.code]
         for line in _lines(found):
             self.app.stdout.write(f'{line}\n')
         if not parsed_args.check:
@@ -44,7 +59,7 @@ class Drain(command.Command):
 def _wish(parsed_args):
     deadline = parsed_args.deadline
     return {'hosts': parsed_args.hosts, 'check': parsed_args.check, 'reason': parsed_args.reason,
-            'with_stopped': parsed_args.with_stopped, 'parallel': parsed_args.parallel,
+            'force': parsed_args.force, 'with_stopped': parsed_args.with_stopped, 'parallel': parsed_args.parallel,
             'deadline': deadline and deadline.isoformat(),
             'keep_spare': parsed_args.keep_spare}
 

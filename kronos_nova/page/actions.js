@@ -99,11 +99,12 @@ export class Actions {
     const rows = found.checked.map(host => el('tr', {}, el('th', {scope: 'row'}, host.host), el('td', {class: 'num'}, `${host.leaving} of ${host.servers}`),
       el('td', {class: 'num'}, memory(host.memory_mb)), el('td', {}, Object.entries(host.destinations).map(([name, count]) => `${name} ${count}`).join(', '))));
     const stuck = found.checked.flatMap(host => Object.entries(host.blocked).map(([uuid, reason]) => el('li', {class: 'warning'}, el('span', {class: 'uuid'}, uuid), ` stays on ${host.host}: ${reason}`)));
-    const given = await ask({title: `Drain ${wish.hosts.join(', ')}?`, confirm: 'Drain', isDangerous: true, text: [
+    const given = await ask({title: `Drain ${wish.hosts.join(', ')}?`, confirm: 'Drain', isDangerous: true,
+      fields: found.checked.some(host => host.leaving) ? [] : [{name: 'force', label: 'drain although nothing can leave, or no host is left', type: 'check'}], text: [
       el('div', {class: 'scroll short'}, table('What leaves', [['Host'], ['Servers that leave', 'num'], ['Memory', 'num'], ['To']], el('tbody', {}, rows))),
       el('ul', {class: 'plainlist'}, stuck),
       `${found.expected_seconds === null ? 'How long it takes is not known' : `It takes about ${duration(found.expected_seconds)}`}. The hosts are disabled for new servers until they are released.`]});
-    if (given) await this.run('POST', 'v1/drains', wish, `${plural(wish.hosts.length, 'host')} to be drained.`);
+    if (given) await this.run('POST', 'v1/drains', {...wish, ...given}, `${plural(wish.hosts.length, 'host')} to be drained.`);
   }
 
   async release(drain) {

@@ -183,6 +183,14 @@ class DrainTest(test_host.WithRecordedCloud, ActingTestCase):
             '/v1/drains', 409, json={'hosts': ['b', 'a']})['code'])
         self.assertEqual([], self.drains.in_states(drains.ACTIVE))
 
+    def test_a_drain_that_leaves_no_host_is_refused_unless_it_is_forced(self):
+        everything = {'hosts': ['a', 'b', 'c']}
+        self.assertEqual('kronos.drain_refused', self.do_not(
+            '/v1/drains', 409, json=everything)['code'])
+        self.assertEqual([], self.drains.in_states(drains.ACTIVE))
+        self.do('/v1/drains', expected=202, json=everything | {'force': True})
+        self.assertEqual(3, len(self.drains.in_states(drains.ACTIVE)))
+
     def test_what_is_asked_wrongly_is_told(self):
         for body, said in (({}, 'hosts'), ({'hosts': []}, '$.hosts'),
                            ({'hosts': ['a'], 'parallel': 0}, '$.parallel'),

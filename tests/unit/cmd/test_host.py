@@ -117,6 +117,28 @@ class CheckTest(HostTestCase):
         self.assertIn('Not everything can leave together.', said)
         self.assertIn('no other host has room for it', said)
 
+    def test_all_hosts_of_an_aggregate_are_not_drained(self):
+        said = self.manage('host', 'drain', 'a', 'b', 'c', expected=host.BLOCKED)
+        self.assertIn('blocked: db1 (db1): every other host of the aggregate is being emptied, '
+                      'disabled or down', said)
+        self.assertIn('Aggregate gpu would have no host left that takes servers. Nothing was '
+                      'changed; "--force" drains all the same.', said)
+        self.assertEqual([], self.drains.in_states(drains.ACTIVE))
+
+    def test_the_last_host_that_takes_servers_is_not_drained(self):
+        self.drain('b')
+        self.cloud.services['c'] = dataclasses.replace(UP, status='disabled')
+        self.assertIn('would have no host left',
+                      self.manage('host', 'drain', 'a', expected=host.BLOCKED))
+
+    def test_a_host_that_nothing_can_leave_is_drained_with_force_only(self):
+        self.cloud.status |= dict.fromkeys(('web1', 'web2'), 'SHUTOFF')
+        said = self.manage('host', 'drain', 'a', expected=host.BLOCKED)
+        self.assertIn('No server can leave a. Nothing was changed', said)
+        self.assertEqual([], self.drains.in_states(drains.ACTIVE))
+        self.manage('host', 'drain', 'a', '--force')
+        self.assertEqual(drains.REQUESTED, self.drains.latest('a').state)
+
     def test_a_host_that_is_down(self):
         self.cloud.services['a'] = DOWN
         said = self.manage('host', 'drain', 'a', expected=host.DOWN)
