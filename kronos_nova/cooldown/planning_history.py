@@ -11,12 +11,14 @@ INDEFINITE = -1
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastMove:
-    """A migration that ended well; ``ended_at`` in Unix seconds."""
+    """A migration that ended well; ``ended_at`` in Unix seconds. ``has_emptied``: Kronos made it to
+    empty its source, so that the way back is open once the source takes servers again."""
 
     instance_uuid: str
     source: str
     destination: str
     ended_at: float
+    has_emptied: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

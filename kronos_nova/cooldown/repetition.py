@@ -27,6 +27,7 @@ def left(moves: Iterable[PastMove], since: float) -> frozenset[tuple[str, str]]:
     """(instance uuid, host): the hosts that instances left since then (Unix seconds).
 
     To go back there would undo a move that was made, A to B to A, or be the last leg of a longer
-    circle.
+    circle. What left because the host was emptied may return.
     """
-    return frozenset((move.instance_uuid, move.source) for move in moves if move.ended_at >= since)
+    return frozenset((move.instance_uuid, move.source) for move in moves
+                     if move.ended_at >= since and not move.has_emptied)

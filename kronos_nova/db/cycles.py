@@ -76,6 +76,16 @@ class Cycles:
             return bool(begun)
 
     @retried
+    def expedite(self, aggregate):
+        """Let the next evaluation of an aggregate be due at once. One that is in progress, or was
+        postponed by a failure, is left alone."""
+        row = models.CycleRow
+        with self.database.writer() as session:
+            found = session.get(row, aggregate)
+            if found is not None and found.finished_at and found.finished_at >= found.started_at:
+                found.started_at -= datetime.timedelta(seconds=LONGEST_PAUSE_SECONDS * 24)
+
+    @retried
     def end(self, aggregate, now, outcome, imbalanced, report, doubted=()):
         """Save what an evaluation found.
 

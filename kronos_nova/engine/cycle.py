@@ -366,10 +366,17 @@ class Cycle:
                                refused=self.cycle_ports.refusals.resting(now),
                                imbalanced=self.cycle_ports.cycles.imbalanced(),
                                doubted=self.cycle_ports.cycles.doubted(),
-                               moves=tuple(self.cycle_ports.history(now - _seconds(max(
-                                   self.rules.no_return_window, self.options.server_grace)))),
+                               moves=self._past_moves(now - _seconds(max(
+                                   self.rules.no_return_window, self.options.server_grace))),
                                tries=tuple(journal.tries(
                                    now - _seconds(self.rules.experience_window))))
+
+    def _past_moves(self, since):
+        """PastMoves that ended since then; those that emptied a host are marked."""
+        emptied = self.cycle_ports.journal.emptied_since(since)
+        return tuple(
+            dataclasses.replace(each, has_emptied=(each.instance_uuid, each.source) in emptied)
+            for each in self.cycle_ports.history(since))
 
     @staticmethod
     def _shared(seconds, units):

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.db.cycles import Cycles
 from kronos_nova.db.drains import Drains
 from kronos_nova.executor.hosts import HostApi
 from kronos_nova.objects import drain as drains
@@ -157,6 +158,7 @@ class DrainService:
         if self.drains.change(drain, (drains.RELEASING,), state=drains.RELEASED,
                               finished_at=self.utcnow()):
             LOG.info('Host %s is released', drain.host)
+            Cycles(self.drains.database).expedite(drain.aggregate)
 
     def _open(self, drain):
         """Enable what a drain disabled. An operator who has disabled it since, for another reason,

@@ -59,7 +59,8 @@ class Drain(command.Command):
 def _wish(parsed_args):
     deadline = parsed_args.deadline
     return {'hosts': parsed_args.hosts, 'check': parsed_args.check, 'reason': parsed_args.reason,
-            'force': parsed_args.force, 'with_stopped': parsed_args.with_stopped, 'parallel': parsed_args.parallel,
+            'force': parsed_args.force, 'with_stopped': parsed_args.with_stopped,
+            'parallel': parsed_args.parallel,
             'deadline': deadline and deadline.isoformat(),
             'keep_spare': parsed_args.keep_spare}
 

@@ -194,6 +194,16 @@ class Moves:
                 for column in (move.project_id, move.caused_by))
 
     @retried
+    def emptied_since(self, since):
+        """{(instance uuid, source)} of the moves that emptied hosts and completed since then."""
+        move = models.MoveRow
+        with self.database.reader() as session:
+            return {tuple(row) for row in session.execute(
+                sa.select(move.instance_uuid, move.source).where(
+                    move.phase == plans.EVACUATE, move.state == moves.COMPLETED,
+                    move.finished_at >= since))}
+
+    @retried
     def instances_moved_since(self, since):
         """{instance uuid: moves of it that were planned since then and not given up, but for those
         that empty hosts}"""

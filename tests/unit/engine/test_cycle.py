@@ -260,6 +260,33 @@ class CycleTest(CycleTestCase):
         self.run_cycle(rules=self.level(gpu='approve'))
         self.assertEqual([record.uuid], [each.uuid for each in self.journal.proposed_plans()])
 
+    def test_a_host_that_was_emptied_is_filled_again_within_the_window_of_no_return(self):
+        """A server that left because its host was serviced may return to it."""
+        since = self.clock().timestamp() - 60
+        gone = [PastMove(instance_uuid=uuid, source='b', destination='a', ended_at=since)
+                for uuid in ('vm1', 'vm2', 'vm3', 'vm4')]
+        self.cloud.placed = dict.fromkeys(('vm1', 'vm2', 'vm3', 'vm4'), 'a')
+        window = dataclasses.replace(OPTIONS, no_return_window=86400)
+        [report] = self.run_cycle(engine_options=window, history=gone).aggregates
+        self.assertEqual(plans.NO_MOVE, report.outcome)
+        plan = self.journal.record_plan(dataclasses.replace(
+            fixtures.report([]), moves=tuple(dataclasses.replace(
+                fixtures.report([(each.instance_uuid, 'b', 'a')]).moves[0], phase=plans.EVACUATE,
+                order=number) for number, each in enumerate(gone, 1))),
+            plans.EXECUTING, self.clock(), self.clock())
+        for move in self.journal.dispatch(moves.Caps(total=9, per_source=9, per_destination=9),
+                                          self.clock):
+            move = self.journal.claim(move.uuid, self.clock())
+            for state in (moves.MIGRATING, moves.VERIFYING):
+                move = self.journal.advance(move, state, self.clock())
+            self.journal.advance(move, moves.COMPLETED, self.clock(), finished_at=self.clock())
+            self.journal.settle(move.uuid, self.clock())
+        self.journal.close_plans(self.clock())
+        self.assertEqual(plans.DONE, self.journal.plan(plan).state)
+        [report] = self.run_cycle(engine_options=window, history=gone).aggregates
+        self.assertEqual((plans.PLANNED, {'b'}), (
+            report.outcome, {move.destination for move in report.moves}))
+
     def test_an_approved_plan_that_gains_half_as_much_by_now_is_not_started(self):
         self.cloud.placed = {f'vm{number}': 'a' for number in range(6)}
         record = self.propose()

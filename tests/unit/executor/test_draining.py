@@ -7,6 +7,7 @@ import types
 import testtools
 
 from kronos_nova import exception
+from kronos_nova.db import cycles
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import journal as db_journal
 from kronos_nova.executor import draining
@@ -197,6 +198,19 @@ class DrainingTest(testtools.TestCase):
         self.service.tick()
         self.assertEqual((drains.RELEASED, 'enabled'),
                          (self.state(), self.nova.services['a'].status))
+
+    def test_the_aggregate_of_a_released_host_is_evaluated_at_once(self):
+        known = cycles.Cycles(self.board.database)
+        self.request()
+        known.begin('gpu', 'one', self.clock(), 1)
+        known.end('gpu', self.clock(), plans.BALANCED, False, None)
+        self.clock.go(1)
+        self.assertEqual([], known.due(['gpu'], self.clock(), 300))
+        self.service.tick()
+        self.release()
+        self.service.tick()
+        self.assertEqual(drains.RELEASED, self.state())
+        self.assertEqual(['gpu'], known.due(['gpu'], self.clock(), 300))
 
     def test_a_worker_that_died_between_nova_and_the_row_is_made_up_for(self):
         self.request()
