@@ -74,16 +74,20 @@ class ClientManager:
 
         :raises DatabaseVersionError: the database is not what this code needs
         """
-        # Imported late: most commands do not need it, and it is most of the time that one takes.
-        from kronos_nova.cmd import cloud
+        # Imported late: importing is most of the time that a command takes.
         from kronos_nova.cmd import database
         from kronos_nova.services.context import Context
         from kronos_nova.services.in_process import InProcessClient
         conf = self._app.conf
         return InProcessClient(Context(
             conf=conf, database=database.control_database(conf), who=database.operator(),
-            read_cloud=lambda: cloud.open_cloud(self._app).read(),
-            planner_ports=lambda: cloud.ports(conf)))
+            read_cloud=lambda: self._cloud().open_cloud(self._app).read(),
+            planner_ports=lambda: self._cloud().ports(conf)))
+
+    @staticmethod
+    def _cloud():
+        from kronos_nova.cmd import cloud
+        return cloud
 
 
 class Commands(commandmanager.CommandManager):

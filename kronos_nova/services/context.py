@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import typing
 from collections.abc import Callable
 from collections.abc import Iterable
 
@@ -10,8 +11,10 @@ from oslo_config import cfg
 from kronos_nova.db import journal
 from kronos_nova.db import server_names
 from kronos_nova.db.engine import Database
-from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.objects.snapshot import Snapshot
+
+if typing.TYPE_CHECKING:    # numpy is most of the time that a command takes
+    from kronos_nova.engine.planner import PlannerPorts
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +29,7 @@ class Context:
     database: Database
     who: str
     read_cloud: Callable[[], Snapshot]
-    planner_ports: Callable[[], PlannerPorts]
+    planner_ports: Callable[[], 'PlannerPorts']
 
     def utcnow(self) -> datetime.datetime:
         """The time of the control database."""

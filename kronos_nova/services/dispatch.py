@@ -1,26 +1,32 @@
 """Runs an operation of the contract, for the API and for commands alike."""
 
+import importlib
+from collections.abc import Callable
+
 import msgspec
 
 from kronos_nova import boundary
 from kronos_nova.contract.base import Request
 from kronos_nova.contract.base import Response
 from kronos_nova.contract.operation import Operation
-from kronos_nova.services import automation
-from kronos_nova.services import moves
-from kronos_nova.services import plans
-from kronos_nova.services import quarantine
-from kronos_nova.services import servers
-from kronos_nova.services import status
 from kronos_nova.services.context import Context
 
 TEXT_CHARACTERS = 1000
 """Characters of a text in a request. Raised, tables and logs have longer lines; lowered, reasons
 are cut. Chosen as the limit of ``Reason`` in the contract."""
 
-FUNCTIONS = {**status.FUNCTIONS, **plans.FUNCTIONS, **moves.FUNCTIONS, **servers.FUNCTIONS,
-             **automation.FUNCTIONS, **quarantine.FUNCTIONS}
-"""The function of each operation, by the operation's name."""
+MODULES = {'status': 'status', 'aggregates': 'status', 'hosts': 'status', 'plans': 'plans',
+           'moves': 'moves', 'servers': 'servers', 'automation': 'automation',
+           'quarantine': 'quarantine'}
+"""The module of each noun. It is imported when it is needed: importing all of them is most of the
+time that a command takes."""
+
+
+def function_of(operation: Operation) -> Callable[[Context, Request], Response | None]:
+    """The service function of an operation."""
+    noun = operation.name.partition(':')[0]
+    module = importlib.import_module(f'kronos_nova.services.{MODULES[noun]}')
+    return module.FUNCTIONS[operation.name]
 
 
 def run(operation: Operation, context: Context, request: Request) -> Response | None:
@@ -28,7 +34,7 @@ def run(operation: Operation, context: Context, request: Request) -> Response | 
     :raises OutOfBounds: a text has characters that end lines or move the cursor
     :raises KronosException: the operation is refused
     """
-    return FUNCTIONS[operation.name](context, _checked(request))
+    return function_of(operation)(context, _checked(request))
 
 
 def _checked(request):

@@ -26,8 +26,8 @@ class OutboxTest(test_mariadb.MariaDBTestCase):
 
         def write(number):
             story = notification_story.Story(database)
-            for _time in range(TIMES):
-                story.switch('pause', 'pause', f'aggregate{number}')
+            for time in range(TIMES):
+                story.switch('pause', 'pause', f'aggregate{number}', f'reason {time}')
 
         def number():
             while not is_over.wait(0.01):
