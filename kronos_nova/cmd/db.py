@@ -8,9 +8,14 @@ from cliff import lister
 from kronos_nova.cli import arguments
 from kronos_nova.cmd import database
 from kronos_nova.conf import bounds
+from kronos_nova.db import check
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.db import retention
+from kronos_nova.engine import scope
+
+# Exit codes, documented in database.rst.
+CLEAN, FOUND, LEFT = 0, 3, 4
 
 ANSWER_SECONDS = 5
 """For a database to tell its version."""
@@ -64,6 +69,35 @@ class Version(_PerDatabase):
         rows = [(history.name, migrate.current(engine, history), migrate.head(history))
                 for engine, history in self.selected(parsed_args, _impatient)]
         return ('Database', 'Revision', 'Needed'), rows
+
+
+class Check(lister.Lister):
+    """Find rows of the control database that no right Kronos writes. Changes none without --fix.
+
+    Exit codes: 0 nothing is wrong or all of it is fixed, 1 it could not be looked at, 3 something
+    is wrong and --fix was not given, 4 something is wrong that only an operator can put right.
+    """
+
+    exit_code = CLEAN
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--fix', action='store_true',
+                            help='Make the changes of the column Remedy. Services may run.')
+        return parser
+
+    def run(self, parsed_args):
+        super().run(parsed_args)
+        return self.exit_code
+
+    def take_action(self, parsed_args):
+        conf = self.app.conf
+        found = check.examine(db_engine.control_database(conf), scope.aggregates_in_scope(conf),
+                              parsed_args.fix)
+        if not all(each.is_fixed for each in found):
+            self.exit_code = LEFT if parsed_args.fix else FOUND
+        return ('Table', 'Problem', 'Rows', 'Remedy', 'Fixed'), [
+            (each.table, each.problem, each.rows, each.remedy, each.is_fixed) for each in found]
 
 
 class Purge(lister.Lister):

@@ -87,10 +87,14 @@ def current(engine, history):
 
     Looking must not create that file: it would belong to whoever looked.
     """
-    if engine.dialect.name == 'sqlite' and not os.path.exists(engine.url.database):
+    if _is_missing(engine):
         return None
     with one_kind_of_error(), engine.connect() as connection:
         return history.read(connection)
+
+
+def _is_missing(engine):
+    return engine.dialect.name == 'sqlite' and not os.path.exists(engine.url.database)
 
 
 def check(engine, history):
@@ -165,8 +169,16 @@ def _alone(connection):
         connection.execute(sqlalchemy.text('SELECT RELEASE_LOCK(:name)'), name)
 
 
+def is_whole(engine):
+    """Whether a control database has all tables and columns of this code's revision, whatever
+    revision it says it has."""
+    if _is_missing(engine):
+        return False
+    with one_kind_of_error(), engine.connect() as connection:
+        return _is_whole(connection, CONTROL)
+
+
 def _is_whole(connection, history):
-    """Whether a database has all tables and columns of this code's revision."""
     if history is not CONTROL:
         return False
     # Only now: it takes as long to load as the rest of a command.

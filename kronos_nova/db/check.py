@@ -1,0 +1,319 @@
+"""Rows of the control database that no right Kronos writes, and how they are put right.
+
+Such rows come from a wrong clock, a restored backup, a broken disk or a change by hand. Services
+heal some of them on their own; the rest keep something waiting for ever.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterator
+
+import sqlalchemy as sa
+from oslo_log import log as logging
+
+from kronos_nova.db import future_times
+from kronos_nova.db import leases
+from kronos_nova.db import migrate
+from kronos_nova.db import models
+from kronos_nova.db.journal import plans as journal_plans
+from kronos_nova.db.journal import rows
+from kronos_nova.objects import automation
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import maintenance
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+
+LOG = logging.getLogger(__name__)
+
+WORKER = 'db check'
+"""Name of the worker in the steps of moves that are ended here."""
+
+PLAN_STATES = (plans.OBSERVED, *plans.OPEN, plans.DONE, plans.EXPIRED, plans.REJECTED, plans.VOID)
+SWITCH_VALUES = {automation.LEVEL: automation.LEVELS, automation.PAUSE: ('pause', 'stop')}
+LOCKS = (rows.DISPATCH, journal_plans.PLANNING, leases.NOTIFICATIONS)
+"""Names of the rows by which transactions exclude each other."""
+LEASES = (leases.RECONCILER, leases.RETENTION, leases.NOTIFICATIONS)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Fault:
+    """Rows of one table with the same fault.
+
+    rows : how many
+    remedy : the change that is made with ``fix``, or that an operator has to make
+    is_fixed : whether that was done
+    """
+
+    table: str
+    problem: str
+    rows: int
+    remedy: str
+    is_fixed: bool = False
+
+
+LOST_REVISION = Fault('alembic_version', 'the record of the revision is lost', 1,
+                        'the record is written again')
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Check:
+    """A kind of fault.
+
+    find : the rows, or the names of those that are missing, in a session
+    fix : puts one of them right, or None where only an operator can
+    """
+
+    table: str
+    problem: str
+    remedy: str
+    find: Callable
+    fix: Callable | None = None
+
+
+def examine(database, aggregates: Collection[str], is_to_fix: bool = False) -> list[Fault]:
+    """List what is wrong with a control database.
+
+    :param aggregates: names of those that Kronos looks after
+    :param is_to_fix: whether to put right what can be; otherwise nothing is changed
+    :raises DatabaseVersionError: it is of another revision, or empty
+    :raises DBError: it does not answer
+    """
+    is_lost = _is_revision_lost(database.engine)
+    rows_of = _Rows(database, aggregates, database.utcnow())
+    found = [LOST_REVISION] * is_lost + rows_of.find()
+    if not is_to_fix or not found:
+        return found
+    if is_lost:
+        migrate.sync(database.engine, migrate.CONTROL)
+    rows_of.fix()
+    left = {(each.table, each.problem) for each in rows_of.find()}
+    return [dataclasses.replace(each, is_fixed=(each.table, each.problem) not in left)
+            for each in found]
+
+
+class _Rows:
+    """The rows of one control database.
+
+    :param aggregates: names of those that Kronos looks after: moves of others are no one's
+    :param now: the database's time
+    """
+
+    def __init__(self, database, aggregates: Collection[str], now):
+        self.database = database
+        self.aggregates = frozenset(aggregates)
+        self.now = now
+        self._times = future_times.FutureTimes(database)
+
+    def find(self) -> list[Fault]:
+        """List what is wrong, without a change."""
+        found = [Fault(table, 'a time in the future', count, 'the time becomes now')
+                 for table, count in self._times.count(self.now).items()]
+        with self.database.reader() as session:
+            for check in self._checks():
+                wrong = list(check.find(session))
+                if wrong:
+                    found.append(Fault(check.table, check.problem, len(wrong), check.remedy))
+        return found
+
+    def fix(self) -> None:
+        """Put right what can be, in a transaction that excludes the start of plans and moves."""
+        self._times.correct(self.now)
+        names = (journal_plans.PLANNING, rows.DISPATCH)
+        with rows.serialized(self.database, *names) as session:
+            for check in self._checks():
+                for wrong in list(check.find(session)) if check.fix else ():
+                    LOG.warning('Table %s, %s: %s; %s.', check.table, check.problem, _name(wrong),
+                                check.remedy)
+                    check.fix(session, wrong)
+
+    def _checks(self) -> Iterator[_Check]:
+        yield _missing('gates', models.SerializationLockRow, LOCKS,
+                       'two processes may start plans or moves at the same time', passed=0)
+        yield _missing('leases', models.LeaseRow, LEASES, 'no process does that work')
+        yield _Check(
+            table='leases', problem='a holder without an end',
+            remedy='the lease becomes free; another process takes it', find=_endless_leases,
+            fix=_free_lease)
+        yield _Check(
+            table='moves', problem='an unknown state', remedy='the move is abandoned',
+            find=_not_in(models.MoveRow, moves.TRANSITIONS), fix=self._end_move)
+        yield _Check(
+            table='moves', problem='unreadable dependencies', remedy='the move is abandoned',
+            find=_unreadable_moves, fix=self._end_move)
+        yield _Check(
+            table='moves', problem='not begun, and its plan has ended',
+            remedy='the move is abandoned', find=_not_begun_orphans, fix=self._abandon)
+        yield _Check(
+            table='moves', problem='in progress, and no process will end it',
+            remedy='the move is failed, without a quarantine; look at the server in Nova',
+            find=self._lost_moves, fix=self._fail)
+        yield _Check(
+            table='plans', problem='an unknown state', remedy='the plan is void',
+            find=_not_in(models.PlanRow, PLAN_STATES), fix=self._void)
+        yield _Check(
+            table='switches', problem='an unknown kind or value',
+            remedy='the switch is removed: what nova.conf says is in force',
+            find=_unknown_switches, fix=_delete)
+        yield _Check(
+            table='drains', problem='a second drain of a host',
+            remedy='the older drain is released; the host stays disabled', find=_older_drains,
+            fix=self._release)
+        yield _Check(
+            table='drains', problem='an unknown state',
+            remedy='delete the row by hand, and enable the host if it is to be used',
+            find=_not_in(models.DrainRow, (*drains.ACTIVE, *drains.OVER, *drains.OPENED)))
+        yield _Check(
+            table='drains', problem='unreadable lists', remedy='the lists become empty',
+            find=_unreadable_drains, fix=_empty_lists)
+        yield _Check(
+            table='maintenances', problem='a second one that is not done',
+            remedy='the older one is done; its hosts stay as they are', find=_older_maintenances,
+            fix=_end_maintenance)
+
+    def _lost_moves(self, session):
+        """Yield moves that Nova may have been asked for, whose worker is gone and that no other
+        worker adopts."""
+        workers = {*session.scalars(sa.select(models.WorkerRow.name))}
+        begun = [state for state in moves.IN_FLIGHT if state not in moves.NOT_BEGUN]
+        for row, state in _with_plans(session, begun):
+            if row.owner not in workers and (
+                    state not in plans.OPEN or row.aggregate not in self.aggregates):
+                yield row
+
+    def _abandon(self, session, row):
+        rows.transit(session, row, moves.ABANDONED, self.now, WORKER, 'its plan has ended',
+                     finished_at=self.now, settled_at=self.now)
+
+    def _fail(self, session, row):
+        rows.transit(session, row, moves.FAILED, self.now, WORKER,
+                     'its worker has ended, and no other one looks after it',
+                     finished_at=self.now, settled_at=self.now)
+
+    def _end_move(self, session, row):
+        """End a move from whatever state it is in, which no step of a right move does."""
+        old = row.state
+        session.execute(sa.update(models.MoveRow).where(models.MoveRow.uuid == row.uuid).values(
+            state=moves.ABANDONED, depends_on='[]', finished_at=self.now, settled_at=self.now))
+        session.add(models.MoveEventRow(
+            move_uuid=row.uuid, at=self.now, old_state=old, new_state=moves.ABANDONED,
+            worker=WORKER, detail='its row could not be read'))
+
+    def _void(self, _session, row):
+        row.state, row.finished_at = plans.VOID, self.now
+        row.ended_because = 'its state could not be read'
+
+    def _release(self, _session, row):
+        row.state, row.finished_at = drains.RELEASED, self.now
+
+
+def _is_revision_lost(engine) -> bool:
+    """Return whether a control database has all its tables, and no record of its revision.
+
+    :raises DatabaseVersionError: it is of another revision, or empty
+    """
+    if migrate.current(engine, migrate.CONTROL) is None and migrate.is_whole(engine):
+        return True
+    migrate.check(engine, migrate.CONTROL)
+    return False
+
+
+def _name(row):
+    if isinstance(row, str):
+        return row
+    return ' '.join(str(value) for value in sa.inspect(row).identity)
+
+
+def _missing(table, model, names, consequence, **values):
+    def find(session):
+        return sorted({*names} - {*session.scalars(sa.select(model.name))})
+
+    def insert(session, name):
+        session.add(model(name=name, **values))
+        session.flush()
+
+    return _Check(table=table, problem=f'a row is missing: {consequence}',
+                  remedy='the row is inserted', find=find, fix=insert)
+
+
+def _not_in(model, states):
+    def find(session):
+        return session.scalars(sa.select(model).where(model.state.not_in(tuple(states)))).all()
+    return find
+
+
+def _with_plans(session, states):
+    """Yield (move, state of its plan or None) of the moves in some states."""
+    yield from session.execute(
+        sa.select(models.MoveRow, models.PlanRow.state).outerjoin(
+            models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid).where(
+                models.MoveRow.state.in_(states)))
+
+
+def _not_begun_orphans(session):
+    return [row for row, state in _with_plans(session, moves.NOT_BEGUN) if state not in plans.OPEN]
+
+
+def _unreadable_moves(session):
+    waiting = session.scalars(rows.moves_in((moves.PLANNED, *moves.IN_FLIGHT)))
+    return [row for row in waiting if not _is_json(row.depends_on, list)]
+
+
+def _endless_leases(session):
+    lease = models.LeaseRow
+    return session.scalars(sa.select(lease).where(
+        lease.holder.is_not(None), lease.expires_at.is_(None))).all()
+
+
+def _free_lease(_session, row):
+    row.holder = None
+
+
+def _unknown_switches(session):
+    return [row for row in session.scalars(sa.select(models.SwitchRow))
+            if row.value not in SWITCH_VALUES.get(row.kind, ())]
+
+
+def _delete(session, row):
+    session.delete(row)
+
+
+def _older_drains(session):
+    """Return all but the newest of the drains of a host that are not over."""
+    newest: dict[str, str] = {}
+    older = []
+    for row in session.scalars(sa.select(models.DrainRow).where(
+            models.DrainRow.state.in_((*drains.ACTIVE, drains.RELEASING))).order_by(
+                models.DrainRow.requested_at.desc(), models.DrainRow.uuid)):
+        if newest.setdefault(row.host, row.uuid) != row.uuid:
+            older.append(row)
+    return older
+
+
+def _unreadable_drains(session):
+    known = session.scalars(sa.select(models.DrainRow).where(
+        models.DrainRow.state.in_((*drains.ACTIVE, *drains.OVER, drains.RELEASING))))
+    return [row for row in known
+            if not (_is_json(row.avoid, list) and _is_json(row.blocked, dict))]
+
+
+def _empty_lists(_session, row):
+    row.avoid, row.blocked = '[]', '{}'
+
+
+def _older_maintenances(session):
+    return session.scalars(sa.select(models.MaintenanceRow).where(
+        models.MaintenanceRow.state != maintenance.DONE).order_by(
+            models.MaintenanceRow.requested_at.desc())).all()[1:]
+
+
+def _end_maintenance(_session, row):
+    row.state = maintenance.DONE
+
+
+def _is_json(text, kind):
+    try:
+        return isinstance(json.loads(text), kind)
+    except ValueError:
+        return False
