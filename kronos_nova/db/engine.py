@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import sqlite3
 import time
 
 import sqlalchemy
@@ -14,6 +15,11 @@ from kronos_nova import exception
 from kronos_nova.db import shared_clock
 
 SQLITE_BUSY_TIMEOUT_MS = 10000
+
+SMALLEST_ROOM = 1 << 20
+"""Bytes of free space below which an error of SQLite's disk is put down to a full file system.
+Raised, other errors are taken for that too. Lowered, a file system that has a few blocks left is
+not. SQLite's shared memory grows by 32 KiB at a time, its log by some pages."""
 
 # Seconds, in the words of each driver. libpq takes 1 for 2.
 _IMPATIENT = {
@@ -135,7 +141,7 @@ def _begin_for_writing(connection):
 
 
 @contextlib.contextmanager
-def one_kind_of_error():
+def one_kind_of_error(engine):
     """Have whatever a database refuses come as oslo.db's error.
 
     oslo.db lets those that it does not recognise through as SQLAlchemy raised them, among them
@@ -147,7 +153,28 @@ def one_kind_of_error():
     try:
         yield
     except (sqlalchemy.exc.OperationalError, sqlalchemy.exc.ProgrammingError) as error:
-        raise db_exc.DBError(error) from error
+        raise db_exc.DBError(_disk_error(error, engine) or error) from error
+
+
+def _disk_error(error, engine):
+    """Return an error that names the file and the remedy where the disk of an SQLite file is full
+    or broken, else None. SQLite's own words name neither."""
+    name, path = getattr(error.orig, 'sqlite_errorname', ''), engine.url.database
+    if name == 'SQLITE_FULL' or name.startswith('SQLITE_IOERR') and _is_full(path):
+        return sqlite3.OperationalError(f'The file system of {path} is full: free some of it '
+                                        f'(SQLite says: {error.orig})')
+    if name.startswith('SQLITE_IOERR'):
+        return sqlite3.OperationalError(f'The disk of {path} cannot be read or written: see the '
+                                        f'log of the kernel (SQLite says: {error.orig}, {name})')
+    return None
+
+
+def _is_full(path):
+    try:
+        found = os.statvfs(os.path.dirname(path) or '.')
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < SMALLEST_ROOM
 
 
 def first_line(error):
@@ -174,13 +201,13 @@ class Database:
     @contextlib.contextmanager
     def reader(self):
         """A session whose changes are thrown away."""
-        with one_kind_of_error(), self._read() as session:
+        with one_kind_of_error(self.engine), self._read() as session:
             yield session
 
     @contextlib.contextmanager
     def writer(self):
         """A session that commits when the block ends and rolls back when it raises."""
-        with one_kind_of_error(), self._write.begin() as session:
+        with one_kind_of_error(self.engine), self._write.begin() as session:
             yield session
 
 

@@ -89,7 +89,7 @@ def current(engine, history):
     """
     if _is_missing(engine):
         return None
-    with one_kind_of_error(), engine.connect() as connection:
+    with one_kind_of_error(engine), engine.connect() as connection:
         return history.read(connection)
 
 
@@ -174,7 +174,7 @@ def is_whole(engine):
     revision it says it has."""
     if _is_missing(engine):
         return False
-    with one_kind_of_error(), engine.connect() as connection:
+    with one_kind_of_error(engine), engine.connect() as connection:
         return _is_whole(connection, CONTROL)
 
 
