@@ -138,8 +138,11 @@ class Stop(command.Command):
 
     Survives restarts; "resume" ends it. Shows how the moves in progress end, until the last has.
 
+    While the control database does not answer, kronos-manage stops by a file on its host and a
+    message to every executor; they write the stop into the database when it answers.
+
     Exit codes: 0 all is quiet; 1 it could not be stopped; 3 stopped, but something was still in
-    progress after --timeout.
+    progress after --timeout, or the control database does not answer.
     """
 
     def get_parser(self, prog_name):
@@ -153,9 +156,13 @@ class Stop(command.Command):
         return parser
 
     def take_action(self, parsed_args):
-        done = self.call(contract.STOP, contract.Stop(
-            aggregate=parsed_args.aggregate, reason=parsed_args.reason,
-            let_finish=parsed_args.let_finish))
+        try:
+            done = self.call(contract.STOP, contract.Stop(
+                aggregate=parsed_args.aggregate, reason=parsed_args.reason,
+                let_finish=parsed_args.let_finish))
+        except errors.StopPending as pending:
+            self.say(str(pending))
+            return NOT_QUIET
         whose = ('Everything' if parsed_args.aggregate == contract.EVERY
                  else f'Aggregate {parsed_args.aggregate}')
         self.say(f'{whose} is stopped: no move is started before "resume". Waiting moves given up: '

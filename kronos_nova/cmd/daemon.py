@@ -30,14 +30,12 @@ from kronos_nova.engine import guard
 from kronos_nova.engine import levels
 from kronos_nova.engine import windows
 from kronos_nova.executor import broker
+from kronos_nova.executor import pending_stops
 from kronos_nova.executor import permits
 from kronos_nova.executor import service
 from kronos_nova.executor.ports import ExecutorPorts
 
 LOG = logging.getLogger(__name__)
-
-CONTROL_EXCHANGE = 'nova'
-"""Nova's own, so that a conductor and a daemon find each other."""
 
 LAST_SECONDS = 30
 """What ending may take beyond ``drain_timeout``."""
@@ -50,7 +48,7 @@ def load_config(prog, arguments):
 
     :param arguments: the command line
     """
-    messaging.set_transport_defaults(CONTROL_EXCHANGE)
+    messaging.set_transport_defaults(broker.CONTROL_EXCHANGE)
     return manage.load_service_config(cfg.CONF, prog, arguments)
 
 
@@ -68,6 +66,7 @@ def make_context(conf, aggregates):
 
     :raises DatabaseVersionError: the control database is not what this code needs
     """
+    stops = pending_stops.for_conf(conf)
     database, host = db_engine.control_database(conf), socket.gethostname()
     migrate.check(database.engine, migrate.CONTROL)
     return service.ServiceContext(
@@ -77,8 +76,8 @@ def make_context(conf, aggregates):
             cooldowns=cooldowns.Cooldowns(database), utcnow=database.utcnow,
             monotonic=time.monotonic, is_clock_right=database.utcnow.is_right,
             permits=permits.Permits(database, functools.partial(levels.defaults, conf),
-                                    functools.partial(windows.may_start, conf)),
-            aggregates=tuple(aggregates)))
+                                    functools.partial(windows.may_start, conf), stops.hold),
+            stops=stops, aggregates=tuple(aggregates)))
 
 
 class Daemon(cotyledon.Service):

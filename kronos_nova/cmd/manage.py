@@ -70,7 +70,8 @@ class ClientManager:
 
     @functools.cached_property
     def rebalancing(self):
-        """The client that works on the control database.
+        """The client that works on the control database; where that does not answer, one that
+        does without.
 
         :raises DatabaseVersionError: the database is not what this code needs
         """
@@ -79,8 +80,13 @@ class ClientManager:
         from kronos_nova.services.context import Context
         from kronos_nova.services.in_process import InProcessClient
         conf = self._app.conf
+        try:
+            found = database.control_database(conf)
+        except db_exc.DBError as error:
+            from kronos_nova.services.without_database import WithoutDatabase
+            return WithoutDatabase(conf, database.operator(), error)
         return InProcessClient(Context(
-            conf=conf, database=database.control_database(conf), who=database.operator(),
+            conf=conf, database=found, who=database.operator(),
             read_cloud=lambda: self._cloud().open_cloud(self._app).read(),
             planner_ports=lambda: self._cloud().ports(conf)))
 

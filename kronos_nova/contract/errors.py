@@ -41,6 +41,10 @@ class Unreachable(Exception):  # noqa: N818 - named as what happened
     """kronos-api or the control database did not answer, or something else did in its place."""
 
 
+class StopPending(Exception):  # noqa: N818 - named as what happened
+    """Kronos is stopped without the control database, which gets the stop when it answers."""
+
+
 def from_answer(error: Error) -> Exception:
     """What a client raises for an error of kronos-api. The text of a server error names the
     request, which the log of kronos-api has."""

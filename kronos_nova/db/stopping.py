@@ -56,6 +56,15 @@ class Stopping:
                 models.MoveRow).where(models.MoveRow.state.in_(moves.IN_FLIGHT)))).one()
             return Stopped(abandoned=len(gone) + not_started, under_way=left)
 
+    @retried
+    def knows(self, switch) -> bool:
+        """Return whether a stop was written before, by this process or another one."""
+        event = models.SwitchEventRow
+        with self.database.reader() as session:
+            return session.scalar(sa.select(sa.func.count()).where(
+                event.kind == switch.kind, event.aggregate == switch.aggregate,
+                event.set_at == switch.set_at, event.set_by == switch.set_by)) > 0
+
     @staticmethod
     def _within(switch, query):
         if switch.aggregate == automation.EVERY:

@@ -7,12 +7,16 @@ from kronos_nova import boundary
 from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.executor import messages
+from kronos_nova.executor.pending_stops import PendingStop
 
 LOG = logging.getLogger(__name__)
 
 # A cast or a notification that does not get out at once is given up: the journal is asked again.
 SEND_RETRIES = 1
 POOL_SIZE = 2
+
+CONTROL_EXCHANGE = 'nova'
+"""Nova's own, so that a conductor, a daemon and a command find each other."""
 
 
 class Transports:
@@ -119,6 +123,38 @@ class TaskEndpoint:
         self._accept(move_uuid)
 
 
+class StopEndpoint:
+    """Takes stops that the control database does not have yet.
+
+    :param stops: PendingStops of this host
+    """
+
+    target = TaskEndpoint.target
+
+    def __init__(self, stops):
+        self._stops = stops
+
+    def stop_moves(self, _context, stop=None, **_newer):
+        try:
+            found = PendingStop.from_json(stop)
+        except boundary.OutOfBounds as error:
+            LOG.warning('A stop is passed over: %s', error)
+            return
+        LOG.warning('%s. It was sent here, as the control database does not answer.',
+                    found.sentence)
+        self._change(self._stops.add, found)
+
+    def resume_moves(self, _context, aggregate=None, set_by=None, **_newer):
+        self._change(self._stops.remove, aggregate, set_by)
+
+    def _change(self, change, *what):
+        try:
+            change(*what)
+        except OSError as error:
+            LOG.error('The file %s cannot be changed, so a restart of this process forgets that: '
+                      '%s', self._stops.path, error)
+
+
 class ResultEndpoint:
     """Takes results."""
 
@@ -166,13 +202,26 @@ class Listening:
             server.wait()
 
 
-def listen_for_tasks(transports, aggregates, host, accept):
-    """Compete for the tasks of some aggregates.
+def fan_out(transports, aggregates, method, **arguments):
+    """Cast a message to every executor of some aggregates.
+
+    :raises MessagingException: the broker does not answer
+    """
+    client = messaging.get_rpc_client(
+        transports.rpc, messaging.Target(version=messages.TASK_VERSION), retry=SEND_RETRIES)
+    for name in aggregates:
+        client.prepare(topic=messages.migrations_topic(name), fanout=True).cast(
+            {}, method, **arguments)
+
+
+def listen_for_tasks(transports, aggregates, host, accept, stops):
+    """Compete for the tasks of some aggregates, and hear each message for all.
 
     :param host: the same after a restart: the broker keeps a queue of that name for ever
     :param accept: called with a move's uuid, from several threads
+    :param stops: PendingStops of this host
     """
-    endpoints = [TaskEndpoint(accept)]
+    endpoints = [TaskEndpoint(accept), StopEndpoint(stops)]
     return Listening([
         messaging.get_rpc_server(
             transports.rpc, messaging.Target(topic=messages.migrations_topic(name), server=host),

@@ -20,13 +20,16 @@ class Permits:
     :param database: the control database
     :param defaults: gives what nova.conf says of levels
     :param is_open: tells of an aggregate whether one of its windows is open at a time
+    :param hold: gives why moves of an aggregate have to wait although the database does not say so
     """
 
     def __init__(self, database, defaults: Callable[[], Defaults],
-                 is_open: Callable[[str, datetime.datetime], bool]):
+                 is_open: Callable[[str, datetime.datetime], bool],
+                 hold: Callable[[str], str | None] = lambda _aggregate: None):
         self._database = database
         self._defaults = defaults
         self._is_open = is_open
+        self._hold_here = hold
 
     def sort(self, running: Iterable[RunningPlan],
              now: datetime.datetime) -> tuple[list[str], dict[str, str]]:
@@ -66,7 +69,7 @@ class Permits:
         return found.refusal(plan.aggregate, self._defaults(), plan.purpose, plan.is_approved)
 
     def _hold(self, found, plan, now):
-        why = found.hold(plan.aggregate)
+        why = self._hold_here(plan.aggregate) or found.hold(plan.aggregate)
         # What an operator drains does not wait for a window.
         if why is None and plan.purpose != automation.DRAIN and not self._is_open(
                 plan.aggregate, now):

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from kronos_nova.db.cooldowns import Cooldowns
 from kronos_nova.db.journal import Journal
+from kronos_nova.executor.pending_stops import PendingStops
 from kronos_nova.executor.permits import Permits
 
 
@@ -19,6 +20,7 @@ class ExecutorPorts:
     is_clock_right : whether this host's clock is the shared one; else it adopts nothing
     permits : tells which moves may be started
     aggregates : whose moves this process is for, the pool of unassigned hosts among them
+    stops : those that the control database does not have yet
     """
 
     journal: Journal
@@ -28,6 +30,7 @@ class ExecutorPorts:
     aggregates: Collection[str]
     monotonic: Callable[[], float] | None = None
     is_clock_right: Callable[[], bool] = lambda: True
+    stops: PendingStops = dataclasses.field(default_factory=PendingStops)
 
     def seconds(self) -> float:
         """Return a time for measuring intervals in this process. Where ``monotonic`` is not given,

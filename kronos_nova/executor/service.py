@@ -9,6 +9,7 @@ from kronos_nova.executor import delivery
 from kronos_nova.executor import dispatcher
 from kronos_nova.executor import executor
 from kronos_nova.executor import outcome
+from kronos_nova.executor import pending_stops
 from kronos_nova.executor import runner
 from kronos_nova.executor import switch_log
 from kronos_nova.executor.options import ExecutorOptions
@@ -52,6 +53,9 @@ class DispatchService:
         """:raises DBError: the journal cannot be reached"""
         options = ExecutorOptions.from_conf(self._context.conf)
         self._dispatcher.options = self._outcomes.options = options
+        executor_ports = self._context.executor_ports
+        pending_stops.settle(executor_ports.stops, executor_ports.journal.database,
+                             executor_ports.journal.worker)
         self._switch_log.tick()
         self._dispatcher.tick()
         if self._delivery is not None:
@@ -91,7 +95,8 @@ class ExecutionService:
             executor_ports, self._runner,
             futures.ThreadPoolExecutor(context.conf.kronos_executor.worker_threads), options)
         self._listening = broker.listen_for_tasks(
-            context.transports, executor_ports.aggregates, context.host, self._executor.accept)
+            context.transports, executor_ports.aggregates, context.host, self._executor.accept,
+            executor_ports.stops)
 
     def tick(self, adopts=True):
         """

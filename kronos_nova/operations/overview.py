@@ -20,6 +20,7 @@ from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.engine import levels
 from kronos_nova.engine import scope
 from kronos_nova.engine import windows
+from kronos_nova.executor import pending_stops
 from kronos_nova.executor import progress
 from kronos_nova.executor.executor import FORGOTTEN_AFTER
 from kronos_nova.executor.options import ExecutorOptions
@@ -185,6 +186,7 @@ class Observer:
         yield from self._silence(workers)
         yield from self._clocks(now)
         yield from self._pauses()
+        yield from self._pending_stops()
         for found in drained:
             if found.state in (drains.BLOCKED, drains.OVERDUE):
                 yield status.Problem(
@@ -233,6 +235,15 @@ class Observer:
             what=f'{aggregate.name}: plan {plan.uuid} waits for approval'
                  f'{f" ({figures})" if figures else ""}.',
             remedy='"plan approve" or "plan reject" decides; it expires by itself.')
+    def _pending_stops(self):
+        stops = pending_stops.for_conf(self.conf)
+        for stop in stops.read().values():
+            yield status.Problem(
+                severity=status.CRITICAL, since=stop.switch.set_at,
+                what=f'{stop.sentence}. It is in force on this host by the file {stops.path}; the '
+                     'control database does not have it yet.',
+                remedy='A worker of this host writes it into the database as soon as that can be '
+                       'written. "kronos-manage resume" takes it back.')
 
     def _silence(self, workers):
         alive = {worker.role for worker in workers if worker.is_alive}

@@ -11,6 +11,7 @@ from kronos_nova.db import switches
 from kronos_nova.db.journal import Journal
 from kronos_nova.engine import levels
 from kronos_nova.engine import scope
+from kronos_nova.executor import pending_stops
 from kronos_nova.objects import automation
 
 
@@ -58,16 +59,18 @@ def pause(conf, database, switch: automation.Switch) -> None:
     switches.SwitchBoard(database).set(_dated(database, switch))
 
 
-def resume(conf, database, who: automation.Switch, everyone: bool) -> list[automation.Switch]:
+def resume(conf, database, who: automation.Switch, everyone: bool,
+           is_done: bool = False) -> list[automation.Switch]:
     """End pauses and stops of the caller: of one aggregate, or all.
 
     :param who: of kind PAUSE without a value
     :param everyone: end those of others too
+    :param is_done: whether others ended that the database does not have
     :returns: the Switches that ended
     :raises NotInScope: there was none, and Kronos does not look after such an aggregate
     """
     gone = switches.SwitchBoard(database).resume(_dated(database, who), everyone)
-    if not gone:
+    if not gone and not is_done:
         refuse_unknown(conf, who.aggregate)
     return gone
 
@@ -84,6 +87,71 @@ def stop(conf, database, switch: automation.Switch, let_finish: bool) -> stoppin
 
 def _dated(database, switch: automation.Switch) -> automation.Switch:
     return dataclasses.replace(switch, set_at=database.utcnow())
+
+
+def stop_without_database(conf, switch: automation.Switch, let_finish: bool) -> list[str]:
+    """Stop by a file on this host and a message to all executors; they write it into the control
+    database as soon as that answers.
+
+    :returns: sentences about what was not reached
+    :raises NotInScope: Kronos looks after no such aggregate
+    :raises ConfigurationError: neither the file could be written nor the message sent
+    """
+    refuse_unknown(conf, switch.aggregate)
+    stop, stops = pending_stops.PendingStop(switch, let_finish), pending_stops.for_conf(conf)
+    problems = [*_try(stops.add, stop), *_fan_out(conf, 'stop_moves', stop=stop.to_json())]
+    if len(problems) > 1 or (problems and stops.path is None):
+        raise exception.ConfigurationError(
+            what='the stop', problem=f'reached no one: {" ".join(problems)}',
+            remedy='End nova-conductor (or kronos-executor) on every controller.')
+    return problems
+
+
+def resume_pending(conf, aggregate: str, set_by: str | None) -> list[automation.Switch]:
+    """Take back stops that the control database does not have yet, if this host has one."""
+    if not pending_stops.for_conf(conf).read():
+        return []
+    return [stop.switch for stop in resume_without_database(conf, aggregate, set_by)[0]]
+
+
+def resume_without_database(conf, aggregate: str, set_by: str | None) -> tuple[
+        list[pending_stops.PendingStop], list[str]]:
+    """Take back stops that the control database does not have yet.
+
+    :param set_by: who gave them, or None for those of everyone
+    :returns: those of this host, and sentences about what was not reached
+    """
+    stops = pending_stops.for_conf(conf)
+    gone: list[pending_stops.PendingStop] = []
+    problems = [*_try(lambda: gone.extend(stops.remove(aggregate, set_by))),
+                *_fan_out(conf, 'resume_moves', aggregate=aggregate, set_by=set_by)]
+    return gone, problems
+
+
+def _try(change, *arguments):
+    try:
+        change(*arguments)
+    except OSError as error:
+        return [f'The file of this host cannot be changed: {error}.']
+    return []
+
+
+def _fan_out(conf, method, **arguments):
+    # Only now: oslo.messaging takes as long to load as the rest of a command.
+    import oslo_messaging as messaging
+
+    from kronos_nova.executor import broker
+    messaging.set_transport_defaults(broker.CONTROL_EXCHANGE)
+    try:
+        transports = broker.Transports(conf)
+        try:
+            broker.fan_out(transports, scope.aggregates_in_scope(conf), method, **arguments)
+        finally:
+            transports.close()
+    except (messaging.MessagingException, messaging.DriverLoadFailure,
+            messaging.InvalidTransportURL) as error:
+        return [f'The broker was not reached: {error}. Other controllers do not know of it.']
+    return []
 
 
 def own_level(found: automation.Switches, aggregate: str, level: str) -> automation.Switch | None:

@@ -39,6 +39,7 @@ from kronos_nova.engine import scope
 from kronos_nova.engine import windows
 from kronos_nova.executor import broker
 from kronos_nova.executor import draining
+from kronos_nova.executor import pending_stops
 from kronos_nova.executor import permits
 from kronos_nova.executor import service
 from kronos_nova.executor.ports import ExecutorPorts
@@ -288,6 +289,7 @@ class Kronos:
     def _start_services(self):
         database = _database()
         migrate.check(database.engine, migrate.CONTROL)
+        stops = pending_stops.for_conf(self.conf)
         context = service.ServiceContext(
             conf=self.conf, host=self.conf.host, transports=broker.Transports(self.conf),
             executor_ports=ExecutorPorts(
@@ -296,8 +298,8 @@ class Kronos:
                 is_clock_right=database.utcnow.is_right,
                 permits=permits.Permits(
                     database, functools.partial(levels.defaults, self.conf),
-                    functools.partial(windows.may_start, self.conf)),
-                aggregates=tuple(scope.aggregates_in_scope(self.conf))))
+                    functools.partial(windows.may_start, self.conf), stops.hold),
+                stops=stops, aggregates=tuple(scope.aggregates_in_scope(self.conf))))
         self._drains = draining.DrainService(
             context.executor_ports, host_api.InProcessHostApi(),
             lambda: self.conf.kronos_executor.ha_disabled_reasons)

@@ -43,10 +43,14 @@ def resume(context: Context, request: contract.Resume) -> contract.Resumed:
     """
     :raises NotInScope: nothing was paused, and Kronos does not look after such an aggregate
     """
+    # First: a stop that waits for the database would come after the resume.
+    pending = switching.resume_pending(context.conf, request.aggregate,
+                                       None if request.everyone else context.who)
     ended = switching.resume(context.conf, context.database,
-                             _switch(context, request, automation.PAUSE, ''), request.everyone)
+                             _switch(context, request, automation.PAUSE, ''), request.everyone,
+                             is_done=bool(pending))
     return contract.Resumed(**_facts(context.conf, context.database),
-                            ended=[contract.Pause.made_from(each) for each in ended])
+                            ended=[contract.Pause.made_from(each) for each in (*pending, *ended)])
 
 
 def stop(context: Context, request: contract.Stop) -> contract.Stopped:

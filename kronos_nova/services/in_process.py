@@ -2,11 +2,9 @@
 
 from oslo_db import exception as db_exc
 
-from kronos_nova.contract import errors
 from kronos_nova.contract.base import Request
 from kronos_nova.contract.base import Response
 from kronos_nova.contract.operation import Operation
-from kronos_nova.db.error_text import error_text
 from kronos_nova.services import dispatch
 from kronos_nova.services.context import Context
 
@@ -20,9 +18,13 @@ class InProcessClient:
     def call(self, operation: Operation, request: Request) -> Response | None:
         """
         :raises KronosException: the operation is refused
+        :raises StopPending: it is stopped without the control database
         :raises Unreachable: the control database does not answer
         """
+        context = self._context
         try:
-            return dispatch.run(operation, self._context, request)
+            return dispatch.run(operation, context, request)
         except db_exc.DBError as error:
-            raise errors.Unreachable(error_text(error)) from error
+            # Only now: most commands do not need it.
+            from kronos_nova.services.without_database import WithoutDatabase
+            return WithoutDatabase(context.conf, context.who, error).call(operation, request)

@@ -5,6 +5,7 @@ import datetime
 import pathlib
 import queue
 import shutil
+import time
 
 import fixtures
 import oslo_messaging as messaging
@@ -14,6 +15,8 @@ from oslo_messaging import conffixture
 
 from kronos_nova.executor import broker
 from kronos_nova.executor import messages
+from kronos_nova.executor import pending_stops
+from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import snapshot
 from tests.e2e.box import rabbitmq
@@ -70,7 +73,8 @@ class BrokerTest(testtools.TestCase):
     def executor(self, name, *aggregates):
         """A queue of the uuids that an executor of these aggregates is told of."""
         told = queue.Queue()
-        listening = broker.listen_for_tasks(self.transports(), aggregates, name, told.put)
+        listening = broker.listen_for_tasks(self.transports(), aggregates, name, told.put,
+                                            pending_stops.PendingStops())
         self.addCleanup(listening.stop)
         return told
 
@@ -82,6 +86,27 @@ class BrokerTest(testtools.TestCase):
         self.one_of_two_executors_gets_each_task_of_its_aggregate()
         self.a_newer_minor_version_is_handled_and_a_newer_major_one_refused()
         self.results_reach_one_listener_and_only_final_ones_count()
+        self.a_stop_reaches_every_executor()
+
+    def a_stop_reaches_every_executor(self):
+        hosts = [pending_stops.PendingStops() for _ in range(3)]
+        for number, (stops, name) in enumerate(zip(hosts, ('gpu', 'gpu', 'db'), strict=True)):
+            listening = broker.listen_for_tasks(self.transports(), [name], f'host{number}',
+                                                lambda _uuid: None, stops)
+            self.addCleanup(listening.stop)
+        stop = pending_stops.PendingStop(automation.Switch(
+            kind=automation.PAUSE, aggregate=automation.EVERY, value='stop', set_at=NOW,
+            set_by='jane'))
+        broker.fan_out(self.transports(), ['gpu', 'db'], 'stop_moves', stop=stop.to_json())
+        self.wait_for(lambda: [{'*': stop}] * 3 == [stops.read() for stops in hosts])
+        broker.fan_out(self.transports(), ['gpu'], 'resume_moves', aggregate=automation.EVERY)
+        self.wait_for(lambda: [{}, {}, {'*': stop}] == [stops.read() for stops in hosts])
+
+    def wait_for(self, is_so):
+        end = time.monotonic() + PATIENCE
+        while not is_so():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
 
     def one_of_two_executors_gets_each_task_of_its_aggregate(self):
         one, two = self.executor('one', 'gpu'), self.executor('two', 'gpu')

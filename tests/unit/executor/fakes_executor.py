@@ -27,7 +27,7 @@ class Worker:
     """
 
     def __init__(self, journal, compute, cooldowns, options, utcnow, is_heard=True,
-                 monotonic=None):
+                 monotonic=None, stops=None):
         self.journal = journal
         self.is_heard = is_heard
         self.announced = []
@@ -39,7 +39,8 @@ class Worker:
             is_clock_right=lambda: self.trusts_clock,
             aggregates=('gpu', snapshot.UNASSIGNED),
             permits=permits.Permits(journal.database, self._defaults,
-                                    lambda _aggregate, _now: self.is_open))
+                                    lambda _aggregate, _now: self.is_open,
+                                    stops.hold if stops else lambda _aggregate: None))
         self.outcomes = outcome.OutcomeHandler(wired, options)
         self.runner = runner.Runner(wired, compute, self._announce, options)
         self.executor = executor.Executor(wired, self.runner, InlinePool(), options)

@@ -1,0 +1,179 @@
+"""Stops that the control database does not have yet.
+
+``kronos-manage stop`` writes a stop into a file of the state directory while the control database
+does not answer, and casts it to every executor. Each worker that finds it starts no move, and
+writes it into the database as soon as that answers. From then on it is a stop as any other one.
+"""
+
+import dataclasses
+import datetime
+import json
+import os
+import threading
+from collections.abc import Mapping
+
+from oslo_log import log as logging
+
+from kronos_nova import boundary
+from kronos_nova import clock
+from kronos_nova.db import engine as db_engine
+from kronos_nova.db import stopping
+from kronos_nova.objects import automation
+from kronos_nova.objects.automation import Switch
+
+LOG = logging.getLogger(__name__)
+
+FILE = 'kronos.stop'
+"""Name of the file, below ``state_path``."""
+
+UNREADABLE = 'a file that cannot be read'
+"""In the place of who stopped everything, where the file is damaged."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PendingStop:
+    """A stop as an operator gave it.
+
+    switch : of kind PAUSE
+    let_finish : whether to leave alone what Nova was asked for already
+    """
+
+    switch: Switch
+    let_finish: bool = False
+
+    def to_json(self) -> dict:
+        """Return it as the file and the message have it."""
+        return {'aggregate': self.switch.aggregate, 'set_by': self.switch.set_by,
+                'set_at': self.switch.set_at.isoformat(), 'reason': self.switch.reason,
+                'let_finish': self.let_finish}
+
+    @classmethod
+    def from_json(cls, found: object) -> 'PendingStop':
+        """
+        :raises OutOfBounds: it is none
+        """
+        if not isinstance(found, Mapping):
+            raise boundary.OutOfBounds(what='the stop', problem='must be an object')
+        try:
+            set_at = clock.parsed(str(found.get('set_at')))
+        except ValueError:
+            raise boundary.OutOfBounds(what='set_at', problem='must be a time') from None
+        return cls(Switch(
+            kind=automation.PAUSE, value='stop', set_at=set_at,
+            aggregate=boundary.storable(found.get('aggregate'), 'aggregate'),
+            set_by=boundary.storable(found.get('set_by'), 'set_by'),
+            reason=boundary.remark(found.get('reason') or '')), bool(found.get('let_finish')))
+
+    @property
+    def sentence(self) -> str:
+        """Describe it for people."""
+        whose = ('all aggregates' if self.switch.aggregate == automation.EVERY
+                 else f'aggregate {self.switch.aggregate}')
+        return f'Stop of {whose}: {self.switch}'
+
+
+class PendingStops:
+    """The stops of one host: those in its file, and those that this process was sent.
+
+    :param path: of the file; None where there is no state directory
+    """
+
+    def __init__(self, path: str | None = None):
+        self.path = path
+        self._sent: dict[str, PendingStop] = {}
+        self._lock = threading.Lock()
+
+    def read(self) -> dict[str, PendingStop]:
+        """Return ``{aggregate, or EVERY: its stop}``. A file that cannot be read stops
+        everything."""
+        return self._sent | self._of_file()
+
+    def hold(self, aggregate: str) -> str | None:
+        """Return why moves of an aggregate have to wait, None where nothing stops them."""
+        found = self.read()
+        stop = found.get(automation.EVERY) or found.get(aggregate)
+        return f'Kronos is stopped: {stop.switch}' if stop else None
+
+    def add(self, stop: PendingStop) -> None:
+        """Keep a stop, in this process in any case.
+
+        :raises OSError: the file cannot be written
+        """
+        with self._lock:
+            self._sent[stop.switch.aggregate] = stop
+            self._write(self._of_file() | {stop.switch.aggregate: stop})
+
+    def remove(self, aggregate: str, set_by: str | None = None) -> list[PendingStop]:
+        """Forget the stop of an aggregate; with EVERY, all of them.
+
+        :param set_by: only those that this person gave; None for everyone's
+        :returns: the stops that there were
+        :raises OSError: the file cannot be written
+        """
+        with self._lock:
+            found = self.read()
+            gone = [name for name, stop in found.items()
+                    if aggregate in (automation.EVERY, name)
+                    and set_by in (None, stop.switch.set_by)]
+            for name in gone:
+                self._sent.pop(name, None)
+            left = {name: stop for name, stop in self._of_file().items() if name not in gone}
+            if gone:
+                self._write(left)
+            return [found[name] for name in gone]
+
+    def _of_file(self):
+        if self.path is None:
+            return {}
+        try:
+            with open(self.path, encoding='utf-8') as file:
+                found = [PendingStop.from_json(each) for each in json.load(file)]
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, TypeError, boundary.OutOfBounds):
+            return {automation.EVERY: self._unreadable()}
+        return {stop.switch.aggregate: stop for stop in found}
+
+    def _unreadable(self):
+        try:
+            changed_at = os.stat(self.path).st_mtime
+        except OSError:
+            changed_at = 0.0
+        return PendingStop(Switch(
+            kind=automation.PAUSE, aggregate=automation.EVERY, value='stop', set_by=UNREADABLE,
+            set_at=datetime.datetime.fromtimestamp(changed_at, datetime.UTC)))
+
+    def _write(self, stops):
+        if self.path is None:
+            return
+        if not stops:
+            if os.path.exists(self.path):
+                os.unlink(self.path)
+            return
+        new = f'{self.path}.{os.getpid()}'
+        with open(new, 'w', encoding='utf-8') as file:
+            json.dump([stop.to_json() for stop in stops.values()], file)
+        os.replace(new, self.path)
+
+
+def for_conf(conf) -> PendingStops:
+    """Return those of this host."""
+    return PendingStops(db_engine.state_file(conf, FILE) if conf.state_path else None)
+
+
+def settle(stops: PendingStops, database, who: str) -> None:
+    """Write the stops into the control database, and forget them.
+
+    :param who: the worker that does it
+    :raises DBError: the database does not answer; the stops stay in force
+    """
+    for aggregate, stop in stops.read().items():
+        writer = stopping.Stopping(database, who)
+        if not writer.knows(stop.switch):
+            writer.stop(stop.switch, stop.let_finish)
+            LOG.warning('%s. It is in the control database now.', stop.sentence)
+        try:
+            stops.remove(aggregate)
+        except OSError as error:
+            LOG.error('The file %s cannot be removed: %s. Remove it: it keeps all moves of this '
+                      'host from being started.', stops.path, error)

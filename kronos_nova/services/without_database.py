@@ -1,0 +1,59 @@
+"""What can be done while the control database does not answer: stop, and take such a stop back."""
+
+from typing import NoReturn
+
+from oslo_db import exception as db_exc
+
+from kronos_nova import boundary
+from kronos_nova import clock
+from kronos_nova.contract import automation as contract
+from kronos_nova.contract import errors
+from kronos_nova.contract.base import Request
+from kronos_nova.contract.operation import Operation
+from kronos_nova.db.error_text import error_text
+from kronos_nova.executor import pending_stops
+from kronos_nova.objects import automation
+from kronos_nova.operations import switching
+
+
+class WithoutDatabase:
+    """Takes what :class:`kronos_nova.services.in_process.InProcessClient` does.
+
+    :param who: the caller
+    :param error: what the database answered
+    """
+
+    def __init__(self, conf, who: str, error: db_exc.DBError):
+        self._conf = conf
+        self._who = who
+        self._error = error
+
+    def call(self, operation: Operation, request: Request) -> NoReturn:
+        """
+        :raises StopPending: it is stopped
+        :raises Unreachable: the operation needs the control database
+        :raises KronosException: the operation is refused
+        """
+        # What a database refuses in a request is wrong whatever the database does.
+        if operation is contract.STOP and not isinstance(self._error, db_exc.DBDataError):
+            self._stop(request)
+        said = [error_text(self._error)]
+        if operation is contract.RESUME:
+            said = [*self._take_back(request), *said]
+        stops = pending_stops.for_conf(self._conf).read().values()
+        raise errors.Unreachable(' '.join(
+            said + [f'{stop.sentence}; the control database does not have it yet.'
+                    for stop in stops])) from self._error
+
+    def _stop(self, request):
+        problems = switching.stop_without_database(self._conf, automation.Switch(
+            kind=automation.PAUSE, value='stop', aggregate=request.aggregate, set_by=self._who,
+            set_at=clock.utcnow(), reason=boundary.remark(request.reason)), request.let_finish)
+        raise errors.StopPending(' '.join([
+            error_text(self._error), 'It is stopped all the same: no move is started, and what is '
+            'in progress is aborted as soon as the database answers.', *problems]))
+
+    def _take_back(self, request):
+        gone, problems = switching.resume_without_database(
+            self._conf, request.aggregate, None if request.everyone else self._who)
+        return [*(f'Taken back: {stop.sentence}.' for stop in gone), *problems]
