@@ -4,6 +4,10 @@ What Kronos shows is of the whole cloud, servers of all projects among it, so a 
 project's.
 """
 
+import difflib
+import os
+import re
+
 from oslo_config import cfg
 from oslo_policy import policy
 
@@ -13,6 +17,8 @@ from kronos_nova.api import routes
 from kronos_nova.contract.operation import ADMIN
 from kronos_nova.contract.operation import OPERATOR
 from kronos_nova.contract.operation import READER
+
+GROUP = 'kronos_api'
 
 AUDIENCES = (
     policy.RuleDefault(f'kronos_{ADMIN}', 'role:admin', 'Whoever may do everything.'),
@@ -38,16 +44,65 @@ def list_rules():
 def enforcer(conf) -> policy.Enforcer:
     """What judges requests, by ``[kronos_api] policy_file`` where there is one.
 
-    :raises ConfigurationError: that is no file of rules
+    :raises ConfigurationError: that is no file of rules, or one that has another effect than was
+        meant: otherwise the defaults would hold, which may permit more
     """
     made = policy.Enforcer(conf, policy_file=conf.kronos_api.policy_file)
     made.register_defaults(list_rules())
     try:
         made.load_rules()
     except (ValueError, TypeError, AttributeError, cfg.ConfigFilesPermissionDeniedError) as error:
-        # Otherwise the defaults would hold, which may permit more than it was meant to.
-        raise exception.ConfigurationError(
-            what=f'[kronos_api] policy_file {conf.kronos_api.policy_file}',
-            problem=f'is no file of rules: {boundary.shown(error)}',
-            remedy='Mend it, or take it away for the defaults.') from error
+        raise _refusal(conf, f'is no file of rules: {boundary.shown(error)}') from error
+    if made.policy_path is None:
+        _refuse_missing(conf)
+    elif not os.path.getsize(made.policy_path):
+        raise _refusal(conf, 'is empty')
+    for name, rule in made.file_rules.items():
+        _refuse_unclear(conf, name, rule)
+    _refuse_unknown_names(conf, made)
+    try:
+        made.check_rules(raise_on_violation=True)
+    except policy.InvalidDefinitionError as error:
+        raise _refusal(conf, 'has rules that refer to no rule, or to each other in a circle: '
+                       f'{boundary.shown(error)}') from error
     return made
+
+
+def _refuse_missing(conf):
+    found = conf.get_location('policy_file', GROUP)
+    if found is not None and found.location != cfg.Locations.opt_default:
+        raise _refusal(conf, 'is not there', remedy='Correct the path, or remove the option for '
+                                                    'the defaults.')
+
+
+def _refuse_unclear(conf, name, rule):
+    if rule.check_str is None:
+        raise _refusal(conf, f'has no rule for "{boundary.shown(name)}"',
+                       remedy='Correct it. "@" permits everyone, "!" no one.')
+    # oslo.policy logs what it cannot understand, and takes it for a rule that permits no one.
+    if '!' in str(rule.check) and '!' not in str(rule.check_str):
+        raise _refusal(conf, f'has a rule for "{boundary.shown(name)}" that cannot be understood: '
+                       f'{boundary.shown(rule.check_str)}')
+
+
+def _refuse_unknown_names(conf, made):
+    used = {each for rule in made.rules.values()
+            for each in re.findall(r'rule:([^\s()]+)', str(rule))}
+    unknown = sorted(made.file_rules.keys() - made.registered_rules.keys() - used)
+    if unknown:
+        name = unknown[0]
+        similar = difflib.get_close_matches(str(name), made.registered_rules, 1)
+        raise _refusal(
+            conf, f'has names that no operation and no other rule has: {_quoted(unknown)}',
+            remedy=f'Correct them; "{similar[0]}" is similar to the first.' if similar else
+                   'Correct or remove them; the documentation of the API has all names.')
+
+
+def _refusal(conf, problem, remedy='Correct it, or remove it and the option for the defaults.'):
+    return exception.ConfigurationError(
+        what=f'[kronos_api] policy_file {conf.kronos_api.policy_file}', problem=problem,
+        remedy=remedy)
+
+
+def _quoted(names):
+    return ', '.join(f'"{boundary.shown(name)}"' for name in sorted(map(str, names)))

@@ -18,6 +18,7 @@ def configure(folder: pathlib.Path, kronos: str) -> cfg.ConfigOpts:
         f'[DEFAULT]\nstate_path = {folder}\n[kronos]\n{kronos}\n[kronos_api]\n'
         f'policy_file = {folder}/policy.yaml\n[keystone_authtoken]\n'
         'www_authenticate_uri = http://keystone.invalid/v3\n')
+    (folder / 'policy.yaml').write_text('# The defaults.\n')
     conf = cfg.ConfigOpts()
     kronos_conf.register_opts(conf)
     conf([f'--config-file={path}'], project='nova')
