@@ -2,12 +2,14 @@
 
 import argparse
 import functools
+import json
 import signal
 import socket
 import sys
+import threading
 
-import keystonemiddleware.auth_token  # noqa: F401 - registers options that nova.conf has
 import waitress
+from keystonemiddleware import auth_token
 from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
@@ -25,6 +27,7 @@ from kronos_nova.engine import gc_tuning
 from kronos_nova.operations.snapshots import SnapshotFolder
 
 NAME = 'kronos-api'
+HEALTHCHECK = '/healthcheck'
 
 CONNECTIONS = 100
 """Beside those of listeners; most of them are kept open by clients and rest."""
@@ -34,6 +37,17 @@ MOST_UNSENT = 2 ** 20
 
 STUCK_SECONDS = 30
 """After which a connection is cut whose other end takes nothing."""
+
+WAITING = 4
+"""Requests for each of ``[kronos_api] threads`` that may be in progress or wait, for keystone or
+for a slot. More are refused at once with 503. Raised, a keystone that is frozen holds more threads.
+Lowered, bursts of requests are refused that would be answered within a second."""
+
+SPARE = 2
+"""Threads for what needs none of that: the health check, and requests that are refused."""
+
+AGAIN_SECONDS = 5
+"""After which a client that was refused may ask again."""
 
 LARGER = 10
 """Times max_request_body_size: a body from there on is refused while it comes in. Any that is
@@ -88,14 +102,16 @@ def make(conf):
 def serve(made, conf):
     """The server of an application, which listens already.
 
-    A stream of events holds its thread as long as it is open, so there is one for each beside those
-    for requests.
+    A stream of events holds its thread as long as it is open, so there is one for each in addition
+    to those for requests. A thread is always left for the health check.
 
     :raises OSError: it cannot listen at that address
     """
     group = conf.kronos_api
+    most = WAITING * group.threads
     server = waitress.create_server(
-        made, host=group.address, port=group.port, threads=group.threads + group.listeners,
+        AdmissionLimit(made, most), host=group.address, port=group.port,
+        threads=most + SPARE + group.listeners,
         connection_limit=CONNECTIONS + group.listeners, asyncore_use_poll=True,
         outbuf_high_watermark=MOST_UNSENT, ident=None,
         max_request_body_size=LARGER * conf.oslo_middleware.max_request_body_size)
@@ -106,11 +122,53 @@ def serve(made, conf):
     return server
 
 
+class AdmissionLimit:
+    """Refuses requests while as many as ``most`` are in progress. Each may wait for keystone, whose
+    time limit is longer than that of a load balancer's health check."""
+
+    def __init__(self, application, most: int):
+        self._application = application
+        self._slots = threading.BoundedSemaphore(most)
+
+    def __call__(self, environ, start_response):
+        if environ['PATH_INFO'] == HEALTHCHECK:
+            # No one is asked about a token that is not needed.
+            environ.pop('HTTP_X_AUTH_TOKEN', None)
+            return self._application(environ, start_response)
+        if not self._slots.acquire(blocking=False):
+            return _refuse(start_response)
+        try:
+            return self._application(environ, start_response)
+        finally:
+            self._slots.release()
+
+
+def _refuse(start_response):
+    body = json.dumps({'errors': [{
+        'status': 503, 'title': 'Service Unavailable', 'code': 'kronos.busy', 'detail':
+        'Too many requests wait, for keystone or for the control database; ask again in a few '
+        'seconds.'}]}).encode()
+    start_response('503 Service Unavailable', [
+        ('Content-Type', 'application/json'), ('Content-Length', str(len(body))),
+        ('Retry-After', str(AGAIN_SECONDS))])
+    return [body]
+
+
+def ask_keystone_once(conf):
+    """Make one try the default of ``[keystone_authtoken] http_request_max_retries``: with that of
+    keystonemiddleware a thread waits for a keystone that is frozen for 22 s."""
+    for group, options in auth_token.list_opts():
+        conf.register_opts(options, group=group)
+    conf.set_default('http_request_max_retries', 0, 'keystone_authtoken')
+
+
 def load(arguments):
     """
     :param arguments: the command line
     """
-    return manage.load_service_config(cfg.ConfigOpts(), NAME, arguments)
+    conf = manage.load_service_config(cfg.ConfigOpts(), NAME, arguments)
+    ask_keystone_once(conf)
+    return conf
 
 
 def main(argv=None):
