@@ -15,6 +15,7 @@ from kronos_nova.cmd import cloud
 from kronos_nova.cmd import database as databases
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.error_text import error_text
+from kronos_nova.executor import outages
 from kronos_nova.objects import drain as drains
 from kronos_nova.operations import draining
 
@@ -22,7 +23,6 @@ from kronos_nova.operations import draining
 EMPTY, NOT_YET, BLOCKED, DOWN = 0, 3, 4, 5
 
 LOOK_SECONDS = 2.0
-UNANSWERED = (exception.InventoryError, exception.NovaClientError, db_exc.DBError)
 """Whoever waits for hours goes on when Nova or a database did not answer once."""
 
 UNSETTLED = 'it was migrated or resized off the host, which is neither confirmed nor reverted'
@@ -221,7 +221,9 @@ def wait(app, opened, wanted, out):
     while True:
         try:
             states = [state_of(app, opened.hosts, each.host) for each in wanted]
-        except UNANSWERED as error:
+        except (exception.KronosException, db_exc.DBError) as error:
+            if not is_unanswered(error):
+                raise
             say(None, f'Asked again soon: {error_text(error)}')
             time.sleep(LOOK_SECONDS)
             continue
@@ -233,6 +235,11 @@ def wait(app, opened, wanted, out):
         if all(is_settled(state, now) for state in states):
             return states
         time.sleep(LOOK_SECONDS)
+
+
+def is_unanswered(error: Exception) -> bool:
+    """Return whether the question is asked again: Nova or a database did not answer."""
+    return isinstance(error, exception.NovaClientError) or outages.is_outage(error)
 
 
 def worst(states):

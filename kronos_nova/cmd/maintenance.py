@@ -46,7 +46,9 @@ class _Running(command.Command):
                 try:
                     take(maintenances, uuid)
                     code, problem = self._look(maintenances, work), None
-                except host_commands.UNANSWERED as error:
+                except (exception.KronosException, db_exc.DBError) as error:
+                    if not host_commands.is_unanswered(error):
+                        raise
                     code, before, problem = None, problem, error_text(error)
                     if problem != before:
                         self._say(f'asked again soon: {problem}')

@@ -10,6 +10,7 @@ from oslo_log import log as logging
 from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.executor import compute
+from kronos_nova.executor import outages
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import snapshot
@@ -207,4 +208,8 @@ def _answered(what):
     try:
         yield
     except (openstack.exceptions.SDKException, ks_exc.ClientException) as e:
-        raise _silent(what, ' '.join(str(e).split())) from e
+        reason = ' '.join(str(e).split())
+        if outages.is_outage(e):
+            raise _silent(what, reason) from e
+        raise exception.NovaClientError(instance=what,
+                                        reason=f'Nova cannot be asked: {reason}') from e

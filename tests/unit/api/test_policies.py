@@ -62,8 +62,8 @@ class PolicyFileTest(testtools.TestCase):
             self.assertRefused()
 
     def test_a_name_that_is_misspelt_is_refused(self):
-        self.path.write_text('"kronos:plans:aprove": "role:admin"\n')
-        self.assertRefused('"kronos:plans:aprove"', 'kronos:plans:approve')
+        self.path.write_text('"kronos:plans:approves": "role:admin"\n')
+        self.assertRefused('"kronos:plans:approves"', 'kronos:plans:approve')
 
     def test_a_reference_to_no_rule_is_refused(self):
         self.path.write_text('"kronos:plans:approve": "rule:kronos_admn"\n')

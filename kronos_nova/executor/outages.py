@@ -1,0 +1,60 @@
+"""The one list of what an outage is: a service that does not answer, as against one that says no.
+
+Every place that judges an exception asks :func:`is_outage`, which looks at classes and never at
+texts. :mod:`kronos_nova.plugin.outages` has the list with the classes of Nova and of neutron, for
+what runs inside Nova.
+"""
+
+import sys
+
+from keystoneauth1 import exceptions as ks_exc
+from openstack import exceptions as sdk_exc
+from oslo_db import exception as db_exc
+
+from kronos_nova import exception
+from kronos_nova.db import engine as db_engine
+from kronos_nova.placement import errors
+
+BUS = 'oslo_messaging'
+"""The library of the bus. It takes long to import, and chooses between threads and eventlet then.
+Its exceptions exist only where it was imported."""
+
+OUTAGES = (
+    errors.PlacementUnavailable, errors.PlacementTooOld, errors.PlacementRefused,
+    errors.ConcurrentUpdate,
+    ConnectionError,
+    # Databases, those of cells too. oslo.db does not translate all of SQLAlchemy's errors.
+    db_exc.DBError, exception.TaskLost, *db_engine.NO_ANSWER,
+    # Keystone, and what is reached through its sessions.
+    ks_exc.ConnectionError, ks_exc.HttpServerError, ks_exc.DiscoveryFailure, ks_exc.Unauthorized,
+    ks_exc.EndpointNotFound, ks_exc.RetriableConnectionFailure,
+    sdk_exc.ServiceDiscoveryException, sdk_exc.EndpointNotFound,
+    # Nova, by its public API.
+    exception.NovaUnavailable, exception.InventoryError,
+)
+
+
+def is_outage(error: BaseException | None,
+              classes: tuple[type[BaseException], ...] = OUTAGES) -> bool:
+    """Return whether an error, or one that it was raised because of, says nothing about the
+    instance: what was asked did not answer, or did not let us."""
+    bus = sys.modules.get(BUS)
+    while error is not None:
+        if isinstance(error, classes) or (bus and _is_outage_of(bus, error, classes)):
+            return True
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return False
+
+
+def _is_outage_of(bus, error, classes):
+    """Of an exception that a nova-compute or a nova-scheduler met, oslo.messaging hands on the name
+    of the class where it does not know the class."""
+    silent = (bus.MessagingTimeout, bus.MessageDeliveryFailure, bus.MessageUndeliverable)
+    return isinstance(error, silent) or (
+        isinstance(error, bus.RemoteError) and error.exc_type in _names((*classes, *silent)))
+
+
+def _names(classes):
+    """Names of classes and of all that are derived from them."""
+    found = {each.__name__ for each in classes}
+    return found.union(*(_names(each.__subclasses__()) for each in classes))
