@@ -8,6 +8,7 @@ from oslo_config import cfg
 from kronos_nova import exception
 from kronos_nova.cmd import daemon
 from kronos_nova.executor import draining
+from kronos_nova.executor import high_availability
 from kronos_nova.executor import service
 from kronos_nova.executor.openstack import OpenStackComputeApi
 from kronos_nova.executor.openstack_hosts import OpenStackHostApi
@@ -35,7 +36,7 @@ class ExecutorParts:
             context, OpenStackComputeApi(connection.connect(conf)))
         self._drains = draining.DrainService(
             context.executor_ports, OpenStackHostApi(connection.connect(conf)),
-            lambda: conf.kronos_executor.ha_disabled_reasons)
+            lambda: conf.kronos_executor.ha_disabled_reasons, high_availability.for_conf(conf))
 
     def tick(self):
         self._execution.tick()

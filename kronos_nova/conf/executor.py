@@ -96,6 +96,14 @@ way. Then it leaves them to others, and where there are none, to its own next st
 Seconds after which a planned move that nobody started is abandoned: the load it was planned for is
 no longer the load there is.
 """),
+    cfg.BoolOpt('masakari', default=False, help="""
+Whether drains keep masakari from acting on their hosts. A drain sets ``on_maintenance`` of its host
+in every segment that has it, and clears it when the host is released or enabled; what was set
+before the drain stays. By default masakari takes a host that is rebooted while it is drained for a
+failed one. Set it where masakari watches the hosts of the aggregates. Related options:
+``[kronos_nova]`` has to name a user who may update hosts of masakari, also where Kronos runs in
+nova-conductor; ``ha_disabled_reasons``.
+"""),
     cfg.ListOpt('ha_disabled_reasons', mutable=True, default=['Masakari', 'instanceha'], help="""
 Beginnings of the reasons with which a service for high availability disables nova-compute. By
 default those of masakari and of instanceha. Such a service takes a host that is rebooted while

@@ -38,11 +38,16 @@ class Drains:
                 models.DrainRow.state.in_((*drains.ACTIVE, drains.RELEASING)))).first()
             if busy is not None:
                 raise exception.DrainPending(host=busy)
-            session.execute(sa.update(models.DrainRow).where(
-                models.DrainRow.host.in_(hosts), models.DrainRow.state.in_(drains.OVER),
-            ).values(state=drains.RELEASED))
+            earlier = sa.and_(models.DrainRow.host.in_(hosts),
+                              models.DrainRow.state.in_(drains.OVER))
+            unwatched = {*session.scalars(sa.select(models.DrainRow.host).where(
+                earlier, models.DrainRow.is_unwatched))}
+            session.execute(sa.update(models.DrainRow).where(earlier).values(
+                state=drains.RELEASED))
             for drain in wanted:
-                session.add(models.DrainRow(**_columns(dataclasses.asdict(drain))))
+                columns = _columns(dataclasses.asdict(drain))
+                session.add(models.DrainRow(**columns | {
+                    'is_unwatched': drain.host in unwatched}))
                 notifications.drain(session, drain.uuid, None, drain.requested_at)
 
     @retried

@@ -416,6 +416,7 @@ class DrainRow(Base):
     avoid = sa.Column(Text, nullable=False)
     # Nothing reads it: whose a disabled service is, Nova tells by its reason.
     is_ours = sa.Column(sa.Boolean, nullable=False, default=False)
+    is_unwatched = sa.Column(sa.Boolean, nullable=False, default=False)
     looked_at = sa.Column(Timestamp)
     servers = sa.Column(sa.Integer)
     left = sa.Column(sa.Integer)

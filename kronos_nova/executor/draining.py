@@ -10,6 +10,8 @@ from oslo_log import log as logging
 from kronos_nova import exception
 from kronos_nova.db.cycles import Cycles
 from kronos_nova.db.drains import Drains
+from kronos_nova.executor.high_availability import HighAvailability
+from kronos_nova.executor.high_availability import NoHighAvailability
 from kronos_nova.executor.hosts import HostApi
 from kronos_nova.objects import drain as drains
 
@@ -46,16 +48,19 @@ class DrainService:
 
     :param executor_ports: ExecutorPorts
     :param ha_reasons: gives the beginnings of the reasons that high availability writes
+    :param ha: HighAvailability
     """
 
     def __init__(self, executor_ports, hosts: HostApi,
-                 ha_reasons: Callable[[], Iterable[str]] = lambda: HA_REASONS):
+                 ha_reasons: Callable[[], Iterable[str]] = lambda: HA_REASONS,
+                 ha: HighAvailability | None = None):
         self.drains = Drains(executor_ports.journal.database)
         self.utcnow = executor_ports.utcnow
         self._seconds = executor_ports.seconds
         self.aggregates = executor_ports.aggregates
         self.hosts = hosts
         self.ha_reasons = ha_reasons
+        self.ha = ha or NoHighAvailability()
         self._seen_at = {}   # {uuid of a drain: when its host was last looked at}
         self._timers = {}    # {uuid of a drain: _Timer of its deadline}
 
@@ -103,6 +108,7 @@ class DrainService:
             self.drains.change(drain, drains.ACTIVE, state=drains.BLOCKED,
                                problem='Nova has no nova-compute of that name any more')
             return
+        self._leave_alone(drain)
         is_ours = service.status != 'disabled' or _is_ours(service.disabled_reason)
         if service.status != 'disabled':
             self.hosts.disable(drain.host, reason(drain))
@@ -112,6 +118,18 @@ class DrainService:
         elif self.drains.get(drain.uuid).state in drains.OPENED:
             # It was released while Nova was asked to disable it.
             self._open(drain)
+
+    def _leave_alone(self, drain):
+        """Keep high availability from acting on a host that is rebooted while it is drained. What
+        an operator has set before stays. The row is written first: a worker that dies in between
+        leaves nothing unwatched for ever."""
+        is_wanted = drain.is_unwatched or self.ha.is_watched(drain.host)
+        if is_wanted and self.drains.change(drain, drains.ACTIVE, is_unwatched=True):
+            self.ha.watch(drain.host, False)
+
+    def _watch_again(self, drain):
+        if self.drains.get(drain.uuid).is_unwatched:
+            self.ha.watch(drain.host, True)
 
     def _see_what_is_left_of_it(self, drain):
         """Whoever enables the host by hand wants it to be used. And a host that was empty need not
@@ -130,6 +148,7 @@ class DrainService:
 
     def _end_opened(self, drain):
         now = self.utcnow()
+        self._watch_again(drain)
         if self.drains.end(drain, (drain.state,), now, WHO, state=drains.RELEASED,
                            finished_at=now):
             LOG.info('Host %s was enabled by hand: its drain has ended', drain.host)
@@ -164,6 +183,7 @@ class DrainService:
         """Enable what a drain disabled. An operator who has disabled it since, for another reason,
         wants it so. A service for high availability does not: it takes a host that is rebooted
         while it is drained for one that has failed, and writes its own reason over ours."""
+        self._watch_again(drain)
         service = self.hosts.service(drain.host)
         if service is None:
             return

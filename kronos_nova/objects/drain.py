@@ -42,6 +42,7 @@ class Drain:
     left : how many were when it was last, at ``looked_at``
     blocked : uuid of each server that stays to why
     is_ours : whether the host was disabled for this drain, and by nothing else before
+    is_unwatched : whether a service for high availability was asked to leave the host alone
     """
 
     uuid: str
@@ -63,3 +64,4 @@ class Drain:
     problem: str = ''
     finished_at: datetime.datetime | None = None
     is_ours: bool = False
+    is_unwatched: bool = False

@@ -39,6 +39,7 @@ from kronos_nova.engine import scope
 from kronos_nova.engine import windows
 from kronos_nova.executor import broker
 from kronos_nova.executor import draining
+from kronos_nova.executor import high_availability
 from kronos_nova.executor import pending_stops
 from kronos_nova.executor import permits
 from kronos_nova.executor import service
@@ -302,7 +303,8 @@ class Kronos:
                 stops=stops, aggregates=tuple(scope.aggregates_in_scope(self.conf))))
         self._drains = draining.DrainService(
             context.executor_ports, host_api.InProcessHostApi(),
-            lambda: self.conf.kronos_executor.ha_disabled_reasons)
+            lambda: self.conf.kronos_executor.ha_disabled_reasons,
+            high_availability.for_conf(self.conf))
         self._dispatch = service.DispatchService(context)
         self._execution = service.ExecutionService(context, compute_api.InProcessComputeApi())
 

@@ -33,7 +33,7 @@ class WebServer(fixtures.Fixture):
                     (self.command, self.path, dict(self.headers), self.rfile.read(length)))
                 fixture.respond(self)
 
-            do_GET = do_POST = do_DELETE = answer  # noqa: N815 - the names http.server looks for
+            do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815 - what http.server calls
 
             def log_message(self, *args):
                 pass

@@ -46,6 +46,21 @@ class RecordedHosts:
         self.services[host] = snapshot.Service(state='up', status='enabled')
 
 
+class RecordedMasakari:
+    """``watched`` are the hosts that it would act for."""
+
+    def __init__(self):
+        self.watched, self.is_silent = {'a', 'b'}, False
+
+    def is_watched(self, host):
+        return host in self.watched
+
+    def watch(self, host, is_watched):
+        if self.is_silent:
+            raise exception.NovaClientError(instance=host, reason='masakari does not answer')
+        (self.watched.add if is_watched else self.watched.discard)(host)
+
+
 class DrainingTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
@@ -57,7 +72,8 @@ class DrainingTest(testtools.TestCase):
         self.passed = 0.0    # seconds of the service's own
         self.service = draining.DrainService(types.SimpleNamespace(
             journal=self.service_journal, utcnow=self.clock, aggregates=['gpu'],
-            seconds=lambda: self.clock().timestamp() + self.passed), self.nova)
+            seconds=lambda: self.clock().timestamp() + self.passed), self.nova,
+            ha=RecordedMasakari())
 
     def step_the_clock(self, seconds):
         """Change the shared time, while no time passes."""
@@ -83,6 +99,63 @@ class DrainingTest(testtools.TestCase):
         self.service.tick()
         self.assertEqual('enabled', self.nova.services['a'].status)
         self.assertEqual(drains.RELEASED, self.state())
+
+    def test_ha_leaves_a_host_alone_while_it_is_drained(self):
+        self.request()
+        self.service.tick()
+        self.assertEqual({'b'}, self.service.ha.watched)
+        self.release()
+        self.service.tick()
+        self.assertEqual({'a', 'b'}, self.service.ha.watched)
+
+    def test_ha_watches_a_host_again_that_somebody_opens_by_hand(self):
+        self.request()
+        self.service.tick()
+        self.nova.enable('a')
+        self.clock.go(60)
+        self.service.tick()
+        self.assertEqual((drains.RELEASED, {'a', 'b'}), (self.state(), self.service.ha.watched))
+
+    def test_ha_that_an_operator_has_told_to_leave_a_host_alone_still_does(self):
+        self.service.ha.watched = {'b'}
+        self.request()
+        self.service.tick()
+        self.release()
+        self.service.tick()
+        self.assertEqual({'b'}, self.service.ha.watched)
+
+    def test_a_host_is_drained_once_more_and_then_watched_again(self):
+        self.request(deadline=self.clock() + datetime.timedelta(minutes=5))
+        self.service.tick()
+        self.clock.go(301)
+        self.service.tick()
+        self.assertEqual((drains.OVERDUE, {'b'}), (self.state(), self.service.ha.watched))
+        self.request(uuid='again')
+        self.service.tick()
+        self.board.change(self.board.get('again'), drains.ACTIVE, state=drains.RELEASING)
+        self.service.tick()
+        self.assertEqual({'a', 'b'}, self.service.ha.watched)
+
+    def test_a_worker_that_dies_before_ha_knows_and_one_that_dies_after(self):
+        self.request()
+        self.service.ha.is_silent = True
+        self.service.tick()
+        self.assertEqual((drains.REQUESTED, 'enabled'),
+                         (self.state(), self.nova.services['a'].status))
+        self.service.ha.is_silent = False
+        self.service.tick()
+        self.assertEqual((drains.DRAINING, {'b'}), (self.state(), self.service.ha.watched))
+
+    def test_a_host_is_not_released_before_ha_watches_it_again(self):
+        self.request()
+        self.service.tick()
+        self.release()
+        self.service.ha.is_silent = True
+        self.service.tick()
+        self.assertEqual((drains.RELEASING, {'b'}), (self.state(), self.service.ha.watched))
+        self.service.ha.is_silent = False
+        self.service.tick()
+        self.assertEqual((drains.RELEASED, {'a', 'b'}), (self.state(), self.service.ha.watched))
 
     def test_the_reasons_of_ha_are_those_of_the_option(self):
         self.service.ha_reasons = lambda: ['fenced']

@@ -142,6 +142,7 @@ def create_operations():
         sa.Column('keep_spare', sa.Integer, nullable=False),
         sa.Column('avoid', TEXT, nullable=False),
         sa.Column('is_ours', sa.Boolean, nullable=False),
+        sa.Column('is_unwatched', sa.Boolean, nullable=False),
         sa.Column('looked_at', TIMESTAMP),
         sa.Column('servers', sa.Integer),
         sa.Column('left', sa.Integer),

@@ -1,0 +1,80 @@
+"""The port to a service that evacuates hosts which fail, for hosts that are emptied on purpose."""
+
+import contextlib
+from typing import Protocol
+
+import openstack
+from keystoneauth1 import exceptions as ks_exc
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.inventory import connection
+
+LOG = logging.getLogger(__name__)
+
+
+class HighAvailability(Protocol):
+    """Every method raises NovaClientError when the service does not answer, or refuses."""
+
+    def is_watched(self, host: str) -> bool:
+        """Return whether the service would act if a host failed now."""
+
+    def watch(self, host: str, is_watched: bool) -> None:
+        """Have the service act if a host fails, or leave it alone; harmless when repeated."""
+
+
+class NoHighAvailability:
+    """Where nothing has to know of a drain."""
+
+    def is_watched(self, _host):
+        return False
+
+    def watch(self, host, is_watched):
+        """Nothing to do."""
+
+
+class Masakari:
+    """A host is watched where a segment of masakari has it without ``on_maintenance``.
+
+    :param cloud: openstack.connection.Connection of an administrator
+    """
+
+    def __init__(self, cloud):
+        self._cloud = cloud
+
+    def is_watched(self, host):
+        return any(not each.on_maintenance for _segment, each in self._hosts(host))
+
+    def watch(self, host, is_watched):
+        for segment, each in self._hosts(host):
+            if bool(each.on_maintenance) is is_watched:
+                with _answered(host):
+                    self._cloud.instance_ha.update_host(each.uuid, segment,
+                                                        on_maintenance=not is_watched)
+                LOG.info('Masakari %s host %s', 'watches' if is_watched else 'leaves alone', host)
+
+    def _hosts(self, name):
+        """[(uuid of a segment, the host in it)]"""
+        with _answered(name):
+            return [(segment.uuid, each) for segment in self._cloud.instance_ha.segments()
+                    for each in self._cloud.instance_ha.hosts(segment.uuid) if each.name == name]
+
+
+def for_conf(conf) -> HighAvailability:
+    """Return what ``[kronos_executor] masakari`` says.
+
+    :raises ConfigurationError: ``[kronos_nova]`` is not enough to authenticate with
+    """
+    if not conf.kronos_executor.masakari:
+        return NoHighAvailability()
+    return Masakari(connection.connect(conf))
+
+
+@contextlib.contextmanager
+def _answered(host):
+    try:
+        yield
+    except (openstack.exceptions.SDKException, ks_exc.ClientException) as error:
+        raise exception.NovaClientError(
+            instance=host, reason=f'masakari does not answer, or refuses: '
+                                  f'{" ".join(str(error).split())}') from error
