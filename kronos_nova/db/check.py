@@ -30,7 +30,6 @@ LOG = logging.getLogger(__name__)
 WORKER = 'db check'
 """Name of the worker in the steps of moves that are ended here."""
 
-PLAN_STATES = (plans.OBSERVED, *plans.OPEN, plans.DONE, plans.EXPIRED, plans.REJECTED, plans.VOID)
 SWITCH_VALUES = {automation.LEVEL: automation.LEVELS, automation.PAUSE: ('pause', 'stop')}
 LOCKS = (rows.DISPATCH, journal_plans.PLANNING, leases.NOTIFICATIONS)
 """Names of the rows by which transactions exclude each other."""
@@ -151,7 +150,7 @@ class _Rows:
             find=self._lost_moves, fix=self._fail)
         yield _Check(
             table='plans', problem='an unknown state', remedy='the plan is void',
-            find=_not_in(models.PlanRow, PLAN_STATES), fix=self._void)
+            find=_not_in(models.PlanRow, plans.PLAN_TRANSITIONS), fix=self._void)
         yield _Check(
             table='switches', problem='an unknown kind or value',
             remedy='the switch is removed: what nova.conf says is in force',

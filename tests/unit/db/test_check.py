@@ -74,6 +74,13 @@ class CheckTest(CheckTestCase):
         db_drains.Drains(self.database).request([self.drain('a'), self.drain('b')])
         self.assertEqual({}, self.found())
 
+    def test_every_state_of_a_plan_is_known(self):
+        self.run_plan(('vm1', 'a', 'b'))
+        self.delete(models.MoveRow)
+        for state in plans.PLAN_TRANSITIONS:
+            self.update(models.PlanRow, state=state)
+            self.assertEqual({}, self.found(), state)
+
     def test_times_in_the_future(self):
         self.update_quarantine(self.now + DAY)
         self.assertFixed('quarantines', 'a time in the future')
