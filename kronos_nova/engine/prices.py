@@ -149,22 +149,29 @@ class Gain:
 
     The combined imbalance falls only once the last of the hosts at an end is better off. With
     restraint a plan may be the first part of a longer way, so what it takes off the excess of hosts
-    counts too; between two hosts both are the same. What it makes hosts more likely to become full
-    is taken off, and what less likely is added.
+    counts too; between two hosts both are the same. A plan that adds to the excess gains nothing,
+    however much it lowers the combined imbalance. What it makes hosts more likely to become full is
+    taken off, and what less likely is added.
     """
 
     def __init__(self, before: State):
         self._before = before.combined(), risk(before)
         self._band = level.band_of(before) if is_restrained(before.problem) else None
-        self._excess = self._excess_of(before)
+        self._excess = 0.0 if self._band is None else level.excess(before, self._band)
 
     def value(self, after: State) -> float:
         combined, full = self._before
-        evened = max(combined - after.combined(), self._excess - self._excess_of(after))
-        return evened + full - risk(after)
+        less = self._less_excess(after)
+        if less < -TOLERANCE:
+            # The next plan would undo it, and the one after that make it again.
+            return -np.inf
+        return max(combined - after.combined(), less) + full - risk(after)
 
-    def _excess_of(self, state):
-        return level.excess(state, self._band) if self._band else 0.0
+    def _less_excess(self, after):
+        if self._band is None:
+            return 0.0
+        now = min(level.excess(after, band) for band in (self._band, level.band_of(after)))
+        return self._excess - now
 
 
 def is_restrained(problem: Problem) -> bool:

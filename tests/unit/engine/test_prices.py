@@ -87,6 +87,30 @@ class WorthTest(testtools.TestCase):
         self.assertEqual([], still_gains(before, steps[:1]))
 
 
+class ExcessTest(testtools.TestCase):
+    """Four hosts; a move lowers the range of policy a, and takes b away from the mean."""
+
+    def setUp(self):
+        super().setUp()
+        self.problem = dataclasses.replace(
+            clouds.idle([3], hosts=4), policies=('a', 'b'), policy_weights=np.array([0.5, 0.5]),
+            thresholds=np.full(2, 0.05), weights=np.array([[0.02, 0.2]]),
+            scores=np.array([[0.0, 0.5], [0.0, 0.25], [0.0, 0.0], [0.1, 0.25]]),
+            host_scale=np.ones((4, 2)), capacity_scores=np.full((4, 2), np.nan),
+            capacity_thresholds=np.full(2, np.inf))
+
+    def kept(self, problem):
+        before, after = (clouds.start(problem) for _ in range(2))
+        return worthwhile(before, after, [clouds.step(after, 0, 1)])
+
+    def test_with_restraint_a_move_that_adds_to_the_excess_is_none(self):
+        restrained = dataclasses.replace(self.problem, variances=np.zeros((1, 2)))
+        self.assertEqual([], self.kept(restrained))
+
+    def test_without_restraint_the_combined_imbalance_counts_alone(self):
+        self.assertEqual(1, len(self.kept(self.problem)))
+
+
 class Even:
     """A pace at which every move takes as long as any other, but between a and b of ``slow``."""
 
