@@ -5,6 +5,7 @@ it provides the client: in its own process in ``kronos-manage``, over HTTP in ``
 """
 
 import msgspec
+from cliff import columns
 from cliff import command
 from cliff import lister
 from cliff import show
@@ -73,4 +74,17 @@ class Lister(Command, lister.Lister):
 
 
 class ShowOne(Command, show.ShowOne):
-    """A command that prints one thing."""
+    """A command that prints one thing. A table for people leaves out what is empty."""
+
+    def produce_output(self, parsed_args, column_names, data):
+        if parsed_args.formatter == 'table' and not parsed_args.columns:
+            pairs = [(name, value) for name, value in zip(column_names, data, strict=True)
+                     if not _is_empty(value)]
+            column_names, data = zip(*pairs, strict=True)
+        return super().produce_output(parsed_args, column_names, data)
+
+
+def _is_empty(value):
+    if isinstance(value, columns.FormattableColumn):
+        value = value.human_readable()
+    return value in (None, '')

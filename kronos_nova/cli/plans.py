@@ -21,6 +21,13 @@ NOT_KEPT = contract.PlanReport(policies=[], moves=[], not_moved=[], refusals=[],
     'how long reports are. "move list --plan" lists the moves that were made of it.'])
 
 
+class Projects(columns.Lines):
+    """Projects with a part in a plan; for people nothing where there is one, whose plan it is."""
+
+    def human_readable(self):
+        return super().human_readable() if len(self._value) > 1 else ''
+
+
 class List(command.Lister):
     """List plans, the newest first."""
 
@@ -75,7 +82,7 @@ class Show(command.ShowOne):
             'left_out': columns.Optional(found.reason), 'times_made': found.times_seen,
             'policies': columns.Lines(report.policies, _policy_text),
             'moves': columns.Lines(report.moves, _move_text),
-            'projects': columns.Lines(_projects(report.moves), _project_text),
+            'projects': Projects(_projects(report.moves), _project_text),
             'not_moved': columns.Lines(report.not_moved, _stayed_text),
             'refusals': columns.Lines(report.refusals, _refusal_text),
             'warnings': columns.Lines(report.warnings), 'notes': columns.Lines(report.notes),
