@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
-revision = '0025'
+revision = '0026'
 down_revision = None
 
 SERVERS = ('mysql', 'mariadb', 'postgresql')
