@@ -1,7 +1,5 @@
 """Makes ``openstack allocation ...`` known to python-openstackclient."""
 
-from kronos_nova.placement.client import PlacementClient
-
 API_NAME = 'kronos'
 API_VERSION_OPTION = 'os_kronos_api_version'
 API_VERSIONS = {'1': 'kronos_nova.placement.client.PlacementClient'}
@@ -9,7 +7,9 @@ DEFAULT_API_VERSION = '1'
 
 
 def make_client(instance):
-    """A client of placement by the user's own credentials."""
+    """Make a client of placement with the user's credentials."""
+    # Imported late: every openstack command imports this module.
+    from kronos_nova.placement.client import PlacementClient
     return PlacementClient(instance.sdk_connection.placement)
 
 

@@ -1,10 +1,8 @@
 """Makes ``openstack kronos ...`` known to python-openstackclient."""
 
-from keystoneauth1 import adapter
 from osc_lib import utils
 
 from kronos_nova.contract import versions
-from kronos_nova.osc.client import Client
 
 API_NAME = 'rebalancing'
 API_VERSION_OPTION = 'os_rebalancing_api_version'
@@ -13,7 +11,11 @@ DEFAULT_API_VERSION = '1'
 
 
 def make_client(instance):
-    """A client of kronos-api by the user's own credentials."""
+    """Make a client of kronos-api with the user's credentials."""
+    # Imported late: every openstack command imports this module.
+    from keystoneauth1 import adapter
+
+    from kronos_nova.osc.client import Client
     config = instance.sdk_connection.config
     return Client(adapter.Adapter(
         instance.session, service_type=versions.SERVICE,

@@ -4,8 +4,11 @@ import contextlib
 import io
 import json
 import logging
+import subprocess
+import sys
 
 import fixtures
+import testtools
 from openstackclient import shell
 from osc_lib import clientmanager
 
@@ -192,3 +195,19 @@ class HostTest(test_host.WithRecordedCloud, CommandsTestCase):
         self.openstack('host', 'status', host)
         self.openstack('host', 'release', host, token=base.OPERATOR)
         self.assertEqual(drains.RELEASING, known.latest(host).state)
+
+
+class CostTest(testtools.TestCase):
+    def test_what_every_openstack_command_imports_of_kronos_is_next_to_nothing(self):
+        """The two plugins and the names of the service; 158 modules of Kronos, SQLAlchemy and numpy
+        were loaded for these."""
+        done = subprocess.run(
+            [sys.executable, '-W', 'ignore', '-c', 'import sys, openstackclient.shell\n'
+             'print(*sorted(sys.modules))'], capture_output=True, text=True, check=True,
+            timeout=120)
+        loaded = done.stdout.split()
+        self.assertEqual(
+            ['kronos_nova', 'kronos_nova.contract', 'kronos_nova.contract.versions',
+             'kronos_nova.osc', 'kronos_nova.osc.plugin', 'kronos_nova.osc.rebalancing'],
+            [name for name in loaded if name.startswith('kronos_nova')])
+        self.assertEqual(set(), {'sqlalchemy', 'numpy', 'falcon'} & {*loaded})
