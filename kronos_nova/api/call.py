@@ -10,8 +10,6 @@ import msgspec
 from kronos_nova.api.feed import Feed
 from kronos_nova.contract import operation as operations
 from kronos_nova.contract.base import Request
-from kronos_nova.db import journal
-from kronos_nova.db import server_names
 from kronos_nova.db.engine import Database
 from kronos_nova.engine.planner import PlannerPorts
 from kronos_nova.objects.snapshot import Snapshot
@@ -43,13 +41,6 @@ class Services:
     def context(self, who: str) -> Context:
         return Context(conf=self.conf, database=self.database, who=who,
                        read_cloud=self.read_cloud, planner_ports=self.planner_ports)
-
-    def journal(self, who: str = 'kronos-api'):
-        return journal.Journal(self.database, who)
-
-    def names_of(self, uuids) -> dict[str, str]:
-        """The names of servers that are known, by uuid."""
-        return server_names.ServerNames(self.database).read(uuids)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,4 +125,4 @@ def serve(operation: operations.Operation) -> Operation:
     return Operation(
         contract=operation, method=operation.method, path=operation.path, name=operation.name,
         summary=operation.summary, run=run, gives=operation.response, status=operation.status,
-        audience=operation.audience, refusals=operation.refusals)
+        audience=operation.audience, refusals=operation.refusals, is_slow=operation.is_slow)

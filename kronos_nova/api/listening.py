@@ -2,8 +2,6 @@
 
 import dataclasses
 
-from kronos_nova.api import reading
-from kronos_nova.api import views as v
 from kronos_nova.api.call import Call
 from kronos_nova.api.call import Operation
 from kronos_nova.api.feed import RESET
@@ -11,20 +9,39 @@ from kronos_nova.api.feed import STALE
 from kronos_nova.api.feed import SYNCED
 from kronos_nova.api.feed import Stream
 from kronos_nova.contract import automation
+from kronos_nova.contract import drains as drain_contract
 from kronos_nova.contract import moves
 from kronos_nova.contract import plans
+from kronos_nova.contract.base import Response
+from kronos_nova.contract.base import Time
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import event_queries
 from kronos_nova.objects import drain as drains
 from kronos_nova.services import automation as automation_service
+from kronos_nova.services import drains as drain_service
 from kronos_nova.services import moves as move_service
 from kronos_nova.services import plans as plan_service
 
+
+class Evaluated(Response):
+    """An evaluation of an aggregate that ended; ``outcome`` is its result in a word."""
+
+    aggregate: str
+    evaluated_at: Time
+    outcome: str
+
+
+class Moment(Response):
+    """When the control database was last read."""
+
+    at: Time
+
+
 PLAN, MOVE, DRAIN, LEVEL, EVALUATION = 'plan', 'move', 'drain', 'automation', 'evaluation'
 
-EVENTS = {PLAN: plans.Plan, MOVE: moves.Move, DRAIN: v.Drain, LEVEL: automation.Level,
-          EVALUATION: v.Evaluated, SYNCED: v.Moment, RESET: v.Moment,
-          STALE: v.Moment}
+EVENTS = {PLAN: plans.Plan, MOVE: moves.Move, DRAIN: drain_contract.Drain, LEVEL: automation.Level,
+          EVALUATION: Evaluated, SYNCED: Moment, RESET: Moment,
+          STALE: Moment}
 """The types of events, and of what each has."""
 
 
@@ -66,10 +83,10 @@ def _steady(move):
 
 def _evaluated(row):
     name, at, outcome = row
-    return v.Evaluated(aggregate=name, evaluated_at=at, outcome=outcome)
+    return Evaluated(aggregate=name, evaluated_at=at, outcome=outcome)
 
 
-VIEWS = {PLAN: lambda plan: plan_service.view(plans.Plan, plan), DRAIN: reading.drain_view,
+VIEWS = {PLAN: lambda plan: plan_service.view(plans.Plan, plan), DRAIN: drain_service.view,
          LEVEL: lambda level: level, EVALUATION: _evaluated}
 
 

@@ -15,7 +15,9 @@ from keystoneauth1.identity import v3
 from oslo_log import log as logging
 
 from kronos_nova import boundary
-from kronos_nova.api import views
+from kronos_nova.contract.base import Name
+from kronos_nova.contract.base import Response
+from kronos_nova.contract.base import Time
 
 LOG = logging.getLogger(__name__)
 
@@ -28,7 +30,7 @@ passwords takes a good part of a second."""
 
 KEYSTONE = 'keystone_authtoken'
 
-Text = views.Name
+Text = Name
 
 
 class Credentials(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,9 +43,9 @@ class Credentials(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     project_domain: Text = 'Default'
 
 
-class Token(views.View):
+class Token(Response):
     token: str
-    expires_at: views.Time
+    expires_at: Time
 
 
 class Login:

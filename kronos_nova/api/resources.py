@@ -13,11 +13,11 @@ from kronos_nova import boundary
 from kronos_nova import clock
 from kronos_nova.api import protocol
 from kronos_nova.api import routes
-from kronos_nova.api import views
 from kronos_nova.api.call import Call
 from kronos_nova.api.call import Identity
 from kronos_nova.api.call import Operation
 from kronos_nova.contract import versions
+from kronos_nova.contract.base import Response
 
 EVENT_STREAM = 'text/event-stream'
 
@@ -175,6 +175,20 @@ def who(context) -> str:
 PREFERRED = (falcon.MEDIA_JSON, falcon.MEDIA_HTML)
 
 
+class Version(Response):
+    """A version of the API; ``OpenStack-API-Version: kronos N`` asks for a microversion."""
+
+    id: str
+    status: str
+    min_version: str
+    version: str
+    links: list[dict[str, str]]
+
+
+class Versions(Response):
+    versions: list[Version]
+
+
 class VersionsResource:
     """What there is, as clients of OpenStack look for it; a browser is led to the page."""
 
@@ -186,7 +200,7 @@ class VersionsResource:
             response.status, response.location = falcon.HTTP_303, f'{request.root_path}/ui/'
             return
         response.content_type = falcon.MEDIA_JSON
-        response.data = msgspec.json.encode(views.Versions(versions=[views.Version(
+        response.data = msgspec.json.encode(Versions(versions=[Version(
             id='v1', status='CURRENT', min_version=versions.VERSIONS[0],
             version=versions.VERSIONS[-1],
             links=[{'rel': 'self', 'href': f'{request.prefix}/v1'}])]))

@@ -4,41 +4,43 @@ from typing import Annotated
 
 import msgspec
 
-from kronos_nova.api import views as v
-from kronos_nova.api.acting import Given
 from kronos_nova.api.call import Call
 from kronos_nova.api.call import Operation
+from kronos_nova.contract.base import Name
+from kronos_nova.contract.base import Request
+from kronos_nova.contract.base import Response
+from kronos_nova.contract.base import Time
 from kronos_nova.contract.operation import OPERATOR
 from kronos_nova.operations import snapshots
 
 ARCHIVE = 'application/gzip'
 
 
-class Snapshot(v.View):
+class Snapshot(Response):
     """A recorded cloud; ``bytes`` are those of its files."""
 
     name: str
-    taken_at: v.Time
+    taken_at: Time
     cloud: str
     kronos_version: str
     bytes: int
 
 
-class Snapshots(v.View):
+class Snapshots(Response):
     snapshots: list[Snapshot]
 
 
-class WhatIf(Given):
+class WhatIf(Request):
     """What is to be other than when the snapshot was taken: ``policies`` is the whole file of
     policies as an object, ``budget`` how many moves may be planned at most."""
 
     policies: dict | None = None
-    spread_planner: v.Name | None = None
-    pack_planner: v.Name | None = None
+    spread_planner: Name | None = None
+    pack_planner: Name | None = None
     budget: Annotated[int, msgspec.Meta(ge=0, le=100_000)] | None = None
 
 
-class ReplayedMove(v.View):
+class ReplayedMove(Response):
     order: int
     phase: str
     instance_uuid: str
@@ -49,7 +51,7 @@ class ReplayedMove(v.View):
     reason: str
 
 
-class ReplayedStay(v.View):
+class ReplayedStay(Response):
     """The servers that stay for one reason."""
 
     reason: str
@@ -57,7 +59,7 @@ class ReplayedStay(v.View):
     instances: list[str]
 
 
-class ReplayedPolicy(v.View):
+class ReplayedPolicy(Response):
     name: str
     state: str
     detail: str
@@ -67,7 +69,7 @@ class ReplayedPolicy(v.View):
     imbalance_after: float | None
 
 
-class ReplayedAggregate(v.View):
+class ReplayedAggregate(Response):
     """What would be planned for an aggregate."""
 
     name: str
@@ -82,7 +84,7 @@ class ReplayedAggregate(v.View):
     not_moved: list[ReplayedStay]
 
 
-class Replay(v.View):
+class Replay(Response):
     """As ``kronos-replay -f json`` writes it."""
 
     format: int
@@ -91,7 +93,8 @@ class Replay(v.View):
 
 
 def list_snapshots(call: Call) -> Snapshots:
-    return Snapshots(snapshots=[v.view(Snapshot, each) for each in call.services.snapshots.list()])
+    found = call.services.snapshots.list()
+    return Snapshots(snapshots=[Snapshot.made_from(each) for each in found])
 
 
 def download(call: Call):

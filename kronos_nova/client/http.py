@@ -25,11 +25,11 @@ class HttpClient:
         :raises Unreachable: kronos-api did not answer, failed, or something else answered
         """
         place = 'json' if operation.has_body else 'params'
-        answer = self._send(operation.address(request), operation.method,
+        answer = self._sent(operation.address(request), operation.method,
                             {place: operation.rest(request)})
-        return self._decoded(answer, operation.response)
+        return _decoded(answer, operation.response)
 
-    def _send(self, path, method, arguments):
+    def _sent(self, path, method, arguments):
         try:
             answer = self._adapter.request(path, method, raise_exc=False, **arguments)
         except ks_exceptions.EndpointNotFound as error:
@@ -42,13 +42,14 @@ class HttpClient:
             raise _refusal(answer)
         return answer
 
-    def _decoded(self, answer, response):
-        try:
-            return response and msgspec.json.decode(answer.content, type=response)
-        except msgspec.MsgspecError as error:
-            raise errors.Unreachable(
-                f'{sanitize.shown(answer.url)} is not answered by a kronos-api of this release: '
-                f'{sanitize.shown(error)}') from error
+
+def _decoded(answer, response):
+    try:
+        return response and msgspec.json.decode(answer.content, type=response)
+    except msgspec.MsgspecError as error:
+        raise errors.Unreachable(
+            f'{sanitize.shown(answer.url)} is not answered by a kronos-api of this release: '
+            f'{sanitize.shown(error)}') from error
 
 
 def _refusal(answer):

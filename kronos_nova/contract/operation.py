@@ -30,6 +30,7 @@ class Operation:
     request : type of what it takes; fields that the path names stand there
     response : type of what it returns; None where nothing is returned
     refusals : HTTP statuses in addition to those of every operation
+    is_slow : whether it takes seconds: few of those run at a time
     """
 
     name: str
@@ -42,6 +43,7 @@ class Operation:
     audience: str = READER
     status: int = 200
     refusals: tuple[int, ...] = ()
+    is_slow: bool = False
 
     @property
     def rule(self) -> str:

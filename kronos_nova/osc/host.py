@@ -3,13 +3,11 @@
 from osc_lib.command import command
 
 from kronos_nova import exception
-from kronos_nova.api import acting
-from kronos_nova.api import views as v
 from kronos_nova.cli import columns
 from kronos_nova.cmd import host as shared
+from kronos_nova.contract import drains as contract
 from kronos_nova.contract import errors
 from kronos_nova.objects import drain as drains
-from kronos_nova.osc.client import at
 
 DRAINS = ('Host', 'State', 'Servers', 'Left', 'Blocked', 'Requested by', 'Requested at', 'Reason',
           'Problem')
@@ -41,8 +39,7 @@ class Drain(command.Command):
 
     def take_action(self, parsed_args):
         try:
-            found = self.app.client_manager.rebalancing.ask(
-                'POST', '/v1/drains', acting.DrainsBegun, json=_wish(parsed_args))
+            found = self.app.client_manager.rebalancing.call(contract.BEGIN, _request(parsed_args))
         except errors.Refused as refused:
             if refused.code not in CODES:
                 raise
@@ -56,13 +53,12 @@ class Drain(command.Command):
         return shared.BLOCKED if any(each.blocked for each in found.checked) else shared.EMPTY
 
 
-def _wish(parsed_args):
-    deadline = parsed_args.deadline
-    return {'hosts': parsed_args.hosts, 'check': parsed_args.check, 'reason': parsed_args.reason,
-            'force': parsed_args.force, 'with_stopped': parsed_args.with_stopped,
-            'parallel': parsed_args.parallel,
-            'deadline': deadline and deadline.isoformat(),
-            'keep_spare': parsed_args.keep_spare}
+def _request(parsed_args):
+    return contract.BeginDrains(
+        hosts=parsed_args.hosts, check=parsed_args.check, reason=parsed_args.reason,
+        force=parsed_args.force, with_stopped=parsed_args.with_stopped,
+        parallel=parsed_args.parallel, deadline=parsed_args.deadline,
+        keep_spare=parsed_args.keep_spare)
 
 
 def _lines(found):
@@ -73,7 +69,7 @@ def _lines(found):
         for destination, count in each.destinations.items():
             yield f'    {count} to {destination}'
         for uuid, why in sorted(each.blocked.items()):
-            yield f'    blocked: {uuid}: {why}'
+            yield f'    blocked: {columns.server(uuid, each.names.get(uuid))}: {why}'
     if found.expected_seconds:
         yield f'Expected: about {columns.duration(found.expected_seconds)}.'
 
@@ -92,8 +88,8 @@ class Status(command.Lister):
 
     def take_action(self, parsed_args):
         wanted = parsed_args.hosts
-        found = [each for each in self.app.client_manager.rebalancing.get(
-            '/v1/drains', v.Drains).drains if each.host in wanted or not wanted]
+        found = [each for each in self.app.client_manager.rebalancing.call(
+            contract.LIST, contract.ListDrains()).drains if each.host in wanted or not wanted]
         states = {each.host: each.state for each in found}
         self.code = max((_code(states.get(host)) for host in wanted), default=shared.EMPTY)
         return DRAINS, [_row(each) for each in found]
@@ -128,5 +124,6 @@ class Release(command.Command):
 
     def take_action(self, parsed_args):
         for host in dict.fromkeys(parsed_args.hosts):
-            self.app.client_manager.rebalancing.ask('POST', at('/v1/hosts/{}/release', host))
+            self.app.client_manager.rebalancing.call(
+                contract.RELEASE, contract.ReleaseHost(host=host))
             self.app.stdout.write(f'{host}: will be enabled by the first worker that looks.\n')

@@ -6,7 +6,7 @@ from kronos_nova.contract import versions
 
 API_NAME = 'rebalancing'
 API_VERSION_OPTION = 'os_rebalancing_api_version'
-API_VERSIONS = {'1': 'kronos_nova.osc.client.Client'}
+API_VERSIONS = {'1': 'kronos_nova.client.http.HttpClient'}
 DEFAULT_API_VERSION = '1'
 
 
@@ -15,9 +15,9 @@ def make_client(instance):
     # Imported late: every openstack command imports this module.
     from keystoneauth1 import adapter
 
-    from kronos_nova.osc.client import Client
+    from kronos_nova.client.http import HttpClient
     config = instance.sdk_connection.config
-    return Client(adapter.Adapter(
+    return HttpClient(adapter.Adapter(
         instance.session, service_type=versions.SERVICE,
         interface=config.get_interface(versions.SERVICE),
         region_name=config.get_region_name(versions.SERVICE),

@@ -98,7 +98,7 @@ export class Actions {
   async begin(wish, found) {
     const rows = found.checked.map(host => el('tr', {}, el('th', {scope: 'row'}, host.host), el('td', {class: 'num'}, `${host.leaving} of ${host.servers}`),
       el('td', {class: 'num'}, memory(host.memory_mb)), el('td', {}, Object.entries(host.destinations).map(([name, count]) => `${name} ${count}`).join(', '))));
-    const stuck = found.checked.flatMap(host => Object.entries(host.blocked).map(([uuid, reason]) => el('li', {class: 'warning'}, el('span', {class: 'uuid'}, uuid), ` stays on ${host.host}: ${reason}`)));
+    const stuck = found.checked.flatMap(host => Object.entries(host.blocked).map(([uuid, reason]) => el('li', {class: 'warning'}, el('b', {}, host.names[uuid] ?? ''), ' ', el('span', {class: 'uuid'}, uuid), ` stays on ${host.host}: ${reason}`)));
     const given = await ask({title: `Drain ${wish.hosts.join(', ')}?`, confirm: 'Drain', isDangerous: true,
       fields: found.checked.some(host => host.leaving) ? [] : [{name: 'force', label: 'drain although nothing can leave, or no host is left', type: 'check'}], text: [
       el('div', {class: 'scroll short'}, table('What leaves', [['Host'], ['Servers that leave', 'num'], ['Memory', 'num'], ['To']], el('tbody', {}, rows))),

@@ -70,7 +70,7 @@ TIMES = {
 NAMED_ELSEWHERE = {
     'cmd', 'osc', 'cli',     # a command is called as it is typed
     'contract',              # what the rooms above have as records of their own
-    'api/views.py', 'api/acting.py', 'api/watching.py', 'api/snapshots.py', 'record/schema.py',
+    'api/snapshots.py', 'record/schema.py',
 }
 """Where classes bear the name of what they run, or of what they show or read as JSON."""
 

@@ -158,7 +158,7 @@ class DrainTest(test_host.WithRecordedCloud, ActingTestCase):
         [checked] = found['checked']
         self.assertEqual(2, sum(checked.pop('destinations').values()))
         self.assertEqual({'host': 'a', 'servers': 2, 'leaving': 2, 'memory_mb': 1024,
-                          'blocked': {}}, checked)
+                          'blocked': {}, 'names': {}}, checked)
         self.assertEqual(([], []), (found['drains'], self.drains.in_states(drains.ACTIVE)))
 
     def test_hosts_are_drained_and_released(self):

@@ -4,10 +4,10 @@ import datetime
 
 from kronos_nova import clock
 from kronos_nova.api import routes
-from kronos_nova.api import watching
 from kronos_nova.db import evaluations
 from kronos_nova.objects import host_load
 from kronos_nova.objects import plan as plans
+from kronos_nova.services import evaluations as service
 from tests.unit.api import base
 
 FOR_READERS = {each.name for each in routes.OPERATIONS if each.audience == 'reader'}
@@ -81,14 +81,14 @@ class WatchingTest(base.ApiTestCase):
 
     def test_a_long_history_is_thinned(self):
         now = clock.utcnow()
-        for minute in range(watching.MOST_POINTS + 10):
+        for minute in range(service.MOST_POINTS + 10):
             self.kept.save(plans.AggregateReport(
                 name='gpu', outcome='balanced', mode='spread', planner='spread', policies=(
                     plans.PolicyReport(name='cpu', state='ok', weight=1.0, threshold=0.1,
                                        imbalance_before=0.1, imbalance_after=0.1),)),
                 [], now - datetime.timedelta(minutes=minute))
         self.assertLessEqual(len(self.ask('/v1/aggregates/gpu/history')['points']),
-                             watching.MOST_POINTS)
+                             service.MOST_POINTS)
 
     def test_an_aggregate_that_is_none_of_ours(self):
         for path in ('evaluation', 'history'):

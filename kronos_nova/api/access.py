@@ -1,0 +1,27 @@
+"""``GET /v1/access``: the caller, as keystone and the policy know him."""
+
+from kronos_nova.api.call import Call
+from kronos_nova.api.call import Operation
+from kronos_nova.contract.base import Maybe
+from kronos_nova.contract.base import Response
+
+
+class Access(Response):
+    """The caller, until when the token is valid, and the operations that the policy permits."""
+
+    user: str
+    project: str | None
+    is_system: bool
+    roles: list[str]
+    expires_at: Maybe
+    may: list[str]
+
+
+def show_access(call: Call) -> Access:
+    return Access.made_from(call.identity, roles=sorted(call.identity.roles))
+
+
+OPERATIONS = (
+    Operation(method='GET', path='/v1/access', name='access:show', run=show_access, gives=Access,
+              summary='Who the token is of, and which operations the policy permits it.'),
+)

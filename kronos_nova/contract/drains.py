@@ -1,0 +1,114 @@
+"""Drains: hosts that operators empty, and open again."""
+
+import datetime
+from typing import Annotated
+
+import msgspec
+
+from kronos_nova.contract.base import Maybe
+from kronos_nova.contract.base import Name
+from kronos_nova.contract.base import Reason
+from kronos_nova.contract.base import Request
+from kronos_nova.contract.base import Response
+from kronos_nova.contract.base import Time
+from kronos_nova.contract.operation import OPERATOR
+from kronos_nova.contract.operation import Operation
+
+
+class Drain(Response):
+    """A host that is being emptied, and its progress. ``blocked`` has of each server that stays
+    the reason."""
+
+    uuid: str
+    host: str
+    aggregate: str
+    state: str
+    requested_by: str
+    requested_at: Time
+    reason: str
+    with_stopped: bool
+    parallel: int | None
+    deadline: Maybe
+    keep_spare: int
+    looked_at: Maybe
+    servers: int | None
+    left: int | None
+    blocked: dict[str, str]
+    problem: str
+    finished_at: Maybe
+
+
+class Drains(Response):
+    drains: list[Drain]
+
+
+class CheckedHost(Response):
+    """What can leave a host, where to, and what cannot and why. ``names`` has the names of the
+    servers in ``blocked``."""
+
+    host: str
+    servers: int
+    leaving: int
+    memory_mb: int
+    destinations: dict[str, int]
+    blocked: dict[str, str]
+    names: dict[str, str]
+
+
+class DrainsBegun(Response):
+    """``drains`` is empty where it was only checked; ``expected_seconds`` is null where nothing can
+    leave."""
+
+    checked: list[CheckedHost]
+    expected_seconds: float | None
+    drains: list[Drain]
+
+
+class ListDrains(Request):
+    """By default released drains are left out."""
+
+    all: bool = False
+
+
+class OneDrain(Request):
+    """``drain`` is the uuid of a drain."""
+
+    drain: str
+
+
+class BeginDrains(Request):
+    """Hosts to empty, all or none. With ``check`` nothing is changed. ``force`` drains hosts that
+    nothing can leave, and the last hosts of an aggregate."""
+
+    hosts: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=100)]
+    check: bool = False
+    force: bool = False
+    reason: Reason = ''
+    with_stopped: bool = False
+    parallel: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None
+    deadline: Annotated[datetime.datetime, msgspec.Meta(tz=True)] | None = None
+    keep_spare: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+
+
+class ReleaseHost(Request):
+    """``host`` is the name of a host."""
+
+    host: str
+
+
+LIST = Operation(
+    name='drains:list', method='GET', path='/v1/drains', request=ListDrains, response=Drains,
+    summary='Hosts that are being emptied, or wait for release.')
+SHOW = Operation(
+    name='drains:show', method='GET', path='/v1/drains/{drain}', request=OneDrain, response=Drain,
+    refusals=(404,), summary='The progress of a drain, and what stays and why.')
+BEGIN = Operation(
+    name='drains:begin', method='POST', path='/v1/drains', request=BeginDrains,
+    response=DrainsBegun, audience=OPERATOR, status=202, is_slow=True, refusals=(404, 409),
+    summary='Empty hosts, or only check whether and where everything fits.')
+RELEASE = Operation(
+    name='drains:release', method='POST', path='/v1/hosts/{host}/release', request=ReleaseHost,
+    response=Drain, audience=OPERATOR, status=202, refusals=(404, 409),
+    summary='Enable a host that a drain disabled; a drain in progress ends.')
+
+OPERATIONS = (LIST, SHOW, BEGIN, RELEASE)

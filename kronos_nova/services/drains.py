@@ -1,0 +1,94 @@
+"""Drains: check, begin, list and release them."""
+
+import datetime
+
+from kronos_nova import exception
+from kronos_nova.contract import drains as contract
+from kronos_nova.db import drains as db_drains
+from kronos_nova.objects import drain as drains
+from kronos_nova.operations import draining
+from kronos_nova.services.context import Context
+
+
+def list_drains(context: Context, request: contract.ListDrains) -> contract.Drains:
+    states = (*drains.ACTIVE, *drains.OVER, *drains.OPENED) if request.all else (
+        *drains.ACTIVE, *drains.OVER, drains.RELEASING)
+    found = db_drains.Drains(context.database).in_states(states)
+    return contract.Drains(drains=[view(each) for each in found])
+
+
+def show(context: Context, request: contract.OneDrain) -> contract.Drain:
+    """
+    :raises DrainNotFound: there is no such drain
+    """
+    return view(db_drains.Drains(context.database).get(request.drain))
+
+
+def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBegun:
+    """
+    :raises NotInScope: Kronos does not look after one of the hosts
+    :raises HostDown: nothing can be migrated off one of them
+    :raises DrainPending: one of them is being drained, or waits to be released
+    :raises DrainRefused: nothing can leave, or an aggregate would have no host left
+    :raises RequestRefused: the deadline is over
+    """
+    wish = draining.Wish(
+        who=context.who, reason=request.reason, with_stopped=request.with_stopped,
+        parallel=request.parallel, deadline=_later(request.deadline, context.utcnow()),
+        keep_spare=request.keep_spare)
+    checker = draining.Checker(context.conf, context.database, context.read_cloud,
+                               context.planner_ports)
+    snapshot, checked = checker.check([wish.of(host) for host in dict.fromkeys(request.hosts)])
+    names = {server.uuid: server.display_name for server in snapshot.instances}
+    moves = [move for _name, _found, plan in checked for move in plan.report.moves]
+    begun = [] if request.check else draining.begin(
+        context.database, snapshot, checked, request.force)
+    return contract.DrainsBegun(
+        checked=[_checked(each, plan, names) for _name, found, plan in checked for each in found],
+        expected_seconds=checker.seconds(moves, request.parallel),
+        drains=[view(each) for each in begun])
+
+
+def release(context: Context, request: contract.ReleaseHost) -> contract.Drain:
+    """
+    :raises DrainNotFound: Kronos has not drained the host
+    :raises HostInService: a maintenance is servicing the host
+    """
+    known = db_drains.Drains(context.database)
+    drain = draining.releasable(known.database, request.host)
+    draining.release(known, drain, context.who)
+    return view(known.get(drain.uuid))
+
+
+def view(found: drains.Drain) -> contract.Drain:
+    return contract.Drain.made_from(found, blocked=dict(found.blocked))
+
+
+def _later(deadline, now):
+    """The deadline in UTC.
+
+    :raises RequestRefused: it is over
+    """
+    if deadline is None:
+        return None
+    try:
+        found = deadline.astimezone(datetime.UTC)
+    except OverflowError:
+        found = now     # It is of the first or the last day of all calendars.
+    if found <= now:
+        raise exception.RequestRefused(what='deadline', problem='is over already, or never',
+                                       remedy='Give a time to come.')
+    return found
+
+
+def _checked(drain, plan, names):
+    leaving, blocked = draining.leaving(plan, drain.host), plan.blocked.get(drain.host, {})
+    return contract.CheckedHost(
+        host=drain.host, servers=plan.left[drain.host], leaving=len(leaving),
+        memory_mb=sum(move.memory_mb for move in leaving),
+        destinations=draining.destinations(leaving), blocked=dict(blocked),
+        names={uuid: names[uuid] for uuid in blocked})
+
+
+FUNCTIONS = {contract.LIST.name: list_drains, contract.SHOW.name: show,
+             contract.BEGIN.name: begin, contract.RELEASE.name: release}

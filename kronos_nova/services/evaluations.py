@@ -1,0 +1,65 @@
+"""Evaluations: the last one of an aggregate, and its imbalance over time."""
+
+import datetime
+
+from kronos_nova.contract import evaluations as contract
+from kronos_nova.contract import plans
+from kronos_nova.contract.status import OneAggregate
+from kronos_nova.db import cycles
+from kronos_nova.db import evaluations
+from kronos_nova.operations import overview
+from kronos_nova.operations import switching
+from kronos_nova.services.context import Context
+
+MOST_POINTS = 480
+"""Points of a history. Raised, answers are larger; lowered, short peaks are drawn wider. Chosen as
+one for every other pixel of a wide drawing."""
+
+
+def show(context: Context, request: OneAggregate) -> contract.Evaluation:
+    """
+    :raises NotInScope: Kronos does not look after such an aggregate
+    """
+    name = request.aggregate
+    switching.refuse_unknown(context.conf, name)
+    last = cycles.Cycles(context.database).of_aggregate(name)
+    report = overview.report_of(last)
+    policies, stayed = (report.policies, overview.stayed(report)) if report else ((), ())
+    measured_at, hosts = evaluations.Evaluations(context.database).hosts(name)
+    scored_by = sorted({policy for host in hosts for policy in host.scores})
+    return contract.Evaluation(
+        aggregate=name, evaluated_at=last and last.finished_at,
+        outcome=last and last.outcome, reason=overview.reason(report),
+        mode=report.mode if report else '', planner=report.planner if report else '',
+        policies=[plans.PlannedPolicy.made_from(each) for each in policies],
+        warnings=list(report.warnings) if report else [],
+        not_moved=[plans.Stayed(reason=word, count=count) for word, count in stayed],
+        measured_at=measured_at, scored_by=scored_by,
+        hosts=[_host(each, scored_by) for each in hosts])
+
+
+def _host(load, scored_by):
+    pairs = [load.scores.get(policy, (None, None)) for policy in scored_by]
+    return contract.LoadedHost.made_from(
+        load, scores=[before for before, _after in pairs],
+        scores_after=[after for _before, after in pairs])
+
+
+def history(context: Context, request: contract.ShowHistory) -> contract.History:
+    """
+    :raises NotInScope: Kronos does not look after such an aggregate
+    """
+    name = request.aggregate
+    switching.refuse_unknown(context.conf, name)
+    since = context.utcnow() - datetime.timedelta(hours=request.hours)
+    found = evaluations.Evaluations(context.database).since(name, since)
+    latest = {policy: pair[1] for each in found for policy, pair in each.policies.items()}
+    policies = sorted(latest)
+    return contract.History(
+        since=since, policies=policies, thresholds=[latest[name] for name in policies],
+        points=[contract.Point(at=each.at, outcome=each.outcome, imbalances=[
+            each.policies[policy][0] if policy in each.policies else None for policy in policies])
+            for each in evaluations.thinned(found, MOST_POINTS)])
+
+
+FUNCTIONS = {contract.SHOW.name: show, contract.HISTORY.name: history}
