@@ -12,6 +12,7 @@ from kronos_nova.objects import move as moves
 from kronos_nova.services import dispatch
 
 SETUP = pathlib.Path(__file__).parents[3] / 'setup.cfg'
+API = pathlib.Path(__file__).parents[3] / 'kronos_nova' / 'api'
 PAGE = pathlib.Path(__file__).parents[3] / 'kronos_nova' / 'page' / 'parts.js'
 
 
@@ -44,3 +45,14 @@ class TableTest(testtools.TestCase):
         page = PAGE.read_text()
         for word in reasons.WHY_SERVERS_STAY:
             self.assertIn(f'  {word}: ', page)
+
+    def test_requests_and_responses_are_types_of_the_contract(self):
+        for each in table.OPERATIONS:
+            for kind in filter(None, (each.request, each.response)):
+                self.assertTrue(kind.__module__.startswith('kronos_nova.contract.'), kind)
+
+    def test_only_what_is_of_http_alone_has_types_in_the_api(self):
+        """The caller, the events, the login, the versions, and what is uploaded and downloaded."""
+        homes = {path.name for path in API.glob('*.py') if '(Response)' in path.read_text()}
+        self.assertEqual({'access.py', 'listening.py', 'login.py', 'resources.py', 'snapshots.py'},
+                         homes)

@@ -86,9 +86,12 @@ class SameTest(CommandsTestCase):
         [row] = self.same('plan', 'list', '--aggregate', 'gpu')
         self.assertEqual(plans_cli.COLUMNS, tuple(row))
         self.same('plan', 'show', proposed)
+        self.same('plan', 'move', 'list', proposed)
+        self.same('explain', 'name-of-vm1')
         [row] = self.same('move', 'list')
         self.assertEqual(moves_cli.COLUMNS, tuple(row))
         self.same('move', 'list', '--plan', running)
+        self.same('move', 'list', '--host', 'b', '--since', '1h', '--state', 'dispatched')
         self.same('move', 'show', row['UUID'])
 
     def test_levels_switches_and_quarantine(self):
@@ -180,6 +183,15 @@ class RefusedTest(CommandsTestCase):
 
 class HostTest(test_host.WithRecordedCloud, CommandsTestCase):
     kronos = 'aggregates = gpu'
+
+    def test_what_stays_is_named(self):
+        self.cloud.status['web1'] = 'SHUTOFF'
+        said = self.openstack('host', 'drain', 'a', '--check', token=base.OPERATOR, expected=4)
+        self.assertIn('blocked: web1 (web1): it is stopped', said)
+
+    def test_a_drain_that_leaves_no_host_has_the_exit_code_of_kronos_manage(self):
+        said = self.openstack('host', 'drain', 'a', 'b', 'c', token=base.OPERATOR, expected=4)
+        self.assertIn('would have no host left', said)
 
     def test_a_host_is_drained_followed_and_released(self):
         host = next(iter(self.cloud.read().hosts)).name
