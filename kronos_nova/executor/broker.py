@@ -1,5 +1,7 @@
 """Tasks and results over oslo.messaging, under native threading and eventlet alike."""
 
+import importlib
+
 import oslo_messaging as messaging
 from oslo_log import log as logging
 
@@ -19,6 +21,11 @@ CONTROL_EXCHANGE = 'nova'
 """Nova's own, so that a conductor, a daemon and a command find each other."""
 
 
+SENDING_OPTIONS = {'oslo_messaging._metrics.client': 'oslo_messaging_metrics',
+                   'oslo_messaging._tracing.client': 'oslo_messaging_tracing'}
+"""Modules of oslo.messaging to the group of options that each has under the same name."""
+
+
 class Transports:
     """The ways to the broker of one process; to be made after it has forked.
 
@@ -26,12 +33,24 @@ class Transports:
     """
 
     def __init__(self, conf):
+        _register_options(conf)
         self.rpc = messaging.get_rpc_transport(conf)
         self.notification = messaging.get_notification_transport(conf)
 
     def close(self):
         self.rpc.cleanup()
         self.notification.cleanup()
+
+
+def _register_options(conf):
+    """Register options that oslo.messaging reads of any configuration with each message, and
+    registers in the global one only."""
+    for module, group in SENDING_OPTIONS.items():
+        try:
+            options = getattr(importlib.import_module(module), group)
+        except (ImportError, AttributeError):
+            continue    # It is of a release without them.
+        conf.register_opts(options, group=group)
 
 
 class TaskSender:

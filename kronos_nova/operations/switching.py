@@ -3,6 +3,7 @@
 Each has the time of the control database, whatever the clock of the host says that set it.
 """
 
+import contextlib
 import dataclasses
 
 from kronos_nova import exception
@@ -138,6 +139,7 @@ def _try(change, *arguments):
 
 def _fan_out(conf, method, **arguments):
     # Only now: oslo.messaging takes as long to load as the rest of a command.
+    _choose_threads()
     import oslo_messaging as messaging
 
     from kronos_nova.executor import broker
@@ -152,6 +154,13 @@ def _fan_out(conf, method, **arguments):
             messaging.InvalidTransportURL) as error:
         return [f'The broker was not reached: {error}. Other controllers do not know of it.']
     return []
+
+
+def _choose_threads():
+    """Have oslo.messaging work in threads: commands hide eventlet, which it takes by default."""
+    from oslo_service import backend
+    with contextlib.suppress(backend.exceptions.BackendAlreadySelected):
+        backend.init_backend(backend.BackendType.THREADING)
 
 
 def own_level(found: automation.Switches, aggregate: str, level: str) -> automation.Switch | None:
