@@ -13,6 +13,7 @@ from kronos_nova.db import cycles
 from kronos_nova.db import migrate
 from kronos_nova.db import models
 from kronos_nova.db import shared_clock
+from kronos_nova.db import stopping
 from kronos_nova.db import switches as db_switches
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.journal import Journal
@@ -235,9 +236,14 @@ class Observer:
             what=f'{aggregate.name}: plan {plan.uuid} waits for approval'
                  f'{f" ({figures})" if figures else ""}.',
             remedy='"plan approve" or "plan reject" decides; it expires by itself.')
+
     def _pending_stops(self):
         stops = pending_stops.for_conf(self.conf)
+        written = stopping.Stopping(self.database, 'status')
         for stop in stops.read().values():
+            # On a host without a worker the file outlives the writing.
+            if written.knows(stop.switch):
+                continue
             yield status.Problem(
                 severity=status.CRITICAL, since=stop.switch.set_at,
                 what=f'{stop.sentence}. It is in force on this host by the file {stops.path}; the '

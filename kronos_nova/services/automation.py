@@ -49,8 +49,10 @@ def resume(context: Context, request: contract.Resume) -> contract.Resumed:
     ended = switching.resume(context.conf, context.database,
                              _switch(context, request, automation.PAUSE, ''), request.everyone,
                              is_done=bool(pending))
+    # A file may outlive the writing of its stop into the database.
+    gone = dict.fromkeys((*pending, *ended))
     return contract.Resumed(**_facts(context.conf, context.database),
-                            ended=[contract.Pause.made_from(each) for each in (*pending, *ended)])
+                            ended=[contract.Pause.made_from(each) for each in gone])
 
 
 def stop(context: Context, request: contract.Stop) -> contract.Stopped:

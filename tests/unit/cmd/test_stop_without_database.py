@@ -1,5 +1,8 @@
 """``stop``, ``resume`` and ``status`` while the control database does not answer."""
 
+import subprocess
+import sys
+
 import oslo_messaging as messaging
 
 from kronos_nova.cli import automation
@@ -9,6 +12,7 @@ from kronos_nova.executor import pending_stops
 from kronos_nova.objects import move as moves
 from tests.unit.cmd import test_automation
 
+PROGRAM = 'import sys; from kronos_nova.cmd.start import manage; sys.exit(manage())'
 AWAY = 'mysql+pymysql://k:k@127.0.0.1:1/kronos'
 
 
@@ -64,6 +68,17 @@ class StopWithoutDatabaseTest(test_automation.OperatorTestCase):
         pending_stops.settle(self.stops, self.database, 'one')
         self.assertEqual({}, switches.SwitchBoard(self.database).read().pauses)
 
+    def test_a_file_that_outlives_the_writing(self):
+        self.manage('stop', expected=automation.NOT_QUIET)
+        kept = (self.directory / pending_stops.FILE).read_text()
+        pending_stops.settle(self.stops, self.database, 'one')
+        (self.directory / pending_stops.FILE).write_text(kept)
+        self.find_the_database()
+        self.assertNotIn('does not have it yet', self.manage('status', expected=4))
+        [ended] = self.table('resume')
+        self.assertEqual(('*', 'stop', True),
+                         (ended['Aggregate'], ended['What'], ended['Ended']))
+
     def test_what_was_not_reached_is_named(self):
         def refuse(*_args, **_kwargs):
             raise messaging.MessageDeliveryFailure('no broker')
@@ -74,3 +89,16 @@ class StopWithoutDatabaseTest(test_automation.OperatorTestCase):
         (self.directory / pending_stops.FILE).mkdir()
         said = self.manage('stop', expected=1)
         self.assertIn('End nova-conductor', said)
+
+
+class ProgramTest(test_automation.OperatorTestCase):
+    def test_the_program_finds_oslo_messaging(self):
+        """Other tests run in a process that has chosen how oslo.messaging works, and where its
+        options are registered in the configuration of a service."""
+        self.configure('aggregates = gpu', '[kronos_database]', f'connection = {AWAY}',
+                       '[DEFAULT]', 'transport_url = fake://')
+        done = subprocess.run(
+            [sys.executable, '-W', 'ignore', '-c', PROGRAM, f'--config-file={self.config}', 'stop'],
+            capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(automation.NOT_QUIET, done.returncode, done.stderr)
+        self.assertIn('It is stopped all the same', done.stdout)
