@@ -1,5 +1,6 @@
 """Runs an operation of the contract, for the API and for commands alike."""
 
+import datetime
 import importlib
 from collections.abc import Callable
 
@@ -32,7 +33,8 @@ def function_of(operation: Operation) -> Callable[[Context, Request], Response |
 
 def run(operation: Operation, context: Context, request: Request) -> Response | None:
     """
-    :raises OutOfBounds: a text has characters that end lines or move the cursor
+    :raises OutOfBounds: a text has characters that end lines or move the cursor, or a time is not
+        within the calendar
     :raises KronosException: the operation is refused
     """
     return function_of(operation)(context, _checked(request))
@@ -47,4 +49,16 @@ def _checked(request):
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, str):
                 boundary.storable(each, name, TEXT_CHARACTERS)
+            elif isinstance(each, datetime.datetime):
+                _refuse_outside_calendar(each, name)
     return request
+
+
+def _refuse_outside_calendar(time, what):
+    """
+    :raises OutOfBounds: in UTC the time is before the first year or after the last
+    """
+    try:
+        time.astimezone(datetime.UTC)
+    except OverflowError as error:
+        raise boundary.OutOfBounds(what=what, problem='is no time that there is in UTC') from error

@@ -113,6 +113,13 @@ class PlansTest(base.ApiTestCase):
         self.refuse('/v1/plans?marker=nothing', 404)
         self.refuse('/v1/moves?marker=nothing', 404)
 
+    def test_times_outside_the_calendar(self):
+        self.plan(('vm1', 'a', 'b'))
+        for time in ('0001-01-01T00:00:00%2B23:00', '9999-12-31T23:59:59-23:00'):
+            for path in ('/v1/moves?since=', '/v1/moves?until=',
+                         '/v1/servers/vm1/explanation?at='):
+                self.refuse(f'{path}{time}', 400)
+
     def test_a_plan_tells_every_move_and_why(self):
         uuid = self.plan(('vm1', 'a', 'b'), ('vm2', 'b', 'c', 1))
         found = self.ask(f'/v1/plans/{uuid}')
