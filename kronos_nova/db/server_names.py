@@ -59,15 +59,21 @@ class ServerNames:
                 session.execute(sa.insert(row), new)
 
     def find(self, server: str) -> list[str]:
-        """The uuids of the servers that have a name, or the uuid itself where it is known.
+        """The uuids of the servers that have a name, or the one that has the uuid.
+
+        MariaDB compares texts without regard to case. A name is found in that way too, unless
+        servers have exactly that name.
 
         :param server: a name or a uuid
         """
         row = models.ServerNameRow
         with self.database.reader() as session:
-            if session.get(row, server) is not None:
-                return [server]
-            return list(session.scalars(sa.select(row.uuid).where(row.name == server)))
+            known = session.get(row, server.lower())
+            if known is not None:
+                return [known.uuid]
+            found = session.execute(sa.select(row.uuid, row.name).where(row.name == server)).all()
+            exact = [uuid for uuid, name in found if name == server]
+            return exact or [uuid for uuid, _name in found]
 
     def read(self, uuids):
         """{uuid: name} of those of the servers whose names are known."""

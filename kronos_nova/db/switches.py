@@ -53,6 +53,9 @@ class SwitchBoard:
                 query = query.where(models.SwitchRow.set_by == who.set_by)
             ended = []
             for row in session.scalars(query.order_by(models.SwitchRow.id)).all():
+                # MariaDB compares texts without regard to case.
+                if not everyone and row.set_by != who.set_by:
+                    continue
                 ended.append(_switch(row))
                 session.delete(row)
             session.flush()

@@ -22,9 +22,9 @@ def uuid_of(context: Context, server: str) -> str:
             server=server, count=len(found), uuids=', '.join(sorted(found)))
     if found:
         return found[0]
-    if move_queries.knows_server(context.database, server) or stay_of(
-            context.database, server)[0]:
-        return server
+    uuid = server.lower()
+    if move_queries.knows_server(context.database, uuid) or stay_of(context.database, uuid)[0]:
+        return uuid
     raise exception.ServerNotFound(server=server)
 
 

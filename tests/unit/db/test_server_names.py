@@ -46,6 +46,7 @@ class ServerNamesTest(testtools.TestCase):
         self.assertEqual(({'a', 'b'}, ['c'], ['c'], []), (
             {*self.names.find('web')}, self.names.find('db'), self.names.find('c'),
             self.names.find('mail')))
+        self.assertEqual(['c'], self.names.find('C'))
 
     def test_more_than_one_statement_takes(self):
         many = {f'{number:05}': f'vm{number}' for number in range(2 * server_names.CHUNK + 1)}
