@@ -29,7 +29,8 @@ def approve(journal: Journal, uuid: str, who: str, now: datetime.datetime,
     :param only: orders of moves that are made, and with them those that they depend on
     :raises PlanNotFound: no such plan
     :raises PlanNotWaiting: it is not proposed any more
-    :raises RequestRefused: it has no move of such a number, or both are given
+    :raises RequestRefused: it has no move of such a number, both are given, or every move is left
+        out
     """
     plan = journal.plan(uuid)
     if skip and only:
@@ -40,6 +41,10 @@ def approve(journal: Journal, uuid: str, who: str, now: datetime.datetime,
     moves = plans.AggregateReport.from_json(plan.report).moves if plan.report else ()
     if plan.state in (plans.PROPOSED, plans.OBSERVED):
         chosen = _only(moves, only) if only else _without(moves, skip)
+        if skip and not chosen:
+            raise exception.RequestRefused(
+                what=f'Plan {uuid}', problem='would have no move left',
+                remedy='"plan reject" ends it.')
     else:
         chosen = ()
     journal.approve_plan(uuid, chosen, who, now)

@@ -197,3 +197,8 @@ class PlansTest(testtools.TestCase):
         for option in ('--skip', '--only'):
             self.manage('plan', 'approve', uuid, option, '7', expected=1)
         self.assertEqual(plans.PROPOSED, self.journal.plan(uuid).state)
+
+    def test_not_every_move_can_be_left_out(self):
+        uuid = self.propose(('vm1', 'a', 'b'), ('vm2', 'b', 'a', 1))
+        self.manage('plan', 'approve', uuid, '--skip', '1', expected=1)
+        self.assertEqual(plans.PROPOSED, self.journal.plan(uuid).state)
