@@ -47,6 +47,14 @@ def remark(text: str) -> str:
     return sanitize.remark(text)
 
 
+def name(text: str) -> str:
+    """The type of an argument that is a name or a uuid. An empty one is refused: scripts give it
+    where a variable is not set, and without the argument everything is meant."""
+    if not text:
+        raise argparse.ArgumentTypeError('it is empty')
+    return text
+
+
 def seconds(text: str) -> float:
     """The type of an argument that is a length of time."""
     try:
@@ -79,7 +87,8 @@ def past(text: str) -> datetime.datetime:
             return now - datetime.timedelta(seconds=int(ago[1]) * UNITS[ago[2]])
         if TIME_OF_DAY.fullmatch(text):
             found = datetime.datetime.combine(
-                now.astimezone().date(), datetime.time.fromisoformat(text.zfill(5))).astimezone()
+                now.astimezone().date(), datetime.time.fromisoformat(
+                    text if text[2] == ':' else f'0{text}')).astimezone()
             day = datetime.timedelta(days=1)
             return (found if found <= now else found - day).astimezone(datetime.UTC)
         return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)

@@ -29,15 +29,18 @@ class List(command.Lister):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('--plan', metavar='<uuid>', help='Only moves of this plan.')
-        parser.add_argument('--server', metavar='<server>',
+        parser.add_argument('--plan', metavar='<uuid>', type=arguments.name,
+                            help='Only moves of this plan.')
+        parser.add_argument('--server', metavar='<server>', type=arguments.name,
                             help='Only moves of this server, by its name or uuid.')
-        parser.add_argument('--host', metavar='<host>', help='Only moves from or to this host.')
-        parser.add_argument('--project', metavar='<id>',
+        parser.add_argument('--host', metavar='<host>', type=arguments.name,
+                            help='Only moves from or to this host.')
+        parser.add_argument('--project', metavar='<id>', type=arguments.name,
                             help='Only moves of servers of this project.')
-        parser.add_argument('--aggregate', metavar='<name>',
+        parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
                             help='Only moves of plans of this aggregate.')
         parser.add_argument('--state', metavar='<state>', action='append', default=[],
+                            choices=(*contract.LIVE, *contract.ENDED),
                             help='Only moves in this state; may be repeated.')
         parser.add_argument('--since', metavar='<time>', type=arguments.past,
                             help=f'Only moves that had not ended by then: {arguments.PAST}.')

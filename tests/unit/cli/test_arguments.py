@@ -36,11 +36,18 @@ class ArgumentsTest(testtools.TestCase):
                          arguments.later('2999-01-01T12:00+01:00'))
 
 
+    def test_times_of_day(self):
+        for text, padded in (('1:02', '01:02:00'), ('1:02:03', '01:02:03')):
+            self.assertEqual(arguments.past(padded), arguments.past(text))
+
+
 @ddt.ddt
 class TypoTest(test_automation.OperatorTestCase):
     @ddt.data(('plan', 'list', '--limit', '-1'), ('move', 'list', '--limit', '0'),
               ('host', 'drain', 'a', '--deadline', '99999999999999'),
-              ('host', 'drain', 'a', '--parallel', '0'), ('db', 'purge', '--days', '0'))
+              ('host', 'drain', 'a', '--parallel', '0'), ('db', 'purge', '--days', '0'),
+              ('move', 'list', '--host', ''), ('move', 'list', '--server', ''),
+              ('move', 'list', '--state', 'complete'))
     def test_a_number_that_makes_no_sense_is_a_wrong_argument(self, words):
         self.assertEqual(2, self.assertRaises(SystemExit, self.manage, *words).code)
 
