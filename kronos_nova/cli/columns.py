@@ -14,7 +14,16 @@ WIDE = 100_000
 """Width of output that no terminal shows, in characters: no line is cut or folded."""
 
 
-class Time(columns.FormattableColumn):
+class Missing(columns.FormattableColumn):
+    """The base of values that may be None; sorted, these come last."""
+
+    def __lt__(self, other):
+        if self._value is None or other._value is None:
+            return self._value is not None
+        return self._value < other._value
+
+
+class Time(Missing):
     """A time in UTC; None is shown as nothing."""
 
     def human_readable(self):
@@ -24,7 +33,7 @@ class Time(columns.FormattableColumn):
         return self._value and self._value.isoformat(timespec='seconds')
 
 
-class Optional(columns.FormattableColumn):
+class Optional(Missing):
     """A value that may be missing: nothing for people, null for programs.
 
     :param text: formats the value for people
