@@ -47,7 +47,8 @@ class Status(command.Command):
             return text(*found), True
 
         if parsed_args.watch:
-            watching.watch(self.app.stdout, read_page, parsed_args.interval)
+            watching.watch(self.app.stdout, read_page, parsed_args.interval,
+                           self.app.stderr if parsed_args.format == 'json' else None)
         else:
             self.say(text(*found))
         return EXIT[found[0].severity]
@@ -136,7 +137,10 @@ def _aggregate(aggregate, now):
     if aggregate.window_opens_at:
         yield ('    outside its maintenance windows; the next opens at '
                f'{columns.local(aggregate.window_opens_at)}')
-    yield f'    {aggregate.outcome or "no outcome"}: {aggregate.reason}'
+    if aggregate.level == 'off' and aggregate.next_at is None:
+        yield f'    {aggregate.reason}'
+    else:
+        yield f'    {aggregate.outcome or "no outcome"}: {aggregate.reason}'
     for policy in aggregate.policies:
         yield f'    {_policy(policy)}'
     if aggregate.plan:
@@ -147,6 +151,8 @@ def _times(aggregate, now):
     if aggregate.evaluated_at is None:
         return 'not evaluated yet'
     ago = columns.duration((now - aggregate.evaluated_at).total_seconds())
+    if aggregate.next_at is None:
+        return f'evaluated {ago} ago'
     left = (aggregate.next_at - now).total_seconds()
     following = f'next in {columns.duration(left)}' if left > 0 else 'next as soon as possible'
     return f'evaluated {ago} ago, {following}'

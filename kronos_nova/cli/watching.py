@@ -17,12 +17,14 @@ CLEAR = '\x1b[H\x1b[J'
 """Moves the cursor of a terminal to the top left and clears the rest."""
 
 
-def watch(stdout: TextIO, look: Callable[[], tuple[str, bool]], interval: float) -> None:
+def watch(stdout: TextIO, look: Callable[[], tuple[str, bool]], interval: float,
+          problems: TextIO | None = None) -> None:
     """Show what ``look`` returns until it says that this was the last, or Ctrl-C is pressed: in one
     place on a terminal, one after the other elsewhere. What does not answer is asked again.
 
     :param look: returns (text, whether to look again)
     :param interval: seconds between two looks
+    :param problems: where it is said that something does not answer; None: in the place of a text
     """
     begin = CLEAR if stdout.isatty() else ''
     with contextlib.suppress(KeyboardInterrupt):
@@ -31,8 +33,11 @@ def watch(stdout: TextIO, look: Callable[[], tuple[str, bool]], interval: float)
                 page, goes_on = look()
             except errors.Unreachable as error:
                 page, goes_on = f'{error} It is asked again.', True
-            stdout.write(f'{begin}{page}\n')
-            stdout.flush()
+                out = problems or stdout
+            else:
+                out = stdout
+            out.write(f'{begin}{page}\n')
+            out.flush()
             if not goes_on:
                 return
             time.sleep(interval)

@@ -40,6 +40,9 @@ FAR_ABOVE = 2.0
 see later that an approval is missing; lowered, each proposal is a warning. As the health figure:
 twice the threshold loses all that an imbalance can lose."""
 
+LEVEL_OFF = 'the level is off: nothing is planned'
+"""The reason of an aggregate that is not evaluated; that of its last evaluation is outdated."""
+
 MOST_PARSED = 100
 """Reports that are kept parsed: those of the aggregates of a large cloud. Of 3,000 servers one has
 about half a MiB."""
@@ -112,11 +115,14 @@ class Observer:
         level = switches.level(name, defaults)
         own = switching.own_level(switches, name, level)
         report = report_of(last)
+        # Drains are planned at every level.
+        is_off = level == automation.OFF and (last is None or last.outcome != plans.DRAINING)
         return status.Aggregate(
             name=name, level=level, paused=switches.paused_by(name),
             set_by=own and own.set_by,
             evaluated_at=last and last.finished_at, outcome=last and last.outcome,
-            reason=reason(report), next_at=self._next(last), plan=plan,
+            reason=LEVEL_OFF if is_off else reason(report),
+            next_at=None if is_off else self._next(last), plan=plan,
             window_opens_at=self._opens_at(name, now),
             policies=[_policy(each) for each in (report.policies if report else ())],
             warnings=list(report.warnings) if report else [])

@@ -1,7 +1,9 @@
 """What ``kronos-manage status`` says, and by which exit code."""
 
+import contextlib
 import dataclasses
 import datetime
+import io
 import json
 import types
 from unittest import mock
@@ -11,6 +13,7 @@ from oslo_db import exception as db_exc
 
 from kronos_nova import clock
 from kronos_nova.cli import watching
+from kronos_nova.cmd import manage
 from kronos_nova.db import cycles
 from kronos_nova.db import drains
 from kronos_nova.db import maintenances
@@ -170,6 +173,24 @@ class StatusTest(test_automation.OperatorTestCase):
         self.assertEqual(2, said.count('all is well'))
         self.assertIn('gone away. It is asked again.', said)
 
+    def test_a_program_gets_documents_only(self):
+        self.evaluate()
+        self.beat()
+        read, answers = overview.Observer.read, iter([True, False])
+
+        def flaky(observer):
+            if next(answers, True):
+                return read(observer)
+            raise db_exc.DBConnectionError(ValueError('gone away'))
+        self.patch(overview.Observer, 'read', flaky)
+        out, errors = io.StringIO(), io.StringIO()
+        sleep = mock.Mock(side_effect=KeyboardInterrupt)
+        with (contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors),
+              mock.patch.object(watching, 'time', types.SimpleNamespace(sleep=sleep))):
+            manage.main([f'--config-file={self.config}', 'status', '--watch', '-f', 'json'])
+        self.assertIn('gone away. It is asked again.', errors.getvalue())
+        self.assertEqual('', out.getvalue())
+
     def test_a_pause_and_a_stop_are_notices_with_who_and_since_when(self):
         self.beat()
         self.evaluate()
@@ -226,6 +247,15 @@ class StatusTest(test_automation.OperatorTestCase):
         self.assertIn('gpu is not evaluated any more', self.manage('status', expected=MEND))
         self.manage('automation', 'set', 'off')
         self.manage('status', expected=WELL)
+
+    def test_an_aggregate_whose_level_is_off(self):
+        self.beat()
+        self.evaluate(outcome=plans.COOLING, warnings=('plan 1 waits for approval',))
+        self.manage('automation', 'set', 'off')
+        said = self.manage('status')
+        self.assertIn('the level is off: nothing is planned', said)
+        self.assertNotIn('waits for approval', said)
+        self.assertNotIn('next', said)
 
     def test_an_evaluation_whose_process_died_is_not_told_by_the_reason_of_the_one_before(self):
         self.beat()
