@@ -33,8 +33,10 @@ class List(command.Lister):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('--aggregate', metavar='<name>', help='Only plans of this aggregate.')
-        parser.add_argument('--state', metavar='<state>', help='Only plans in this state.')
+        parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
+                            help='Only plans of this aggregate.')
+        parser.add_argument('--state', metavar='<state>', type=arguments.name,
+                            help='Only plans in this state.')
         parser.add_argument('--limit', type=arguments.POSITIVE, default=50, metavar='<n>',
                             help='List at most so many, the newest; default: 50.')
         return parser

@@ -32,7 +32,9 @@ class Refused(Exception):  # noqa: N818 - named as what happened
     """An operation that kronos-api refused. The text is the one that kronos-manage prints."""
 
     def __init__(self, error: Error):
-        super().__init__(sanitize.shown(error.detail, DETAIL_CHARACTERS))
+        # What has no operation is refused without a detail.
+        text = error.detail or f'kronos-api answers {error.status}: {error.title}.'
+        super().__init__(sanitize.shown(text, DETAIL_CHARACTERS))
         self.code = error.code
         self.status = error.status
 

@@ -171,6 +171,10 @@ class RefusedTest(CommandsTestCase):
         self.openstack('plan', 'list', expected=1)
         self.assertIn('127.0.0.1', self.err.getvalue())
 
+    def test_a_name_that_leads_to_another_path(self):
+        self.openstack('plan', 'show', '..', expected=1)
+        self.assertIn('kronos-api answers 404: Not Found.', self.err.getvalue())
+
     def test_what_is_no_kronos_api_is_told(self):
         def other(_environ, start_response):
             start_response('404 Not Found', [('Content-Type', 'text/html')])
