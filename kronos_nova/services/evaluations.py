@@ -21,7 +21,7 @@ def show(context: Context, request: OneAggregate) -> contract.Evaluation:
     :raises NotInScope: Kronos does not look after such an aggregate
     """
     name = request.aggregate
-    switching.refuse_unknown(context.conf, name)
+    switching.refuse_unknown(context.conf, name, is_single=True)
     last = cycles.Cycles(context.database).of_aggregate(name)
     report = overview.report_of(last)
     policies, stayed = (report.policies, overview.stayed(report)) if report else ((), ())
@@ -50,7 +50,7 @@ def history(context: Context, request: contract.ShowHistory) -> contract.History
     :raises NotInScope: Kronos does not look after such an aggregate
     """
     name = request.aggregate
-    switching.refuse_unknown(context.conf, name)
+    switching.refuse_unknown(context.conf, name, is_single=True)
     since = context.utcnow() - datetime.timedelta(hours=request.hours)
     found = evaluations.Evaluations(context.database).since(name, since)
     latest = {policy: pair[1] for each in found for policy, pair in each.policies.items()}

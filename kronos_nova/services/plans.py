@@ -39,12 +39,12 @@ def approve(context: Context, request: contract.ApprovePlan) -> contract.Approve
     :raises PlanNotFound: there is no such plan
     :raises PlanNotWaiting: the plan is not proposed
     :raises RequestRefused: the plan has no move of such a number, both lists are given, or it
-        is observed and the level of its aggregate permits no approved plan
+        waits and the level of its aggregate permits no approved plan
     """
     plan = context.journal().plan(request.plan)
     refused = db_switches.SwitchBoard(context.database).read().refusal(
         plan.aggregate, levels.defaults(context.conf), plan.purpose, is_approved=True)
-    if plan.state == plans.OBSERVED and refused:
+    if plan.state in (plans.OBSERVED, plans.PROPOSED) and refused:
         raise exception.RequestRefused(
             what=f'Plan {plan.uuid}', problem=f'{refused}, which permits no plan',
             remedy='"automation set approve" or "automation set auto" permits it.')

@@ -22,6 +22,7 @@ WHO = 'jane@Default (API)'
 
 
 class PlanTest(pages.PageTestCase):
+    kronos = 'aggregates = racks, gpu, db\nautomation = auto'
     content = {'hosts': 120, 'servers': 1000}
 
     def test_a_plan_is_approved_without_a_move(self):

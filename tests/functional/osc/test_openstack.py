@@ -37,6 +37,7 @@ class OpenStackTest(testtools.TestCase):
         config = folder / 'nova.conf'
         config.write_text(
             f'[DEFAULT]\nstate_path = {folder}\n[kronos]\naggregates = gpu\n'
+            'automation = approve\n'
             f'[kronos_api]\nport = {port}\n[keystone_authtoken]\nauth_type = password\n'
             f'auth_url = {self.keystone.url}\nwww_authenticate_uri = {self.keystone.url}\n'
             f'username = kronos\npassword = {ks.PASSWORD}\nproject_name = service\n'

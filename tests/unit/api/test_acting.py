@@ -32,6 +32,8 @@ class ActingTestCase(base.ApiTestCase):
 
 
 class PlanTest(ActingTestCase):
+    kronos = 'aggregates = gpu, db\nautomation = approve'
+
     def setUp(self):
         super().setUp()
         self.uuid = self.plan(('vm1', 'a', 'b'), ('vm2', 'b', 'c', 1), ('vm3', 'a', 'c'))

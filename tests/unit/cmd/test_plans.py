@@ -31,7 +31,8 @@ class PlansTest(testtools.TestCase):
         super().setUp()
         directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.config = directory / 'nova.conf'
-        self.config.write_text(f'[DEFAULT]\nstate_path = {directory}\n')
+        self.config.write_text(
+            f'[DEFAULT]\nstate_path = {directory}\n[kronos]\nautomation = approve\n')
         self.manage('db', 'sync', 'control')
         engine = db_engine.create_engine(f'sqlite:///{directory}/kronos.sqlite')
         self.addCleanup(engine.dispose)
@@ -196,6 +197,12 @@ class PlansTest(testtools.TestCase):
         uuid = self.propose(('vm1', 'a', 'b'))
         for option in ('--skip', '--only'):
             self.manage('plan', 'approve', uuid, option, '7', expected=1)
+        self.assertEqual(plans.PROPOSED, self.journal.plan(uuid).state)
+
+    def test_a_level_that_permits_no_plan(self):
+        uuid = self.propose(('vm1', 'a', 'b'))
+        self.config.write_text(self.config.read_text().replace('approve', 'observe'))
+        self.manage('plan', 'approve', uuid, expected=1)
         self.assertEqual(plans.PROPOSED, self.journal.plan(uuid).state)
 
     def test_not_every_move_can_be_left_out(self):

@@ -116,6 +116,8 @@ class SameTest(CommandsTestCase):
 
 
 class ActingTest(CommandsTestCase):
+    kronos = 'aggregates = gpu, db\nautomation = approve'
+
     def do(self, *words, token=base.OPERATOR, **given):
         return self.openstack(*words, token=token, **given)
 
