@@ -1,5 +1,5 @@
-"""What may be typed for numbers and times; argparse tells which argument was wrong, and ends
-with 2."""
+"""Types of arguments: numbers and times. argparse names the argument that is wrong, and exits with
+2."""
 
 import argparse
 import datetime
