@@ -16,6 +16,7 @@ from kronos_nova.contract.base import Response
 from kronos_nova.contract.base import Time
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import event_queries
+from kronos_nova.db import switches as db_switches
 from kronos_nova.objects import drain as drains
 from kronos_nova.services import automation as automation_service
 from kronos_nova.services import drains as drain_service
@@ -54,7 +55,8 @@ class EventSource:
 
     def look(self, since):
         found = {(LEVEL, each.aggregate): each for each in
-                 automation_service.levels_of(self._conf, self._database)}
+                 automation_service.levels_of(
+                     self._conf, db_switches.SwitchBoard(self._database).read())}
         found |= {(EVALUATION, row.aggregate): tuple(row)
                   for row in event_queries.evaluations(self._database)}
         found |= {(PLAN, each.uuid): each

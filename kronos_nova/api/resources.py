@@ -18,6 +18,7 @@ from kronos_nova.api.call import Identity
 from kronos_nova.api.call import Operation
 from kronos_nova.contract import versions
 from kronos_nova.contract.base import Response
+from kronos_nova.services import dispatch
 
 EVENT_STREAM = 'text/event-stream'
 
@@ -25,9 +26,6 @@ LOG = logging.getLogger(__name__)
 
 LONGEST_NAME = 200
 """Characters of who did something; the columns have 255."""
-
-LONGEST_TEXT = 1000
-"""Characters of any text; most may have fewer."""
 
 AGAIN_SECONDS = 5
 """After which whoever found all slow turns taken asks again: one takes seconds."""
@@ -76,11 +74,14 @@ class Resource:
             query = body = asked = None
             if operation.contract is None:
                 query = msgspec.convert(request.params, operation.query, strict=False)
-                body = _body(request, operation)
-                _refuse_unkept(path, msgspec.structs.asdict(query),
-                               msgspec.structs.asdict(body) if body is not None else {})
+                body = _body(request, operation.body)
+                for given in (path, msgspec.structs.asdict(query),
+                              msgspec.structs.asdict(body) if body is not None else {}):
+                    dispatch.check(given)
             else:
-                asked = operation.contract.read(path, request.params, _fields(request, operation))
+                body_kind = dict if operation.contract.has_body else None
+                asked = operation.contract.read(path, request.params,
+                                                _body(request, body_kind) or {})
             call = Call(services=self._services, path=path, who=given_by, query=query, body=body,
                         request=asked,
                         expires_at=request.env['keystone.token_auth'].user.expires,
@@ -122,47 +123,18 @@ def _identity(request, enforcer):
         may=[each.name for each in routes.OPERATIONS if enforcer.authorize(each.rule, {}, context)])
 
 
-def _fields(request, operation):
-    """The fields of the body, of an operation of the contract.
-
-    :raises MsgspecError: the body is not a JSON object
+def _body(request, kind):
+    """
+    :param kind: the type of the body, None where there is none
+    :raises MsgspecError: the body is not of that type
     :raises OutOfBounds: the body is nested too deep
     """
-    if not operation.contract.has_body:
-        return {}
-    try:
-        return msgspec.json.decode(request.bounded_stream.read() or b'{}', type=dict)
-    except RecursionError as error:
-        raise boundary.OutOfBounds(what='The body', problem='is nested too deep') from error
-
-
-def _body(request, operation):
-    """
-    :raises MsgspecError: it is not what the operation takes
-    :raises OutOfBounds: it is nested too deep
-    """
-    if operation.body is None:
+    if kind is None:
         return None
     try:
-        body = msgspec.json.decode(request.bounded_stream.read() or b'{}', type=operation.body)
+        return msgspec.json.decode(request.bounded_stream.read() or b'{}', type=kind)
     except RecursionError as error:
         raise boundary.OutOfBounds(what='The body', problem='is nested too deep') from error
-    # No remark keeps anybody from stopping.
-    return msgspec.structs.replace(body, reason=boundary.remark(body.reason, LONGEST_TEXT)
-                                   ) if hasattr(body, 'reason') else body
-
-
-def _refuse_unkept(*given):
-    """What is kept is shown to others, in terminals and in logs.
-
-    :raises OutOfBounds: a text has characters that end lines or move the cursor, or that a
-        database may not have
-    """
-    for values in given:
-        for name, value in values.items():
-            for each in value if isinstance(value, list) else [value]:
-                if isinstance(each, str):
-                    boundary.storable(each, name, LONGEST_TEXT)
 
 
 def who(context) -> str:

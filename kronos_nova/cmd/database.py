@@ -1,16 +1,12 @@
 """The control database, for commands."""
 
-import os
 import socket
 
 from kronos_nova.cmd import login
-from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import engine as db_engine
-from kronos_nova.db import journal as db_journal
 from kronos_nova.db import migrate
 from kronos_nova.db import refusals as db_refusals
 from kronos_nova.db import server_names as db_names
-from kronos_nova.db import switches as db_switches
 
 
 def operator():
@@ -45,20 +41,8 @@ def does_not_answer(error):
     return f'the control database does not answer: {db_engine.first_line(error)}'
 
 
-def journal(conf):
-    return db_journal.Journal(control_database(conf), f'{login.user()}:{os.getpid()}')
-
-
-def cooldowns(conf):
-    return db_cooldowns.Cooldowns(control_database(conf))
-
-
 def names(conf):
     return db_names.ServerNames(control_database(conf))
-
-
-def switches(conf):
-    return db_switches.SwitchBoard(control_database(conf))
 
 
 def refusals(conf):

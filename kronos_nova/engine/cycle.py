@@ -158,7 +158,7 @@ class Cycle:
         self._last = {}     # {aggregate: outcome of its last evaluation}
         self._learnt = {}   # {aggregate: {policy: LoadStats}}
         self._proposed = {}     # {aggregate: PlanRecord of the plan that waits for approval}
-        self._outlooks = {}     # {aggregate: Outlook of that plan}
+        self._outlooks = {}     # {aggregate: ProposalOutlook of that plan}
 
     def run(self):
         """Evaluate every aggregate of the options, and start what was approved for them.
@@ -190,12 +190,13 @@ class Cycle:
         self._make_sure_of_our_turn()
         report = dataclasses.replace(report, aggregates=tuple(
             self._with_proposal(each, self.utcnow()) for each in report.aggregates))
+        # Before the plans, whose notifications have them.
+        self._alone('The names of servers',
+                    functools.partial(self.cycle_ports.names.save, self._names, self.utcnow()))
         loads = host_load.HostLoads(snapshot)
         for aggregate in report.aggregates:
             self._alone(f'What was found of aggregate {aggregate.name}',
                         functools.partial(self._write_down, aggregate, loads))
-        self._alone('The names of servers',
-                    functools.partial(self.cycle_ports.names.save, self._names, self.utcnow()))
         return report
 
     def _read(self):
@@ -439,9 +440,6 @@ class Cycle:
         # Read now, not when the cycle began: planning may have taken long.
         level = self.cycle_ports.switches.read().planning_level(report.name, self.rules.automation)
         state = STATE_OF[level]
-        # Before the plan, whose notification has them.
-        self.cycle_ports.names.save({uuid: self._names[uuid]
-                                     for uuid in plans.servers_of(report.moves)}, now)
         try:
             uuid = self.cycle_ports.journal.record_plan(
                 report, state, now, now + _seconds(self.rules.stale_plan_age),

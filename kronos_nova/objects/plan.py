@@ -313,6 +313,8 @@ PLAN_TRANSITIONS: Mapping[str, frozenset[str]] = {
     VOID: frozenset(), STOPPED: frozenset()}
 """The life of a plan: the states that may follow each. Only the journal changes a state."""
 
+APPROVABLE = (PROPOSED, OBSERVED)
+"""States of plans that can be approved."""
 OPEN = (PROPOSED, APPROVED, EXECUTING)
 """A plan in one of these keeps its aggregate from being planned again."""
 

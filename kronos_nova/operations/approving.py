@@ -1,30 +1,19 @@
 """Which moves of a proposed plan may run."""
 
-import dataclasses
 import datetime
 from collections.abc import Sequence
 
 from kronos_nova import exception
+from kronos_nova.contract.plans import Approved
 from kronos_nova.db.journal import Journal
 from kronos_nova.objects import plan as plans
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Approved:
-    """The number of ``moves`` of the plan, how many of them were ``chosen``, and the combined
-    imbalances: before, promised, and what it would end at by the last evaluation."""
-
-    chosen: int
-    moves: int
-    combined_before: float | None
-    combined_after: float | None
-    combined_now: float | None
-
-
-def approve(journal: Journal, uuid: str, who: str, now: datetime.datetime,
+def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.datetime,
             skip: Sequence[int] = (), only: Sequence[int] = ()) -> Approved:
     """Let a plan run, without some of its moves or with nothing but some.
 
+    :param plan: as it was read, with its report
     :param skip: orders of moves that are left out, and with them those that depend on them
     :param only: orders of moves that are made, and with them those that they depend on
     :raises PlanNotFound: no such plan
@@ -32,24 +21,22 @@ def approve(journal: Journal, uuid: str, who: str, now: datetime.datetime,
     :raises RequestRefused: it has no move of such a number, both are given, or every move is left
         out
     """
-    plan = journal.plan(uuid)
     if skip and only:
         raise exception.RequestRefused(
             what='What to leave out', problem='is told twice',
             remedy='Give the moves to skip, or the only ones to make.')
     # Only of a plan that is over no report is kept, and that is refused just below.
     moves = plans.AggregateReport.from_json(plan.report).moves if plan.report else ()
-    if plan.state in (plans.PROPOSED, plans.OBSERVED):
+    if plan.state in plans.APPROVABLE:
         chosen = _only(moves, only) if only else _without(moves, skip)
         if skip and not chosen:
             raise exception.RequestRefused(
-                what=f'Plan {uuid}', problem='would have no move left',
+                what=f'Plan {plan.uuid}', problem='would have no move left',
                 remedy='"plan reject" ends it.')
     else:
         chosen = ()
-    journal.approve_plan(uuid, chosen, who, now)
-    return Approved(chosen=len(chosen), moves=len(moves), combined_before=plan.combined_before,
-                    combined_after=plan.combined_after, combined_now=plan.combined_now)
+    journal.approve_plan(plan.uuid, chosen, who, now)
+    return Approved.made_from(plan, chosen=len(chosen), moves=len(moves))
 
 
 def _without(moves, skipped):

@@ -90,7 +90,8 @@ class Observer:
         :raises ConfigurationError: nova.conf names a level or a window that there is not
         """
         now = self.utcnow()
-        aggregates, workers = self._aggregates(last, now), self._workers(now)
+        switches = db_switches.SwitchBoard(self.database).read()
+        aggregates, workers = self._aggregates(last, switches, now), self._workers(now)
         drained = self._drains(now)
         return Overview(
             at=now, database_revision=migrate.current(self.database.engine, migrate.CONTROL),
@@ -98,12 +99,11 @@ class Observer:
             maintenance=self._maintenance(),
             quarantined=len(cooldowns.Cooldowns(self.database).quarantines(now)),
             duration_error=progress.error(self.journal.predictions()),
-            problems=sorted(self._problems(aggregates, workers, drained, now),
+            problems=sorted(self._problems(aggregates, workers, drained, switches, now),
                             key=lambda each: status.SEVERITIES.index(each.severity)))
 
-    def _aggregates(self, last, now):
+    def _aggregates(self, last, switches, now):
         last = {row.aggregate: row for row in last}
-        switches = db_switches.SwitchBoard(self.database).read()
         observed = self.journal.durations()
         open_plans = {plan.aggregate: self._open_plan(plan, observed, now)
                       for plan in self.journal.open_plans()}
@@ -157,8 +157,8 @@ class Observer:
     def _workers(self, now):
         dead_before = now - _seconds(self.conf.kronos_executor.worker_timeout)
         return [status.Worker(name=name, role=role, heard_at=heard_at,
-                            # What is far ahead was written by a clock that was wrong.
-                            is_alive=dead_before <= heard_at <= now + (now - dead_before))
+                              # What is far ahead was written by a clock that was wrong.
+                              is_alive=dead_before <= heard_at <= now + (now - dead_before))
                 for name, role, heard_at in self.journal.workers(now - FORGOTTEN_AFTER)]
 
     def _drains(self, now):
@@ -189,10 +189,10 @@ class Observer:
 
     # -- what is wrong
 
-    def _problems(self, aggregates, workers, drained, now):
+    def _problems(self, aggregates, workers, drained, switches, now):
         yield from self._silence(workers)
         yield from self._clocks(now)
-        yield from self._pauses()
+        yield from map(_pause, switches.all_pauses())
         yield from self._pending_stops()
         for found in drained:
             if found.state in (drains.BLOCKED, drains.OVERDUE):
@@ -213,16 +213,6 @@ class Observer:
                 what=f'The clock of {name} is {abs(skew):.0f} s {where} that of the control '
                      'database: that process plans nothing and adopts no moves.',
                 remedy='Synchronise the clock of that host (chrony, ntpd).')
-
-    def _pauses(self):
-        for each in db_switches.SwitchBoard(self.database).read().all_pauses():
-            whose = ('' if each.aggregate == automation.EVERY
-                     else f' for aggregate {each.aggregate}')
-            what = 'Stopped' if each.value == 'stop' else 'Paused'
-            yield status.Problem(
-                severity=status.NOTICE, since=each.set_at,
-                what=f'{what}{whose} by {each.set_by}{each.why}: no move is started.',
-                remedy='"resume" ends it.')
 
     def _waiting_plan(self, aggregate, now):
         """The plan that waits for approval, a warning once it has held up an aggregate that is far
@@ -297,6 +287,15 @@ class Observer:
     def _is_overdue(self, aggregate, now):
         allowed = _seconds(OVERDUE_INTERVALS * self.conf.kronos.evaluation_interval)
         return aggregate.evaluated_at is None or now - aggregate.evaluated_at > allowed
+
+
+def _pause(switch):
+    whose = '' if switch.aggregate == automation.EVERY else f' for aggregate {switch.aggregate}'
+    what = 'Stopped' if switch.value == 'stop' else 'Paused'
+    return status.Problem(
+        severity=status.NOTICE, since=switch.set_at,
+        what=f'{what}{whose} by {switch.set_by}{switch.why}: no move is started.',
+        remedy='"resume" ends it.')
 
 
 def reports(last: Iterable[models.CycleRow]) -> dict[str, plans.AggregateReport]:
@@ -384,8 +383,8 @@ def stayed(report: plans.AggregateReport) -> list[tuple[str, int]]:
 
 def _policy(found):
     return status.Policy(name=found.name, imbalance=found.imbalance_before,
-                       threshold=found.threshold, detail=found.detail,
-                       forecast=_forecast(found.forecast))
+                         threshold=found.threshold, detail=found.detail,
+                         forecast=_forecast(found.forecast))
 
 
 def _forecast(found):

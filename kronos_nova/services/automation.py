@@ -3,7 +3,6 @@
 from kronos_nova.contract import automation as contract
 from kronos_nova.contract.base import Request
 from kronos_nova.db import switches as db_switches
-from kronos_nova.db.engine import Database
 from kronos_nova.engine import levels
 from kronos_nova.engine import scope
 from kronos_nova.objects import automation
@@ -69,15 +68,15 @@ def _switch(context, request, kind, value):
                              set_by=context.who, set_at=context.utcnow(), reason=request.reason)
 
 
-def levels_of(conf, database: Database) -> list[contract.Level]:
+def levels_of(conf, found: automation.Switches) -> list[contract.Level]:
     """The level in force of each aggregate in scope."""
-    found, defaults = db_switches.SwitchBoard(database).read(), levels.defaults(conf)
+    defaults = levels.defaults(conf)
     return [_level(name, found, defaults) for name in scope.aggregates_in_scope(conf)]
 
 
 def _facts(conf, database):
     found = db_switches.SwitchBoard(database).read()
-    return {'ceiling': levels.defaults(conf).ceiling, 'levels': levels_of(conf, database),
+    return {'ceiling': levels.defaults(conf).ceiling, 'levels': levels_of(conf, found),
             'pauses': [contract.Pause.made_from(each) for each in found.all_pauses()]}
 
 

@@ -3,6 +3,7 @@
 import datetime
 import importlib
 from collections.abc import Callable
+from collections.abc import Mapping
 
 import msgspec
 
@@ -37,21 +38,26 @@ def run(operation: Operation, context: Context, request: Request) -> Response | 
         within the calendar
     :raises KronosException: the operation is refused
     """
-    return function_of(operation)(context, _checked(request))
-
-
-def _checked(request):
-    """The request with a reason that can be shown; any other text is refused instead."""
     if hasattr(request, 'reason'):
         request = msgspec.structs.replace(
             request, reason=boundary.remark(request.reason, TEXT_CHARACTERS))
-    for name, value in msgspec.structs.asdict(request).items():
+    check(msgspec.structs.asdict(request))
+    return function_of(operation)(context, request)
+
+
+def check(values: Mapping[str, object]) -> None:
+    """Refuse what cannot be stored or shown, whatever the operation.
+
+    :param values: the fields of a request, by name
+    :raises OutOfBounds: a text has characters that end lines or move the cursor, or a time is not
+        within the calendar
+    """
+    for name, value in values.items():
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, str):
                 boundary.storable(each, name, TEXT_CHARACTERS)
             elif isinstance(each, datetime.datetime):
                 _refuse_outside_calendar(each, name)
-    return request
 
 
 def _refuse_outside_calendar(time, what):

@@ -71,10 +71,7 @@ def _later(deadline, now):
     """
     if deadline is None:
         return None
-    try:
-        found = deadline.astimezone(datetime.UTC)
-    except OverflowError:
-        found = now     # It is of the first or the last day of all calendars.
+    found = deadline.astimezone(datetime.UTC)
     if found <= now:
         raise exception.RequestRefused(what='deadline', problem='is over already, or never',
                                        remedy='Give a time to come.')

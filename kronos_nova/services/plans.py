@@ -41,16 +41,16 @@ def approve(context: Context, request: contract.ApprovePlan) -> contract.Approve
     :raises RequestRefused: the plan has no move of such a number, both lists are given, or it
         waits and the level of its aggregate permits no approved plan
     """
-    plan = context.journal().plan(request.plan)
+    journal = context.journal()
+    plan = journal.plan(request.plan)
     refused = db_switches.SwitchBoard(context.database).read().refusal(
         plan.aggregate, levels.defaults(context.conf), plan.purpose, is_approved=True)
-    if plan.state in (plans.OBSERVED, plans.PROPOSED) and refused:
+    if plan.state in plans.APPROVABLE and refused:
         raise exception.RequestRefused(
             what=f'Plan {plan.uuid}', problem=f'{refused}, which permits no plan',
             remedy='"automation set approve" or "automation set auto" permits it.')
-    return contract.Approved.made_from(approving.approve(
-        context.journal(), request.plan, context.who, context.utcnow(), skip=request.skip,
-        only=request.only))
+    return approving.approve(journal, plan, context.who, context.utcnow(), skip=request.skip,
+                             only=request.only)
 
 
 def reject(context: Context, request: contract.OnePlan) -> None:

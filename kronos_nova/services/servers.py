@@ -40,7 +40,7 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
         cooling_seconds=cooldowns.cooling(db_cooldowns.INSTANCE, now).get(uuid),
         refused_because=refusal and refusal.reason,
         refused_hosts=list(refusal.hosts) if refusal else [],
-        moves=[_explained(context, each) for each in found])
+        moves=_explained(context, found))
 
 
 def _planned(context, uuid):
@@ -53,19 +53,19 @@ def _planned(context, uuid):
     return None, None
 
 
-def _explained(context, move):
-    plan = context.journal().plan(move.plan_uuid)
-    report = plan.report and plans.AggregateReport.from_json(plan.report)
-    as_planned = next((each for each in (report.moves if report else ())
-                       if each.order == move.ordinal), None)
-    other = None
-    if as_planned is not None:
-        other = plan_service.next_best(as_planned, context.names_of(
-            plans.servers_of([as_planned])))
-    [found] = moves.views(
-        context.database, [move], contract.ExplainedMove, next_best=other,
-        plan_imbalance_before=plan.combined_before, plan_imbalance_after=plan.combined_after)
-    return found
+def _explained(context, found):
+    """The moves with what their plans had to gain, and the best alternatives."""
+    journal = context.journal()
+    of_moves = {uuid: journal.plan(uuid) for uuid in {move.plan_uuid for move in found}}
+    as_planned = {uuid: {move.order: move for move in plans.AggregateReport.from_json(
+        plan.report).moves} if plan.report else {} for uuid, plan in of_moves.items()}
+    planned = [as_planned[move.plan_uuid].get(move.ordinal) for move in found]
+    names = context.names_of(plans.servers_of(filter(None, planned)))
+    return [contract.ExplainedMove.made_from(
+        move, next_best=as_it_was and plan_service.next_best(as_it_was, names),
+        plan_imbalance_before=of_moves[move.plan_uuid].combined_before,
+        plan_imbalance_after=of_moves[move.plan_uuid].combined_after)
+        for move, as_it_was in zip(moves.views(context.database, found), planned, strict=True)]
 
 
 FUNCTIONS = {contract.EXPLAIN.name: explain}

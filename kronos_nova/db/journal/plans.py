@@ -24,9 +24,6 @@ PLANNING = 'planning'
 WAITING = (plans.PROPOSED, plans.APPROVED)
 """States of plans that wait for approval or for their start."""
 
-APPROVABLE = (plans.PROPOSED, plans.OBSERVED)
-"""States of plans that can be approved."""
-
 TOLD_WHEN_MADE = {plans.PROPOSED: n.PLAN_PROPOSED, plans.EXECUTING: n.PLAN_APPROVED}
 """Who may plan and start by itself has no need of anybody's approval."""
 
@@ -140,11 +137,11 @@ class Plans:
         :raises PlanPending: it is observed, and its aggregate has an open plan
         """
         with rows.serialized(self.database, PLANNING) as session:
-            plan = _still(session, uuid, APPROVABLE, now)
+            plan = _still(session, uuid, plans.APPROVABLE, now)
             if plan.state == plans.OBSERVED:
                 _refuse_second_plan(session, plan.aggregate)
             left_out = _keep_moves(session, plan, chosen)
-            _enter(session, uuid, APPROVABLE, plans.APPROVED, now, n.PLAN_APPROVED,
+            _enter(session, uuid, plans.APPROVABLE, plans.APPROVED, now, n.PLAN_APPROVED,
                    approved_at=now, approved_by=approved_by, ended_because=_left_out(
                        dict.fromkeys(left_out, f'left out by {approved_by}')))
 
