@@ -27,11 +27,16 @@ def _levels(found):
          each.reason, columns.Optional(each.paused)) for each in found.levels]
 
 
-def _add_scope(parser):
-    parser.add_argument('--aggregate', default=contract.EVERY, metavar='<name>',
-                        help='Only this aggregate; default: every aggregate.')
-    parser.add_argument('--reason', type=arguments.remark, default='', metavar='<text>',
-                        help='Kept and shown with your name.')
+class _OfAggregates(command.Command):
+    """A command for one aggregate or every one, with the reason why."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--aggregate', default=contract.EVERY, metavar='<name>',
+                            help='Only this aggregate; default: every aggregate.')
+        parser.add_argument('--reason', type=arguments.remark, default='', metavar='<text>',
+                            help='Kept and shown with your name.')
+        return parser
 
 
 class Show(command.Lister):
@@ -41,7 +46,7 @@ class Show(command.Lister):
         return _levels(self.call(contract.SHOW, contract.SHOW.request()))
 
 
-class Set(command.Lister):
+class Set(_OfAggregates, command.Lister):
     """Set the level of an aggregate, or of all of them, and show the levels.
 
     Every worker and daemon uses the level at once, also after a restart. Migrations that Nova was
@@ -52,7 +57,6 @@ class Set(command.Lister):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('level', choices=contract.LEVELS, help='The level.')
-        _add_scope(parser)
         return parser
 
     def take_action(self, parsed_args):
@@ -85,24 +89,19 @@ def _what(event):
     return f'level {event.value}' if event.kind == 'level' else event.value
 
 
-class Pause(command.Lister):
+class Pause(_OfAggregates, command.Lister):
     """Start no move until "resume"; those in progress continue to their end.
 
     Survives restarts. Aggregates are still evaluated and reported, as at the level "observe". Each
     pause is kept with who set it and why: one of your own does not replace that of a colleague.
     """
 
-    def get_parser(self, prog_name):
-        parser = super().get_parser(prog_name)
-        _add_scope(parser)
-        return parser
-
     def take_action(self, parsed_args):
         return _levels(self.call(contract.PAUSE, contract.Scope(
             aggregate=parsed_args.aggregate, reason=parsed_args.reason)))
 
 
-class Resume(command.Lister):
+class Resume(_OfAggregates, command.Lister):
     """End your pauses and stops, and show which ended and which still hold.
 
     Those of others end with --all only. Without --aggregate, those of single aggregates are
@@ -113,7 +112,6 @@ class Resume(command.Lister):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        _add_scope(parser)
         parser.add_argument('--all', action='store_true',
                             help='End those that others have set too.')
         return parser
@@ -123,7 +121,7 @@ class Resume(command.Lister):
             aggregate=parsed_args.aggregate, reason=parsed_args.reason, everyone=parsed_args.all))
         asked = parsed_args.aggregate
         left = [each for each in found.pauses
-                if contract.EVERY in (asked, each.aggregate) or each.aggregate == asked]
+                if asked == contract.EVERY or each.aggregate in (contract.EVERY, asked)]
         self.code = STILL_PAUSED if left else QUIET
         return PAUSES, [
             (each.aggregate, each.value, each.set_by, columns.Time(each.set_at), each.reason,
@@ -133,7 +131,7 @@ class Resume(command.Lister):
         return super().run(parsed_args) or self.code
 
 
-class Stop(command.Command):
+class Stop(_OfAggregates):
     """Stop at once: no move is started, what waits is abandoned, what runs is aborted.
 
     Survives restarts; "resume" ends it. Shows how the moves in progress end, until the last has.
@@ -147,7 +145,6 @@ class Stop(command.Command):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        _add_scope(parser)
         parser.add_argument('--let-finish', action='store_true',
                             help='Do not abort what Nova was asked for already.')
         parser.add_argument('--timeout', type=arguments.seconds, default=120.0,

@@ -3,11 +3,10 @@
 import collections
 import itertools
 
-from cliff.formatters import table
-
 from kronos_nova.cli import arguments
 from kronos_nova.cli import columns
 from kronos_nova.cli import command
+from kronos_nova.cli import watching
 from kronos_nova.contract import plans as contract
 
 COLUMNS = ('UUID', 'Aggregate', 'State', 'Planner', 'Moves', 'Imbalance before', 'Imbalance after',
@@ -51,22 +50,22 @@ class List(command.Lister):
              columns.Time(each.last_seen_at or each.created_at)) for each in found]
 
 
-def _add_plan(parser):
-    parser.add_argument('plan', metavar='<uuid>', help='Uuid of a plan.')
+class _OfPlan(command.Command):
+    """A command on one plan."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('plan', metavar='<uuid>', help='Uuid of a plan.')
+        return parser
 
 
-class Show(command.ShowOne):
+class Show(_OfPlan, command.ShowOne):
     """Show a plan: figures before and after, its moves, and what stayed and why.
 
     With --verbose, each move is shown with its reason, predictions, who benefits, and the best
     alternative. The table of moves has its own command, "plan move list", with csv, sorting and a
     choice of columns.
     """
-
-    def get_parser(self, prog_name):
-        parser = super().get_parser(prog_name)
-        _add_plan(parser)
-        return parser
 
     def take_action(self, parsed_args):
         found = self.call(contract.SHOW, contract.OnePlan(plan=parsed_args.plan))
@@ -99,23 +98,15 @@ class Show(command.ShowOne):
                 if name != 'moves']
         status = super().produce_output(parsed_args, *zip(*kept, strict=True))
         if self._report.moves:
-            self.app.stdout.write('\n')
-            cells = [MOVES.index(name) for name in SHORT]
-            table.TableFormatter().emit_list(
-                SHORT, ([each[cell] for cell in cells] for each in _rows(self._report.moves)),
-                self.app.stdout, parsed_args)
+            moves = watching.table(SHORT, MOVES, _rows(self._report.moves), parsed_args)
+            self.say(f'\n{moves}')
         return status
 
 
-class Moves(command.Lister):
+class Moves(_OfPlan, command.Lister):
     """List the moves of a plan as they were planned."""
 
     short = SHORT
-
-    def get_parser(self, prog_name):
-        parser = super().get_parser(prog_name)
-        _add_plan(parser)
-        return parser
 
     def take_action(self, parsed_args):
         found = self.call(contract.SHOW, contract.OnePlan(plan=parsed_args.plan))
@@ -132,7 +123,7 @@ def _rows(moves):
                move.reason)
 
 
-class Approve(command.Command):
+class Approve(_OfPlan):
     """Let a proposed plan run, wholly or without some of its moves.
 
     The plan is checked against the cloud as it is now; what is no longer right is left out. A
@@ -141,7 +132,6 @@ class Approve(command.Command):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        _add_plan(parser)
         which = parser.add_mutually_exclusive_group()
         which.add_argument('--skip', type=arguments.POSITIVE, action='append', default=[],
                            metavar='<n>', help='Leave out move <n>, as "plan show" numbers them; '
@@ -163,13 +153,8 @@ class Approve(command.Command):
                  'out then, and why.')
 
 
-class Reject(command.Command):
+class Reject(_OfPlan):
     """Reject a proposed plan; its aggregate is planned again when it is due."""
-
-    def get_parser(self, prog_name):
-        parser = super().get_parser(prog_name)
-        _add_plan(parser)
-        return parser
 
     def take_action(self, parsed_args):
         self.call(contract.REJECT, contract.OnePlan(plan=parsed_args.plan))

@@ -16,6 +16,9 @@ from kronos_nova.contract import errors
 CLEAR = '\x1b[H\x1b[J'
 """Moves the cursor of a terminal to the top left and clears the rest."""
 
+WIDE = argparse.Namespace(max_width=0, fit_width=False, print_empty=True)
+"""Arguments of cliff for a table of any width."""
+
 
 def watch(stdout: TextIO, look: Callable[[], tuple[str, bool]], interval: float,
           problems: TextIO | None = None) -> None:
@@ -43,14 +46,15 @@ def watch(stdout: TextIO, look: Callable[[], tuple[str, bool]], interval: float,
             time.sleep(interval)
 
 
-def table(shown: Sequence[str], names: Sequence[str], rows: Iterable[tuple]) -> str:
-    """Some columns of rows as a table for people, of any width.
+def table(shown: Sequence[str], names: Sequence[str], rows: Iterable[tuple],
+          options: argparse.Namespace = WIDE) -> str:
+    """Some columns of rows as a table for people.
 
     :param shown: names of the columns
     :param names: names of the cells of a row
+    :param options: arguments of cliff for tables
     """
     cells, out = [names.index(name) for name in shown], io.StringIO()
     cliff_table.TableFormatter().emit_list(
-        shown, [[row[cell] for cell in cells] for row in rows], out,
-        argparse.Namespace(max_width=0, fit_width=False, print_empty=True))
+        shown, [[row[cell] for cell in cells] for row in rows], out, options)
     return out.getvalue().rstrip('\n')

@@ -314,7 +314,8 @@ class Cycle:
             return
         if found.void:
             LOG.warning('Plan %s is not started: %s', record.uuid, found.void)
-            self.cycle_ports.journal.end_approved(record.uuid, found.void, self.utcnow())
+            self.cycle_ports.journal.end_plan(
+                record.uuid, plans.APPROVED, plans.VOID, found.void, self.utcnow())
             return
         for order, why in sorted(found.wrong.items()):
             LOG.warning('Plan %s: move %d is left out: %s', record.uuid, order, why)
@@ -418,7 +419,7 @@ class Cycle:
         journal = self.cycle_ports.journal
         if why:
             LOG.info('Plan %s for aggregate %s is superseded: %s', record.uuid, report.name, why)
-            journal.end_proposal(record.uuid, plans.SUPERSEDED, why, now)
+            journal.end_plan(record.uuid, plans.PROPOSED, plans.SUPERSEDED, why, now)
             return report
         journal.note_outlook(record.uuid, found and found.combined, now)
         if report.outcome != plans.PLANNED:

@@ -63,8 +63,8 @@ class HostEmptier:
 
     def _record(self, snapshot, aggregate, outcome, now):
         hosts = ', '.join(sorted(outcome.left))
-        self.cycle_ports.journal.supersede(
-            aggregate, f'{hosts} is being drained, which goes first', now)
+        self.cycle_ports.journal.end_waiting(
+            aggregate, plans.SUPERSEDED, f'{hosts} is being drained, which goes first', now)
         named = plans.servers_of(outcome.report.moves)
         self.cycle_ports.names.save(
             {server.uuid: server.display_name for server in snapshot.instances

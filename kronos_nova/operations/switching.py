@@ -14,6 +14,7 @@ from kronos_nova.engine import levels
 from kronos_nova.engine import scope
 from kronos_nova.executor import pending_stops
 from kronos_nova.objects import automation
+from kronos_nova.objects import plan as plans
 
 
 def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
@@ -47,7 +48,7 @@ def set_level(conf, database, switch: automation.Switch) -> None:
     switches.SwitchBoard(database).set(dated)
     if switch.value == automation.OFF:
         Journal(database, switch.set_by).end_waiting(
-            None if switch.aggregate == automation.EVERY else switch.aggregate,
+            None if switch.aggregate == automation.EVERY else switch.aggregate, plans.VOID,
             f'the level is off: {dated.set_by}{dated.why}', dated.set_at)
 
 

@@ -32,9 +32,9 @@ export class Explain {
       ['Cooling', found.cooling_seconds ? `for ${duration(found.cooling_seconds)} more` : null],
       ['Refused', found.refused_because && `${found.refused_because} (${found.refused_hosts.join(', ')})`],
       ['Moves', moves.length ? moves.map(move => this.move(move)) : null]];
-    const told = facts.filter(([, value]) => value);
-    return [el('dl', {class: 'facts'}, told.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value)))),
-      ...(told.length === 1 ? ['No plan, no evaluation and no move has it.'] : [])];
+    const known = facts.filter(([, value]) => value);
+    return [el('dl', {class: 'facts'}, known.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value)))),
+      ...(known.length === 1 ? ['No plan, no evaluation and no move has it.'] : [])];
   }
 
   move(move) {

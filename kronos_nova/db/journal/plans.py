@@ -74,43 +74,27 @@ class Plans:
             return plan.uuid
 
     @retried
-    def supersede(self, aggregate, why, now):
-        """End a plan of an aggregate that waits for approval or for its start."""
-        with rows.serialized(self.database, PLANNING) as session:
-            for uuid in session.scalars(sa.select(models.PlanRow.uuid).where(
-                    models.PlanRow.aggregate == aggregate,
-                    models.PlanRow.state.in_(WAITING))).all():
-                _enter(session, uuid, WAITING, plans.SUPERSEDED, now, n.PLAN_VOID,
-                       ended_because=why)
+    def end_plan(self, uuid, old, new, why, now):
+        """End a plan; one that is not in its old state any more stays as it is.
 
-    @retried
-    def end_proposal(self, uuid, state, why, now):
-        """End a proposed plan; one that was decided on meanwhile stays as it is.
-
-        :param state: SUPERSEDED or VOID
+        :raises IllegalPlanTransition: the old state is not followed by the new one
         """
         with rows.serialized(self.database, PLANNING) as session:
-            _enter(session, uuid, (plans.PROPOSED,), state, now, n.PLAN_VOID, ended_because=why)
+            _enter(session, uuid, (old,), new, now, n.PLAN_VOID, ended_because=why)
 
     @retried
-    def end_approved(self, uuid, why, now):
-        """End an approved plan that is not to be started."""
-        with rows.serialized(self.database, PLANNING) as session:
-            _enter(session, uuid, (plans.APPROVED,), plans.VOID, now, n.PLAN_VOID,
-                   ended_because=why)
-
-    @retried
-    def end_waiting(self, aggregate, why, now):
+    def end_waiting(self, aggregate, state, why, now):
         """End plans that wait for approval or for their start.
 
         :param aggregate: its name, or None for every one
+        :param state: SUPERSEDED or VOID
         """
         query = sa.select(models.PlanRow.uuid).where(models.PlanRow.state.in_(WAITING))
         if aggregate is not None:
             query = query.where(models.PlanRow.aggregate == aggregate)
         with rows.serialized(self.database, PLANNING) as session:
             for uuid in session.scalars(query).all():
-                _enter(session, uuid, WAITING, plans.VOID, now, n.PLAN_VOID, ended_because=why)
+                _enter(session, uuid, WAITING, state, now, n.PLAN_VOID, ended_because=why)
 
     @retried
     def proposed_plans(self):

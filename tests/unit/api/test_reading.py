@@ -183,14 +183,14 @@ class ExplanationTest(base.ApiTestCase):
         [move] = self.journal.dispatch(WIDE, clock.utcnow)
         move = self.journal.claim(move.uuid, began)
         self.journal.advance(move, moves.MIGRATING, began, requested_at=began)
-        [told] = self.explain()['moves']
+        [move] = self.explain()['moves']
         self.assertEqual((0.5, 0.1, 'spreads', 'vm9'), (
-            told['plan_imbalance_before'], told['plan_imbalance_after'], told['reason'],
-            told['next_best']['instance_uuid']))
+            move['plan_imbalance_before'], move['plan_imbalance_after'], move['reason'],
+            move['next_best']['instance_uuid']))
         path = '/v1/servers/vm1/explanation?at='
         self.assertEqual([], self.ask(f'{path}2020-01-01T00:00:00Z')['moves'])
         later = (began + datetime.timedelta(seconds=1)).isoformat().replace('+00:00', 'Z')
-        self.assertEqual([told], self.ask(f'{path}{later}')['moves'])
+        self.assertEqual([move], self.ask(f'{path}{later}')['moves'])
 
     def test_one_that_is_left_alone_tells_until_when(self):
         now = clock.utcnow()

@@ -56,13 +56,14 @@ class PlanLifeTest(testtools.TestCase):
         uuid = self.plan()
         self.journal.approve_plan(uuid, fixtures.report([('vm1', 'a', 'b')]).moves, 'jane',
                                   self.clock())
-        self.journal.end_proposal(uuid, plans.SUPERSEDED, 'a new one is better', self.clock())
+        self.journal.end_plan(uuid, plans.PROPOSED, plans.SUPERSEDED, 'a new one is better',
+                              self.clock())
         self.assertEqual(plans.APPROVED, self.journal.plan(uuid).state)
 
     def test_a_state_that_may_not_follow_is_refused(self):
         uuid = self.plan()
-        self.assertRaises(exception.IllegalPlanTransition, self.journal.end_proposal, uuid,
-                          plans.DONE, '', self.clock())
+        self.assertRaises(exception.IllegalPlanTransition, self.journal.end_plan, uuid,
+                          plans.PROPOSED, plans.DONE, '', self.clock())
 
     def test_one_function_changes_the_state_of_a_plan(self):
         folder = pathlib.Path(db_journal.__file__).parents[2]

@@ -65,8 +65,8 @@ class PlanTest(AnnouncingTestCase):
 
     def test_each_end_of_a_plan_that_never_ran_is_told_once_with_its_reason(self):
         self.story.plan(('a', 'b'), state=plans.PROPOSED)
-        self.journal.supersede('gpu', 'compute7 is being drained', self.clock())
-        self.journal.supersede('gpu', 'compute7 is being drained', self.clock())
+        self.journal.end_waiting('gpu', plans.SUPERSEDED, 'compute7 is being drained', self.clock())
+        self.journal.end_waiting('gpu', plans.SUPERSEDED, 'compute7 is being drained', self.clock())
         self.story.plan(('a', 'b'), state=plans.PROPOSED)
         self.clock.go(7200)
         self.journal.close_plans(self.clock())

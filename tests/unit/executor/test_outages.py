@@ -1,4 +1,4 @@
-"""What does not answer is told from what says no, by one list."""
+"""One list separates what does not answer from what says no."""
 
 import oslo_messaging as messaging
 import testtools
