@@ -1,7 +1,7 @@
 """``GET /v1/access``: the caller, as keystone and the policy know him."""
 
-from kronos_nova.api.call import Call
-from kronos_nova.api.call import Operation
+from kronos_nova.api.operation import Call
+from kronos_nova.api.operation import Operation
 from kronos_nova.contract.base import Maybe
 from kronos_nova.contract.base import Response
 

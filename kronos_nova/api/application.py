@@ -21,7 +21,7 @@ from kronos_nova.api import policies
 from kronos_nova.api import protocol
 from kronos_nova.api import resources
 from kronos_nova.api import routes
-from kronos_nova.api.call import Services
+from kronos_nova.api.operation import Services
 from kronos_nova.contract import versions
 
 LOG = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ import re
 import msgspec
 
 from kronos_nova.api import routes
-from kronos_nova.api.call import Operation
+from kronos_nova.api.operation import Operation
 from kronos_nova.contract import versions
 from kronos_nova.contract.errors import Errors
 

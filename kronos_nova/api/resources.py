@@ -13,9 +13,9 @@ from kronos_nova import boundary
 from kronos_nova import clock
 from kronos_nova.api import protocol
 from kronos_nova.api import routes
-from kronos_nova.api.call import Call
-from kronos_nova.api.call import Identity
-from kronos_nova.api.call import Operation
+from kronos_nova.api.operation import Call
+from kronos_nova.api.operation import Identity
+from kronos_nova.api.operation import Operation
 from kronos_nova.contract import versions
 from kronos_nova.contract.base import Response
 from kronos_nova.services import dispatch
@@ -40,7 +40,8 @@ class Turns:
     slow: threading.BoundedSemaphore
 
     @contextlib.contextmanager
-    def of(self, operation: Operation):
+    def limit(self, operation: Operation):
+        """Hold a turn while an operation runs."""
         turn = self.slow if operation.is_slow else self.quick
         if not turn.acquire(blocking=not operation.is_slow):
             raise falcon.HTTPServiceUnavailable(
@@ -90,7 +91,7 @@ class Resource:
             if operation.events is not None:
                 _stream(response, operation.run(call))
                 return
-            with self._turns.of(operation):
+            with self._turns.limit(operation):
                 given = operation.run(call)
             if operation.method != 'GET':
                 LOG.info('%s by %s: %s', operation.name, given_by,

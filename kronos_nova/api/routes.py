@@ -1,11 +1,11 @@
 """All operations of the API."""
 
 from kronos_nova.api import access
-from kronos_nova.api import listening
+from kronos_nova.api import events
 from kronos_nova.api import snapshots
-from kronos_nova.api.call import serve
+from kronos_nova.api.operation import serve
 from kronos_nova.contract import table
 
-OPERATIONS = (*access.OPERATIONS, *listening.OPERATIONS, *snapshots.OPERATIONS,
+OPERATIONS = (*access.OPERATIONS, *events.OPERATIONS, *snapshots.OPERATIONS,
               *map(serve, table.OPERATIONS))
 """What stands at the paths of the API."""

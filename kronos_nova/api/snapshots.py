@@ -4,8 +4,8 @@ from typing import Annotated
 
 import msgspec
 
-from kronos_nova.api.call import Call
-from kronos_nova.api.call import Operation
+from kronos_nova.api.operation import Call
+from kronos_nova.api.operation import Operation
 from kronos_nova.contract.base import Name
 from kronos_nova.contract.base import Request
 from kronos_nova.contract.base import Response

@@ -78,7 +78,7 @@ class _Auditing(lister.Lister):
         super().run(parsed_args)
         return self.exit_code
 
-    def look(self, parsed_args):
+    def _audit(self, parsed_args):
         self.cloud = Cloud(self.app.options)
         self.limits = audit.AuditLimits(grace=parsed_args.grace, stalled=parsed_args.stalled_after)
         held, result = self.cloud.audit(self.limits, self.app.stderr)
@@ -100,7 +100,7 @@ class Audit(_Auditing):
     """
 
     def take_action(self, parsed_args):
-        _held, result = self.look(parsed_args)
+        _held, result = self._audit(parsed_args)
         findings = result.findings
         self._note(result)
         self.exit_code = FOUND if findings or result.silent else CLEAN
@@ -138,7 +138,7 @@ class Heal(_Auditing):
         return parser
 
     def take_action(self, parsed_args):
-        held, result = self.look(parsed_args)
+        held, result = self._audit(parsed_args)
         findings = result.findings
         chosen = [each for each in findings if self._is_chosen(each, parsed_args)]
         outcomes = self._apply(held, chosen) if parsed_args.apply else [

@@ -16,9 +16,9 @@ from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.api import application
-from kronos_nova.api import listening
-from kronos_nova.api.call import Services
-from kronos_nova.api.feed import Feed
+from kronos_nova.api import events
+from kronos_nova.api.event_feed import Feed
+from kronos_nova.api.operation import Services
 from kronos_nova.cmd import cloud
 from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import manage
@@ -85,8 +85,8 @@ def services(conf) -> Services:
     database = databases.impatient_database(conf, ANSWER_SECONDS, SILENT_SECONDS)
     return Services(
         conf=conf, database=database, utcnow=database.utcnow, read_cloud=lambda: opened().read(),
-        planner_ports=lambda: cloud.ports(conf),
-        feed=Feed(listening.EventSource(conf, database), database.utcnow, group.listeners),
+        planner_ports=lambda: cloud.planner_ports(conf),
+        feed=Feed(events.EventSource(conf, database), database.utcnow, group.listeners),
         snapshots=SnapshotFolder(group.snapshots_path, group.replay_seconds, group.replay_memory,
                                  replay.__name__))
 

@@ -339,8 +339,9 @@ def _noise(database):
 
 def _loads(conf, policy_set, answers, snapshot):
     """What a cycle would make of the answers to all queries together."""
-    ports = planner.PlannerPorts(source=answers, clock=time.monotonic, now=time.time())
-    found = list(planner.measured(snapshot, policy_set, engine_options.from_conf(conf), ports))
+    planner_ports = planner.PlannerPorts(source=answers, clock=time.monotonic, now=time.time())
+    found = list(planner.measured(snapshot, policy_set, engine_options.from_conf(conf),
+                                  planner_ports))
     void = [f'{policy} in {name}: {why}' for name, load in found
             for policy, why in sorted(load.no_data.items())]
     if void:

@@ -18,8 +18,8 @@ COLUMNS = ('ID', 'Host', 'Node', 'Instance', 'VCPUs', 'Memory MB', 'Disk GB', 'T
            'Made')
 
 
-def _kept(conf):
-    """Kept, in the store that ``[kronos_claims] store`` names."""
+def _claim_reader(conf):
+    """Open the store of claims that ``[kronos_claims] store`` names."""
     is_central = conf.kronos_claims.store == 'central'
     history = migrate.CONTROL if is_central else migrate.CLAIMS
     return claim_reader.ClaimReader(db.open_engine(conf, history.name), history)
@@ -43,7 +43,7 @@ class List(lister.Lister):
 
     def take_action(self, parsed_args):
         return COLUMNS, [
-            _row(claim) for claim in _kept(self.app.conf).all()
+            _row(claim) for claim in _claim_reader(self.app.conf).all()
             if parsed_args.node in (None, claim.node) and
             parsed_args.instance in (None, claim.instance_uuid)]
 
@@ -57,7 +57,7 @@ class Show(show.ShowOne):
         return parser
 
     def take_action(self, parsed_args):
-        claim = _kept(self.app.conf).get(parsed_args.id)
+        claim = _claim_reader(self.app.conf).get(parsed_args.id)
         topology = claim.amount.numa_topology
         return (*COLUMNS, 'Migration', 'PCI devices', 'NUMA topology'), (
             *_row(claim), claim.migration_uuid, list(claim.amount.pci),
@@ -81,7 +81,7 @@ class Clean(lister.Lister):
         return parser
 
     def take_action(self, parsed_args):
-        store = _kept(self.app.conf)
+        store = _claim_reader(self.app.conf)
         chosen = [store.get(claim_id) for claim_id in parsed_args.ids]
         if not parsed_args.ids:
             chosen = [claim for claim in store.all() if self._is_expired(claim)]

@@ -40,6 +40,6 @@ def open_cloud(app) -> Cloud:
     return Cloud(inventory.InProcessInventory().read, host_api.InProcessHostApi())
 
 
-def ports(conf) -> PlannerPorts:
+def planner_ports(conf) -> PlannerPorts:
     """What planning reaches out to from a command: the metrics, and no scheduler."""
     return PlannerPorts(source=prometheus.for_cycle(conf), clock=time.monotonic, now=time.time())

@@ -42,7 +42,7 @@ class Checker(draining.Checker):
     def __init__(self, app):
         self.cloud = cloud.open_cloud(app)
         super().__init__(app.conf, databases.control_database(app.conf), self.cloud.read,
-                         lambda: cloud.ports(app.conf))
+                         lambda: cloud.planner_ports(app.conf))
 
 
 def lines(snapshot, checked, seconds):
@@ -150,7 +150,7 @@ def request(host, parsed_args):
     return draining.Wish(
         who=databases.operator(), reason=parsed_args.reason, with_stopped=parsed_args.with_stopped,
         parallel=parsed_args.parallel, deadline=parsed_args.deadline,
-        keep_spare=parsed_args.keep_spare).of(host)
+        keep_spare=parsed_args.keep_spare).to_drain(host)
 
 
 def avoiding(drain, hosts):

@@ -39,13 +39,13 @@ class _Running(command.Command):
         """Run a maintenance until it is done, stopped, or a hook failed; the exit code."""
         maintenances = Maintenances(databases.control_database(self.app.conf))
         work = maintenance_runner.MaintenanceRunner(
-            self._ports(checker, maintenances, uuid), uuid)
+            self._dependencies(checker, maintenances, uuid), uuid)
         problem = None
         try:
             while True:
                 try:
-                    take(maintenances, uuid)
-                    code, problem = self._look(maintenances, work), None
+                    acquire(maintenances, uuid)
+                    code, problem = self._advance(maintenances, work), None
                 except (exception.KronosException, db_exc.DBError) as error:
                     if not host_commands.is_unanswered(error):
                         raise
@@ -61,9 +61,9 @@ class _Running(command.Command):
             with contextlib.suppress(db_exc.DBError):
                 maintenances.give_back(uuid, runner())
 
-    def _look(self, maintenances, work):
+    def _advance(self, maintenances, work):
         """Take it a step further; the exit code, or None when it goes on."""
-        found = work.look()
+        found = work.advance()
         if found.state == m.DONE:
             self._say('Ended by "kronos-manage maintenance end".')
             return STOPPED
@@ -80,15 +80,15 @@ class _Running(command.Command):
             return STOPPED
         return None
 
-    def _ports(self, checker, maintenances, uuid):
+    def _dependencies(self, checker, maintenances, uuid):
         options = maintenances.get(uuid).options
 
         def check(wanted):
             # To read a large cloud several times takes longer than a run may be silent.
-            take(maintenances, uuid)
+            acquire(maintenances, uuid)
             return checker.check(wanted)[1]
 
-        return maintenance_runner.MaintenancePorts(
+        return maintenance_runner.Dependencies(
             maintenances=maintenances, drains=Drains(maintenances.database),
             hosts=checker.cloud.hosts, say=self._say, run_hook=maintenance_runner.start_hook,
             fits=lambda wanted, later: fitting(check, options, wanted, later),
@@ -201,8 +201,8 @@ class Resume(_Running):
 
     def take_action(self, parsed_args):
         maintenances = Maintenances(databases.control_database(self.app.conf))
-        found = maintenances.under_way()
-        take(maintenances, found.uuid)
+        found = maintenances.open()
+        acquire(maintenances, found.uuid)
         bring(maintenances, found.uuid, m.RUNNING)
         for host in found.in_state(m.FAILED):
             maintenances.set_host(found.uuid, host,
@@ -218,7 +218,7 @@ class Stop(command.Command):
 
     def take_action(self, parsed_args):
         maintenances = Maintenances(databases.control_database(self.app.conf))
-        found = maintenances.under_way()
+        found = maintenances.open()
         bring(maintenances, found.uuid, m.STOPPED)
         left = ', '.join(found.in_state(*m.AT_WORK)) or 'none'
         self.app.stdout.write(f'Stopped; hosts still at work: {left}.\n')
@@ -232,7 +232,7 @@ class End(command.Command):
 
     def take_action(self, parsed_args):
         maintenances = Maintenances(databases.control_database(self.app.conf))
-        found = maintenances.under_way()
+        found = maintenances.open()
         bring(maintenances, found.uuid, m.DONE)
         waiting = ', '.join(found.in_state(m.WAITING)) or 'none'
         self.app.stdout.write(f'Ended; hosts not serviced: {waiting}.\n')
@@ -254,7 +254,7 @@ class Done(command.Command):
 
     def take_action(self, parsed_args):
         maintenances = Maintenances(databases.control_database(self.app.conf))
-        found, host = maintenances.under_way(), parsed_args.host
+        found, host = maintenances.open(), parsed_args.host
         silent_since = maintenances.database.utcnow() - SILENT
         is_run = found.runner is not None and found.runner_at >= silent_since
         if is_run and found.options.hook and found.hosts.get(host) == m.HOOK:
@@ -277,7 +277,7 @@ class Show(lister.Lister):
 
     def take_action(self, parsed_args):
         database = databases.control_database(self.app.conf)
-        found, known = Maintenances(database).under_way(), Drains(database)
+        found, known = Maintenances(database).open(), Drains(database)
         return ('Host', 'State', 'Servers left', 'Blocked'), [
             (host, state, *self._drain(known.latest(host), state))
             for host, state in found.hosts.items()]
@@ -294,7 +294,7 @@ def runner():
     return f'{databases.operator()}:{os.getpid()}'
 
 
-def take(maintenances, uuid):
+def acquire(maintenances, uuid):
     """:raises MaintenanceRunning: another process that lives runs it"""
     now = maintenances.database.utcnow()
     if not maintenances.acquire(uuid, runner(), now, now - SILENT):

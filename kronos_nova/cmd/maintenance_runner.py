@@ -23,8 +23,8 @@ HOST_VARIABLE = 'KRONOS_HOST'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class MaintenancePorts:
-    """What a run works on.
+class Dependencies:
+    """The dependencies of a run.
 
     maintenances, drains : the control database's
     hosts : HostApi
@@ -51,27 +51,27 @@ def start_hook(command, host):
 
 
 class MaintenanceRunner:
-    """One maintenance, taken a step further with every look."""
+    """One maintenance; each call of :meth:`advance` takes it a step further."""
 
-    def __init__(self, ports: MaintenancePorts, uuid):
-        self.ports = ports
+    def __init__(self, dependencies: Dependencies, uuid):
+        self.dependencies = dependencies
         self.uuid = uuid
         self._hooks = {}
         self._said = {}
 
-    def look(self) -> m.Maintenance:
-        """Do what can be done now; the Maintenance as it is then."""
-        found = self.ports.maintenances.get(self.uuid)
+    def advance(self) -> m.Maintenance:
+        """Do what can be done now, and return the Maintenance as it is afterwards."""
+        found = self.dependencies.maintenances.get(self.uuid)
         if found.state == m.DONE:
             return found
         for host in found.in_state(*m.AT_WORK):
             # What keeps one host waiting is not in the way of the others, nor of their hooks.
             with self._report_errors(host):
                 self._steps[found.hosts[host]](self, found, host)
-        found = self.ports.maintenances.get(self.uuid)
+        found = self.dependencies.maintenances.get(self.uuid)
         if found.state == m.RUNNING and not found.in_state(m.FAILED):
             self._begin_next(found)
-        return self.ports.maintenances.get(self.uuid)
+        return self.dependencies.maintenances.get(self.uuid)
 
     def end(self):
         """End the hooks that run: whoever runs them ends."""
@@ -85,14 +85,14 @@ class MaintenanceRunner:
         if not waiting or free < 1:
             return
         with self._report_errors(waiting[0]):
-            for host in self.ports.fits(waiting[:free], waiting[free:]):
+            for host in self.dependencies.fits(waiting[:free], waiting[free:]):
                 # To find that out takes a while, in which somebody may have stopped it.
-                if self.ports.maintenances.get(self.uuid).state != m.RUNNING:
+                if self.dependencies.maintenances.get(self.uuid).state != m.RUNNING:
                     return
                 self._begin(found, host)
 
     def _begin(self, found, host):
-        known = self.ports.drains.latest(host)
+        known = self.dependencies.drains.latest(host)
         if known is None or not (known.state in drains.ACTIVE or (
                 known.state == drains.EMPTY and self._is_empty(host))):
             self._request(found, host)
@@ -100,10 +100,10 @@ class MaintenanceRunner:
 
     def _request(self, found, host):
         later = tuple(other for other in found.in_state(m.WAITING) if other != host)
-        self.ports.drains.request([self.ports.drain(host, later)])
+        self.dependencies.drains.request([self.dependencies.drain(host, later)])
 
     def _drained(self, found, host):
-        drain = self.ports.drains.latest(host)
+        drain = self.dependencies.drains.latest(host)
         if drain.state == drains.EMPTY and not self._is_empty(host):
             self._tell(host, 'is not empty any more, or was enabled: not serviced before that is '
                              'mended')
@@ -124,17 +124,17 @@ class MaintenanceRunner:
 
     def _is_empty(self, host):
         """Whether Nova says so too, now: what a hook does to a host its servers do not survive."""
-        service = self.ports.hosts.service(host)
+        service = self.dependencies.hosts.service(host)
         return (service is not None and service.status == 'disabled'
-                and not self.ports.hosts.servers_on(host))
+                and not self.dependencies.hosts.servers_on(host))
 
     def _hooked(self, found, host):
         if host in self._hooks:
             self._watch_hook(host, self._hooks[host])
-        elif self.ports.drains.latest(host).state in drains.OPENED:
+        elif self.dependencies.drains.latest(host).state in drains.OPENED:
             self._to(host, m.LEFT_OUT)
         elif found.options.hook and self._is_empty(host):
-            self._hooks[host] = self.ports.run_hook(found.options.hook, host)
+            self._hooks[host] = self.dependencies.run_hook(found.options.hook, host)
             self._tell(host, 'the hook runs')
         elif found.options.hook:
             # Since it was found to be empty this run was dead, or a hook failed.
@@ -152,21 +152,21 @@ class MaintenanceRunner:
                          'nothing goes on. Mend it, then "kronos-manage maintenance resume".')
 
     def _returned(self, _found, host):
-        service = self.ports.hosts.service(host)
+        service = self.dependencies.hosts.service(host)
         if service is None or service.state != 'up':
             self._tell(host, 'waits until nova-compute reports')
             return
-        drain = self.ports.drains.latest(host)
+        drain = self.dependencies.drains.latest(host)
         if drain.state == drains.RELEASED:
             self._to(host, m.FINISHED)
         else:
-            self.ports.drains.change(drain, (*drains.ACTIVE, *drains.OVER),
+            self.dependencies.drains.change(drain, (*drains.ACTIVE, *drains.OVER),
                                      state=drains.RELEASING)
 
     _steps = {m.DRAINING: _drained, m.HOOK: _hooked, m.RETURNING: _returned}
 
     def _to(self, host, state):
-        self.ports.maintenances.set_host(self.uuid, host, state)
+        self.dependencies.maintenances.set_host(self.uuid, host, state)
         self._tell(host, state)
 
     @contextlib.contextmanager
@@ -180,4 +180,4 @@ class MaintenanceRunner:
     def _tell(self, host, text):
         if self._said.get(host) != text:
             self._said[host] = text
-            self.ports.say(f'{host}: {text}')
+            self.dependencies.say(f'{host}: {text}')

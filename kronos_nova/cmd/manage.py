@@ -88,7 +88,7 @@ class ClientManager:
         return InProcessClient(Context(
             conf=conf, database=found, who=database.operator(),
             read_cloud=lambda: self._cloud().open_cloud(self._app).read(),
-            planner_ports=lambda: self._cloud().ports(conf)))
+            planner_ports=lambda: self._cloud().planner_ports(conf)))
 
     @staticmethod
     def _cloud():

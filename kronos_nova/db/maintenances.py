@@ -38,8 +38,11 @@ class Maintenances:
             row = _open(session)
             return row and _maintenance(row)
 
-    def under_way(self) -> Maintenance:
-        """:raises MaintenanceNotFound: all there were are done"""
+    def open(self) -> Maintenance:
+        """Return the maintenance that is not done.
+
+        :raises MaintenanceNotFound: there is none
+        """
         found = self.current()
         if found is None:
             raise exception.MaintenanceNotFound

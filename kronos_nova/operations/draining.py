@@ -37,8 +37,8 @@ class Wish:
     deadline: datetime.datetime | None = None
     keep_spare: int = 0
 
-    def of(self, host: str) -> drains.Drain:
-        """The Drain of a host, without its aggregate."""
+    def to_drain(self, host: str) -> drains.Drain:
+        """Make the Drain of a host, without its aggregate."""
         return drains.Drain(
             uuid=uuidutils.generate_uuid(), host=host, aggregate='', state=drains.REQUESTED,
             requested_by=self.who, requested_at=clock.utcnow(), reason=self.reason,
@@ -50,15 +50,15 @@ class Checker:
     """Whether hosts can be emptied, all at once, and where to.
 
     :param read: gives the cloud as it is now
-    :param ports: gives what planning reaches out to
+    :param planner_ports: gives what planning reaches out to
     """
 
     def __init__(self, conf, database, read: Callable[[], Snapshot],
-                 ports: Callable[[], PlannerPorts]):
+                 planner_ports: Callable[[], PlannerPorts]):
         self.conf = conf
         self.database = database
         self._read = read
-        self._ports = ports
+        self._planner_ports = planner_ports
 
     def check(self, wanted: Iterable[drains.Drain]):
         """(Snapshot, [(aggregate, its Drains, DrainPlan)])
@@ -71,13 +71,13 @@ class Checker:
             name = planning.in_scope(snapshot, aggregates_in_scope(self.conf), each.host)
             by_aggregate[name].append(dataclasses.replace(
                 each, aggregate=name, requested_at=self.database.utcnow()))
-        options, ports = engine_options.from_conf(self.conf), self._ports()
+        options, planner_ports = engine_options.from_conf(self.conf), self._planner_ports()
         tries = journal.Journal(self.database, 'observer').tries(
             self.database.utcnow() - datetime.timedelta(
                 seconds=self.conf.kronos.experience_window))
         return snapshot, [
-            (name, found, planning.plan(snapshot, self._policies(), options, ports, name, found,
-                                        tries=tries))
+            (name, found, planning.plan(snapshot, self._policies(), options, planner_ports, name,
+                                        found, tries=tries))
             for name, found in sorted(by_aggregate.items())]
 
     def _policies(self):

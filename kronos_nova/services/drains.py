@@ -38,7 +38,8 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
         keep_spare=request.keep_spare)
     checker = draining.Checker(context.conf, context.database, context.read_cloud,
                                context.planner_ports)
-    snapshot, checked = checker.check([wish.of(host) for host in dict.fromkeys(request.hosts)])
+    snapshot, checked = checker.check([wish.to_drain(host)
+                                       for host in dict.fromkeys(request.hosts)])
     names = {server.uuid: server.display_name for server in snapshot.instances}
     moves = [move for _name, _found, plan in checked for move in plan.report.moves]
     begun = [] if request.check else draining.begin(

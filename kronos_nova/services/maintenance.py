@@ -11,7 +11,7 @@ def show(context: Context, _request: Request) -> contract.Maintenance:
     """
     :raises MaintenanceNotFound: none is in progress
     """
-    found = maintenances.Maintenances(context.database).under_way()
+    found = maintenances.Maintenances(context.database).open()
     return contract.Maintenance.made_from(found, hosts=[
         MaintainedHost(host=host, state=state) for host, state in found.hosts.items()])
 

@@ -1,7 +1,7 @@
 """A kronos-api whose control database, a MariaDB, stops answering in the middle."""
 
-from kronos_nova.api.feed import STALE
-from kronos_nova.api.feed import SYNCED
+from kronos_nova.api.event_feed import STALE
+from kronos_nova.api.event_feed import SYNCED
 from kronos_nova.cmd import database
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate

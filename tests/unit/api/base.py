@@ -13,9 +13,9 @@ from waitress import wasyncore
 
 from kronos_nova import clock
 from kronos_nova.api import application
-from kronos_nova.api import listening
-from kronos_nova.api.call import Services
-from kronos_nova.api.feed import Feed
+from kronos_nova.api import events
+from kronos_nova.api.event_feed import Feed
+from kronos_nova.api.operation import Services
 from kronos_nova.cmd import api
 from kronos_nova.cmd import replay
 from kronos_nova.db import cycles
@@ -55,7 +55,7 @@ class ApiTestCase(testtools.TestCase):
         self.url = self.serve(application.make(self.conf, self.services()))
 
     def services(self):
-        feed = Feed(listening.EventSource(self.conf, self.database), clock.utcnow,
+        feed = Feed(events.EventSource(self.conf, self.database), clock.utcnow,
                     self.conf.kronos_api.listeners, pause=0.05)
         self.feeds.append(feed)
         return Services(conf=self.conf, database=self.database, utcnow=clock.utcnow,

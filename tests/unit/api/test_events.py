@@ -13,8 +13,8 @@ from oslo_db import exception as db_exc
 
 from kronos_nova import clock
 from kronos_nova.api import application
-from kronos_nova.api import feed
-from kronos_nova.api import listening
+from kronos_nova.api import event_feed
+from kronos_nova.api import events
 from kronos_nova.cmd import api
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import event_queries
@@ -93,7 +93,7 @@ class EventsTest(EventsTestCase):
         self.assertIn('jane', listener.until('automation', aggregate='gpu')[-1].data['paused'])
         self.evaluate(outcome=plans.NO_MOVE)
         listener.until('evaluation', aggregate='gpu', outcome='no_move')
-        drain = draining.Wish(who='jane').of('a')
+        drain = draining.Wish(who='jane').to_drain('a')
         known = db_drains.Drains(self.database)
         known.request([drain])
         listener.until('drain', host='a', state='requested')
@@ -134,7 +134,7 @@ class EventsTest(EventsTestCase):
         self.assertIn('completed', [each.data['state'] for each in told if each.kind == 'move'])
 
     def test_who_was_away_too_long_is_told_to_begin_anew(self):
-        long_ago = (clock.utcnow() - 2 * feed.KEPT).isoformat()
+        long_ago = (clock.utcnow() - 2 * event_feed.KEPT).isoformat()
         for last in (f'abcd.7.{long_ago}', f'abcd.7.{long_ago}+00:00', 'nonsense', 'a.b.c',
                      '.' * 99):
             kinds = [each.kind for each in self.listen(last_id=last).until('synced')]
@@ -154,24 +154,24 @@ class EventsTest(EventsTestCase):
         self.refuse('/v1/events', 401, token='short')
 
     def test_silence_is_broken_so_that_nobody_in_between_cuts_the_connection(self):
-        self.patch(feed, 'HEARTBEAT_SECONDS', 0.1)
-        self.patch(feed, 'LONGEST_SECONDS', 1.0)
+        self.patch(event_feed, 'HEARTBEAT_SECONDS', 0.1)
+        self.patch(event_feed, 'LONGEST_SECONDS', 1.0)
         listener = self.listen()
         list(listener.events())
         self.assertGreater(listener.lines.count(': still here'), 2)
 
     def test_silence_of_the_database_is_not_taken_for_rest(self):
-        listener, look = self.listen(), listening.EventSource.look
+        listener, look = self.listen(), events.EventSource.read
         listener.until('synced')
 
         def fail(*_given):
             raise db_exc.DBConnectionError('mysql://secret@controller refused')
 
-        self.patch(listening.EventSource, 'look', fail)
+        self.patch(events.EventSource, 'read', fail)
         listener.until('stale')
         self.assertEqual('stale', self.listen().until('stale')[-1].kind)
         self.pause()
-        self.patch(listening.EventSource, 'look', look)
+        self.patch(events.EventSource, 'read', look)
         self.assertEqual({'automation', 'synced'},
                          {each.kind for each in listener.until('synced')})
 
@@ -207,8 +207,8 @@ class ManyTest(EventsTestCase):
     listeners = 110
 
     def test_a_hundred_listen_while_others_are_answered(self):
-        looks, look = [], listening.EventSource.look
-        self.patch(listening.EventSource, 'look',
+        looks, look = [], events.EventSource.read
+        self.patch(events.EventSource, 'read',
                    lambda source, since: looks.append(since) or look(source, since))
         move = self.begin_move()
         began = time.monotonic()
@@ -230,7 +230,7 @@ class ManyTest(EventsTestCase):
 
     def test_as_many_as_may_and_no_more_until_somebody_leaves(self):
         self.conf.set_override('listeners', 2, 'kronos_api')
-        self.patch(feed, 'HEARTBEAT_SECONDS', 0.05)
+        self.patch(event_feed, 'HEARTBEAT_SECONDS', 0.05)
         url = self.serve(application.make(self.conf, self.services()))
         first, _second = self.listen(url), self.listen(url)
         self.url = url
@@ -275,10 +275,10 @@ class FeedTest(EventsTestCase):
         super().setUp()
         self.now = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
         self.there = {('plan', 'p'): 1}
-        self.feed = feed.Feed(self, lambda: self.now, 9, pause=0.01)
+        self.feed = event_feed.Feed(self, lambda: self.now, 9, pause=0.01)
         self.addCleanup(self.feed.close)
 
-    def look(self, since):
+    def read(self, since):
         self.since = since
         return dict(self.there)
 
@@ -294,22 +294,22 @@ class FeedTest(EventsTestCase):
 
     def test_a_look_goes_back_a_little_and_the_first_one_far(self):
         stream = self.feed.listen(None, 60)
-        self.assertEqual(self.now - feed.KEPT - feed.OVERLAP, self.since)
+        self.assertEqual(self.now - event_feed.KEPT - event_feed.OVERLAP, self.since)
         self.there[('plan', 'p')] = 2
         self.take(stream, '"value":2')
-        self.assertEqual(self.now - feed.OVERLAP, self.since)
+        self.assertEqual(self.now - event_feed.OVERLAP, self.since)
 
     def test_what_is_over_is_told_for_a_while_and_then_forgotten(self):
         self.take(self.feed.listen(None, 60), 'synced')
         self.there.clear()
         self.assertIn('event: plan', self.take(self.feed.listen(None, 60), 'synced'))
-        self.now += 2 * feed.KEPT
+        self.now += 2 * event_feed.KEPT
         deadline = time.monotonic() + 30
         while 'event: plan' in self.take(self.feed.listen(None, 60), 'synced'):
             self.assertLess(time.monotonic(), deadline)
 
     def test_who_falls_behind_is_given_all_there_is(self):
-        self.patch(feed, 'MOST_KEPT', 500)
+        self.patch(event_feed, 'MOST_KEPT', 500)
         slow, quick = self.feed.listen(None, 60), self.feed.listen(None, 60)
         self.take(slow, 'synced')
         for number in range(20):
@@ -320,7 +320,7 @@ class FeedTest(EventsTestCase):
                                      told.count('number 19')))
 
     def test_nothing_is_read_while_nobody_listens(self):
-        self.patch(feed, 'IDLE_SECONDS', 0.05)
+        self.patch(event_feed, 'IDLE_SECONDS', 0.05)
         self.take(self.feed.listen(None, 60), 'synced')
         deadline = time.monotonic() + 30
         while self.feed._thread is not None:

@@ -54,5 +54,5 @@ class TableTest(testtools.TestCase):
     def test_only_what_is_of_http_alone_has_types_in_the_api(self):
         """The caller, the events, the login, the versions, and what is uploaded and downloaded."""
         homes = {path.name for path in API.glob('*.py') if '(Response)' in path.read_text()}
-        self.assertEqual({'access.py', 'listening.py', 'login.py', 'resources.py', 'snapshots.py'},
+        self.assertEqual({'access.py', 'events.py', 'login.py', 'resources.py', 'snapshots.py'},
                          homes)

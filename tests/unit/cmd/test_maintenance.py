@@ -29,16 +29,16 @@ class MaintenanceTest(test_host.HostTestCase):
         long_ago = clock.utcnow() - datetime.timedelta(seconds=seconds)
         self.known.acquire('m', 'another', long_ago, long_ago)
 
-    def look(self, *results):
-        """Let looks of a run have some results, and count how often its hooks are ended."""
+    def script(self, *results):
+        """Script the steps of a run, and count how often its hooks are ended."""
         left = iter(results)
 
-        def look(_work):
+        def advance(_work):
             result = next(left)
             if isinstance(result, Exception):
                 raise result
             return result()
-        self.patch(maintenance_runner.MaintenanceRunner, 'look', look)
+        self.patch(maintenance_runner.MaintenanceRunner, 'advance', advance)
         self.patch(maintenance_runner.MaintenanceRunner, 'end',
                    lambda _work: setattr(self, 'ended', self.ended + 1))
 
@@ -49,7 +49,7 @@ class MaintenanceTest(test_host.HostTestCase):
 
     def test_a_database_that_is_away_ends_neither_the_run_nor_its_hooks(self):
         self.begin()
-        self.look(db_exc.DBConnectionError(ValueError('gone away')), self.finished)
+        self.script(db_exc.DBConnectionError(ValueError('gone away')), self.finished)
         acquire, answers = Maintenances.acquire, iter([True, False])
 
         def flaky(known, *args):
@@ -63,7 +63,7 @@ class MaintenanceTest(test_host.HostTestCase):
 
     def test_a_run_that_cannot_be_given_back_ends_as_it_was(self):
         self.begin()
-        self.look(self.finished)
+        self.script(self.finished)
 
         def give_back(*_args):
             raise db_exc.DBConnectionError
@@ -78,14 +78,14 @@ class MaintenanceTest(test_host.HostTestCase):
             heard.append(self.known.get('m').runner_at)
             return None, [('gpu', wanted, types.SimpleNamespace(blocked=len(wanted) > 1))]
         checker = types.SimpleNamespace(check=check, cloud=types.SimpleNamespace(hosts=None))
-        ports = commands.Run(None, None)._ports(checker, self.known, 'm')
-        self.assertEqual(['a'], ports.fits(['a', 'b'], []))
-        self.assertEqual('a', ports.drain('a', ()).host)
+        dependencies = commands.Run(None, None)._dependencies(checker, self.known, 'm')
+        self.assertEqual(['a'], dependencies.fits(['a', 'b'], []))
+        self.assertEqual('a', dependencies.drain('a', ()).host)
         self.assertEqual(2, len({*heard} - {None}))
 
     def test_hosts_that_were_left_out_were_not_serviced(self):
         self.begin(a=m.FINISHED, b=m.LEFT_OUT)
-        self.look(lambda: self.known.get('m'))
+        self.script(lambda: self.known.get('m'))
         said = self.manage('maintenance', 'resume', expected=commands.STOPPED)
         self.assertIn('Left out, and not serviced: b.', said)
         self.assertIsNone(self.known.current())

@@ -56,14 +56,14 @@ class MaintenanceRunnerTest(testtools.TestCase):
     def begin_to_service(self, *hosts, **options):
         """To where the first host is empty, and its hook runs if there is one."""
         work = self.begin(*hosts, **options)
-        work.look()
+        work.advance()
         self.empty('a')
-        work.look()
-        work.look()
+        work.advance()
+        work.advance()
         return work
 
     def run_anew(self):
-        return maintenance_runner.MaintenanceRunner(maintenance_runner.MaintenancePorts(
+        return maintenance_runner.MaintenanceRunner(maintenance_runner.Dependencies(
             maintenances=self.known, drains=self.drains, hosts=self, drain=self.drain,
             fits=lambda wanted, _later: list(wanted[:self.fit]), say=self.said.append,
             run_hook=lambda _command, host: self.hooks.setdefault(host, Hook())), 'm')
@@ -92,74 +92,74 @@ class MaintenanceRunnerTest(testtools.TestCase):
     def test_host_after_host_is_emptied_serviced_and_released(self):
         work = self.begin()
         for position, host in enumerate('abc'):
-            work.look()
+            work.advance()
             self.assertEqual([m.FINISHED] * position + [m.DRAINING] + [m.WAITING] * (2 - position),
                              self.states())
             self.assertEqual(tuple('abc'[position + 1:]), self.drains.latest(host).avoid)
             self.empty(host)
-            work.look()
-            work.look()
+            work.advance()
+            work.advance()
             self.hooks[host].status = 0
-            work.look()
-            work.look()
+            work.advance()
+            work.advance()
             self.assertEqual(drains.RELEASING, self.drains.latest(host).state)
             self.released(host)
-        work.look()
+        work.advance()
         self.assertEqual([m.FINISHED] * 3, self.states())
 
     def test_no_hook_is_run_for_a_host_that_is_not_empty_whatever_its_drain_says(self):
         work = self.begin('a')
-        work.look()
+        work.advance()
         self.empty('a')
         self.servers['a'] = ['web']
         for _ in range(2):
-            work.look()
+            work.advance()
         self.assertEqual(([m.DRAINING], {}), (self.states(), self.hooks))
         self.assertIn('not empty any more', self.said[-1])
         self.servers.clear()
         self.service_of['a'] = snapshot.Service(state='up', status='enabled')
         for _ in range(2):
-            work.look()
+            work.advance()
         self.assertEqual(([m.DRAINING], {}), (self.states(), self.hooks))
         self.service_of.clear()
-        work.look()
+        work.advance()
         self.assertEqual([m.HOOK], self.states())
 
     def test_a_host_that_was_emptied_before_and_is_not_any_more_is_drained_again(self):
         self.drains.request([dataclasses.replace(self.drain('a', ()), uuid='of old')])
         self.empty('a')
         self.servers['a'] = ['web']
-        self.begin('a').look()
+        self.begin('a').advance()
         self.assertEqual([drains.RELEASED, drains.REQUESTED], [
             self.drains.get(uuid).state for uuid in ('of old', 'drain of a')])
 
     def test_as_many_as_fit_are_serviced_together(self):
         work = self.begin(batch=2)
-        work.look()
+        work.advance()
         self.assertEqual([m.DRAINING, m.DRAINING, m.WAITING], self.states())
 
     def test_fewer_where_not_as_many_can_be_empty_at_once(self):
         self.fit = 1
         work = self.begin(batch=2)
-        work.look()
+        work.advance()
         self.assertEqual([m.DRAINING, m.WAITING, m.WAITING], self.states())
 
     def test_a_host_is_not_released_before_its_compute_reports(self):
         work = self.begin_to_service('a')
         self.service_of['a'] = DOWN
         self.hooks['a'].status = 0
-        work.look()
-        work.look()
+        work.advance()
+        work.advance()
         self.assertEqual(drains.EMPTY, self.drains.latest('a').state)
         self.service_of['a'] = UP
-        work.look()
+        work.advance()
         self.assertEqual(drains.RELEASING, self.drains.latest('a').state)
 
     def test_a_hook_that_fails_stops_the_maintenance_and_leaves_the_host_disabled(self):
         work = self.begin_to_service()
         self.hooks['a'].status = 7
-        work.look()
-        work.look()
+        work.advance()
+        work.advance()
         self.assertEqual([m.FAILED, m.WAITING, m.WAITING], self.states())
         self.assertEqual(drains.EMPTY, self.drains.latest('a').state)
         self.assertIn('the hook ended with 7', self.said[-1])
@@ -170,62 +170,63 @@ class MaintenanceRunnerTest(testtools.TestCase):
         self.assertIn('maintenance done a', self.said[-1])
         self.assertFalse(self.known.set_host('m', 'a', m.RETURNING, (m.FAILED,)))
         self.known.set_host('m', 'a', m.RETURNING, (m.HOOK,))
-        work.look()
+        work.advance()
         self.assertEqual(drains.RELEASING, self.drains.latest('a').state)
 
     def test_a_run_that_died_goes_on_where_it_was(self):
-        self.begin().look()
+        self.begin().advance()
         self.empty('a')
         work = self.run_anew()
-        work.look()
-        work.look()
+        work.advance()
+        work.advance()
         self.assertEqual([m.HOOK, m.WAITING, m.WAITING], self.states())
         self.assertEqual(1, len(self.drains.in_states((drains.EMPTY,))))
 
     def test_one_that_is_stopped_begins_with_no_further_host(self):
         work = self.begin()
-        work.look()
+        work.advance()
         self.known.set_state('m', m.STOPPED)
         self.empty('a')
         for _ in range(2):
-            work.look()
+            work.advance()
         self.hooks['a'].status = 0
         for _ in range(2):
-            work.look()
+            work.advance()
         self.released('a')
-        work.look()
+        work.advance()
         self.assertEqual([m.FINISHED, m.WAITING, m.WAITING], self.states())
 
     def test_a_host_that_somebody_releases_is_left_out_and_the_others_are_serviced(self):
         work = self.begin()
-        work.look()
+        work.advance()
         self.drains.change(self.drains.latest('a'), drains.ACTIVE, state=drains.RELEASING)
-        work.look()
-        work.look()
+        work.advance()
+        work.advance()
         self.assertEqual([m.LEFT_OUT, m.DRAINING, m.WAITING], self.states())
 
     def test_one_that_somebody_opens_while_it_is_serviced_by_hand_is_left_out(self):
         work = self.begin('a', hook=None)
-        work.look()
+        work.advance()
         self.empty('a')
-        work.look()
+        work.advance()
         self.drains.change(self.drains.latest('a'), (drains.EMPTY,), state=drains.RELEASED)
-        work.look()
+        work.advance()
         self.assertEqual([m.LEFT_OUT], self.states())
 
     def test_a_stop_while_it_is_found_out_what_fits_holds(self):
         work = self.begin()
-        work.ports = dataclasses.replace(
-            work.ports, fits=lambda wanted, _later: wanted * self.known.set_state('m', m.STOPPED))
-        work.look()
+        work.dependencies = dataclasses.replace(
+            work.dependencies,
+            fits=lambda wanted, _later: wanted * self.known.set_state('m', m.STOPPED))
+        work.advance()
         self.assertEqual([m.WAITING] * 3, self.states())
 
     def test_a_hook_that_failed_is_run_again_by_the_same_run(self):
         work = self.begin_to_service('a')
         self.hooks.pop('a').status = 7
-        work.look()
+        work.advance()
         self.known.set_host('m', 'a', m.HOOK)
-        work.look()
+        work.advance()
         self.assertIsNone(self.hooks['a'].status)
 
     def test_a_hook_is_not_run_again_for_a_host_that_was_opened_and_is_full(self):
@@ -235,7 +236,7 @@ class MaintenanceRunnerTest(testtools.TestCase):
         self.servers['a'] = ['web']
         self.hooks.clear()
         self.known.set_host('m', 'a', m.HOOK)
-        self.run_anew().look()
+        self.run_anew().advance()
         self.assertEqual(([m.LEFT_OUT], {}), (self.states(), self.hooks))
 
     def test_a_run_that_goes_on_runs_no_hook_for_a_host_that_got_servers_meanwhile(self):
@@ -243,17 +244,17 @@ class MaintenanceRunnerTest(testtools.TestCase):
         self.hooks.clear()
         self.servers['a'] = ['web']
         work = self.run_anew()
-        work.look()
-        work.look()
+        work.advance()
+        work.advance()
         self.assertEqual(([m.DRAINING], {}), (self.states(), self.hooks))
         self.servers.clear()
-        work.look()
-        work.look()
+        work.advance()
+        work.advance()
         self.assertEqual(([m.HOOK], ['a']), (self.states(), [*self.hooks]))
 
     def test_what_cannot_be_told_of_one_host_is_not_in_the_way_of_the_hook_of_another(self):
         work = self.begin('a', 'b', batch=2)
-        work.look()
+        work.advance()
         self.empty('b')
 
         def service(host):
@@ -261,9 +262,9 @@ class MaintenanceRunnerTest(testtools.TestCase):
                 raise exception.NovaClientError(instance=host, reason='its cell does not answer')
             return UP
         self.drains.change(self.drains.latest('a'), drains.ACTIVE, state=drains.EMPTY)
-        work.ports = dataclasses.replace(work.ports, hosts=_Hosts(service))
+        work.dependencies = dataclasses.replace(work.dependencies, hosts=_Hosts(service))
         for _ in range(3):
-            work.look()
+            work.advance()
         self.assertEqual([m.DRAINING, m.HOOK], self.states())
         self.assertEqual(['b'], [*self.hooks])
         self.assertTrue(any('its cell does not answer' in line for line in self.said))
@@ -272,8 +273,8 @@ class MaintenanceRunnerTest(testtools.TestCase):
         def fits(_wanted, _later):
             raise exception.ConfigurationError(what='Host b', problem='is gone', remedy='')
         work = self.begin('a', 'b', 'c', batch=2)
-        work.ports = dataclasses.replace(work.ports, fits=fits)
-        work.look()
+        work.dependencies = dataclasses.replace(work.dependencies, fits=fits)
+        work.advance()
         self.assertIn('is gone', self.said[-1])
 
     def test_a_host_that_is_just_being_released_is_waited_for(self):
@@ -284,11 +285,11 @@ class MaintenanceRunnerTest(testtools.TestCase):
         self.drain = lambda host, _avoid: dataclasses.replace(
             made, uuid='later', requested_at=self.clock())
         self.clock.go(1)
-        work.ports = dataclasses.replace(work.ports, drain=self.drain)
-        work.look()
+        work.dependencies = dataclasses.replace(work.dependencies, drain=self.drain)
+        work.advance()
         self.assertEqual([m.WAITING], self.states())
         self.released('a')
-        work.look()
+        work.advance()
         self.assertEqual([m.DRAINING], self.states())
 
     def test_whoever_ends_to_run_one_gives_it_back(self):
@@ -300,10 +301,10 @@ class MaintenanceRunnerTest(testtools.TestCase):
 
     def test_one_that_is_ended_is_not_gone_on_with_and_another_may_begin(self):
         work = self.begin()
-        work.look()
+        work.advance()
         self.known.set_state('m', m.DONE)
         self.empty('a')
-        self.assertEqual(m.DONE, work.look().state)
+        self.assertEqual(m.DONE, work.advance().state)
         self.assertEqual([m.DRAINING, m.WAITING, m.WAITING], self.states())
         self.assertIsNone(self.known.current())
         self.assertFalse(self.known.set_state('m', m.STOPPED))

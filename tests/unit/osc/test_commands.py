@@ -106,7 +106,7 @@ class SameTest(CommandsTestCase):
             name='cpu', weight=1.0, threshold=0.2, imbalance_before=0.4, imbalance_after=0.4,
             state='ok'),))
         self.plan(('vm1', 'a', 'b'))
-        db_drains.Drains(self.database).request([draining.Wish(who='jane').of('a')])
+        db_drains.Drains(self.database).request([draining.Wish(who='jane').to_drain('a')])
         ours = json.loads(self.openstack('status', '-f', 'json', expected=4))
         theirs = self.manage('status')
         for each in (ours, theirs):

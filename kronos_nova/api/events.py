@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from kronos_nova.api.call import Call
-from kronos_nova.api.call import Operation
-from kronos_nova.api.feed import RESET
-from kronos_nova.api.feed import STALE
-from kronos_nova.api.feed import SYNCED
-from kronos_nova.api.feed import Stream
+from kronos_nova.api.event_feed import RESET
+from kronos_nova.api.event_feed import STALE
+from kronos_nova.api.event_feed import SYNCED
+from kronos_nova.api.event_feed import Stream
+from kronos_nova.api.operation import Call
+from kronos_nova.api.operation import Operation
 from kronos_nova.contract import automation
 from kronos_nova.contract import drains as drain_contract
 from kronos_nova.contract import moves
@@ -47,13 +47,13 @@ EVENTS = {PLAN: plans.Plan, MOVE: moves.Move, DRAIN: drain_contract.Drain, LEVEL
 
 
 class EventSource:
-    """Everything that listeners are told of; see :class:`kronos_nova.api.feed.Source`."""
+    """Everything that listeners are told of; see :class:`kronos_nova.api.event_feed.Source`."""
 
     def __init__(self, conf, database):
         self._conf = conf
         self._database = database
 
-    def look(self, since):
+    def read(self, since):
         found = {(LEVEL, each.aggregate): each for each in
                  automation_service.levels_of(
                      self._conf, db_switches.SwitchBoard(self._database).read())}

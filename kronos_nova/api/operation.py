@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kronos_nova.api.feed import Feed
+from kronos_nova.api.event_feed import Feed
 from kronos_nova.contract import operation as operations
 from kronos_nova.contract.base import Request
 from kronos_nova.db.engine import Database

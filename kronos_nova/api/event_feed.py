@@ -64,7 +64,7 @@ Key = tuple[str, str]
 class Source(Protocol):
     """Where events come from. A key is the type of an event and what it is of."""
 
-    def look(self, since: datetime.datetime) -> Mapping[Key, object]:
+    def read(self, since: datetime.datetime) -> Mapping[Key, object]:
         """Everything there is now, and what ended since then; each as what can be compared."""
 
     def tell(self, changed: Mapping[Key, object]) -> Mapping[Key, msgspec.Struct]:
@@ -159,7 +159,7 @@ class Feed:
     def _watch(self):
         idle_since = None
         while True:
-            self._look()
+            self._poll()
             with self.changed:
                 self.changed.notify_all()
                 idle_since = None if self._listeners else idle_since or time.monotonic()
@@ -169,14 +169,14 @@ class Feed:
                     return
             time.sleep(self._pause)
 
-    def _look(self):
+    def _poll(self):
         now, since = self._utcnow(), (self._looked_at or self._utcnow() - KEPT) - OVERLAP
         try:
-            found = self._source.look(since)
+            found = self._source.read(since)
             changed = {key: value for key, value in found.items() if self._now.get(key) != value}
             told = self._source.tell(changed) if changed else {}
             with self.changed:
-                self._keep(now, found, told)
+                self._update(now, found, told)
         except Exception as error:
             # Whatever it is: those who listen must not take silence for rest.
             self._fail(error)
@@ -190,7 +190,7 @@ class Feed:
             self._is_stale = True
             self._add(self._moment(STALE))
 
-    def _keep(self, now, found, told):
+    def _update(self, now, found, told):
         was_stale, self._looked_at = self._is_stale, now
         self._is_stale, self._error = False, None
         self._now.update(found)
