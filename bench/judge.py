@@ -66,7 +66,8 @@ def _judged(judge, seed, mode, version):
 
     cloud = _cloud(seed, mode, version)
     with tempfile.TemporaryDirectory() as folder:
-        found = render.as_object(_replay(cloud, pathlib.Path(folder)))
+        found = render.as_object(render.Replayed(
+            version, _replay(cloud, pathlib.Path(folder)), 'defaults', ''))
         _simplify(cloud, pathlib.Path(folder))
         errors = judge(folder, found)['errors']
     status = {row['uuid']: row for row in cloud.inventory['instances']}

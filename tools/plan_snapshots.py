@@ -72,7 +72,7 @@ def replayed(folder, limit):
     files = [str(own)] if own.exists() else []
     arguments = [f'--config-file={name}' for name in (*files, limit)]
     command.take_action(command.get_parser(NAME).parse_args([str(folder), *arguments]))
-    [(_name, report)] = command.day
+    [(_name, report, *_rest)] = command.day
     return [{**json.loads(aggregate.to_json()),
              'host_scores': list(map(dataclasses.asdict, aggregate.host_scores))}
             for aggregate in report.aggregates]

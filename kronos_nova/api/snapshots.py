@@ -82,12 +82,17 @@ class ReplayedAggregate(Response):
     hosts_emptied: list[str]
     moves: list[ReplayedMove]
     not_moved: list[ReplayedStay]
+    notes: list[str]
+    warnings: list[str]
 
 
 class Replay(Response):
-    """As ``kronos-replay -f json`` writes it."""
+    """As ``kronos-replay -f json`` writes it. ``options`` is ``recorded`` or ``defaults``: where
+    the options come from; ``notes`` has that in words."""
 
     format: int
+    options: str
+    notes: list[str]
     planning_seconds: float
     aggregates: list[ReplayedAggregate]
 

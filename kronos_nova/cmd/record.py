@@ -1,15 +1,27 @@
 """``kronos-record``: a snapshot of a live cloud, for ``kronos-replay``."""
 
 import pathlib
+import sys
 
 from cliff import show
+from oslo_db import exception as db_exc
 
+from kronos_nova import exception
 from kronos_nova import policies
+from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import program
+from kronos_nova.db import engine as db_engine
+from kronos_nova.db import journal
+from kronos_nova.engine import options as engine_options
+from kronos_nova.engine import past
+from kronos_nova.engine.cycle_ports import CyclePorts
+from kronos_nova.engine.cycle_ports import CycleRules
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.metrics import prometheus
+from kronos_nova.record import history as recorded_history
+from kronos_nova.record import options
 from kronos_nova.record import writer
 from kronos_nova.record.anonymise import anonymise
 
@@ -54,14 +66,32 @@ def record(conf, args) -> writer.Taken:
     path = args.policies or pathlib.Path(conf.kronos.policies_file)
     policy_set = policies.load(path)
     source = prometheus.from_conf(conf)
+    inventory = OpenStackInventory(connect(conf))
     taken = writer.read_cloud(
-        OpenStackInventory(connect(conf)), source, policy_set,
+        inventory, source, policy_set,
         policies=path.read_bytes(), cloud=args.cloud,
-        kronos_version=manage.version_string())
+        kronos_version=manage.version_string(), options=options.in_force(conf),
+        history=_history(conf, inventory, source))
     if args.anonymise:
         taken = anonymise(taken, policy_set)
     writer.write(taken, args.folder)
     return taken
+
+
+def _history(conf, inventory, source):
+    """Read the time before the snapshot; None where there is no control database to read."""
+    chosen, rules = engine_options.from_conf(conf), CycleRules.from_conf(conf)
+    try:
+        database = databases.control_database(conf)
+    except (exception.ConfigurationError, db_exc.DBError) as error:
+        print(f'{recorded_history.NAME} is left out, and a replay expects every load to stay as '
+              f'it is: {db_engine.first_line(error)}', file=sys.stderr)
+        return None
+    cycle_ports = CyclePorts.over(
+        database, journal.Journal(database, 'observer'), inventory=inventory, metrics=source,
+        history=inventory.past_moves)
+    return past.planning_history(cycle_ports, chosen, rules, database.utcnow(), names=None,
+                                 units={}, proposals={})
 
 
 def main(argv=None):

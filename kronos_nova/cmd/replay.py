@@ -10,13 +10,21 @@ from kronos_nova import exception
 from kronos_nova.cli import arguments
 from kronos_nova.cmd import program
 from kronos_nova.engine import options as engine_options
+from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.restraint import Restraint
 from kronos_nova.planners import base
+from kronos_nova.record import history as recorded_history
 from kronos_nova.record import html
+from kronos_nova.record import options as recorded_options
 from kronos_nova.record import render
 from kronos_nova.record import replay
 
 NAME = 'kronos-replay'
+
+RECORDED, CONFIG_FILE, DEFAULTS = 'recorded', 'config-file', 'defaults'
+WORDS = {RECORDED: 'Options as recorded', CONFIG_FILE: 'Options of --config-file',
+         DEFAULTS: 'Options by default'}
+"""Where the options of a replay come from."""
 
 
 class Replay(program.Report):
@@ -30,8 +38,12 @@ class Replay(program.Report):
         parser = super().get_parser(prog_name)
         parser.add_argument('folder', metavar='DIR', help='A snapshot, as kronos-record writes it, '
                             'or a folder of snapshots.')
-        parser.add_argument('--config-file', metavar='FILE', action='append', default=[],
-                            help='Options of the [kronos...] groups; may be repeated.')
+        chosen = parser.add_mutually_exclusive_group()
+        chosen.add_argument('--config-file', metavar='FILE', action='append', default=[],
+                            help='Plan with the options of the [kronos...] groups of this file '
+                            'instead of those that were recorded; may be repeated.')
+        chosen.add_argument('--defaults', action='store_true',
+                            help='Plan with the default of each option instead.')
         parser.add_argument('--policies', metavar='FILE', help='Plan with these policies instead.')
         parser.add_argument('--spread-planner', metavar='NAME', help='greedy or spread')
         parser.add_argument('--pack-planner', metavar='NAME', help='ffd or pack')
@@ -43,27 +55,28 @@ class Replay(program.Report):
     def take_action(self, parsed_args):
         gc.disable()  # large trees of values without cycles
         try:
-            options, durations = _configured(parsed_args)
+            configured = _configured(parsed_args)
         except (cfg.Error, ValueError, exception.ConfigurationError) as error:
             raise program.Refused(program.USAGE, f'configuration: {error}') from error
         page, self.day = html.Page(), []
         for folder in replay.folders(parsed_args.folder):
             recording, policies = replay.read(folder, parsed_args.policies)
+            chosen = _in_force(configured, parsed_args, recording)
             try:
-                report = replay.replay(recording, policies, options, durations)
+                report = replay.replay(recording, policies, chosen.options, chosen.durations)
             except exception.ConfigurationError as error:
                 raise program.Refused(program.USAGE, error) from error
-            self.day.append((folder.name, report))
+            self.day.append(render.Replayed(folder.name, report, chosen.source, chosen.note))
             if parsed_args.html:
                 page.add(folder.name, recording.snapshot, report)
         if parsed_args.html:
             _write(page, parsed_args.html)
-        return self.dict2columns(render.as_object(self.day[0][1]) if len(self.day) == 1
+        return self.dict2columns(render.as_object(self.day[0]) if len(self.day) == 1
                                  else render.day_as_object(self.day))
 
     def print_tables(self, console, data):
         if len(self.day) == 1:
-            render.print_tables(self.day[0][1], console)
+            render.print_tables(self.day[0], console)
         else:
             render.print_day(self.day, console)
 
@@ -82,25 +95,78 @@ def _write(page, path):
                               f'{path}: cannot be written: {error.strerror}') from error
 
 
-def _configured(arguments):
-    """The engine's options: the files', then the command line's."""
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenOptions:
+    """The options of a replay.
+
+    :ivar source: one of RECORDED, CONFIG_FILE, DEFAULTS
+    :ivar note: a sentence for people about where they come from
+    """
+
+    options: EngineOptions
+    durations: replay.Durations
+    source: str
+    note: str
+
+
+def _configured(arguments) -> cfg.ConfigOpts:
+    """Read the options of the files that are given on the command line."""
     conf = cfg.ConfigOpts()
     kronos_conf.register_opts(conf)
     kronos_conf.read(conf, [], project='kronos-replay', default_config_dirs=[],
                      default_config_files=arguments.config_file)
+    _engine_options(conf, arguments)
+    return conf
+
+
+def _in_force(conf, arguments, recording) -> ChosenOptions:
+    """Choose the options of a snapshot: those of the command line's files, else those recorded."""
+    source = (CONFIG_FILE if arguments.config_file
+              else RECORDED if recording.options is not None and not arguments.defaults
+              else DEFAULTS)
+    if source == RECORDED:
+        conf = cfg.ConfigOpts()
+        kronos_conf.register_opts(conf)
+        kronos_conf.read(conf, [], project='kronos-replay', default_config_dirs=[],
+                         default_config_files=[])
+        recorded_options.apply(conf, recording.options, recording.folder)
+    options = _engine_options(conf, arguments)
+    if source == RECORDED and options.aggregates is not None:
+        # A live evaluation passes over those that do not exist, too.
+        known = {aggregate.name for aggregate in recording.snapshot.aggregates}
+        options = dataclasses.replace(options, aggregates=tuple(
+            name for name in options.aggregates if name in known))
+    if recording.options is None and not _is_set(conf, 'restraint'):
+        options = dataclasses.replace(options, restraint=Restraint())
+    return ChosenOptions(
+        options=options, source=source, note=_note(source, recording, options),
+        durations=replay.Durations(
+            aggregate=conf.kronos.cooldown, instance=conf.kronos.instance_cooldown,
+            quarantine=conf.kronos.instance_quarantine_seconds))
+
+
+def _note(source, recording, options):
+    note = WORDS[source]
+    if not options.restraint:
+        return f'{note}, without restraint' + (
+            '' if recording.options is not None
+            else f': the snapshot has no {recorded_options.NAME}') + '.'
+    return f'{note}, with restraint {options.restraint.amount:g}' + (
+        '' if recording.has_history else f'; the snapshot has no {recorded_history.NAME}, so every '
+        'load is expected to stay as it is') + '.'
+
+
+def _engine_options(conf, arguments):
+    """The engine's options: those of ``conf``, then the command line's."""
     options = engine_options.from_conf(conf)
     if not options.aggregates and not options.include_unassigned_hosts:
         options = dataclasses.replace(options, aggregates=None, include_unassigned_hosts=True)
     chosen = {name: value for name in ('spread_planner', 'pack_planner', 'budget')
               if (value := getattr(arguments, name)) is not None}
-    if not _is_set(conf, 'restraint'):  # by what it goes is not recorded
-        chosen['restraint'] = Restraint()
     options = dataclasses.replace(options, **chosen)
     for planner in (options.spread_planner, options.pack_planner):
         base.load(planner)
-    return options, replay.Durations(
-        aggregate=conf.kronos.cooldown, instance=conf.kronos.instance_cooldown,
-        quarantine=conf.kronos.instance_quarantine_seconds)
+    return options
 
 
 def _is_set(conf, option):

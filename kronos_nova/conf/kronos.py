@@ -208,8 +208,7 @@ migrations are dear: expected load then looks further ahead, and what is optiona
 many times more. Set it to 0 where evenness is all that counts, such as in tests.
 
 It is fully of use some hours after Kronos was started for the first time, when it has seen what
-instances are like. A replay knows nothing of that, and goes by it only if a file of its options
-sets it.
+instances are like. A replay uses what its snapshot recorded of that.
 
 Related options: ``stabilization_cycles``, ``min_gain``, ``no_return_window``,
 ``max_moves_per_instance_and_week``.

@@ -6,7 +6,6 @@ import datetime
 import functools
 import time
 from collections.abc import Callable
-from collections.abc import Iterable
 
 import numpy as np
 from oslo_db import exception as db_exc
@@ -14,42 +13,23 @@ from oslo_log import log as logging
 
 from kronos_nova import boundary
 from kronos_nova import exception
-from kronos_nova.cooldown import PlanningHistory
-from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.cooldown.repetition import growing
 from kronos_nova.db import cooldowns as db_cooldowns
-from kronos_nova.db import cycles as db_cycles
-from kronos_nova.db import scores as db_scores
-from kronos_nova.db.drains import Drains
-from kronos_nova.db.engine import Database
-from kronos_nova.db.evaluations import Evaluations
-from kronos_nova.db.journal import Journal
-from kronos_nova.db.load_stats import LoadStatsStore
-from kronos_nova.db.refusals import Refusals
-from kronos_nova.db.server_names import ServerNames
-from kronos_nova.db.switches import SwitchBoard
-from kronos_nova.engine import levels
-from kronos_nova.engine import options as engine_options
+from kronos_nova.engine import past
 from kronos_nova.engine import planner
 from kronos_nova.engine import proposals
 from kronos_nova.engine import scope
+from kronos_nova.engine.cycle_ports import CyclePorts
+from kronos_nova.engine.cycle_ports import CycleRules
 from kronos_nova.engine.emptying import HostEmptier
-from kronos_nova.engine.forecast_columns import ForecastCache
-from kronos_nova.inventory.base import InventorySource
 from kronos_nova.load import normalised
-from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects import automation
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import host_load
 from kronos_nova.objects import plan as plans
-from kronos_nova.objects.automation import Defaults
-from kronos_nova.objects.dry_run import DryRun
-from kronos_nova.objects.dry_run import not_asked
 from kronos_nova.objects.snapshot import UNASSIGNED
 
 LOG = logging.getLogger(__name__)
-
-DAY = datetime.timedelta(days=1)
 
 LONGEST_LINE = 2000
 """Characters of a line of the log; tenants choose the names in it."""
@@ -57,84 +37,9 @@ LONGEST_LINE = 2000
 STATE_OF = {automation.OFF: plans.OBSERVED, automation.OBSERVE: plans.OBSERVED,
             automation.APPROVE: plans.PROPOSED, automation.AUTO: plans.EXECUTING}
 
-UNDER_WAY = {plans.APPROVED: 'is approved and starts soon',
-             plans.EXECUTING: 'is being carried out'}
-"""What is said of a plan during which its aggregate is not planned again."""
-
 WORDS = {plans.NO_DATA: 'without data', plans.NO_MOVE: 'imbalanced or hot, and no move is of use',
          plans.COOLING: 'left alone'}
 """Outcomes that do not read well by themselves."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class CyclePorts:
-    """What a cycle reads from and writes to.
-
-    history : what the cloud knows of live migrations that ended well since a time
-    dry_run : asks beforehand whether moves would be let happen
-    forecast_cache : what was read for the forecasts of earlier cycles
-    """
-
-    inventory: InventorySource
-    metrics: MetricsSource
-    switches: SwitchBoard
-    journal: Journal
-    cooldowns: db_cooldowns.Cooldowns
-    cycles: db_cycles.Cycles
-    scores: db_scores.Scores
-    evaluations: Evaluations
-    load_stats: LoadStatsStore
-    drains: Drains
-    names: ServerNames
-    refusals: Refusals
-    history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
-    dry_run: DryRun = not_asked
-    forecast_cache: ForecastCache = dataclasses.field(default_factory=ForecastCache)
-
-    @classmethod
-    def over(cls, database: Database, journal: Journal, **others) -> 'CyclePorts':
-        """Everything that is kept in the control database, and the others as they are given."""
-        return cls(**{
-            'journal': journal, 'switches': SwitchBoard(database),
-            'cooldowns': db_cooldowns.Cooldowns(database), 'cycles': db_cycles.Cycles(database),
-            'scores': db_scores.Scores(database), 'evaluations': Evaluations(database),
-            'load_stats': LoadStatsStore(database), 'drains': Drains(database),
-            'names': ServerNames(database), 'refusals': Refusals(database)} | others)
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class CycleRules:
-    """What becomes of a plan; durations in seconds.
-
-    automation : what nova.conf says of levels
-    in_scope : all aggregates that are planned, by this process or another
-    """
-
-    automation: Defaults
-    cooldown: float
-    instance_cooldown: float
-    instance_cooldown_factor: float
-    instance_cooldown_max: float
-    no_return_window: float
-    experience_window: float
-    stale_plan_age: float
-    start_interval: float
-    rejection_backoff: float = 0.0
-    in_scope: tuple[str, ...] = ()
-
-    @classmethod
-    def from_conf(cls, conf):
-        group = conf.kronos
-        return cls(automation=levels.defaults(conf), cooldown=group.cooldown,
-                   instance_cooldown=group.instance_cooldown,
-                   instance_cooldown_factor=group.instance_cooldown_factor,
-                   instance_cooldown_max=group.instance_cooldown_max,
-                   no_return_window=engine_options.no_return_window(conf),
-                   experience_window=group.experience_window,
-                   stale_plan_age=conf.kronos_executor.stale_plan_age,
-                   start_interval=conf.kronos_executor.start_interval,
-                   rejection_backoff=group.rejection_backoff_cycles * group.evaluation_interval,
-                   in_scope=tuple(group.aggregates))
 
 
 class Cycle:
@@ -338,53 +243,10 @@ class Cycle:
             record.aggregate, self.rules.automation, record.purpose, is_approved=True))
 
     def _planning_history(self, now, units):
-        cooldowns, journal = self.cycle_ports.cooldowns, self.cycle_ports.journal
-        # While its plan is under way an aggregate is about to look different. What shares hosts
-        # waits and cools together.
-        busy = {aggregate: f'plan {uuid} {UNDER_WAY[state]}'
-                for aggregate, uuid, state in journal.plans_under_way() if state in UNDER_WAY}
-        cooling = cooldowns.cooling(db_cooldowns.AGGREGATE, now)
-        shared = self._shared(cooling, units)
-        waiting = {name: busy[other] for name, unit in units.items()
-                   for other in sorted(unit) if other in busy}
-        limits = self.options.move_limits
-        projects_moved, caused = (journal.moved_since(now - DAY)
-                                  if limits.look_back else ({}, {}))
-        return PlanningHistory(under_way=waiting | busy, aggregates=cooling | shared,
-                               proposals={name: plans.AggregateReport.from_json(record.report)
-                                          for name, record in self._proposed.items()
-                                          if record.report},
-                               projects_moved=projects_moved, caused=caused,
-                               instances_moved=(journal.instances_moved_since(now - 7 * DAY)
-                                                if limits.per_instance_and_week else {}),
-                               instances_moved_today=(journal.instances_moved_since(now - DAY)
-                                                      if limits.per_instance_and_day else {}),
-                               load_stats=(self.cycle_ports.load_stats.read(self._scope_names())
-                                           if self.options.restraint else {}),
-                               instances=cooldowns.cooling(db_cooldowns.INSTANCE, now),
-                               spread=self._shared(
-                                   cooldowns.cooling(db_cooldowns.SPREAD, now), units),
-                               quarantines=cooldowns.quarantined(now),
-                               refused=self.cycle_ports.refusals.resting(now),
-                               imbalanced=self.cycle_ports.cycles.imbalanced(),
-                               doubted=self.cycle_ports.cycles.doubted(),
-                               moves=self._past_moves(now - _seconds(max(
-                                   self.rules.no_return_window, self.options.server_grace))),
-                               tries=tuple(journal.tries(
-                                   now - _seconds(self.rules.experience_window))))
-
-    def _past_moves(self, since):
-        """PastMoves that ended since then; those that emptied a host are marked."""
-        emptied = self.cycle_ports.journal.emptied_since(since)
-        return tuple(
-            dataclasses.replace(each, has_emptied=(each.instance_uuid, each.source) in emptied)
-            for each in self.cycle_ports.history(since))
-
-    @staticmethod
-    def _shared(seconds, units):
-        """Seconds left of each aggregate: the most that any has with which it shares hosts."""
-        return {name: max(seconds.get(other, 0.0) for other in unit)
-                for name, unit in units.items()}
+        return past.planning_history(
+            self.cycle_ports, self.options, self.rules, now, self._scope_names(), units,
+            {name: plans.AggregateReport.from_json(record.report)
+             for name, record in self._proposed.items() if record.report})
 
     def _write_down(self, report, loads):
         now = self.utcnow()

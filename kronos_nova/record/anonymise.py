@@ -10,15 +10,19 @@ import json
 import re
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
 
 import yaml
 
 from kronos_nova import boundary
 from kronos_nova import exception
+from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.objects import eligibility
 from kronos_nova.objects import metrics
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
+from kronos_nova.record import options as recorded_options
 from kronos_nova.record.writer import QUERIES
 from kronos_nova.record.writer import Taken
 
@@ -80,7 +84,9 @@ def anonymise(taken: Taken, policies: PolicySet) -> Taken:
         taken, cloud='anonymised', snapshot=_snapshot(taken.snapshot, names),
         policies=_policies(policies),
         bodies={key: _body(taken.bodies[key], *known) for key, known in
-                _labels(policies, names).items() if key in taken.bodies})
+                _labels(policies, names).items() if key in taken.bodies},
+        options=taken.options and _options(taken.options, names),
+        history=taken.history and _history(taken.history, names))
     _check(anonymised, names)
     return anonymised
 
@@ -92,6 +98,8 @@ def _check(anonymised, names):
     for body in anonymised.bodies.values():
         texts.extend(text for series in json.loads(body)['data']['result']
                      for text in series['metric'].values())
+    texts.extend(_texts_of_options(anonymised.options or {}))
+    texts.extend(_texts_of_history(anonymised.history or PlanningHistory()))
     left = sorted({word for text in texts for word in (text, *_WORD.findall(text))
                    if names.is_original(word)})
     if left:
@@ -315,3 +323,110 @@ def _body(body, label, table):
                'value': s['value']} for s in result]
     return json.dumps({'status': 'success',
                        'data': {'resultType': 'vector', 'result': series}}).encode()
+
+
+_AGGREGATES, _PROJECTS = 'aggregates', ('never_move_projects', 'only_evacuate_projects')
+_BY_AGGREGATE, _WINDOWS = 'aggregate_automation', 'maintenance_window'
+_FIXED_WORDS = frozenset(('move_hints', 'spread_planner', 'pack_planner'))
+"""Options whose words are those of Kronos and its planners."""
+_EVERY = '*'
+
+
+def _options(options, names):
+    """The options on which a plan depends, with names replaced; other texts are left out."""
+    known = recorded_options.known_options()
+    return {group: {name: value if _is_plain(known[group, name], value)
+                    else _of_named(name, value, names)
+                    for name, value in values.items()
+                    if _is_plain(known[group, name], value) or _has_names(group, name)}
+            for group, values in options.items()}
+
+
+def _is_plain(opt, value):
+    return (value is None or isinstance(value, bool | int | float) or opt.dest in _FIXED_WORDS
+            or getattr(opt.type, 'choices', None) is not None)
+
+
+def _has_names(group, name):
+    return group == 'kronos' and name in (_AGGREGATES, *_PROJECTS, _BY_AGGREGATE, _WINDOWS)
+
+
+def _of_named(name, value, names):
+    if name == _WINDOWS:
+        return [_window(text, names) for text in value]
+    table = _with_strangers(names.project if name in _PROJECTS else names.aggregate, value)
+    if isinstance(value, dict):
+        return {table[key]: level for key, level in value.items()}
+    return [table[each] for each in value]
+
+
+def _window(text, names):
+    aggregate, semicolon, rest = text.partition(';')
+    table = _with_strangers(names.aggregate, [aggregate.strip()]) | {_EVERY: _EVERY}
+    return table[aggregate.strip()] + semicolon + rest
+
+
+def _with_strangers(table, words):
+    """The table, and a pseudonym for each word that the snapshot does not have."""
+    return {**_numbered((word for word in words if word not in table), 'unknown-{}'.format),
+            **table}
+
+
+def _history(history, names):
+    rows = (*history.moves, *history.tries)
+    instance = _with_strangers(names.instance_uuid, [
+        *(row.instance_uuid for row in rows), *history.refused, *history.caused,
+        *history.instances_moved, *history.instances_moved_today,
+        *(vm for policies in history.load_stats.values() for stats in policies.values()
+          for vm in stats.vms)])
+    host = _with_strangers(names.host, [
+        *(end for row in rows for end in (row.source, row.destination)),
+        *(host for pairs in history.doubted.values() for _policy, host in pairs)])
+    aggregate = _with_strangers(names.aggregate, [
+        *history.load_stats, *history.imbalanced, *history.doubted, *history.spread])
+    project = _with_strangers(names.project, history.projects_moved)
+
+    def row(each):
+        return dataclasses.replace(
+            each, instance_uuid=instance[each.instance_uuid], source=host[each.source],
+            destination=host[each.destination])
+
+    return PlanningHistory(
+        load_stats={aggregate[name]: {
+            policy: dataclasses.replace(stats, vms=tuple(instance[vm] for vm in stats.vms))
+            for policy, stats in policies.items()}
+            for name, policies in history.load_stats.items()},
+        moves=tuple(map(row, history.moves)), tries=tuple(map(row, history.tries)),
+        doubted={aggregate[name]: frozenset((policy, host[each]) for policy, each in pairs)
+                 for name, pairs in history.doubted.items()},
+        imbalanced=_renamed(history.imbalanced, aggregate),
+        spread=_renamed(history.spread, aggregate),
+        refused=_renamed(history.refused, instance), caused=_renamed(history.caused, instance),
+        instances_moved=_renamed(history.instances_moved, instance),
+        instances_moved_today=_renamed(history.instances_moved_today, instance),
+        projects_moved=_renamed(history.projects_moved, project))
+
+
+def _renamed(mapping: Mapping[str, float], table: Mapping[str, str]) -> dict[str, float]:
+    return {table[key]: value for key, value in mapping.items()}
+
+
+def _texts_of_options(options) -> Iterator[str]:
+    for group, values in options.items():
+        for name, value in values.items():
+            if _has_names(group, name):
+                yield from value
+
+
+def _texts_of_history(history: PlanningHistory) -> Iterator[str]:
+    for row in (*history.moves, *history.tries):
+        yield from (row.instance_uuid, row.source, row.destination)
+    for part in (history.load_stats, history.doubted, history.imbalanced, history.spread,
+                 history.refused, history.caused, history.instances_moved,
+                 history.instances_moved_today, history.projects_moved):
+        yield from part
+    for policies in history.load_stats.values():
+        for stats in policies.values():
+            yield from stats.vms
+    for pairs in history.doubted.values():
+        yield from (host for _policy, host in pairs)

@@ -9,20 +9,29 @@ import pydantic_core
 
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.objects import snapshot as objects
+from kronos_nova.record import history
+from kronos_nova.record import options
 from kronos_nova.record import schema
 from kronos_nova.record.metrics import RecordedMetrics
+from kronos_nova.record.options import RecordedOptions
 from kronos_nova.record.problems import Problems
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """A snapshot folder. ``taken_at`` in Unix seconds; ``metrics`` are read when asked for."""
+    """A snapshot folder. ``taken_at`` in Unix seconds; ``metrics`` are read when asked for.
+
+    :ivar options: None where they were not recorded
+    :ivar has_history: whether the time before the snapshot was recorded
+    """
 
     folder: pathlib.Path
     taken_at: float
     snapshot: objects.Snapshot
     history: PlanningHistory
     metrics: RecordedMetrics
+    options: RecordedOptions | None = None
+    has_history: bool = False
 
 
 def read(folder) -> Recording:
@@ -37,18 +46,29 @@ def read(folder) -> Recording:
         problems.raise_if_any()
     meta = _file(folder / 'meta.json', schema.Meta, problems)
     inventory = _file(folder / 'inventory.json', schema.Inventory, problems)
-    cooldowns = schema.Cooldowns()
-    if (folder / 'cooldowns.json').exists():
-        cooldowns = _file(folder / 'cooldowns.json', schema.Cooldowns, problems)
+    cooldowns = _optional(folder / 'cooldowns.json', schema.Cooldowns, problems)
+    in_force = _optional(folder / options.NAME, schema.Options, problems)
+    before = _optional(folder / history.NAME, schema.History, problems)
     if inventory is not None:
         for path, problem in _contradictions(inventory):
             problems.add(f'inventory.json: {path}', problem)
     problems.raise_if_any()
     return Recording(folder=folder, taken_at=meta.taken_at.timestamp(),
                      snapshot=_snapshot(meta, inventory), metrics=RecordedMetrics(folder),
-                     history=PlanningHistory(aggregates=cooldowns.aggregate_cooldowns,
-                                   instances=cooldowns.instance_cooldowns,
-                                   quarantines=cooldowns.instance_quarantines))
+                     options=in_force and in_force.root, has_history=before is not None,
+                     history=_history(before, cooldowns))
+
+
+def _history(before, cooldowns) -> PlanningHistory:
+    cooldowns = cooldowns or schema.Cooldowns()
+    return history.planning_history(
+        before or schema.History(), aggregates=cooldowns.aggregate_cooldowns,
+        instances=cooldowns.instance_cooldowns, quarantines=cooldowns.instance_quarantines)
+
+
+def _optional(path, model, problems):
+    """The content of a file; None where there is no such file."""
+    return _file(path, model, problems) if path.exists() else None
 
 
 def _file(path, model, problems):

@@ -1,5 +1,8 @@
 """Reports for programs and for people."""
 
+import collections
+from typing import NamedTuple
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,16 +18,33 @@ LONGEST = 2000
 """Characters of a cell or a line."""
 
 
-def as_object(report: CycleReport) -> dict:
-    """What JSON has, format 1. But for ``planning_seconds`` it depends on the input alone."""
-    return {'format': FORMAT, 'planning_seconds': report.planning_seconds,
+class Replayed(NamedTuple):
+    """A snapshot that was replayed.
+
+    :ivar name: of its folder
+    :ivar options: where the options come from, a word for programs
+    :ivar note: the same as a sentence for people
+    """
+
+    name: str
+    report: CycleReport
+    options: str
+    note: str
+
+
+def as_object(replayed: Replayed) -> dict:
+    """Make the object of JSON, format 1. But for ``planning_seconds`` it depends on the input
+    alone."""
+    report = replayed.report
+    return {'format': FORMAT, 'options': replayed.options, 'notes': [replayed.note],
+            'planning_seconds': report.planning_seconds,
             'aggregates': [_aggregate(aggregate) for aggregate in report.aggregates]}
 
 
-def day_as_object(day: list[tuple[str, CycleReport]]) -> dict:
-    """The same for several snapshots, each with its folder's name."""
+def day_as_object(day: list[Replayed]) -> dict:
+    """Make the object of several snapshots, each with its folder's name."""
     return {'format': FORMAT, 'snapshots': [
-        {'snapshot': name, **as_object(report)} for name, report in day]}
+        {'snapshot': each.name, **as_object(each)} for each in day]}
 
 
 def _aggregate(report: AggregateReport):
@@ -43,11 +63,14 @@ def _aggregate(report: AggregateReport):
             'combined_after': move.combined_after, 'reason': move.reason}
             for move in report.moves],
         'not_moved': [{'reason': skip.reason, 'count': len(skip.instances),
-                       'instances': list(skip.instances)} for skip in report.not_moved]}
+                       'instances': list(skip.instances)} for skip in report.not_moved],
+        'notes': list(report.notes), 'warnings': list(report.warnings)}
 
 
-def print_tables(report: CycleReport, console: Console):
-    """A few tables an aggregate."""
+def print_tables(replayed: Replayed, console: Console):
+    """Print where the options come from, and a few tables an aggregate."""
+    report = replayed.report
+    console.print(_shown(replayed.note))
     for aggregate in report.aggregates:
         console.print(_shown(f'Aggregate {aggregate.name}: {aggregate.outcome} '
                              f'({aggregate.mode}, planner {aggregate.planner})'))
@@ -64,15 +87,18 @@ def print_tables(report: CycleReport, console: Console):
     console.print(f'Planned in {report.planning_seconds:.3f} s')
 
 
-def print_day(day: list[tuple[str, CycleReport]], console: Console):
-    """One table: what every snapshot would have led to."""
+def print_day(day: list[Replayed], console: Console):
+    """Print where the options come from, and a table with a row an aggregate of a snapshot."""
+    notes = collections.Counter(each.note for each in day)
+    for note, count in sorted(notes.items()):
+        console.print(_shown(note if len(notes) == 1 else f'{count} of {len(day)}: {note}'))
     table = _table('Snapshot', 'Aggregate', 'Outcome', 'Moves', 'Before', 'After')
-    for name, report in day:
-        for aggregate in report.aggregates:
-            _add(table, name, aggregate.name, aggregate.outcome, str(len(aggregate.moves)),
+    for each in day:
+        for aggregate in each.report.aggregates:
+            _add(table, each.name, aggregate.name, aggregate.outcome, str(len(aggregate.moves)),
                           _figure(aggregate.combined_before), _figure(aggregate.combined_after))
     console.print(table)
-    moves = sum(len(aggregate.moves) for _, report in day for aggregate in report.aggregates)
+    moves = sum(len(aggregate.moves) for each in day for aggregate in each.report.aggregates)
     console.print(f'Snapshots: {len(day)}, moves: {moves}')
 
 

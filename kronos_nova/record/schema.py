@@ -1,14 +1,17 @@
-"""The files of a snapshot, formats 1 and 2.
+"""The files of a snapshot, formats 1 to 3.
 
-What format 2 adds may be missing, so one model reads both.
+The additions of formats 2 and 3 are optional, so one model reads all three.
 """
 
 from typing import Annotated
+from typing import Any
 from typing import Literal
 
 import pydantic
 
-FORMAT = 2
+FORMAT = 3
+WITHOUT_OPTIONS = 2
+"""Format of a snapshot that has neither options nor a history."""
 
 Text = Annotated[str, pydantic.Field(min_length=1, max_length=1024)]
 Count = Annotated[int, pydantic.Field(ge=0, lt=1 << 53)]
@@ -31,7 +34,7 @@ class _Strict(pydantic.BaseModel):
 
 
 class Meta(_Strict):
-    format: Literal[1, 2]
+    format: Literal[1, 2, 3]
     taken_at: pydantic.AwareDatetime = pydantic.Field(strict=False)
     kronos_version: str
     cloud: str
@@ -134,3 +137,73 @@ class Cooldowns(_Strict):
     aggregate_cooldowns: dict[Text, Seconds] = {}
     instance_cooldowns: dict[Text, Seconds] = {}
     instance_quarantines: dict[Text, Quarantine] = {}
+
+
+class Options(pydantic.RootModel):
+    """Group to option to value; the options themselves check the values."""
+
+    model_config = pydantic.ConfigDict(strict=True, frozen=True)
+
+    root: dict[Text, dict[Text, Any]]
+
+
+Figure = Annotated[float, pydantic.Field(allow_inf_nan=False)]
+
+
+def _of_a_load(figures: list[float]) -> list[float]:
+    if min(figures[0], figures[2]) < 0:
+        raise ValueError('seconds and variance must be 0 or more')
+    return figures
+
+
+Figures = Annotated[list[Figure], pydantic.Field(min_length=5, max_length=5),
+                    pydantic.AfterValidator(_of_a_load)]
+"""Figures of an instance in a policy: seconds for which it is known, mean, variance, mean of about
+a quarter of an hour, covariance; see :class:`kronos_nova.load.LoadStats`."""
+
+
+class LoadStats(_Strict):
+    at: Figure
+    instances: dict[Text, Figures]
+
+
+class PastMove(_Strict):
+    instance_uuid: Text
+    source: Text
+    destination: Text
+    ended_at: Figure
+    has_emptied: bool = False
+
+
+class PastTry(_Strict):
+    instance_uuid: Text
+    source: Text
+    destination: Text
+    memory_mb: Count
+    seconds: Seconds | None
+    failed: bool
+    lasted: Seconds | None = None
+    processed_mb: Seconds | None = None
+    sharing: Seconds = 1.0
+    expected: Seconds | None = None
+
+
+class Doubt(_Strict):
+    policy: Text
+    host: Text
+
+
+class History(_Strict):
+    """See :class:`kronos_nova.cooldown.PlanningHistory`."""
+
+    load_stats: dict[Text, dict[Text, LoadStats]] = {}
+    moves: list[PastMove] = []
+    tries: list[PastTry] = []
+    imbalanced: dict[Text, Count] = {}
+    doubted: dict[Text, list[Doubt]] = {}
+    spread: dict[Text, Seconds] = {}
+    refused: dict[Text, Seconds] = {}
+    projects_moved: dict[Text, Count] = {}
+    caused: dict[Text, Count] = {}
+    instances_moved: dict[Text, Count] = {}
+    instances_moved_today: dict[Text, Count] = {}

@@ -1,4 +1,4 @@
-"""Writes what a cycle would read into a snapshot folder, format 2."""
+"""Writes what a cycle would read into a snapshot folder."""
 
 import dataclasses
 import json
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from kronos_nova import exception
+from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.engine import pace_measured
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics import answer
@@ -17,7 +18,10 @@ from kronos_nova.objects import metrics
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
+from kronos_nova.record import history
+from kronos_nova.record import options
 from kronos_nova.record import schema
+from kronos_nova.record.options import RecordedOptions
 
 QUERIES = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile_query',
            metrics.CAPACITY: 'capacity_query', metrics.HOST_CAPACITY: 'host_capacity_query'}
@@ -46,6 +50,8 @@ class Taken:
 
     :ivar policies: the text of the policies file
     :ivar bodies: by policy and kind, the bodies of Prometheus' answers
+    :ivar options: those in force, or None if they are not recorded
+    :ivar history: what is known of the time before, or None if that is not recorded
     """
 
     snapshot: Snapshot
@@ -53,6 +59,8 @@ class Taken:
     bodies: Mapping[tuple[str, str], bytes]
     kronos_version: str
     cloud: str = ''
+    options: RecordedOptions | None = None
+    history: PlanningHistory | None = None
 
 
 def questions(policies: PolicySet) -> Iterator[MetricQuery]:
@@ -121,11 +129,20 @@ def _files(taken) -> Iterator[tuple[str, bytes]]:
     yield 'inventory.json', _inventory(taken.snapshot)
     yield 'policies.yaml', taken.policies
     yield 'cooldowns.json', _json(NO_COOLDOWNS, indent=2)
+    if taken.options is not None:
+        yield options.NAME, _json(taken.options, indent=2)
+    if taken.history is not None:
+        yield history.NAME, _json(history.as_object(taken.history), indent=1)
     for (policy, kind), body in sorted(taken.bodies.items()):
         yield f'metrics/{policy}/{kind}.json', body
     yield 'meta.json', _json({
-        'format': schema.FORMAT, 'taken_at': taken.snapshot.taken_at,
+        'format': _format(taken), 'taken_at': taken.snapshot.taken_at,
         'kronos_version': taken.kronos_version, 'cloud': taken.cloud}, indent=2)
+
+
+def _format(taken):
+    has_more = taken.options is not None or taken.history is not None
+    return schema.FORMAT if has_more else schema.WITHOUT_OPTIONS
 
 
 def _inventory(snapshot):

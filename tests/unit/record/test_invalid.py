@@ -115,7 +115,7 @@ class InvalidTest(testtools.TestCase):
         self.assertIn(INVENTORY, self.told())
 
     def test_a_newer_format_is_refused(self):
-        self.edit('meta.json', lambda tree: tree.update(format=3))
+        self.edit('meta.json', lambda tree: tree.update(format=4))
         self.assertIn('meta.json: format', self.told())
 
     def test_policies_that_were_not_recorded_cannot_be_replayed(self):

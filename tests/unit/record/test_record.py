@@ -23,6 +23,7 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.record import reader
 from kronos_nova.record import replay
 from kronos_nova.record.metrics import RecordedMetrics
+from tests.unit.db.fixtures import ControlDatabase
 from tests.unit.fakes_web_server import WebServer
 from tests.unit.inventory.fakes_public_api import Cloud
 from tests.unit.inventory.fakes_public_api import server
@@ -59,8 +60,11 @@ def vector(*series):
 
 
 class RecordTestCase(testtools.TestCase):
+    kronos = ''
+
     def setUp(self):
         super().setUp()
+        self.database = self.useFixture(ControlDatabase()).database
         self.cloud = Cloud()
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.target = self.folder / 'snapshot'
@@ -72,8 +76,10 @@ class RecordTestCase(testtools.TestCase):
         api = self.useFixture(self.cloud.fixture()).url
         prometheus = self.useFixture(WebServer(self.answer)).url
         (self.folder / 'policies.yaml').write_text(POLICIES)
+        (self.folder / 'kronos.sqlite').symlink_to(self.database.engine.url.database)
         (self.folder / 'nova.conf').write_text(
-            f'[kronos]\npolicies_file = {self.folder}/policies.yaml\n'
+            f'[DEFAULT]\nstate_path = {self.folder}\n'
+            f'[kronos]\npolicies_file = {self.folder}/policies.yaml\n{self.kronos}'
             f'[kronos_prometheus]\nurl = {prometheus}\nmax_retries = 0\n'
             '[kronos_nova]\nauth_type = admin_token\ntoken = t\n'
             f'endpoint = {api}\nendpoint_override = {api}/compute/v2.1\n'
@@ -120,9 +126,9 @@ class RecordTest(RecordTestCase):
         self.run_command('--cloud', 'test')
         files = sorted(str(path.relative_to(self.target))
                        for path in self.target.rglob('*') if path.is_file())
-        self.assertEqual(['cooldowns.json', 'inventory.json', 'meta.json',
+        self.assertEqual(['cooldowns.json', 'history.json', 'inventory.json', 'meta.json',
                           'metrics/cpu/imbalance.json', 'metrics/cpu/vm_profile.json',
-                          'policies.yaml'], files)
+                          'options.json', 'policies.yaml'], files)
         self.assertEqual(self.answers['load'],
                          (self.target / 'metrics/cpu/imbalance.json').read_bytes())
         self.assertEqual(POLICIES, (self.target / 'policies.yaml').read_text())
@@ -130,7 +136,15 @@ class RecordTest(RecordTestCase):
                           'instance_quarantines': {}},
                          json.loads((self.target / 'cooldowns.json').read_text()))
         meta = json.loads((self.target / 'meta.json').read_text())
-        self.assertEqual((2, 'test'), (meta['format'], meta['cloud']))
+        self.assertEqual((3, 'test'), (meta['format'], meta['cloud']))
+
+    def test_a_cloud_without_a_control_database_is_recorded_without_its_past(self):
+        (self.folder / 'kronos.sqlite').unlink()
+        status, _, err = self.run_command()
+        self.assertEqual(0, status)
+        self.assertIn('history.json is left out, and a replay expects every load to stay', err)
+        self.assertFalse((self.target / 'history.json').exists())
+        self.assertFalse(reader.read(self.target).has_history)
 
     def test_the_same_cloud_gives_the_same_inventory_in_any_order(self):
         self.run_command()

@@ -1,0 +1,57 @@
+"""The options in force when a snapshot was taken: ``options.json``."""
+
+import json
+import pathlib
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
+
+from oslo_config import cfg
+
+from kronos_nova import conf as kronos_conf
+from kronos_nova.record.problems import Problems
+
+NAME = 'options.json'
+
+RecordedOptions = Mapping[str, Mapping[str, Any]]
+"""Group to option to value, as JSON has them."""
+
+
+def in_force(conf: cfg.ConfigOpts) -> dict[str, dict[str, Any]]:
+    """Read the options of Kronos that are no secrets.
+
+    :param conf: on which :func:`kronos_nova.conf.register_opts` was called
+    """
+    return {module.GROUP.name: {opt.dest: conf[module.GROUP.name][opt.dest]
+                                for opt in module.OPTS if not opt.secret}
+            for module in kronos_conf.GROUPS}
+
+
+def apply(conf: cfg.ConfigOpts, recorded: RecordedOptions, folder: pathlib.Path) -> None:
+    """Set options as they were recorded, also those that have another name by now.
+
+    :raises SnapshotError: an option does not exist or has an impossible value; one line each
+    """
+    problems, known = Problems(folder), known_options()
+    for group, values in recorded.items():
+        for name, value in values.items():
+            place = f'{NAME}: {group}.{name}'
+            if (group, name) not in known:
+                problems.add(place, 'there is no such option')
+                continue
+            try:
+                conf.set_override(known[group, name].dest, value, group)
+            except (AttributeError, TypeError, ValueError, cfg.Error):
+                problems.add(place, f'{json.dumps(value)} is no value of this option')
+    problems.raise_if_any()
+
+
+def known_options() -> dict[tuple[str, str], cfg.Opt]:
+    """Options by group and name; by their deprecated names, too."""
+    return {(module.GROUP.name, name): opt for module in kronos_conf.GROUPS
+            for opt in module.OPTS for name in _names(opt)}
+
+
+def _names(opt) -> Iterator[str]:
+    yield opt.dest
+    yield from (old.name.replace('-', '_') for old in opt.deprecated_opts if old.name)
