@@ -102,7 +102,7 @@ class _Checks:
             self._add(name, WARNING, str(warning))
             return warning.value
         except Exception as error:  # whatever a library thinks of what somebody has written
-            self._add(name, FAILED, _sentence(error))
+            self._add(name, FAILED, sentence(error))
         else:
             self._add(name, OK, detail)
             return value
@@ -122,7 +122,7 @@ def examine(conf, role: roles.Role) -> Report:
     windows = check('windows', lambda: _windows(conf, time.time()))
     policy_set = check('policies', lambda: _policies(conf))
     client = check('prometheus', lambda: _prometheus(conf), _readable(conf, prometheus.GROUP))
-    reach = _Reach(role)
+    reach = Reach(role)
     check('placement', lambda: _placement(reach))
     snapshot = check('nova', lambda: _nova(reach))
     check('scope', lambda: _scope(conf, snapshot), ('Nova', snapshot))
@@ -151,7 +151,8 @@ def _queries(conf, policy_set, answers, snapshot):
     return tuple(query_checks.examine(answers, policy_set, snapshot, options, time.time()))
 
 
-def _sentence(error):
+def sentence(error: Exception) -> str:
+    """Return an error for a person, in one line."""
     if isinstance(error, exception.KronosException | cfg.Error | ValueError):
         return str(error)
     if isinstance(error, db_exception.DBError):
@@ -159,8 +160,8 @@ def _sentence(error):
     return f'{error.__class__.__name__}: {error}'
 
 
-class _Reach:
-    """How Nova is reached, found out when it is first asked."""
+class Reach:
+    """Access to Nova, prepared when it is first asked."""
 
     def __init__(self, role):
         self._role = role

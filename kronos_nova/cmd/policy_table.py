@@ -4,10 +4,15 @@ import dataclasses
 import math
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Sequence
+
+import numpy as np
 
 from kronos_nova import exception
 from kronos_nova.load import host_sizes
+from kronos_nova.load import instance_weights
+from kronos_nova.load.host_sizes import Sizes
+from kronos_nova.load.instance_weights import PlacedInstances
 from kronos_nova.objects import metrics
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
@@ -24,6 +29,10 @@ class PolicyRow:
     instances_load : mean over the same hosts of the sum of their instances' profiles; None = the
         policy has no profile that can be compared
     farthest_host : the host whose sum is farthest from its score, with both
+    sizes : of the smallest and the biggest host: in the unit of host_capacity_query, CPUs, or
+        bytes; parts of the biggest one where profiles are fractions. None = not known, or of no use
+    sizes_from : ``host_capacity_query``, a resource class, ``not known`` where hosts differ in
+        size and nothing says what the profile is a share of, or '' where sizes are of no use
     age : seconds since the oldest sample
     duplicates : how many hosts and instances have several series
     """
@@ -36,6 +45,8 @@ class PolicyRow:
     farthest_host: str | None = None
     farthest_load: float | None = None
     farthest_instances_load: float | None = None
+    sizes: tuple[float, float] | None = None
+    sizes_from: str = ''
     age: float | None = None
     duplicates: int = 0
 
@@ -57,14 +68,16 @@ def rows(answers, policies: Iterable[Policy], snapshot: Snapshot, findings: Iter
         scores = _answer(answers, policy, metrics.IMBALANCE, policy.imbalance_query)
         profile = _answer(answers, policy, metrics.VM_PROFILE, policy.vm_profile_query)
         found = [each for each in (hosts, instances) if each is not None]
+        by_host = _by(scores, policy.host_label)
+        placed, sizes = _placed(answers, policy, by_host, snapshot)
+        sums = _sums(policy, profile, placed, [host.name for host in snapshot.hosts])
         times = [sample.timestamp for vector in (scores, profile) for sample in vector.samples]
         yield PolicyRow(
             policy=policy.name, hosts=(hosts.matched, hosts.expected),
             instances=instances and (instances.matched, instances.expected),
             age=max(0.0, now - min(times)) if times else None,
             duplicates=sum(len(each.repeated) for each in found),
-            **_loads(policy, _by(scores, policy.host_label),
-                     _sums(answers, policy, profile, snapshot)))
+            **_size_figures(policy, sizes), **_loads(policy, by_host, sums))
 
 
 def _loads(policy, scores, sums):
@@ -82,29 +95,43 @@ def _loads(policy, scores, sums):
         'farthest_load': known[farthest], 'farthest_instances_load': both[farthest]}
 
 
-def _sums(answers, policy, profile: Vector, snapshot: Snapshot) -> dict[str, float]:
-    """Return the sum of the profiles of each host's instances, as a fraction of the host. An
-    instance with two series counts once, by the larger."""
-    samples = profile.by(policy.vm_profile_label)
-    sums = dict.fromkeys((host.name for host in snapshot.hosts), 0.0)
-    for instance in snapshot.instances:
-        given = samples.get(getattr(instance, policy.vm_profile_label_type), ())
-        if given and instance.host in sums:
-            sums[instance.host] += max(sample.value for sample in given)
-    sizes = _sizes(answers, policy, snapshot)
-    return {host: value / sizes.get(host, math.nan) for host, value in sums.items()}
-
-
-def _sizes(answers, policy, snapshot) -> Mapping[str, float]:
-    """Return the size of each host in the unit of the profile; 1 where that is a fraction."""
+def _placed(answers, policy, scores, snapshot) -> tuple[PlacedInstances, Sizes]:
+    """Return the instances of all hosts and the sizes of these hosts, as a cycle has them."""
+    position = {host.name: number for number, host in enumerate(snapshot.hosts)}
+    queried = np.ones(len(position))
     if policy.host_capacity_query is not None:
-        vector = _answer(answers, policy, metrics.HOST_CAPACITY, policy.host_capacity_query)
-        return {host: size for host, size in _by(vector, policy.host_label).items() if size > 0.0}
-    names = [host.name for host in snapshot.hosts]
-    if policy.profile_unit == host_sizes.ABSOLUTE and policy.vm_profile_resource:
-        sizes = host_sizes.of_inventory(snapshot.hosts, policy.vm_profile_resource)
-        return dict(zip(names, sizes.tolist(), strict=True))
-    return dict.fromkeys(names, 1.0)
+        found = _by(_answer(answers, policy, metrics.HOST_CAPACITY, policy.host_capacity_query),
+                    policy.host_label)
+        queried = np.array([found.get(name, math.nan) for name in position], dtype=float)
+        queried[~(queried > 0.0)] = math.nan
+    sizes = host_sizes.sizes(policy, snapshot.hosts, queried)
+    instances = tuple(each for each in snapshot.instances if each.host in position)
+    return PlacedInstances(
+        instances=instances,
+        vm_host=np.array([position[each.host] for each in instances], dtype=np.intp),
+        scores=np.array([scores.get(name, math.nan) for name in position], dtype=float),
+        host_scale=1.0 / sizes.values, units=sizes.units), sizes
+
+
+def _sums(policy, profile: Vector, placed: PlacedInstances, names: Sequence[str]
+          ) -> dict[str, float]:
+    """Return the sum of the profiles of each host's instances, as a fraction of the host; NaN where
+    the size of the host is not known."""
+    samples = instance_weights.by_label(profile, policy.vm_profile_label, policy.host_label, names)
+    share, _seen = instance_weights.shares(policy, samples, placed)
+    sums = np.bincount(placed.vm_host, weights=np.nan_to_num(share), minlength=len(names))
+    sums[np.isnan(placed.host_scale)] = math.nan
+    return dict(zip(names, sums.tolist(), strict=True))
+
+
+def _size_figures(policy, sizes: Sizes) -> dict[str, object]:
+    """Return the sizes of the smallest and the biggest host, and what they are taken from."""
+    known = sizes.values[~np.isnan(sizes.values)]
+    source = 'host_capacity_query' if policy.host_capacity_query else (
+        policy.vm_profile_resource or (host_sizes.resource(policy) if sizes.is_of_own_host else ''))
+    if sizes.problem or not len(known) or not source:
+        return {'sizes_from': 'not known' if sizes.problem else source}
+    return {'sizes': (float(known.min()), float(known.max())), 'sizes_from': source}
 
 
 def _answer(answers, policy, kind, promql) -> Vector:

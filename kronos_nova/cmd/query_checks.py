@@ -7,6 +7,8 @@ from kronos_nova import exception
 from kronos_nova.engine import forecast_columns
 from kronos_nova.engine import pace_measured
 from kronos_nova.engine.options import EngineOptions
+from kronos_nova.metrics import adaptation
+from kronos_nova.metrics import exporters
 from kronos_nova.metrics import health
 from kronos_nova.metrics import joins
 from kronos_nova.metrics import ranges
@@ -18,6 +20,10 @@ from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
 from kronos_nova.record import writer
 
+DOUBLED = 0.1
+"""Part of a value by which a second series of a target has to change it. Raised, smaller errors are
+no warning; lowered, rates of two moments are one. A CPU that counts twice changes a profile by
+half."""
 OF_FORECASTS = metrics.HISTORY, metrics.FORECAST
 
 
@@ -58,6 +64,7 @@ def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
     :param now: Unix seconds
     """
     cloud = _Cloud(snapshot, options, now)
+    doubled = exporters.doubled(source.instant)
     by_name = {policy.name: policy for policy in policy_set.active}
     of_forecasts = (query for policy in policy_set.active
                     for query in forecast_columns.questions(policy))
@@ -74,7 +81,7 @@ def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
             others = [each for each in writer.questions(policy_set)
                       if not _is_of_instances(by_name[each.policy], each.kind)]
             finding = _with_join(source, query, expected, finding, others)
-        yield _with_ranges(source, query, finding)
+        yield _with_ranges(source, query, _with_doubled(source, query, expected, finding, doubled))
     for query in pace_measured.questions(policy_set.migration):
         yield _of_migration(source, query, cloud, policy_set.migration)
 
@@ -149,6 +156,36 @@ def _with_join(source, query, expected, finding, others):
 def _plain_label(proposal):
     """Return the label of a proposal that only names another one, or None."""
     return proposal.removeprefix('host_label: ') if proposal.startswith('host_label: ') else None
+
+
+def _with_doubled(source, query, expected, finding, doubled):
+    """Return the finding with what changes when one series of each target is taken alone.
+
+    :param doubled: {exporter: label matcher}
+    """
+    for kind, selector in doubled.items():
+        alone = adaptation.restricted(query.promql, kind, selector)
+        name = alone != query.promql and _changed(source, query, alone, expected)
+        if name:
+            detail = (f'{kind} is scraped by several jobs, and the query counts each: of {name} it '
+                      f'has another value with {selector} alone. Take "max by ({expected.label}, '
+                      '...)" of the series before they are counted or added up')
+            finding = dataclasses.replace(
+                finding, state='warning' if finding.state == 'ok' else finding.state,
+                detail='; '.join(filter(None, (detail, finding.detail))))
+    return finding
+
+
+def _changed(source, query, promql, expected):
+    """Return a name whose value is another one with a query; None where there is none."""
+    try:
+        values, others = (
+            {sample.labels.get(expected.label): sample.value for sample in vector.samples}
+            for vector in (source.query(query), source.instant(promql)))
+    except exception.MetricsError:
+        return None
+    return min((name for name in values.keys() & others.keys() & expected.names
+                if abs(values[name] - others[name]) > DOUBLED * abs(others[name])), default=None)
 
 
 def _with_ranges(source, query, finding):

@@ -9,7 +9,9 @@ from rich.text import Text
 from kronos_nova.cmd import checks
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import program
+from kronos_nova.cmd import proposal
 from kronos_nova.cmd import roles
+from kronos_nova.metrics import prometheus
 
 NAME = 'kronos-test-config'
 FORMAT = 1
@@ -32,6 +34,15 @@ class TestConfig(program.Report):
                             help='What this host is: one with nova-conductor and nova-scheduler, '
                                  'with nova-compute, or with the daemons of Kronos. Default: what '
                                  'its configuration says.')
+        parser.add_argument('--propose', metavar='FILE',
+                            help='Find the exporters and how they name hosts, write a policies '
+                                 'file that fits them, and check that one. FILE must not exist.')
+        parser.add_argument('--recipe', metavar='NAME', default=proposal.DEFAULT_RECIPE,
+                            help='The recipe to write: the name of a file of share/kronos/policies '
+                                 'without .yaml. Default: cpu-memory.')
+        parser.add_argument('--match', metavar='LABEL=VALUE', default='',
+                            help='With --propose: take only series with this label, where one '
+                                 'Prometheus has several clouds.')
         return parser
 
     def take_action(self, parsed_args):
@@ -40,17 +51,22 @@ class TestConfig(program.Report):
         except cfg.Error as error:
             raise program.Refused(program.USAGE, f'{NAME}: {error}') from error
         name = parsed_args.role or roles.guess(conf)
-        report = checks.examine(conf, roles.role(name, conf, parsed_args))
+        role = roles.role(name, conf, parsed_args)
+        self.proposal = _propose(conf, role, parsed_args) if parsed_args.propose else None
+        report = checks.examine(conf, role)
         self.code = STATUS[report.state]
         self.report = report
         return self.dict2columns({
             'format': FORMAT, 'state': report.state, 'role': report.role,
             'checks': [dataclasses.asdict(row) for row in report.findings],
             'queries': [dataclasses.asdict(row) for row in report.queries],
-            'policies': [dataclasses.asdict(row) for row in report.policies]})
+            'policies': [dataclasses.asdict(row) for row in report.policies],
+            'proposal': self.proposal and _shown(self.proposal, parsed_args.propose)})
 
     def print_tables(self, console, data):
-        """Print three tables: the checks, the queries, and the policies."""
+        """Print the hosts of a proposal, and three tables: checks, queries, and policies."""
+        if self.proposal is not None:
+            _print_proposal(console, self.proposal)
         console.print(f'A {self.report.role} host')
         table = _table('Check', 'State', 'Detail')
         for row in self.report.findings:
@@ -66,8 +82,8 @@ class TestConfig(program.Report):
         console.print(table)
         if not self.report.policies:
             return
-        table = _table('Policy', 'Hosts', 'Servers', 'Load', 'Of servers', 'Farthest', 'Age',
-                       'Duplicates')
+        table = _table('Policy', 'Hosts', 'Servers', 'Load', 'Of servers', 'Farthest', 'Sizes',
+                       'Age', 'Duplicates')
         for row in self.report.policies:
             table.add_row(*_policy_cells(row))
         console.print(table)
@@ -76,6 +92,45 @@ class TestConfig(program.Report):
 def main(argv=None):
     """:returns: the exit code"""
     return program.run(TestConfig, NAME, argv)
+
+
+def _propose(conf, role, parsed_args):
+    """Write the file and make it the one that is checked."""
+    if parsed_args.recipe not in proposal.recipes():
+        raise program.Refused(program.USAGE, f'{NAME}: there is no recipe {parsed_args.recipe}; '
+                              f'there are {", ".join(proposal.recipes())}')
+    try:
+        made = proposal.make(conf, prometheus.from_conf(conf), checks.Reach(role).read(),
+                             parsed_args.recipe, parsed_args.match)
+        proposal.write(parsed_args.propose, made.text)
+    except Exception as error:  # as checks: whatever a library makes of what is configured
+        raise program.Refused(
+            program.FAILED, f'{NAME}: no file is written: {checks.sentence(error)}') from error
+    conf.set_override('policies_file', parsed_args.propose, group='kronos')
+    return made
+
+
+def _shown(made, path):
+    return {'file': path, 'recipe': made.recipe, 'namings': made.namings,
+            'selector': made.selector, 'problems': list(made.problems),
+            'hosts': [dataclasses.asdict(row) for row in made.hosts]}
+
+
+def _print_proposal(console, made):
+    for problem in made.problems:
+        console.print(Text(problem, style=COLOURS[checks.WARNING]))
+    table = _table('Host', 'State', 'Found as', 'CPUs, Nova', 'found', 'GiB, Nova', 'found',
+                   'Servers, Nova', 'found')
+    for row in made.hosts:
+        table.add_row(row.host, _coloured(row.state), Text(', '.join(row.found_as)),
+                      *map(_count, row.cpus),
+                      *(_count(value and value / 1024) for value in row.memory_mb),
+                      *map(_count, row.servers))
+    console.print(table)
+
+
+def _count(value):
+    return '' if value is None else f'{value:.1f}'.removesuffix('.0')
 
 
 def _policy_cells(row):
@@ -87,7 +142,16 @@ def _policy_cells(row):
             '' if row.instances is None else f'{row.instances[0]} of {row.instances[1]}',
             '' if row.load is None else f'{row.load:.0%}',
             '' if row.instances_load is None else f'{row.instances_load:.0%}',
-            Text(farthest), '' if row.age is None else f'{row.age:.0f} s', str(row.duplicates))
+            Text(farthest), Text(_sizes(row)), '' if row.age is None else f'{row.age:.0f} s',
+            str(row.duplicates))
+
+
+def _sizes(row):
+    """Return the sizes of hosts, such as 16 to 128 (VCPU)."""
+    if row.sizes is None:
+        return row.sizes_from
+    least, most = (f'{size:.4g}' for size in row.sizes)
+    return f'{least if least == most else f"{least} to {most}"} ({row.sizes_from})'
 
 
 def _detail(row):

@@ -20,7 +20,7 @@ METRIC = 'node_uname_info'
 NAME = 'nodename'
 ADDRESS = 'kronos_address'
 
-_ADDRESS = '(.+?)(:[0-9]+)?'
+ADDRESS_PATTERN = '(.+?)(:[0-9]+)?'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class Join:
     def around(self, promql: str, host_label: str) -> str:
         """Return the query with the join."""
         pattern = self.names.pattern.replace('\\', '\\\\')
-        return (f'label_replace({promql}, "{ADDRESS}", "$1", "{self.key}", "{_ADDRESS}") '
+        return (f'label_replace({promql}, "{ADDRESS}", "$1", "{self.key}", "{ADDRESS_PATTERN}") '
                 f'* on ({ADDRESS}) group_left ({host_label}) '
                 f'max by ({ADDRESS}, {host_label}) (label_replace(label_replace({METRIC}, '
-                f'"{ADDRESS}", "$1", "instance", "{_ADDRESS}"), "{host_label}", '
+                f'"{ADDRESS}", "$1", "instance", "{ADDRESS_PATTERN}"), "{host_label}", '
                 f'"{self.names.replacement}", "{self.names.label}", "{pattern}"))')
 
 
@@ -67,7 +67,7 @@ def propose(instant: Callable[[str], Vector], promql: str, vector: Vector, host_
 
 
 def _join(machines, samples, host_label, hosts):
-    by_address = {_address(sample.labels.get('instance', '')): sample for sample in machines}
+    by_address = {address(sample.labels.get('instance', '')): sample for sample in machines}
     names = _names(by_address, hosts)
     key = _key(samples, host_label, by_address)
     return None if names is None or key is None else Join(key, names)
@@ -85,12 +85,12 @@ def _key(samples, host_label, addresses):
     """Return the label whose values are most often addresses of machines, or None."""
     best, most = None, 0
     for label in (host_label, 'instance', 'host'):
-        count = sum(_address(sample.labels.get(label, '')) in addresses for sample in samples)
+        count = sum(address(sample.labels.get(label, '')) in addresses for sample in samples)
         if count > most:
             best, most = label, count
     return best
 
 
-def _address(value):
-    """Return an address without its port, as ``_ADDRESS`` takes it."""
+def address(value: str) -> str:
+    """Return an address without its port, as ``ADDRESS_PATTERN`` takes it."""
     return re.sub(r':[0-9]{1,5}$', '', value, count=1) if value.rpartition(':')[0] else value

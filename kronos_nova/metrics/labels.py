@@ -5,8 +5,10 @@ import dataclasses
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 
 from kronos_nova import boundary
+from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
 
 
@@ -72,7 +74,7 @@ def _first_part(value):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Rewrite:
+class Rewrite:
     """What ``label_replace`` would do, and the same in steps that cost no more than the value is
     long: a regular expression that goes back for every ``:`` of a hostile value does not.
 
@@ -91,16 +93,16 @@ class _Rewrite:
 PLAIN = ('(.*)', '$1')
 """Pattern and replacement of a label that has the names as it is."""
 
-_AS_IT_IS = _Rewrite(*PLAIN, _as_it_is)
-_WITHOUT_PORT = _Rewrite(r'(.*):\d+', '$1', _without_port)
+_AS_IT_IS = Rewrite(*PLAIN, _as_it_is)
+_WITHOUT_PORT = Rewrite(r'(.*):\d+', '$1', _without_port)
 _DOMAINS = 5
 
 # The doctor only advises, and it is asked once an aggregate: series and labels beyond these would
 # make an exporter's garbage slow down the cycle. A cloud of 10,000 hosts has one series each.
 _SERIES = 20_000
 _LABELS = 16
-_CHARACTERS = 255
-"""No host name is longer (RFC 1035)."""
+LONGEST_NAME = 255
+"""Characters: no host name is longer (RFC 1035)."""
 
 
 def diagnose(vector: Vector, host_label: str, hosts: Iterable[str],
@@ -128,9 +130,9 @@ def _propose(vector, host_label, hosts, matches):
     samples = vector.samples[:_SERIES]
     for label in _labels_of(samples, host_label):
         values = [value for sample in samples
-                  if len(value := sample.labels.get(label, '')) <= _CHARACTERS
+                  if len(value := sample.labels.get(label, '')) <= LONGEST_NAME
                   and value.isprintable()]
-        for rewrite in _rewrites(hosts):
+        for rewrite in rewrites(hosts):
             count = _matches(values, rewrite, hosts)
             if count > (best.matches if best else matches):
                 best = Proposal(label, rewrite.pattern, rewrite.replacement, count)
@@ -145,10 +147,22 @@ def _labels_of(samples, host_label) -> list[str]:
     return [host_label, *sorted(common)]
 
 
-def _rewrites(hosts) -> Iterator[_Rewrite]:
+def candidates(samples: Sequence[Sample], first: str, hosts: Iterable[str]
+               ) -> Iterator[tuple[str, Rewrite]]:
+    """Yield labels and rewrites of them that may have the names of hosts, the plainest first.
+
+    :param first: the label to begin with
+    """
+    for label in _labels_of(samples[:_SERIES], first):
+        for rewrite in rewrites(hosts):
+            yield label, rewrite
+
+
+def rewrites(hosts: Iterable[str]) -> Iterator[Rewrite]:
+    """Yield the rewrites of a label to try, the plainest first."""
     yield _AS_IT_IS
     yield _WITHOUT_PORT
-    first_part = _Rewrite(r'([^.:]+).*', '$1', _first_part)
+    first_part = Rewrite(r'([^.:]+).*', '$1', _first_part)
     yield first_part
     # Nova may know hosts by their full names where the series have short ones.
     domains = collections.Counter(sorted(host.partition('.')[2] for host in hosts))

@@ -50,7 +50,7 @@ class RangeSelector:
     @property
     def seconds(self) -> float:
         """Return the length of the window."""
-        return sum(int(number) * _UNITS[unit] for number, unit in _DURATION.findall(self.window))
+        return seconds(self.window)
 
     def __str__(self) -> str:
         text = f'{self.selector}[{self.window}]'
@@ -76,25 +76,45 @@ def too_short(instant: Callable[[str], Vector], promql: str) -> Iterator[str]:
 
     :param instant: asks an instant query; what cannot be asked is taken to be right
     """
+    for each, interval in _intervals(instant, promql):
+        yield (f'{each} needs {each.needed} samples and samples come about every {interval:.3g} s: '
+               f'widen [{each.window}] to [{_duration(ENOUGH * interval)}]')
+
+
+def wider(instant: Callable[[str], Vector], promql: str) -> dict[str, str]:
+    """Return {window: a longer one} of the ranges that are too short; errors as above."""
+    found: dict[str, str] = {}
+    for each, interval in _intervals(instant, promql):
+        found[each.window] = max(found.get(each.window, ''), _duration(ENOUGH * interval),
+                                 key=seconds)
+    return found
+
+
+def _intervals(instant, promql):
+    """Yield the ranges that are too short, with the seconds between samples."""
     for each in ranges(promql):
         try:
-            found = _problem(instant, each)
+            interval = _interval(instant, each)
         except exception.MetricsError:
             continue
-        if found:
-            yield found
+        if interval is not None:
+            yield each, interval
 
 
-def _problem(instant, each):
+def _interval(instant, each):
+    """Return the seconds between samples, None where there are enough or none at all."""
     if _samples(instant, each, 1) >= each.needed:
         return None
     for times in LONGER:
         count = _samples(instant, each, times)
         if count >= ENOUGH:
-            interval = each.seconds * times / count
-            return (f'{each} needs {each.needed} samples and samples come about every '
-                    f'{interval:.3g} s: widen [{each.window}] to [{_duration(ENOUGH * interval)}]')
+            return each.seconds * times / count
     return None
+
+
+def seconds(window: str) -> float:
+    """Return the length of a window such as 5m."""
+    return sum(int(number) * _UNITS[unit] for number, unit in _DURATION.findall(window))
 
 
 def _samples(instant, each, times):

@@ -69,6 +69,7 @@ class Exporter:
         yield f'node_memory_Hugepagesize_bytes {HUGE_PAGE}'
         yield f'node_pressure_cpu_waiting_seconds_total {cpu_waiting * seconds}'
         yield f'node_pressure_memory_waiting_seconds_total {memory_waiting * seconds}'
+        yield from io_of_host(seconds)
         yield f'node_uname_info{{nodename="{host}"}} 1'
 
     def libvirt(self, host):
@@ -90,9 +91,30 @@ class Exporter:
                 for kind, port, host, again in targets]
 
 
+def io_of_host(seconds):
+    """A fast interface that is 30 % busy one way, a guest's own, and a disk of 10 ms a request."""
+    yield f'node_network_receive_bytes_total{{device="eth0"}} {3e8 * seconds}'
+    yield f'node_network_transmit_bytes_total{{device="eth0"}} {1e8 * seconds}'
+    yield f'node_network_transmit_bytes_total{{device="tap0"}} {1e9 * seconds}'
+    yield 'node_network_speed_bytes{device="eth0"} 1e9'
+    yield 'node_network_speed_bytes{device="tap0"} 1.25e6'
+    for what in ('read', 'write'):
+        yield f'node_disk_{what}s_completed_total{{device="sda"}} {100 * seconds}'
+        yield f'node_disk_{what}_time_seconds_total{{device="sda"}} {1.0 * seconds}'
+
+
+def io_of_guest(labels, seconds):
+    """What every guest reads and sends."""
+    for what in ('interface_stats_receive_bytes', 'interface_stats_transmit_bytes',
+                 'block_stats_read_requests', 'block_stats_write_requests'):
+        yield f'libvirt_domain_{what}_total{{{labels},target_device="a"}} {100 * seconds}'
+
+
 def debian(domain, seconds, cpu, memory, vcpus, waiting):
     """Debian's prometheus-libvirt-exporter 0.2.0 (Kumina's), as it was read of a real libvirt."""
-    labels = f'{{domain="{domain}",uuid="{uuid.uuid5(uuid.NAMESPACE_DNS, domain)}"}}'
+    names = f'domain="{domain}",uuid="{uuid.uuid5(uuid.NAMESPACE_DNS, domain)}"'
+    labels = f'{{{names}}}'
+    yield from io_of_guest(names, seconds)
     yield f'libvirt_domain_info_cpu_time_seconds_total{labels} {cpu * seconds}'
     yield f'libvirt_domain_info_maximum_memory_bytes{labels} {memory}'
     yield f'libvirt_domain_info_memory_usage_bytes{labels} {memory}'
@@ -110,6 +132,7 @@ def inovex(domain, seconds, cpu, memory, vcpus, waiting):
     yield f'libvirt_domain_info_virtual_cpus{{{labels}}} {vcpus}'
     if cpu is None:
         return
+    yield from io_of_guest(labels, seconds)
     yield f'libvirt_domain_memory_stats_rss_bytes{{{labels}}} {memory}'
     for vcpu in range(vcpus):
         yield (f'libvirt_domain_vcpu_delay_seconds_total{{{labels},vcpu="{vcpu}"}} '
@@ -206,8 +229,15 @@ EVERYWHERE = (
     ('pack-cpu-memory', 'memory', (0.75, 0.5, 0.1), (0.5, 0.25, 0.5)),
     ('pressure', 'cpu-pressure', (0.3, 0.1, 0.0), (0.225, 0.075, 0.1)),
     ('pressure', 'memory-pressure', (0.1, 0.0, 0.0), (0.0667, 0.0333, 0.0)),
+    ('cpu-memory-io', 'cpu', (0.5, 0.25, 0.0), (0.375, 0.125, 0.25)),
+    ('cpu-memory-io', 'memory', (0.75, 0.5, 0.1), (0.5, 0.25, 0.5)),
+    ('cpu-memory-io', 'network', (0.3, 0.3, 0.3), (0.15, 0.15, 0.3)),
+    ('cpu-memory-io', 'disk', (0.2, 0.2, 0.2), (0.1, 0.1, 0.2)),
     ('count', 'count', (0.04, 0.02, 0.0), (0.02, 0.02, 0.02)))
 """Recipe, policy, scores of the hosts, weights of the guests."""
+
+OF_CEILOMETER = 'cpu-memory-ceilometer'
+"""The recipe that needs no libvirt exporter; see test_recipe_matrix."""
 
 WHERE_WAITING_IS_COUNTED = ('cpu-steal', 'cpu-steal', (0.2, 0.1, 0.0), (0.2, 0.0, 0.1))
 
@@ -237,7 +267,7 @@ class InovexRecipesTest(RecipesTestCase):
 
     def test_every_recipe_is_tested(self):
         self.assertEqual(
-            sorted(path.stem for path in RECIPES.glob('*.yaml')),
+            sorted(path.stem for path in RECIPES.glob('*.yaml') if path.stem != OF_CEILOMETER),
             sorted({recipe for recipe, *_rest in (*EVERYWHERE, WHERE_WAITING_IS_COUNTED)}))
 
     def test_nobody_waits_on_a_host_whose_guests_are_off(self):
@@ -275,6 +305,8 @@ class InovexRecipesTest(RecipesTestCase):
 
     def weights_of_one_series_each(self):
         for recipe in RECIPES.glob('*.yaml'):
+            if recipe.stem == OF_CEILOMETER:
+                continue
             for policy in policies.load(recipe).active:
                 self.assertEqual(sorted(GUESTS), sorted(
                     self.ask(policy, VM_PROFILE, policy.vm_profile_query)), recipe)

@@ -88,7 +88,8 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.series['weight'] = [({'uuid': s['id']}, 0.25) for s in self.cloud.servers]
         self.series['weight'].append(({**self.series['weight'][0][0], 'from': 'cmp3'}, 0.125))
         row = self.policies()['cpu']
-        self.assertEqual(([3, 3], [2, 2], 0.5, 0.5 / 3, 1), tuple(
+        # Of a server with two series of one host neither counts: it is not moved.
+        self.assertEqual(([3, 3], [2, 2], 0.5, 0.25 / 3, 1), tuple(
             row[key] for key in ('hosts', 'instances', 'load', 'instances_load', 'duplicates')))
         self.assertEqual(('cmp3', 0.75, 0.0), tuple(row[f'farthest_{key}'] for key in (
             'host', 'load', 'instances_load')))
@@ -110,7 +111,31 @@ class TestConfigTest(configured.ConfiguredTestCase):
             'weight}', 'weight, vm_profile_unit: absolute, vm_profile_resource: VCPU}'))
         self.series['weight'] = [({'uuid': s['id']}, 4) for s in self.cloud.servers]
         # cmp1 has 4 of its 20 CPUs in a NUMA node of its own.
-        self.assertAlmostEqual((4 / 20 + 4 / 16) / 3, self.policies()['cpu']['instances_load'])
+        row = self.policies()['cpu']
+        self.assertAlmostEqual((4 / 20 + 4 / 16) / 3, row['instances_load'])
+        self.assertEqual(([16, 20], 'VCPU'), (row['sizes'], row['sizes_from']))
+        self.assertIn('16 to 20 (VCPU)', ' '.join(self.run_command()[1].split()))
+
+    def test_shares_of_hosts_of_several_sizes_are_shares_of_their_own_host(self):
+        """As a cycle converts them: the sizes are of the inventory, by the name of the policy."""
+        row = self.policies()['cpu']
+        self.assertEqual(([0.8, 1.0], 'VCPU'), (row['sizes'], row['sizes_from']))
+        self.assertAlmostEqual(0.2 / 3, row['instances_load'])
+
+    def test_sizes_that_nothing_tells_are_not_known(self):
+        path = self.folder / 'policies.yaml'
+        path.write_text(configured.POLICIES.replace('name: cpu', 'name: load'))
+        row = self.policies()['load']
+        self.assertEqual((None, 'not known'), (row['sizes'], row['sizes_from']))
+        path.write_text(configured.POLICIES.replace('weight}', 'weight, vm_profile_unit: score}'))
+        self.assertEqual((None, ''), tuple(
+            self.policies()['cpu'][key] for key in ('sizes', 'sizes_from')))
+
+    def test_of_a_server_with_two_series_that_of_its_own_host_counts(self):
+        self.series['weight'] = [({'uuid': s['id'], 'host': s['OS-EXT-SRV-ATTR:host']}, 0.25)
+                                 for s in self.cloud.servers]
+        self.series['weight'].append(({'uuid': self.cloud.servers[0]['id'], 'host': 'cmp3'}, 0.5))
+        self.assertAlmostEqual(0.5 / 3, self.policies()['cpu']['instances_load'])
 
     def test_no_row_is_made_without_nova(self):
         self.cloud.refuse['/compute/v2.1/os-services'] = (500, {})
@@ -208,6 +233,101 @@ class TestConfigTest(configured.ConfiguredTestCase):
         _status, out, _err = self.run_command('-f', 'json')
         self.assertEqual({'host_label: fqdn'}, {
             row['proposal'] for row in json.loads(out)['queries'] if row['kind'] == 'imbalance'})
+
+    def exporters(self, **extra):
+        """node_exporter and a libvirt exporter of three hosts by address, in Prometheus."""
+        def of(node):
+            return {'instance': f'192.0.2.{node}:9100', **extra}
+
+        self.series |= {
+            'node_memory_MemTotal_bytes': [(of(n), 33 << 30) for n in (1, 2, 3)],
+            'count': [(of(n), 16) for n in (1, 2, 3)],
+            'node_uname_info': [({**of(n), 'nodename': f'cmp{n}.example.com'}, 1)
+                                for n in (1, 2, 3)],
+            'libvirt_up': [({'instance': f'192.0.2.{n}:9177', **extra}, 1) for n in (1, 2, 3)],
+            'libvirt_domain_info_virtual_cpus': [
+                ({'instance': f'192.0.2.{n}:9177', 'domain': f'instance-{n:08x}', **extra}, 2)
+                for n in (1, 2)]}
+
+    def proposed(self, *words):
+        path = self.folder / 'new.yaml'
+        status, out, err = self.run_command('--propose', str(path), '-f', 'json', *words)
+        return status, json.loads(out)['proposal'] if out else None, err, path
+
+    def test_a_file_is_proposed_and_each_host_is_shown_beside_nova(self):
+        self.exporters()
+        _status, proposal, _err, path = self.proposed()
+        self.assertEqual(('cpu-memory', {'node_uname_info nodename by "([^.:]+).*"'}),
+                         (proposal['recipe'], {*proposal['namings'].values()}))
+        # cmp1 has 4 of its CPUs in a NUMA node of its own; Nova counts them too.
+        first, second, third = proposal['hosts']
+        self.assertEqual(('warning', [20, 16], [1, 1]),
+                         (first['state'], first['cpus'], first['servers']))
+        self.assertEqual(('ok', ['node_exporter 192.0.2.2:9100', 'libvirt exporter 192.0.2.2:9177'],
+                          [16, 16], [32768, 33 << 10], [1, 1]), tuple(
+            second[key] for key in ('state', 'found_as', 'cpus', 'memory_mb', 'servers')))
+        self.assertEqual([0, 0], third['servers'])
+        self.assertIn('* on (kronos_address) group_left (host)', path.read_text())
+        self.assertEqual('policies', self.cloud_policies(path))
+
+    def cloud_policies(self, path):
+        """The file is what the rest of the command checks."""
+        _status, out, _err = self.run_command('--propose', str(path.with_name('two.yaml')), '-f',
+                                              'json')
+        return next(row['check'] for row in json.loads(out)['checks']
+                    if 'two.yaml' in row['detail'])
+
+    def test_a_host_whose_servers_are_not_shown_is_a_warning(self):
+        self.exporters()
+        self.series['libvirt_domain_info_virtual_cpus'].pop()
+        _status, proposal, _err, _path = self.proposed()
+        self.assertEqual(('warning', [1, 0]), tuple(
+            proposal['hosts'][1][key] for key in ('state', 'servers')))
+
+    def test_nothing_is_proposed_without_exporters(self):
+        self.series['node_memory_MemTotal_bytes'] = self.series['libvirt_up'] = []
+        status, _proposal, err, path = self.proposed()
+        self.assertEqual((1, False), (status, path.exists()))
+        self.assertIn('no file is written: Prometheus: it has no series node_memory_MemTotal_bytes '
+                      'of node_exporter', err)
+        self.exporters()
+        for name in ('libvirt_up', 'libvirt_domain_info_virtual_cpus', 'ceilometer_memory_usage'):
+            self.series[name] = []
+        self.assertIn('it has no series of servers', self.proposed()[2])
+
+    def test_a_query_that_counts_scrapes_by_two_jobs_twice_is_a_warning(self):
+        """With one job alone its answer is another one; a query that takes the maximum is well."""
+        self.series['node_memory_MemTotal_bytes'] = [
+            ({'instance': 'cmp1:9100', 'job': job}, 1) for job in ('node', 'node', 'again')]
+        path = self.folder / 'policies.yaml'
+        path.write_text(configured.POLICIES.replace(
+            'imbalance_query: load', "imbalance_query: 'sum(node_load1)'"))
+        load = self.series['load']
+
+        def answer(promql):
+            return [(labels, value if 'job="node"' in promql or labels['host'] != 'cmp1' else
+                     2 * value) for labels, value in load]
+
+        self.series['sum'] = answer
+        row = self.report()[2]['imbalance']
+        self.assertEqual('warning', row['state'])
+        self.assertIn('node_exporter is scraped by several jobs, and the query counts each: of '
+                      'cmp1 it has another value with job="node" alone', row['detail'])
+        self.series['sum'] = load
+        self.assertEqual('ok', self.report()[2]['imbalance']['state'])
+
+    def test_what_exists_is_not_overwritten(self):
+        self.exporters()
+        path = self.folder / 'new.yaml'
+        path.write_text('precious')
+        status, _proposal, err, _path = self.proposed()
+        self.assertEqual((1, 'precious'), (status, path.read_text()))
+        self.assertIn('Name a file that does not exist', err)
+
+    def test_a_recipe_that_is_not_there(self):
+        status, _proposal, err, path = self.proposed('--recipe', 'memory')
+        self.assertEqual((2, False), (status, path.exists()))
+        self.assertIn('there are count, cpu-memory', err)
 
     def test_what_is_asked_for_moves_is_looked_at_too(self):
         path = self.folder / 'policies.yaml'

@@ -1,0 +1,219 @@
+"""``kronos-test-config --propose``: a policies file that fits the exporters that are found."""
+
+import dataclasses
+import math
+import os
+import pathlib
+import sysconfig
+
+from kronos_nova import exception
+from kronos_nova import policies
+from kronos_nova.engine import options as engine_options
+from kronos_nova.load import host_sizes
+from kronos_nova.metrics import adaptation
+from kronos_nova.metrics import exporters
+from kronos_nova.metrics import ranges
+from kronos_nova.metrics.prometheus import PrometheusClient
+from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies import PolicySet
+
+DEFAULT_RECIPE = 'cpu-memory'
+OF_CEILOMETER = {'cpu-memory': 'cpu-memory-ceilometer'}
+"""The recipe in place of another one where ceilometer has the servers and no libvirt exporter."""
+MIB = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class HostRow:
+    """What was understood of a host, and what Nova has.
+
+    state : ok, or warning where a figure is missing or differs
+    found_as : the labels of its series by exporter
+    cpus, memory_mb, servers : (by Nova, by the exporters); None = not known
+    """
+
+    host: str
+    state: str
+    found_as: tuple[str, ...]
+    cpus: tuple[float | None, float | None]
+    memory_mb: tuple[float | None, float | None]
+    servers: tuple[int, int | None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A policies file and what it was made of.
+
+    recipe : name of the recipe
+    namings : {exporter: how its series name hosts}
+    selector : label matcher of this cloud's series, or ''
+    problems : what a person has to decide
+    """
+
+    recipe: str
+    text: str
+    namings: dict[str, str]
+    selector: str
+    hosts: tuple[HostRow, ...]
+    problems: tuple[str, ...] = ()
+
+
+def recipes() -> dict[str, pathlib.Path]:
+    """Return the recipes that are installed, or those of the source tree, by name."""
+    for folder in (pathlib.Path(sysconfig.get_path('data')) / 'share/kronos/policies',
+                   pathlib.Path(__file__).parents[2] / 'etc/kronos/policies'):
+        if folder.is_dir():
+            return {path.stem: path for path in sorted(folder.glob('*.yaml'))}
+    return {}
+
+
+def make(conf, client: PrometheusClient, snapshot: Snapshot, recipe: str, selector: str = ''
+         ) -> Proposal:
+    """Find the exporters, and write a recipe for them.
+
+    :param selector: label matcher of this cloud's series, such as ``region="one"``; '' finds one
+        where it is needed
+    :raises MetricsError: Prometheus does not answer
+    :raises ConfigurationError: it has no series that the recipe needs
+    """
+    options = engine_options.from_conf(conf)
+    needed = [host for host in snapshot.hosts
+              if host.name in scoped(snapshot, options) and host.service.is_available]
+    names = [host.name for host in needed]
+    known = [host.name for host in snapshot.hosts]
+    found = (exporters.selected(client.instant, selector, names, known, snapshot.instances)
+             if selector else
+             exporters.find(client.instant, names, known, snapshot.instances))
+    _check(found)
+    chosen = _chosen(recipe, found)
+    text = _widened(client, adaptation.adapted(recipes()[chosen].read_text(), found))
+    return Proposal(
+        recipe=chosen, text=_header(chosen, found) + text, selector=found.selector,
+        namings={each.kind: str(each.naming) if each.naming else 'names no host'
+                 for each in found.exporters},
+        hosts=tuple(_rows(client, snapshot, needed, found)), problems=found.problems)
+
+
+def scoped(snapshot: Snapshot, options: engine_options.EngineOptions) -> set[str]:
+    """Return the names of the hosts in scope."""
+    known = {UNASSIGNED, *(aggregate.name for aggregate in snapshot.aggregates)}
+    return {host for scope in options.scopes(()) if scope in known
+            for host in snapshot.hosts_of(scope)}
+
+
+def write(path: str, text: str) -> None:
+    """Write a new file.
+
+    :raises ConfigurationError: it exists, or cannot be written
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    except OSError as error:
+        raise exception.ConfigurationError(
+            what=path, problem=error.strerror or str(error),
+            remedy='Name a file that does not exist, in a folder that may be written.') from error
+    with os.fdopen(descriptor, 'w', encoding='utf-8') as file:
+        file.write(text)
+
+
+def _check(found):
+    if found.exporter(exporters.NODE) is None:
+        raise exception.ConfigurationError(
+            what='Prometheus', problem=f'it has no series {exporters.MEMORY} of node_exporter',
+            remedy='Scrape node_exporter of every compute host, or give the url of the Prometheus '
+                   'that does.')
+    if not any(found.exporter(kind) for kind in exporters.GUESTS):
+        raise exception.ConfigurationError(
+            what='Prometheus', problem='it has no series of servers, neither of a libvirt exporter '
+            f'({exporters.GUESTS[exporters.LIBVIRT]}) nor of ceilometer '
+            f'({exporters.GUESTS[exporters.CEILOMETER]})',
+            remedy='Scrape a libvirt exporter of every compute host.')
+
+
+def _chosen(recipe, found):
+    if found.exporter(exporters.LIBVIRT) is not None:
+        return recipe
+    if recipe in OF_CEILOMETER:
+        return OF_CEILOMETER[recipe]
+    if recipe in OF_CEILOMETER.values():
+        return recipe
+    raise exception.ConfigurationError(
+        what=f'The recipe {recipe}', problem='it needs a libvirt exporter, and Prometheus has '
+        'series of ceilometer alone', remedy=f'Use {", ".join(OF_CEILOMETER)}.')
+
+
+def _widened(client, text):
+    """Return the text with windows in which there are enough samples."""
+    windows = {}
+    for promql in _queries(policies.parse(text)):
+        for window, longer in ranges.wider(client.instant, promql).items():
+            windows[window] = max(windows.get(window, window), longer, key=ranges.seconds)
+    return adaptation.with_windows(text, windows)
+
+
+def _queries(policy_set: PolicySet):
+    for policy in policy_set.active:
+        yield from filter(None, (policy.imbalance_query, policy.vm_profile_query,
+                                 policy.capacity_query, policy.host_capacity_query))
+
+
+def _header(recipe, found):
+    lines = [f'Written by kronos-test-config --propose: {recipe}.yaml for these exporters.',
+             *(f'{each.kind}: {len(each.hosts)} hosts by {each.naming}' for each in found.exporters
+               if each.naming)]
+    if found.selector:
+        lines.append(f'Series of this cloud alone: {found.selector}')
+    return ''.join(f'# {line}\n' for line in lines) + '#\n'
+
+
+def _rows(client, snapshot, needed, found):
+    """Yield a row of each host that needs series."""
+    node = found.exporter(exporters.NODE)
+    cpus = _by_labels(client.instant(exporters.CPUS).samples)
+    memory = _by_labels(client.instant(exporters.MEMORY).samples)
+    sizes = {name: dict(zip((host.name for host in needed),
+                            host_sizes.of_inventory(needed, name).tolist(), strict=True))
+             for name in host_sizes.CLASSES}
+    for host in needed:
+        key = _key(node.hosts.get(host.name, {}))
+        servers = sum(each.host == host.name and each.status == 'ACTIVE'
+                      for each in snapshot.instances)
+        yield _row(host.name, tuple(
+            f'{each.kind} {each.hosts[host.name].get("instance", "")}' for each in found.exporters
+            if host.name in each.hosts),
+            (_known(sizes['VCPU'][host.name]), cpus.get(key)),
+            (_known(sizes['MEMORY_MB'][host.name] / MIB), _in_mib(memory.get(key))),
+            (servers, _seen(found, snapshot, host.name)))
+
+
+def _row(name, found_as, cpus, memory_mb, servers):
+    is_well = None not in (*cpus, *memory_mb) and servers[0] == servers[1] and all(
+        max(pair) <= host_sizes.ALIKE * min(pair) for pair in (cpus, memory_mb))
+    return HostRow(host=name, state='ok' if is_well else 'warning', found_as=found_as, cpus=cpus,
+                   memory_mb=memory_mb, servers=servers)
+
+
+def _seen(found, snapshot, host):
+    """Return how many active servers of a host have a series; None where no host is named."""
+    active = {each.uuid for each in snapshot.instances
+              if each.host == host and each.status == 'ACTIVE'}
+    if found.exporter(exporters.LIBVIRT) is None:
+        return len(active & found.anywhere)
+    return len(active & found.guests.get(host, frozenset()))
+
+
+def _known(value):
+    return None if math.isnan(value) else value
+
+
+def _in_mib(value):
+    return None if value is None else value / MIB
+
+
+def _key(labels):
+    return frozenset((name, value) for name, value in labels.items() if name != '__name__')
+
+
+def _by_labels(samples):
+    return {_key(sample.labels): sample.value for sample in samples}

@@ -1,0 +1,319 @@
+"""The exporters that a Prometheus scrapes, and how their series name the hosts that Nova knows."""
+
+import collections
+import dataclasses
+import functools
+import itertools
+import re
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from kronos_nova import exception
+from kronos_nova.metrics import joins
+from kronos_nova.metrics import labels
+from kronos_nova.objects.metrics import Sample
+from kronos_nova.objects.metrics import Vector
+from kronos_nova.objects.snapshot import Instance
+
+NODE, LIBVIRT, CEILOMETER = 'node_exporter', 'libvirt exporter', 'ceilometer'
+TARGETS = {NODE: 'node_memory_MemTotal_bytes', LIBVIRT: 'libvirt_up'}
+"""A metric of each exporter that has one series a target."""
+GUESTS = {LIBVIRT: 'libvirt_domain_info_virtual_cpus', CEILOMETER: 'ceilometer_memory_usage'}
+"""A metric of each exporter that has one series a server."""
+MEMORY = TARGETS[NODE]
+CPUS = 'count without (cpu, mode) (node_cpu_seconds_total{mode="idle"})'
+
+KINDS = ('name', 'uuid', 'display_name')
+"""Attributes of an instance that a label may have, the first of several equal ones first."""
+MOST_VALUES = 20
+"""Values of a label that are tried as the mark of one cloud of several. Raised, more requests of
+labels that name racks or hosts are compared; lowered, a cloud among many regions is not found."""
+
+_OF_ONE_TARGET = {'__name__', 'instance', 'job', 'nodename'}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Naming:
+    """How series are given the names of hosts: by a label, or by that of ``node_uname_info``.
+
+    label, pattern, replacement : as ``label_replace()`` has them
+    is_join : whether the label is one of ``node_uname_info`` at the same address
+    """
+
+    label: str
+    pattern: str
+    replacement: str
+    is_join: bool = False
+
+    def __str__(self) -> str:
+        rewritten = '' if self.pattern == labels.PLAIN[0] else f' by "{self.pattern}"'
+        return f'{joins.METRIC} {self.label}{rewritten}' if self.is_join else (
+            f'{self.label}{rewritten}')
+
+
+DEFAULT = Naming('instance', '([^:]+).*', '$1')
+"""The naming of the recipes."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Exporter:
+    """An exporter, and the hosts whose series it has.
+
+    kind : NODE, LIBVIRT or CEILOMETER
+    naming : None = its series name no host that Nova knows, or need none
+    hosts : {host: the labels of its series}
+    """
+
+    kind: str
+    naming: Naming | None
+    hosts: Mapping[str, Mapping[str, str]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Found:
+    """What a Prometheus has of a cloud.
+
+    selector : label matcher of the series of this cloud, such as ``region="one"``; '' = all are
+    guest_label, guest_kind : the label that has the server, and the attribute that it has; '' where
+        no exporter has servers
+    guests : {host: uuids of servers that the libvirt exporter shows there}, of those that Nova has
+    anywhere : uuids of servers of Nova that have a series
+    problems : what could not be decided, with the remedy
+    """
+
+    exporters: tuple[Exporter, ...]
+    selector: str = ''
+    guest_label: str = ''
+    guest_kind: str = ''
+    guests: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
+    anywhere: frozenset[str] = frozenset()
+    problems: tuple[str, ...] = ()
+
+    def exporter(self, kind: str) -> Exporter | None:
+        return next((each for each in self.exporters if each.kind == kind), None)
+
+
+def find(instant: Callable[[str], Vector], hosts: Iterable[str], known: Iterable[str],
+         instances: Sequence[Instance]) -> Found:
+    """Ask for the targets of each exporter, and compare them with the cloud.
+
+    :param instant: asks an instant query
+    :param hosts: names of hosts that need a series
+    :param known: names of all hosts that Nova has
+    :param instances: of these hosts
+    :raises MetricsError: Prometheus does not answer
+    """
+    series = _Series(instant, frozenset(hosts), frozenset(known), tuple(instances))
+    best, tied = series.best()
+    problems = () if not tied else (
+        f'hosts and servers fit {" and ".join(tied)} alike: series of two clouds cannot be '
+        'distinguished; give the selector of yours with --match',)
+    return dataclasses.replace(series.found(best), problems=problems)
+
+
+def selected(instant: Callable[[str], Vector], selector: str, hosts: Iterable[str],
+             known: Iterable[str], instances: Sequence[Instance]) -> Found:
+    """As :func:`find`, of the series that a selector names, such as ``region="one"``."""
+    label, _equals, value = selector.partition('=')
+    series = _Series(instant, frozenset(hosts), frozenset(known), tuple(instances))
+    return series.found((label.strip(), value.strip().strip('"')))
+
+
+def doubled(instant: Callable[[str], Vector]) -> dict[str, str]:
+    """Return {exporter: label matcher of one series of each target} of exporters that several jobs
+    scrape at the same address.
+
+    :param instant: asks an instant query; what cannot be asked is taken to be scraped once
+    """
+    found = {}
+    for kind, metric in TARGETS.items():
+        samples = _samples(instant, metric)
+        count = collections.Counter(sample.labels.get('instance') for sample in samples)
+        again = [sample.labels for sample in samples if count[sample.labels.get('instance')] > 1]
+        differing = sorted((label for label in {*itertools.chain(*again)}
+                            if len({labels.get(label) for labels in again}) > 1
+                            and label != 'instance'), key=lambda label: (label != 'job', label))
+        if differing:
+            values = collections.Counter(sample.labels.get(differing[0], '') for sample in samples)
+            found[kind] = f'{differing[0]}="{values.most_common(1)[0][0]}"'
+    return found
+
+
+class _Series:
+    """The series that name targets and servers, each asked for once."""
+
+    def __init__(self, instant, hosts, known, instances):
+        self.hosts, self.known, self.instances = hosts, known, instances
+        self.targets = {kind: instant(metric).samples for kind, metric in TARGETS.items()}
+        self.machines = _samples(instant, joins.METRIC)
+        self.guests = {kind: _samples(instant, metric) for kind, metric in GUESTS.items()}
+        if not self.targets[LIBVIRT]:   # an exporter without libvirt_up
+            self.targets[LIBVIRT] = tuple(_by_instance(self.guests[LIBVIRT]))
+
+    def best(self):
+        """Return the mark (label, value) of this cloud, None where there is no need for one; and
+        marks that fit as well."""
+        everything = self.found(None)
+        marks = {mark: self.found(mark) for mark in self.marks()}
+        fits = {mark: self.fit(found) for mark, found in marks.items()}
+        most = max(fits.values(), default=(0, 0))
+        best = [mark for mark, fit in fits.items() if fit == most]
+        whole = self.fit(everything)
+        if not best or most < whole or (most == whole and not self.has_foreign(
+                everything, marks[best[0]])):
+            return None, ()
+        first = best[0]
+        rivals = [mark for mark in best if mark[0] == first[0] and mark != first]
+        if rivals:
+            return None, tuple(f'{label}="{value}"' for label, value in (first, *rivals))
+        return first, ()
+
+    def marks(self) -> Iterator[tuple[str, str]]:
+        """Labels that may distinguish clouds, with each of their values."""
+        samples = [sample for kind in (LIBVIRT, NODE) for sample in self.targets[kind]]
+        values = collections.defaultdict(collections.Counter)
+        for sample in samples:
+            for label, value in sample.labels.items():
+                values[label][value] += 1
+        for label in sorted(values.keys() - _OF_ONE_TARGET):
+            found = values[label]
+            if 1 < len(found) <= MOST_VALUES and max(found.values()) > 1:
+                yield from ((label, value) for value in sorted(found))
+
+    def found(self, mark) -> Found:
+        """Return what the series with a mark say."""
+        machines = _marked(self.machines, mark)
+        exporters = [
+            _exporter(kind, _marked(samples, mark), machines, self.hosts)
+            for kind, samples in self.targets.items()]
+        exporters = [each for each in exporters if each is not None]
+        kind = LIBVIRT if self.guests[LIBVIRT] else CEILOMETER
+        guests = _marked(self.guests[kind], mark if kind == LIBVIRT else None)
+        label, attribute = _guest_label(guests, self.instances)
+        if kind == CEILOMETER and guests:
+            exporters.append(Exporter(CEILOMETER, None, {}))
+        libvirt = next((each for each in exporters if each.kind == LIBVIRT), None)
+        ours = {getattr(each, attribute): each.uuid for each in self.instances} if label else {}
+        shown = [(sample, ours[sample.labels[label]]) for sample in guests
+                 if sample.labels.get(label) in ours]
+        return Found(tuple(exporters), f'{mark[0]}="{mark[1]}"' if mark else '', label, attribute,
+                     self.by_host(libvirt, shown, machines),
+                     frozenset(uuid for _sample, uuid in shown))
+
+    def by_host(self, exporter, shown, machines):
+        """Return the servers by the host that shows them.
+
+        :param shown: (sample, uuid)
+        """
+        if exporter is None or exporter.naming is None:
+            return {}
+        name_of = _name_function(exporter.naming, machines)
+        found = collections.defaultdict(set)
+        for sample, uuid in shown:
+            found[name_of(sample)].add(uuid)
+        return {host: frozenset(found[host]) for host in found.keys() & self.known}
+
+    def fit(self, found):
+        """Return how many targets are hosts, and how many more servers are where Nova has them
+        than elsewhere."""
+        place = {each.uuid: each.host for each in self.instances}
+        right = [place[uuid] == host for host, uuids in found.guests.items() for uuid in uuids]
+        return sum(len(each.hosts) for each in found.exporters), 2 * sum(right) - len(right)
+
+    def has_foreign(self, everything, marked):
+        """Return whether a mark leaves out libvirt exporters of other clouds, and nothing else."""
+        whole, part = everything.exporter(LIBVIRT), marked.exporter(LIBVIRT)
+        if whole is None or part is None or part.naming is None:
+            return False
+        label, _equals, value = marked.selector.partition('=')
+        name_of = _name_function(part.naming, self.machines)
+        return all((name_of(sample) in self.known) == (sample.labels.get(label) == value.strip('"'))
+                   for sample in self.targets[LIBVIRT])
+
+
+def _samples(instant, promql) -> tuple[Sample, ...]:
+    try:
+        return instant(promql).samples
+    except exception.MetricsError:
+        return ()
+
+
+def _marked(samples, mark):
+    return samples if mark is None else tuple(
+        sample for sample in samples if sample.labels.get(mark[0]) == mark[1])
+
+
+def _by_instance(samples):
+    return {sample.labels.get('instance', ''): sample for sample in samples}.values()
+
+
+def _exporter(kind, samples, machines, hosts):
+    """Return an exporter with the naming that finds most hosts; None where there is no series."""
+    if not samples:
+        return None
+    best, named = None, {}
+    for naming in _namings(samples, machines, hosts):
+        found = _named(samples, naming, machines, hosts)
+        if len(found) > len(named):
+            best, named = naming, found
+    return Exporter(kind, best, {host: sample.labels for host, sample in named.items()})
+
+
+def _namings(samples, machines, hosts) -> Iterator[Naming]:
+    """Yield the namings to try, the plainest first."""
+    yield DEFAULT
+    for label, rewrite in labels.candidates(samples, 'instance', hosts):
+        yield Naming(label, rewrite.pattern, rewrite.replacement)
+    for rewrite in labels.rewrites(hosts):
+        if machines:
+            yield Naming(joins.NAME, rewrite.pattern, rewrite.replacement, is_join=True)
+
+
+def _named(samples, naming, machines, hosts):
+    """Return {host: sample} of the hosts that one machine is named as. A name that two machines
+    have is a guess."""
+    name_of = _name_function(naming, machines)
+    found = collections.defaultdict(dict)
+    for sample in samples:
+        host = name_of(sample)
+        if host in hosts:
+            found[host][joins.address(sample.labels.get('instance', ''))] = sample
+    return {host: next(iter(by_address.values())) for host, by_address in found.items()
+            if len(by_address) == 1}
+
+
+def _name_function(naming, machines) -> Callable[[Sample], str | None]:
+    rewrite = functools.partial(_rewritten, naming)
+    if not naming.is_join:
+        return lambda sample: rewrite(sample.labels.get(naming.label, ''))
+    names = collections.defaultdict(set)
+    for machine in machines:
+        names[joins.address(machine.labels.get('instance', ''))].add(
+            rewrite(machine.labels.get(naming.label, '')))
+    known = {address: next(iter(found)) for address, found in names.items() if len(found) == 1}
+    return lambda sample: known.get(joins.address(sample.labels.get('instance', '')))
+
+
+def _rewritten(naming, value):
+    """Return what ``label_replace()`` gives, None where the pattern does not match."""
+    if len(value) > labels.LONGEST_NAME:
+        return None
+    found = re.fullmatch(naming.pattern, value)
+    return naming.replacement.replace('$1', found[1]) if found else None
+
+
+def _guest_label(samples, instances):
+    """Return the label and the attribute that most servers are found by, ('', '') for none."""
+    best, most = ('', ''), 0
+    for label in ('domain', 'resource', 'uuid', *sorted(
+            {label for sample in samples for label in sample.labels} - _OF_ONE_TARGET)):
+        values = {sample.labels.get(label) for sample in samples}
+        for attribute in KINDS:
+            count = collections.Counter(getattr(each, attribute) for each in instances)
+            found = sum(count[value] == 1 for value in values)
+            if found > most:
+                best, most = (label, attribute), found
+    return best
