@@ -8,7 +8,6 @@ import socket
 import sys
 import threading
 
-import waitress
 from keystonemiddleware import auth_token
 from oslo_config import cfg
 from oslo_db import exception as db_exc
@@ -19,6 +18,7 @@ from kronos_nova.api import application
 from kronos_nova.api import events
 from kronos_nova.api.event_feed import Feed
 from kronos_nova.api.operation import Services
+from kronos_nova.cmd import api_server
 from kronos_nova.cmd import cloud
 from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import manage
@@ -28,9 +28,6 @@ from kronos_nova.operations.snapshots import SnapshotFolder
 
 NAME = 'kronos-api'
 HEALTHCHECK = '/healthcheck'
-
-CONNECTIONS = 100
-"""Beside those of listeners; most of them are kept open by clients and rest."""
 
 MOST_UNSENT = 2 ** 20
 """Bytes that wait for a client which does not take them; whoever writes more waits too."""
@@ -109,10 +106,9 @@ def serve(made, conf):
     """
     group = conf.kronos_api
     most = WAITING * group.threads
-    server = waitress.create_server(
-        AdmissionLimit(made, most), host=group.address, port=group.port,
+    server = api_server.create(
+        AdmissionLimit(made, most), group.listeners, host=group.address, port=group.port,
         threads=most + SPARE + group.listeners,
-        connection_limit=CONNECTIONS + group.listeners, asyncore_use_poll=True,
         outbuf_high_watermark=MOST_UNSENT, ident=None,
         max_request_body_size=LARGER * conf.oslo_middleware.max_request_body_size)
     # waitress has no argument for these, and sets them for every connection that it accepts.

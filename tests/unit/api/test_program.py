@@ -21,7 +21,7 @@ START = [sys.executable, '-c', 'import sys; from kronos_nova.cmd import start; '
          'sys.exit(start.api())']
 
 
-class ProgramTest(base.ApiTestCase):
+class ProgramTestCase(base.ApiTestCase):
     def setUp(self):
         super().setUp()
         with socket.socket() as probe:
@@ -38,6 +38,8 @@ class ProgramTest(base.ApiTestCase):
         self.addCleanup(process.kill)
         return process
 
+
+class ProgramTest(ProgramTestCase):
     def test_it_serves_until_it_is_told_to_end(self):
         manage.main([f'--config-file={self.config}', 'db', 'sync', 'control'])
         process, deadline = self.start(), time.monotonic() + 60
