@@ -14,8 +14,9 @@ from tests.functional.prometheus import Prometheus
 from tests.unit.fakes_web_server import WebServer
 
 GIB = 1 << 30
-HISTORY, STEP = 900, 15
-"""Seconds of the past, and between its samples."""
+HISTORY, STEP = 960, 5
+"""Seconds of the past, and between its samples, which are those between scrapes too: where samples
+are not even, ``rate()`` leaves a part of its window out."""
 HUGE_PAGE = 1 << 30
 
 
@@ -264,7 +265,7 @@ class Machines:
         server = test.useFixture(Prometheus(
             self.jobs(web.url.removeprefix('http://')),
             data=self.history(test.useFixture(fixtures.TempDir()).path),
-            **{'interval': '1s', **options}))
+            **{'interval': f'{STEP}s', **options}))
         if 'interval' in options:   # whose first scrape may be minutes away
             return server
         deadline = time.monotonic() + 30

@@ -122,7 +122,8 @@ ADAPTED = {'hosts named by address'}
 """Conditions in which the recipes are used as ``kronos-test-config --propose`` writes them."""
 BY_FLAVOR = {'hosts of several sizes', 'memory overcommitted', 'libvirt exporter of a host down',
              'libvirt exporter reads a part', 'doubled scrapes', 'hosts named by address',
-             'two regions in one Prometheus', 'CPUs wait for disks'}
+             'two regions in one Prometheus', 'CPUs wait for disks',
+             'busy network and slow disks'}
 """Conditions in which servers have less memory than their flavors: an exporter that has no resident
 memory cannot know how much a move takes along."""
 
@@ -145,10 +146,12 @@ def judge(test, condition, exporter):
             names = [host.name for host in snapshot.hosts]
             text = adaptation.adapted(text, exporters.find(client.instant, names, names,
                                                            snapshot.instances))
-        yield path.stem, _Cell(cloud, client, policies.parse(text), condition, exporter).verdict()
+        yield path.stem, Cell(cloud, client, policies.parse(text), condition, exporter).verdict()
 
 
-class _Cell:
+class Cell:
+    """A recipe on a cloud."""
+
     def __init__(self, cloud, client, policy_set, condition, exporter):
         self.machines = {each.name: dataclasses.replace(each, guests=[*each.guests])
                          for each in cloud.machines}
@@ -204,7 +207,8 @@ class _Cell:
 
     def is_uneven(self, report):
         """Return whether a policy that has data is far above its threshold."""
-        return not report.unbelieved and report.outcome != 'no_data' and any(
+        has_servers = any(each.guests for each in self.machines.values())
+        return has_servers and not report.unbelieved and report.outcome != 'no_data' and any(
             max(scores) - min(scores) > 1.5 * policy.threshold
             for policy in self.policy_set.active if policy.mode == 'spread' and policy.weight
             for scores in [[self.true_score(policy.name, each) for each in
