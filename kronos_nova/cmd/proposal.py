@@ -12,6 +12,7 @@ from kronos_nova.engine import options as engine_options
 from kronos_nova.load import host_sizes
 from kronos_nova.metrics import adaptation
 from kronos_nova.metrics import exporters
+from kronos_nova.metrics import joins
 from kronos_nova.metrics import ranges
 from kronos_nova.metrics.prometheus import PrometheusClient
 from kronos_nova.objects.snapshot import UNASSIGNED
@@ -92,7 +93,8 @@ def make(conf, client: PrometheusClient, snapshot: Snapshot, recipe: str, select
         recipe=chosen, text=_header(chosen, found) + text, selector=found.selector,
         namings={each.kind: str(each.naming) if each.naming else 'names no host'
                  for each in found.exporters},
-        hosts=tuple(_rows(client, snapshot, needed, found)), problems=found.problems)
+        hosts=tuple(_rows(client, snapshot, needed, found)),
+        problems=(*found.problems, *_unnamed(found)))
 
 
 def scoped(snapshot: Snapshot, options: engine_options.EngineOptions) -> set[str]:
@@ -129,6 +131,15 @@ def _check(found):
             f'({exporters.GUESTS[exporters.LIBVIRT]}) nor of ceilometer '
             f'({exporters.GUESTS[exporters.CEILOMETER]})',
             remedy='Scrape a libvirt exporter of every compute host.')
+
+
+def _unnamed(found):
+    """Yield a sentence for each exporter whose series name no host."""
+    for each in found.exporters:
+        if each.naming is None and each.kind in exporters.TARGETS:
+            yield (f'{each.kind}: no label of {exporters.TARGETS[each.kind]} has the name of a '
+                   f'host that Nova knows, and {joins.METRIC} has no such address; give both jobs '
+                   'the same label "instance" (relabel_configs)')
 
 
 def _chosen(recipe, found):

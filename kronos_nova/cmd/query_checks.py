@@ -64,7 +64,7 @@ def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
     :param now: Unix seconds
     """
     cloud = _Cloud(snapshot, options, now)
-    doubled = exporters.doubled(source.instant)
+    extra = [*_doubled(source), *_foreign(source, cloud)]
     by_name = {policy.name: policy for policy in policy_set.active}
     of_forecasts = (query for policy in policy_set.active
                     for query in forecast_columns.questions(policy))
@@ -81,7 +81,7 @@ def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
             others = [each for each in writer.questions(policy_set)
                       if not _is_of_instances(by_name[each.policy], each.kind)]
             finding = _with_join(source, query, expected, finding, others)
-        yield _with_ranges(source, query, _with_doubled(source, query, expected, finding, doubled))
+        yield _with_ranges(source, query, _with_extra(source, query, expected, finding, extra))
     for query in pace_measured.questions(policy_set.migration):
         yield _of_migration(source, query, cloud, policy_set.migration)
 
@@ -158,18 +158,38 @@ def _plain_label(proposal):
     return proposal.removeprefix('host_label: ') if proposal.startswith('host_label: ') else None
 
 
-def _with_doubled(source, query, expected, finding, doubled):
-    """Return the finding with what changes when one series of each target is taken alone.
+def _doubled(source):
+    """Yield (exporters, label matcher without the extra series, sentence, remedy) of scrapes by
+    several jobs."""
+    for kind, selector in exporters.doubled(source.instant).items():
+        yield ((kind,), selector, f'{kind} is scraped by several jobs, and the query counts each',
+               'Take "max by ({label}, ...)" of the series before they are counted or added up')
 
-    :param doubled: {exporter: label matcher}
+
+def _foreign(source, cloud):
+    """Yield the same of series of another cloud."""
+    try:
+        found = exporters.find(source.instant, cloud.needed, cloud.hosts, cloud.instances)
+    except exception.MetricsError:
+        return
+    if found.selector:
+        yield (tuple(exporters.TARGETS), found.selector, 'series of another cloud count',
+               f'Add {found.selector} to the selector of each metric')
+
+
+def _with_extra(source, query, expected, finding, extra):
+    """Return the finding with what changes when extra series are left out.
+
+    :param extra: as :func:`_doubled`
     """
-    for kind, selector in doubled.items():
-        alone = adaptation.restricted(query.promql, kind, selector)
+    for kinds, selector, sentence, remedy in extra:
+        alone = query.promql
+        for kind in kinds:
+            alone = adaptation.restricted(alone, kind, selector)
         name = alone != query.promql and _changed(source, query, alone, expected)
         if name:
-            detail = (f'{kind} is scraped by several jobs, and the query counts each: of {name} it '
-                      f'has another value with {selector} alone. Take "max by ({expected.label}, '
-                      '...)" of the series before they are counted or added up')
+            detail = (f'{sentence}: of {name} it has another value with {selector} alone. '
+                      f'{remedy.replace("{label}", expected.label)}')
             finding = dataclasses.replace(
                 finding, state='warning' if finding.state == 'ok' else finding.state,
                 detail='; '.join(filter(None, (detail, finding.detail))))

@@ -43,7 +43,7 @@ def three(**given):
             for n, found in enumerate(guests())]
 
 
-class ProposeTest(configured.ConfiguredTestCase):
+class ProposeTestCase(configured.ConfiguredTestCase):
     def use(self, cloud, server, **options):
         """Let Nova and Prometheus be what an installation has."""
         self.machines = cloud
@@ -73,15 +73,21 @@ class ProposeTest(configured.ConfiguredTestCase):
             file.write('[kronos_prometheus]\n')
             file.writelines(f'{key} = {value}\n' for key, value in options.items())
 
+    def run_command(self, *words):
+        """(exit code, what was printed)"""
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            code = test_config.main(['--config-file', self.conf, *words])
+        return code, out.getvalue()
+
     def propose(self, *words):
         """(exit code, report, path of the file)"""
         path = self.folder / 'proposed.yaml'
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            code = test_config.main(['--config-file', self.conf, '--propose', str(path), '-f',
-                                     'json', *words])
-        return code, json.loads(out.getvalue()), path
+        code, out = self.run_command('--propose', str(path), '-f', 'json', *words)
+        return code, json.loads(out), path
 
+
+class ProposeTest(ProposeTestCase):
     def check_installation(self, *words):
         """Propose, plan with the file, carry the plan out, and compare. Returns the report."""
         code, found, path = self.propose(*words)
