@@ -87,11 +87,12 @@ class Cycle:
             now=now.timestamp(), names_elsewhere=self.cycle_ports.inventory.names_elsewhere,
             learn=self._learnt.__setitem__, look_ahead=self._outlooks.__setitem__,
             forecast_cache=self.cycle_ports.forecast_cache)
-        options = self._drain(snapshot, options, planner_ports)
+        measurements = planner.measurements_of(snapshot, options, planner_ports)
+        options = self._drain(snapshot, options, planner_ports, measurements)
         snapshot = snapshot.with_moves_under_way(self.cycle_ports.journal.moves_under_way())
-        snapshot = self._start_approved(snapshot, options, planner_ports, units)
+        snapshot = self._start_approved(snapshot, options, planner_ports, units, measurements)
         report = planner.plan_cycle(snapshot, self.policies, options, planner_ports,
-                                    self._planning_history(now, units))
+                                    self._planning_history(now, units), measurements)
         self._make_sure_of_our_turn()
         report = dataclasses.replace(report, aggregates=tuple(
             self._with_proposal(each, self.utcnow()) for each in report.aggregates))
@@ -135,7 +136,7 @@ class Cycle:
         return dataclasses.replace(options, aggregates=names and tuple(
             name for name in names if units[name] <= set(names)))
 
-    def _drain(self, snapshot, options, planner_ports):
+    def _drain(self, snapshot, options, planner_ports, measurements):
         """Plan for the aggregates with hosts to be emptied; the options without these."""
         found = collections.defaultdict(list)
         for each in self.cycle_ports.drains.in_states(drains.ACTIVE):
@@ -144,7 +145,7 @@ class Cycle:
         emptier = HostEmptier(self.cycle_ports, self.policies, options, self.utcnow,
                               self.rules.experience_window)
         for aggregate, wanted in sorted(found.items()):
-            outcome = emptier.plan(snapshot, planner_ports, aggregate, wanted)
+            outcome = emptier.plan(snapshot, planner_ports, measurements, aggregate, wanted)
             self._make_sure_of_our_turn()
             emptier.write_down(snapshot, aggregate, wanted, outcome)
         names = options.aggregates and tuple(n for n in options.aggregates if n not in found)
@@ -183,7 +184,7 @@ class Cycle:
             raise exception.JournalError('The conductor that began this cycle is gone; what it '
                                          'planned is thrown away.')
 
-    def _start_approved(self, snapshot, options, planner_ports, units):
+    def _start_approved(self, snapshot, options, planner_ports, units, measurements):
         """Start what was approved, without what does not hold any more.
 
         :returns: the snapshot, with the moves that were started
@@ -194,7 +195,7 @@ class Cycle:
                 continue
             # Anew for each: what the one before started cools.
             start = functools.partial(self._start, record, snapshot, options, planner_ports,
-                                      self._planning_history(self.utcnow(), units))
+                                      self._planning_history(self.utcnow(), units), measurements)
             self._alone(f'Plan {record.uuid} for aggregate {record.aggregate}', start)
             snapshot = snapshot.with_moves_under_way(self.cycle_ports.journal.moves_under_way())
         return snapshot
@@ -209,10 +210,10 @@ class Cycle:
         except Exception:
             LOG.exception('%s is left out of this cycle', what)
 
-    def _start(self, record, snapshot, options, planner_ports, history):
+    def _start(self, record, snapshot, options, planner_ports, history, measurements):
         report = plans.AggregateReport.from_json(record.report)
         found = planner.still_valid(snapshot, self.policies, options, planner_ports, history,
-                                    report)
+                                    report, measurements)
         self._make_sure_of_our_turn()
         if found.waits_for:
             self._postpone(record, found.waits_for)

@@ -15,6 +15,8 @@ from kronos_nova import exception
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.engine import planner
+from kronos_nova.engine.measure import MetricsReader
+from kronos_nova.engine.measurements import Measurements
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.prices import MinGain
 from kronos_nova.engine.restraint import Restraint
@@ -79,7 +81,7 @@ class DrainPlan:
 def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
          planner_ports: planner.PlannerPorts, aggregate: str, drains: Sequence[Drain],
          failures: Mapping[str, Sequence[str]] | None = None,
-         tries: Sequence[PastTry] = ()) -> DrainPlan:
+         tries: Sequence[PastTry] = (), measurements: Measurements | None = None) -> DrainPlan:
     """Plan the drains of one aggregate.
 
     Hosts that are to be emptied later are used only when nothing can be moved without them.
@@ -87,8 +89,10 @@ def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
     :param policies: what measures the load of destinations; None where they cannot be read
     :param failures: server uuid to the errors of its moves since the drains began
     :param tries: tell how long moves take
+    :param measurements: those of the evaluation that this is a part of; by default new ones
     """
-    case = _Case(snapshot, aggregate, drains, failures or {}, tries)
+    case = _Case(snapshot, aggregate, drains, failures or {}, tries,
+                 measurements or planner.measurements_of(snapshot, options, planner_ports))
     avoided = {host for drain in drains for host in drain.avoid} - case.hosts
     found = case.plan(policies, options, planner_ports, avoided)
     if avoided and found.blocked and not found.report.moves:
@@ -97,7 +101,8 @@ def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
 
 
 class _Case:
-    def __init__(self, snapshot, aggregate, drains, failures, tries):
+    def __init__(self, snapshot, aggregate, drains, failures, tries, measurements):
+        self.measurements = measurements
         self.history = PlanningHistory(tries=tuple(tries))
         self.snapshot, self.aggregate = snapshot, aggregate
         self.drains = {drain.host: drain for drain in drains}
@@ -167,10 +172,12 @@ class _Case:
             reserve_hosts=max(drain.keep_spare for drain in self.drains.values()),
             include_unassigned_hosts=self.aggregate not in self._aggregates(),
             aggregates=tuple({self.aggregate} & self._aggregates()))
-        source = _WithRoom(planner_ports.source, self.snapshot, planner_ports.now)
+        reader = _WithRoom(self.measurements.reader, MetricsReader(
+            _Room(self.snapshot, planner_ports.now), self.snapshot.instances,
+            hosts=[host.name for host in self.snapshot.hosts]))
         [report] = planner.plan_cycle(
-            self._snapshot(avoided), _policies(policies), wanted,
-            dataclasses.replace(planner_ports, source=source), self.history).aggregates
+            self._snapshot(avoided), _policies(policies), wanted, planner_ports, self.history,
+            Measurements(reader)).aggregates
         return report
 
     def _pace(self, pace, now):
@@ -212,10 +219,35 @@ class _Case:
 
 
 class _WithRoom:
-    """A metrics source that also knows how much of each host is allocated."""
+    """A MetricsReader that also knows how much of each host is allocated.
 
-    def __init__(self, source, snapshot, now):
-        self._source = source
+    :param reader: of the operator's policies
+    :param room: MetricsReader of what is allocated
+    """
+
+    def __init__(self, reader, room):
+        self._reader, self._room = reader, room
+
+    def profile(self, policy):
+        return self._of(policy.name).profile(policy)
+
+    def vector(self, policy, kind):
+        return self._of(policy.name).vector(policy, kind)
+
+    def answer(self, query):
+        return self._of(query.policy).answer(query)
+
+    def shared_names(self, label_type):
+        return self._reader.shared_names(label_type)
+
+    def _of(self, policy):
+        return self._room if policy == ROOM else self._reader
+
+
+class _Room:
+    """A metrics source of how much of each host is allocated."""
+
+    def __init__(self, snapshot, now):
         self._now = now
         self._snapshot = snapshot
         self._capacity = {host.name: {name: inventory.capacity
@@ -223,8 +255,6 @@ class _WithRoom:
                           for host in snapshot.hosts}
 
     def query(self, query):
-        if query.policy != ROOM:
-            return self._source.query(query)
         return metrics.Vector(tuple(self._samples(query)))
 
     def _samples(self, query):

@@ -30,12 +30,13 @@ class HostEmptier:
         self.options = options
         self.utcnow = utcnow
 
-    def plan(self, snapshot, planner_ports, aggregate, wanted):
+    def plan(self, snapshot, planner_ports, measurements, aggregate, wanted):
         """A DrainPlan for the drains of an aggregate, all taken together."""
         journal, since = self.cycle_ports.journal, min(each.requested_at for each in wanted)
         return drain.plan(snapshot, self.policies, self.options, planner_ports, aggregate, wanted,
                           journal.failures_of_drains(since), journal.tries(
-                              self.utcnow() - datetime.timedelta(seconds=self.experience_window)))
+                              self.utcnow() - datetime.timedelta(seconds=self.experience_window)),
+                          measurements)
 
     def write_down(self, snapshot, aggregate, wanted, outcome):
         """Let the moves run, unless some of an earlier plan do or Kronos is paused, and note how

@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import functools
 import math
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -33,15 +34,14 @@ from kronos_nova.engine.forecast_columns import ForecastCache
 from kronos_nova.engine.in_flight import MovesInFlight
 from kronos_nova.engine.measure import Answered
 from kronos_nova.engine.measure import Load
-from kronos_nova.engine.measure import MetricsReader
 from kronos_nova.engine.measure import NamesElsewhere
 from kronos_nova.engine.measure import Occupied
 from kronos_nova.engine.measure import measure
 from kronos_nova.engine.measure import nowhere_else
 from kronos_nova.engine.measure import weigh
+from kronos_nova.engine.measurements import Measurements
 from kronos_nova.engine.move_limits import RemainingMoveLimits
 from kronos_nova.engine.options import EngineOptions
-from kronos_nova.engine.pace_measured import measure as measure_moves
 from kronos_nova.engine.precheck import Precheck
 from kronos_nova.engine.prices import copy_prices
 from kronos_nova.engine.prices import prices
@@ -106,7 +106,8 @@ class Checks:
 
 
 def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
-               planner_ports: PlannerPorts, history: PlanningHistory | None = None) -> CycleReport:
+               planner_ports: PlannerPorts, history: PlanningHistory | None = None,
+               measurements: Measurements | None = None) -> CycleReport:
     """Plan every aggregate in scope. Nothing is changed anywhere.
 
     How the rest of Kronos gets in:
@@ -120,6 +121,8 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
       finished plan, in order; a refusal masks that pair of instance and host and planning goes on,
       until nothing is refused.
 
+    ``measurements`` are those of the evaluation that this is a part of; by default new ones.
+
     An aggregate that cannot be planned has the outcome ``failed`` with the reason, and the others
     are planned as if it were not there.
 
@@ -130,7 +133,8 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     :raises ConfigurationError: an aggregate or a planner of that name does not exist
     """
     started = planner_ports.clock()
-    cycle = _Cycle(snapshot, policies, options, planner_ports, history or PlanningHistory())
+    cycle = _Cycle(snapshot, policies, options, planner_ports, history or PlanningHistory(),
+                   measurements)
     names = options.scopes(tuple(aggregate.name for aggregate in snapshot.aggregates))
     reports = tuple(cycle.plan_alone(scope) for scope in map(cycle.scope, names)
                     if scope.hosts or scope.name != UNASSIGNED)
@@ -152,16 +156,19 @@ def measured(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
                 planner_ports: PlannerPorts, history: PlanningHistory,
-                report: AggregateReport) -> Checked:
-    """Look at an older plan with the cloud as it is now, by all that planning goes by."""
-    cycle = _Cycle(snapshot, policies, options, planner_ports, history)
+                report: AggregateReport, measurements: Measurements | None = None) -> Checked:
+    """Check an older plan with the cloud as it is now, by all that planning uses.
+
+    :param measurements: as :func:`plan_cycle`
+    """
+    cycle = _Cycle(snapshot, policies, options, planner_ports, history, measurements)
     scope = cycle.scope(report.name)
     load = cycle.measure(scope)
     if load.no_data and any(move.phase in plan.BY_LOAD for move in report.moves):
         return Checked(waits_for='; '.join(
             f'policy {policy} has no data: {why}' for policy, why in sorted(load.no_data.items())))
     around = cycle.scopes.around(scope)
-    case = build(scope, load, cycle.feed, around, cycle.in_flight, history, options)
+    case = build(scope, load, cycle.reader, around, cycle.in_flight, history, options)
     ahead = cycle.ahead(case, cycle.forecasts(scope, load, case))
     if cycle.is_restrained:
         ahead = cycle.outlook(scope, case, ahead).problem
@@ -178,25 +185,43 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
         report, before, _combined(present, load.policies)))
 
 
+def measurements_of(snapshot: Snapshot, options: EngineOptions,
+                    planner_ports: PlannerPorts) -> Measurements:
+    """Make the Measurements of an evaluation."""
+    return Measurements.of_cloud(planner_ports.source, snapshot, options.accept_partial_metrics,
+                                 planner_ports.names_elsewhere)
+
+
 class _Cycle:
-    def __init__(self, snapshot, policies, options, planner_ports, history):
+    """The aggregates of one evaluation. To make one reads nothing."""
+
+    def __init__(self, snapshot, policies, options, planner_ports, history, measurements=None):
         self.snapshot, self.policies, self.options = snapshot, policies, options
         self.planner_ports = planner_ports
-        self.feed = MetricsReader(planner_ports.source, snapshot.instances,
-                                  options.accept_partial_metrics, planner_ports.names_elsewhere,
-                                  [host.name for host in snapshot.hosts])
+        self.measurements = measurements or measurements_of(snapshot, options, planner_ports)
+        self.reader = self.measurements.reader
         self.in_flight = MovesInFlight()
         self.load_stats, self.noise = {}, {}
-        measured = measure_moves(policies.migration, self.feed)
-        self.pace = pace.Pace(options.pace, history.tries, snapshot, measured)
-        self.moves_unmeasured = measured.warnings
-        self.history = dataclasses.replace(history, endless=self.pace.endless())
+        self._history = history
         self.scopes = ScopeIndex(snapshot)
         self.rules = ConstraintRules(
             restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
             soft_group_cost=options.soft_group_cost,
             soft_groups_yield=options.soft_groups_yield,
-            returns=left(self.history.moves, planner_ports.now - options.no_return_window))
+            returns=left(history.moves, planner_ports.now - options.no_return_window))
+
+    @functools.cached_property
+    def measured_moves(self):
+        return self.measurements.of_moves(self.policies.migration)
+
+    @functools.cached_property
+    def pace(self):
+        return pace.Pace(self.options.pace, self._history.tries, self.snapshot,
+                         self.measured_moves)
+
+    @functools.cached_property
+    def history(self):
+        return dataclasses.replace(self._history, endless=self.pace.endless())
 
     def scope(self, name) -> Scope:
         """:raises ConfigurationError: there is no aggregate of that name"""
@@ -221,7 +246,7 @@ class _Cycle:
         if not load.policies and not self.options.evacuate_disabled_hosts:
             return self.report(scope, load, plan.NO_DATA, notes=tuple(remarks.stranded(scope)))
         around = self.scopes.around(scope)
-        case = build(scope, load, self.feed, around, self.in_flight, self.history, self.options)
+        case = build(scope, load, self.reader, around, self.in_flight, self.history, self.options)
         forecasts = self.forecasts(scope, load, case)
         ahead = self.ahead(case, forecasts)
         expected = self.outlook(scope, case, ahead) if self.is_restrained else None
@@ -230,7 +255,7 @@ class _Cycle:
         before = State(model)
         self.noise = noise_of(load.policies, expected)
         notes = (*forecast_columns.warnings(forecasts), *remarks.stranded(scope),
-                 *self.blocked(case, model), *self.moves_unmeasured,
+                 *self.blocked(case, model), *self.measured_moves.warnings,
                  *remarks.other_balancer(self.history, scope),
                  *remarks.below_noise(load.policies, self.noise))
         if needed.relieve:
@@ -311,7 +336,7 @@ class _Cycle:
         if self.policies.mode == 'spread' and not self.is_restrained:
             return forecast_columns.unused(load.policies, NEEDS_RESTRAINT)
         return planner_ports.forecast_cache.forecasts(
-            planner_ports.source, self.feed, load.policies, scope, case.problem, load.units,
+            planner_ports.source, self.reader, load.policies, scope, case.problem, load.units,
             planner_ports.now)
 
     def ahead(self, case, forecasts):
@@ -382,8 +407,10 @@ class _Cycle:
         rules = host_readings.ScoringRules(
             min_coverage=self.options.min_coverage,
             oldest=float('-inf') if age is None else self.planner_ports.now - age)
-        load = measure(self.feed, self.policies.active, scope.host_names, scope.available, rules)
-        return weigh(load, self.feed, self.occupied(scope), self.options.belief)
+        occupied = self.occupied(scope)
+        return self.measurements.load(scope.name, occupied, lambda: weigh(
+            measure(self.reader, self.policies.active, scope.host_names, scope.available, rules),
+            self.reader, occupied, self.options.belief))
 
     def occupied(self, scope) -> Occupied:
         """The hosts of a scope as belief needs them."""
