@@ -49,6 +49,7 @@ class ReplayedMove(Response):
     memory_mb: int
     combined_after: float
     reason: str
+    group: int | None
 
 
 class ReplayedStay(Response):

@@ -12,7 +12,7 @@ from kronos_nova.contract import plans as contract
 COLUMNS = ('UUID', 'Aggregate', 'State', 'Planner', 'Moves', 'Imbalance before', 'Imbalance after',
            'Created at', 'Times made', 'Last made at')
 MOVES = ('Order', 'Name', 'Instance', 'Source', 'Destination', 'MiB', 'Imbalance after',
-         'Depends on', 'Phase', 'Project', 'Expected seconds', 'Reason')
+         'Depends on', 'Group', 'Phase', 'Project', 'Expected seconds', 'Reason')
 SHORT = ('Order', 'Name', 'Instance', 'Source', 'Destination', 'MiB', 'Imbalance after',
          'Depends on')
 NOT_KEPT = contract.PlanReport(policies=[], moves=[], not_moved=[], refusals=[], warnings=[
@@ -118,16 +118,17 @@ def _rows(moves):
     for move in moves:
         yield (move.order, columns.Optional(move.instance_name), move.instance_uuid, move.source,
                move.destination, move.memory_mb, columns.Figure(move.combined_after),
-               columns.Lines(move.depends_on, separator=', '), move.phase,
-               columns.Optional(move.project_id or None), columns.Optional(move.expected_seconds),
-               move.reason)
+               columns.Lines(move.depends_on, separator=', '), columns.Optional(move.group),
+               move.phase, columns.Optional(move.project_id or None),
+               columns.Optional(move.expected_seconds), move.reason)
 
 
 class Approve(_OfPlan):
     """Let a proposed plan run, wholly or without some of its moves.
 
     The plan is checked against the cloud as it is now; what is no longer right is left out. A
-    move that depends on one that is left out is left out too.
+    move that depends on one that is left out is left out too. Moves of one group help only
+    together, and are left out or made together.
     """
 
     def get_parser(self, prog_name):

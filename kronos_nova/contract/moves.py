@@ -20,12 +20,14 @@ ENDED = ('completed', 'failed', 'abandoned')
 class Move(Response):
     """A move and its state. ``progress`` is the share of memory copied, in percent, where the
     hypervisor's driver reports it. ``expected_seconds`` is how long its plan expected it to take.
-    ``reason`` is why it was planned."""
+    ``reason`` is why it was planned, ``group`` a number that it shares with the moves of its plan
+    without which it does not help."""
 
     uuid: str
     plan_uuid: str
     aggregate: str
     ordinal: int
+    group: int | None
     phase: str
     kind: str
     instance_uuid: str

@@ -74,6 +74,8 @@ class NextBest(Response):
 
 class PlannedMove(Response):
     """A move as it was planned. ``depends_on`` are the orders of the moves that precede it.
+    ``group`` is a number that it shares with the moves without which it does not help, null where
+    it helps alone.
     ``begins_after`` (seconds from the start of the plan), ``expected_seconds`` and
     ``expected_downtime`` (seconds) are predictions, null where none was made. ``project_id`` is
     the project of the server, ``benefits`` are the projects with servers that stay on the source,
@@ -90,6 +92,7 @@ class PlannedMove(Response):
     combined_after: float
     reason: str
     depends_on: list[int]
+    group: int | None
     project_id: str
     caused_by: str
     benefits: list[str]
@@ -143,8 +146,9 @@ class OnePlan(Request):
 
 
 class ApprovePlan(OnePlan):
-    """``skip`` are the orders of moves that are left out, and with them those that depend on them;
-    ``only`` those of the moves that are made, and with them those that they depend on."""
+    """``skip`` are the orders of moves that are left out, and with them those that depend on them
+    and their groups; ``only`` those of the moves that are made, and with them those that they
+    depend on and their groups."""
 
     skip: Orders = []
     only: Orders = []

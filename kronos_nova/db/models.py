@@ -77,7 +77,8 @@ class MoveRow(Base):
     ``settled_at`` is when what follows from its end was done: a quarantine, or nothing.
     ``forced_at`` is when Nova was asked to complete it by force. ``outage`` tells whether the last
     try ended because something that Nova needs did not answer, ``adopted`` whether its worker took
-    it over from another in mid-try. Memory is in bytes. ``caused_by`` is
+    it over from another in mid-try. ``group`` is a number that it shares with the moves of its plan
+    without which it does not help. Memory is in bytes. ``caused_by`` is
     the instance whose load the move is put down to. Of moves that are due, that of the lowest
     ``position`` goes first; ``expected_seconds`` and ``expected_downtime`` are what the plan
     expected.
@@ -90,6 +91,7 @@ class MoveRow(Base):
     aggregate = sa.Column(sa.String(255), nullable=False)
     ordinal = sa.Column(sa.Integer, nullable=False)
     depends_on = sa.Column(Text, nullable=False)
+    group = sa.Column('group_number', sa.Integer)
     phase = sa.Column(sa.String(16), nullable=False)
     instance_uuid = sa.Column(sa.String(36), nullable=False)
     source = sa.Column(sa.String(255), nullable=False)

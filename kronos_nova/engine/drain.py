@@ -229,18 +229,18 @@ class _WithRoom:
         self._reader, self._room = reader, room
 
     def profile(self, policy):
-        return self._of(policy.name).profile(policy)
+        return self._reader_of(policy.name).profile(policy)
 
     def vector(self, policy, kind):
-        return self._of(policy.name).vector(policy, kind)
+        return self._reader_of(policy.name).vector(policy, kind)
 
     def answer(self, query):
-        return self._of(query.policy).answer(query)
+        return self._reader_of(query.policy).answer(query)
 
     def shared_names(self, label_type):
         return self._reader.shared_names(label_type)
 
-    def _of(self, policy):
+    def _reader_of(self, policy):
         return self._room if policy == ROOM else self._reader
 
 

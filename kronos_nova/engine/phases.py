@@ -1,5 +1,6 @@
 """Runs the planners over one aggregate, one budget for all of them."""
 
+import collections
 import dataclasses
 from collections.abc import Collection
 
@@ -22,6 +23,7 @@ from kronos_nova.planners import base as planners
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
+from kronos_nova.planners.order import Prefixes
 from kronos_nova.planners.order import dependencies
 from kronos_nova.planners.relieve import Marks
 from kronos_nova.planners.relieve import Relieve
@@ -82,14 +84,26 @@ class Chosen:
 
     def moves(self) -> tuple[PlannedMove, ...]:
         """The steps by name."""
-        problem = self.state.problem
+        problem, groups = self.state.problem, collections.defaultdict(list)
+        for order, (_phase, step) in enumerate(self.steps, start=1):
+            groups[step.joint].append(order)
         return tuple(PlannedMove(
             order=order, phase=phase, instance_uuid=problem.vms[step.vm],
             source=problem.hosts[step.source], destination=problem.hosts[step.destination],
             memory_mb=int(problem.memory_mb[step.vm]), combined_after=step.combined_after,
-            reason=f'{step.reason}; {problem.memory_mb[step.vm]} MiB to copy',
-            depends_on=tuple(earlier + 1 for earlier in step.depends_on))
+            reason=f'{step.reason}{_together(order, step, groups)}; '
+                   f'{problem.memory_mb[step.vm]} MiB to copy',
+            depends_on=tuple(earlier + 1 for earlier in step.depends_on), group=step.joint)
             for order, (phase, step) in enumerate(self.steps, start=1))
+
+
+def _together(order, step, groups):
+    """What is said of the group of a step; '' where it is in none."""
+    if step.joint is None:
+        return ''
+    others = [other for other in groups[step.joint] if other != order]
+    named = f'{", ".join(map(str, others[:-1]))} and {others[-1]}' if others[1:] else others[0]
+    return f'; helps only together with move{"s" if others[1:] else ""} {named}'
 
 
 def needed(model: Model, mode: str, options: EngineOptions, marks: Marks,
@@ -134,6 +148,28 @@ def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limi
             chosen = runner.plan(state, left)
         steps += [(runner.phase, step) for step in chosen]
     return _in_order(state.under(model), steps, limits)
+
+
+def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
+    """The plan with the moves that spread load in an order in which it may be cut short.
+
+    :param model: by which it was planned, without what was refused
+    """
+    before, steps = _before(model, limits), list(chosen.steps)
+    first = next((n for n, (phase, _step) in enumerate(steps) if phase == SPREAD), len(steps))
+    spread = [step for phase, step in steps[first:] if phase == SPREAD]
+    if len(spread) < 2 or len(spread) < len(steps) - first:
+        return chosen
+    recorder = StepRecorder(State(model))
+    for _phase, step in steps[:first]:
+        before.move(step.vm, step.destination)
+        recorder.record(step.vm, step.destination, step.why)
+    found = Prefixes(before, spread)
+    order = found.order()
+    again = [(SPREAD, dataclasses.replace(
+        recorder.record(spread[n].vm, spread[n].destination, spread[n].why), joint=joint))
+        for n, joint in zip(order, found.joint_moves(order), strict=True)]
+    return _in_order(recorder.state, (*steps[:first], *again), limits)
 
 
 def _as_from_now(model, state):

@@ -277,7 +277,9 @@ class _Cycle:
             planned = self.compiled(expected.problem, around, load)
         timely = pace.timely(
             self.pace,
-            lambda limits: self.choose(planned, needed, limits, Checks(precheck, move_limits)),
+            lambda limits: phases.sorted_by_prefixes(
+                self.choose(planned, needed, limits, Checks(precheck, move_limits)), planned,
+                limits),
             pace.highest(case.problem), limits)
         chosen, moves = timely.chosen, timely.moves
         after = chosen.state if planned is model else _after(model, chosen.steps)

@@ -70,7 +70,8 @@ class Dispatcher:
     def _send_out(self, going):
         if going:
             for move in self.executor_ports.journal.dispatch(
-                    self._with_drains(), self.executor_ports.utcnow, going):
+                    self._with_drains(), self.executor_ports.utcnow, going,
+                    self.options.stale_plan_age):
                 self.sender.cast(move)
 
     def _with_drains(self):

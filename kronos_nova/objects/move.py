@@ -58,6 +58,7 @@ class MoveRecord:
     """A move as the journal has it. ``created_at`` is when it was planned, ``checked_at`` when it
     was last held against the load there is. Memory of a migration is in bytes, None where the
     hypervisor's driver does not say; what was processed is all that was copied, again and again.
+    ``group`` is a number that it shares with the moves of its plan without which it does not help.
     Of moves that are due, that of the lowest ``position`` goes first; what was expected of a move
     is None where nothing was."""
 
@@ -76,6 +77,7 @@ class MoveRecord:
     created_at: datetime.datetime
     checked_at: datetime.datetime | None = None
     depends_on: tuple[int, ...] = ()
+    group: int | None = None
     owner: str | None = None
     retry_count: int = 0
     migration_uuid: str | None = None

@@ -55,8 +55,9 @@ class PlannedMove:
     """One live migration of a plan.
 
     ``order`` counts from 1: taken one after the other in this order, every hard constraint holds
-    after every move. ``depends_on`` are the orders of the moves that must have ended well before
-    this one may start. ``combined_after`` is the combined imbalance once it is done.
+    after every move. ``group`` is a number that it shares with the moves without which it does not
+    help, None where it helps alone. ``depends_on`` are the orders of the moves that must have ended
+    well before this one may start. ``combined_after`` is the combined imbalance once it is done.
     ``project_id`` is whose instance is moved, ``caused_by`` the uuid of another instance whose load
     the move is put down to, or ''. ``benefits`` are the projects of what stays on the host that the
     move relieves, those with most load first; none where it does not relieve one.
@@ -76,6 +77,7 @@ class PlannedMove:
     combined_after: float
     reason: str
     depends_on: tuple[int, ...] = ()
+    group: int | None = None
     project_id: str = ''
     caused_by: str = ''
     benefits: tuple[str, ...] = ()

@@ -14,8 +14,10 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
     """Let a plan run, without some of its moves or with nothing but some.
 
     :param plan: as it was read, with its report
-    :param skip: orders of moves that are left out, and with them those that depend on them
-    :param only: orders of moves that are made, and with them those that they depend on
+    :param skip: orders of moves that are left out, and with them those that depend on them and
+        their groups
+    :param only: orders of moves that are made, and with them those that they depend on and their
+        groups
     :raises PlanNotFound: no such plan
     :raises PlanNotWaiting: it is not proposed any more
     :raises RequestRefused: it has no move of such a number, both are given, or every move is left
@@ -40,32 +42,42 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
 
 
 def _without(moves, skipped):
-    """The moves that are left when some are skipped, and with them those that depend on them.
+    """The moves that are left when some are skipped, and with them those that depend on them and
+    their groups.
 
     :raises RequestRefused: there is no move of such a number
     """
     _refuse_unknown('skip', skipped, moves)
-    left_out = set(skipped)
-    for move in sorted(moves, key=lambda move: move.order):
-        if left_out.intersection(move.depends_on):
-            left_out.add(move.order)
-    return [move for move in moves if move.order not in left_out]
+    left_out, groups = set(skipped), _groups(moves)
+    while True:
+        more = left_out.union(*(groups[move.order] for move in moves if move.order in left_out
+                                or left_out.intersection(move.depends_on)))
+        if more == left_out:
+            return [move for move in moves if move.order not in left_out]
+        left_out = more
 
 
 def _only(moves, wanted):
-    """The moves that are wanted, and those that they depend on.
+    """The moves that are wanted, those that they depend on, and their groups.
 
     :raises RequestRefused: there is no move of such a number
     """
     _refuse_unknown('only', wanted, moves)
-    kept, by_order = set(), {move.order: move for move in moves}
+    kept, by_order, groups = set(), {move.order: move for move in moves}, _groups(moves)
     left = list(wanted)
     while left:
         order = left.pop()
         if order not in kept:
             kept.add(order)
-            left.extend(by_order[order].depends_on)
+            left.extend((*by_order[order].depends_on, *groups[order]))
     return [move for move in moves if move.order in kept]
+
+
+def _groups(moves):
+    """{order of a move: orders of its group, or of the move alone}"""
+    return {move.order: {other.order for other in moves if other is move
+                         or move.group is not None and other.group == move.group}
+            for move in moves}
 
 
 def _refuse_unknown(word, numbers, moves):

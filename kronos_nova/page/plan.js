@@ -8,6 +8,7 @@ import { route, server, why } from './parts.js';
 const ENDED = ['completed', 'failed', 'abandoned'];
 const KINDS = {completed: 'good', failed: 'bad', abandoned: 'warn', migrating: 'plain', planned: 'plain'};
 const FIRST = 50;
+const numbered = move => move.group ? `${move.ordinal}, group ${move.group}` : `${move.ordinal}`;
 const rank = move => move.state === undefined ? 0 : ENDED.includes(move.state) ? 2 : move.state === 'planned' ? 1 : 0;
 
 export class PlanPart {
@@ -97,20 +98,25 @@ export class PlanPart {
     }
   }
 
+  /* Moves of a group help only together, and are chosen together. */
   choice(move) {
     const box = el('input', {type: 'checkbox', checked: !this.skipped.has(move.ordinal), 'aria-label': `Make move ${move.ordinal}`});
     box.addEventListener('change', () => {
-      if (box.checked) this.skipped.delete(move.ordinal);
-      else this.skipped.add(move.ordinal);
+      for (const each of this.moves.filter(other => other.ordinal === move.ordinal || move.group && other.group === move.group)) {
+        if (box.checked) this.skipped.delete(each.ordinal);
+        else this.skipped.add(each.ordinal);
+      }
+      for (const other of this.body.querySelectorAll('input[data-choice]')) other.checked = !this.skipped.has(Number(other.dataset.choice));
       this.drawButtons(this.plan.state);
     });
-    return [box, ' ', `${move.ordinal}`];
+    box.dataset.choice = move.ordinal;
+    return [box, ' ', numbered(move)];
   }
 
   row(first) {
     const mayAbort = move => move.uuid && !ENDED.includes(move.state) && this.actions.may('moves:abort');
     const cells = [
-      [{class: 'num'}, move => this.mayChoose ? this.choice(move) : `${move.ordinal}`, () => this.mayChoose],
+      [{class: 'num'}, move => this.mayChoose ? this.choice(move) : numbered(move), () => this.mayChoose],
       [{class: 'full'}, move => server(move.instance_name, move.instance_uuid), move => move.instance_name],
       [{class: 'full'}, move => route(move.source, move.destination), move => move.destination],
       [{class: 'num', 'data-label': 'Memory'}, move => memory(move.memory_mb), move => move.memory_mb],

@@ -56,7 +56,8 @@ class Limits:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """A planned move in indexes of the problem. ``why`` is what it is for, ``reason`` that and what
-    it does; ``depends_on`` are positions of earlier steps of the same list."""
+    it does; ``depends_on`` are positions of earlier steps of the same list; ``joint`` is a number
+    that it shares with the steps without which it does not help, None where it helps alone."""
 
     vm: int
     source: int
@@ -65,6 +66,7 @@ class Step:
     reason: str
     why: str = ''
     depends_on: tuple[int, ...] = ()
+    joint: int | None = None
 
 
 class Planner(Protocol):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Delta
 from kronos_nova.model import State
 from kronos_nova.planners.base import Limits
@@ -105,6 +106,113 @@ class Ordering:
                 self.do(vm, int(host))
                 return True
         return False
+
+
+class Prefixes:
+    """Sorts the moves of a plan so that it may be cut short: the combined imbalance is above that
+    of the start after as few of them as possible.
+
+    A plan that is never above the start keeps its order. In others the move with the best end is
+    next. Where each possible move would lead above the start, a sequence of moves that leads back
+    is next, without those that it does not take: its moves help only together.
+    """
+
+    def __init__(self, before: State, steps: Sequence[Step]):
+        """
+        :param before: the start; its model has the rules that hold after each move
+        """
+        self._before, self._steps = before, steps
+        self._vms = np.array([step.vm for step in steps], dtype=np.intp)
+        self._hosts = np.array([step.destination for step in steps], dtype=np.intp)
+        self._most = before.combined() + TOLERANCE
+
+    def order(self) -> list[int]:
+        """Return the positions of the steps in a better order; in the present one where no other
+        is found that every rule allows."""
+        present = list(range(len(self._steps)))
+        worse = self._count_worse(present)
+        other = self._sorted() if worse else None
+        return other if other is not None and self._count_worse(other) < worse else present
+
+    def _count_worse(self, order: list[int]) -> int:
+        """The number of moves of groups."""
+        return sum(number is not None for number in self.joint_moves(order))
+
+    def _sorted(self) -> list[int] | None:
+        """The positions in another order; None where something stays impossible."""
+        state, left = self._before.copy(), list(range(len(self._steps)))
+        order: list[int] = []
+        while left:
+            sequence = self._one(state, left) or self._sequence(state, left)
+            if not sequence:
+                return None
+            for position in sequence:
+                self._make(state, position)
+                left.remove(position)
+            order += sequence
+        return order
+
+    def joint_moves(self, order: Sequence[int]) -> list[int | None]:
+        """Number the groups of moves that help only together: of each move in this order the number
+        of its group, None where it is in none."""
+        state, number, found, is_above = self._before.copy(), 0, [], False
+        for position in order:
+            was_above = is_above
+            self._make(state, position)
+            is_above = state.combined() > self._most
+            number += is_above and not was_above
+            found.append(number if is_above or was_above else None)
+        return found
+
+    def _make(self, state: State, position: int) -> None:
+        state.move(int(self._vms[position]), int(self._hosts[position]))
+
+    def _one(self, state: State, left: list[int]) -> list[int] | None:
+        """The move that leads to the best end, unless each leads above the start."""
+        for some in (left[:ASKED_FIRST], left[ASKED_FIRST:]):
+            possible, ends = self._ends(state, some)
+            if len(ends) and ends.min() <= self._most:
+                return [possible[int(ends.argmin())]]
+        return None
+
+    def _ends(self, state: State, left: list[int]) -> tuple[list[int], np.ndarray]:
+        """(positions, combined imbalances after each) of what is possible now."""
+        here = [n for n in left if state.vm_host[self._vms[n]] == self._steps[n].source]
+        delta = state.delta((self._vms[here], self._hosts[here]))
+        feasible = np.flatnonzero(delta.feasible)
+        return [here[n] for n in feasible], self._combined(delta)[feasible]
+
+    def _combined(self, delta: Delta) -> np.ndarray:
+        return delta.imbalances @ self._before.problem.policy_weights
+
+    def _sequence(self, state: State, left: list[int]) -> list[int]:
+        """The moves with the best ends until the state is not above the start again, without those
+        that it does not take; empty where no move is possible before."""
+        there, made, rest = state.copy(), list[int](), list(left)
+        while rest and (not made or there.combined() > self._most):
+            possible, ends = self._ends(there, rest)
+            if not possible:
+                return []
+            made.append(possible[int(ends.argmin())])
+            rest.remove(made[-1])
+            self._make(there, made[-1])
+        return self._without_needless(state, made)
+
+    def _without_needless(self, state: State, sequence: list[int]) -> list[int]:
+        """The sequence without moves that it does not need to lead back."""
+        for position in list(sequence[:-1]):
+            fewer = [n for n in sequence if n != position]
+            if self._leads_back(state.copy(), fewer):
+                sequence = fewer
+        return sequence
+
+    def _leads_back(self, state: State, sequence: list[int]) -> bool:
+        for position in sequence:
+            possible, _ends = self._ends(state, [position])
+            if not possible:
+                return False
+            self._make(state, position)
+        return state.combined() <= self._most
 
 
 def carry_out(moves: list[tuple[int, int]], state: State, why: Callable[[int], str]) -> list[Step]:

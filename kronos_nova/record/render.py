@@ -60,7 +60,7 @@ def _aggregate(report: AggregateReport):
         'moves': [{
             'order': move.order, 'phase': move.phase, 'instance_uuid': move.instance_uuid,
             'source': move.source, 'destination': move.destination, 'memory_mb': move.memory_mb,
-            'combined_after': move.combined_after, 'reason': move.reason}
+            'combined_after': move.combined_after, 'reason': move.reason, 'group': move.group}
             for move in report.moves],
         'not_moved': [{'reason': skip.reason, 'count': len(skip.instances),
                        'instances': list(skip.instances)} for skip in report.not_moved],

@@ -26,7 +26,7 @@ class Queue:
     """The journal of moves that are to be done, and of the workers that do them."""
 
     @retried
-    def dispatch(self, caps, utcnow, plan_uuids=None):
+    def dispatch(self, caps, utcnow, plan_uuids=None, stale_after=None):
         """Let planned moves go whose time has come, as many as the caps leave room for.
 
         Two dispatchers never let the same move go, nor do they together pass a cap: both go through
@@ -35,6 +35,8 @@ class Queue:
         :param utcnow: asked for the time when it is known what is under way: by an earlier one a
             move would seem to have gone before another made room for it
         :param plan_uuids: only moves of these plans, or of any when None
+        :param stale_after: seconds after which moves are too old to be started; a group that would
+            not be begun as a whole by then is not begun. None for no limit
         :returns: MoveRecords, now DISPATCHED and nobody's
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -45,7 +47,9 @@ class Queue:
             for waiting in session.execute(_ready(now, plan_uuids)).all():
                 if slots.is_full:
                     break
-                if not _waits_for_another(session, waiting) and slots.enter(waiting):
+                if (not _waits_for_another(session, waiting)
+                        and _can_finish(session, waiting, now, stale_after)
+                        and slots.enter(waiting)):
                     going.append(waiting.uuid)
             return self._let_go(session, going, now) if going else []
 
@@ -91,7 +95,8 @@ class Queue:
         """Give up planned moves that may not start any more.
 
         Those are: planned, or last checked, before ``stale_before``, asked to abort, depending on a
-        move that did not succeed, or of a plan that may not go on. One that waits for another try,
+        move that did not succeed, of a group of which a move did not succeed before another was
+        begun, or of a plan that may not go on. One that waits for another try,
         and is not given up by an operator, has failed.
 
         :param forbidden: {uuid of a plan: why it may not go on}
@@ -103,6 +108,7 @@ class Queue:
             for row in session.scalars(rows.moves_in((moves.PLANNED,)).where(sa.or_(
                     models.MoveRow.abort_requested, stale_before > CHECKED_AT,
                     models.MoveRow.plan_uuid.in_(forbidden),
+                    models.MoveRow.group.is_not(None),
                     models.MoveRow.depends_on != NOTHING))).all():
                 why = (forbidden.get(row.plan_uuid) or
                        _why_not_any_more(session, row, stale_before))
@@ -251,7 +257,8 @@ def _columns_of(states):
     """What is needed to weigh moves against the caps: cheaper than whole rows by far."""
     move = models.MoveRow
     return sa.select(move.uuid, move.plan_uuid, move.instance_uuid, move.source, move.destination,
-                     move.depends_on).where(move.state.in_(states))
+                     move.depends_on, move.group, move.expected_seconds, move.checked_at,
+                     move.created_at).where(move.state.in_(states))
 
 
 def _ready(now, plan_uuids):
@@ -283,4 +290,34 @@ def _why_not_any_more(session, row, stale_before):
     for ordinal, state in sorted(_before(session, row).items()):
         if state in (moves.FAILED, moves.ABANDONED):
             return f'depends on move {ordinal}, which is {state}'
+    others = _rest_of_group(session, row)
+    lost = [other for other in others if other.state in (moves.FAILED, moves.ABANDONED)]
+    if lost and not _is_begun(others):
+        return f'helps only together with move {lost[0].ordinal}, which is {lost[0].state}'
     return None
+
+
+def _rest_of_group(session, row):
+    """Ordinal, state and expected_seconds of the other moves of a move's group, by ordinal."""
+    if row.group is None:
+        return []
+    move = models.MoveRow
+    return session.execute(sa.select(move.ordinal, move.state, move.expected_seconds).where(
+        move.plan_uuid == row.plan_uuid, move.group == row.group, move.uuid != row.uuid,
+    ).order_by(move.ordinal)).all()
+
+
+def _is_begun(others):
+    """Whether one of these moves has changed the cloud, or is about to."""
+    return any(other.state == moves.COMPLETED or other.state in moves.IN_FLIGHT
+               for other in others)
+
+
+def _can_finish(session, row, now, stale_after):
+    """Whether the whole group of a move that is due can be started in time, or has begun."""
+    others = _rest_of_group(session, row)
+    if not others or stale_after is None or _is_begun(others):
+        return True
+    needed = sum(seconds or 0.0 for seconds in (
+        row.expected_seconds, *(other.expected_seconds for other in others[:-1])))
+    return (now - (row.checked_at or row.created_at)).total_seconds() + needed <= stale_after

@@ -6,8 +6,10 @@ import numpy as np
 import testtools
 
 from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import Step
 from kronos_nova.planners.level import possible
 from kronos_nova.planners.order import Ordering
+from kronos_nova.planners.order import Prefixes
 from tests.unit.planners import clouds
 
 LIMITS = Limits(budget=10)
@@ -43,3 +45,67 @@ class PossibleTest(testtools.TestCase):
         way, one = [(0, 1), (1, 2)], dataclasses.replace(LIMITS, budget=1, overload_ceiling=9.0)
         self.assertEqual([], possible(clouds.start(problem), way[:1], one))
         self.assertEqual([(1, 2)], possible(clouds.start(problem), way, one))
+
+
+class PrefixesTest(testtools.TestCase):
+    """Loads of .9, .5 and .3. Moving .5 from the first host to the second, or .3 from the second to
+    the third, is worse than the start; both together are better."""
+
+    PROBLEM = dataclasses.replace(
+        clouds.idle([0, 1, 1, 0], hosts=4), weights=np.array([[0.5], [0.3], [0.05], [0.05]]),
+        scores=np.array([[0.9], [0.5], [0.3], [0.3]]))
+    FIRST, SECOND, ALONE = (0, 1), (1, 2), (3, 3)
+
+    def sorted(self, moves, problem=PROBLEM):
+        start = clouds.start(problem)
+        steps = [Step(vm=vm, source=int(problem.vm_host[vm]), destination=host, reason='',
+                      combined_after=0.0) for vm, host in moves]
+        found = Prefixes(start, steps)
+        order = found.order()
+        return [moves[n] for n in order], found.joint_moves(order)
+
+    def test_moves_that_help_only_together_are_a_group(self):
+        self.assertEqual(([self.FIRST, self.SECOND], [1, 1]),
+                         self.sorted([self.FIRST, self.SECOND]))
+
+    def test_a_move_that_helps_alone_comes_first_and_is_in_no_group(self):
+        self.assertEqual(([self.ALONE, self.SECOND, self.FIRST], [None, 1, 1]),
+                         self.sorted([self.FIRST, self.ALONE, self.SECOND]))
+
+    def test_a_plan_that_may_be_cut_anywhere_keeps_its_order(self):
+        moves = [self.ALONE, (2, 2)]
+        for order in (moves, moves[::-1]):
+            self.assertEqual((order, [None, None]), self.sorted(order))
+
+    def test_an_order_that_nothing_allows_is_not_chosen(self):
+        """The second host is full until its instance leaves."""
+        full = dataclasses.replace(
+            self.PROBLEM, limits=np.array([[9.0], [1.0], [9.0], [9.0]]),
+            used=np.array([[2.0], [1.0], [0.0], [0.0]]))
+        moves = [self.SECOND, self.FIRST]
+        self.assertEqual((moves, [1, 1]), self.sorted(moves, full))
+
+    def test_outside_groups_no_prefix_is_above_the_start(self):
+        rng = np.random.default_rng(3)
+        grouped = 0
+        for _ in range(200):
+            weights = rng.choice([0.05, 0.1, 0.2, 0.4], (8, 1))
+            place = rng.integers(0, 4, 8)
+            scores = np.zeros((4, 1))
+            np.add.at(scores, place, weights)
+            problem = dataclasses.replace(clouds.idle(place.tolist(), hosts=4), weights=weights,
+                                          scores=scores)
+            moves = [(int(vm), int(rng.choice([host for host in range(4) if host != place[vm]])))
+                     for vm in rng.permutation(8)[:5]]
+            order, groups = self.sorted(moves, problem)
+            self.assertEqual({*moves}, {*order})
+            state = clouds.start(problem)
+            before = state.combined()
+            for number, (vm, host) in enumerate(order):
+                state.move(vm, host)
+                rest = groups[number + 1:]
+                is_within = groups[number] is not None and (
+                    not rest or rest[0] == groups[number])
+                self.assertTrue(is_within or state.combined() <= before + 1e-9)
+            grouped += any(group is not None for group in groups)
+        self.assertGreater(grouped, 20)

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
-revision = '0026'
+revision = '0027'
 down_revision = None
 
 SERVERS = ('mysql', 'mariadb', 'postgresql')
@@ -73,6 +73,7 @@ def create_journal():
         sa.Column('aggregate', sa.String(255), nullable=False),
         sa.Column('ordinal', sa.Integer, nullable=False),
         sa.Column('depends_on', TEXT, nullable=False),
+        sa.Column('group_number', sa.Integer),
         sa.Column('phase', sa.String(16), nullable=False),
         sa.Column('instance_uuid', sa.String(36), nullable=False),
         sa.Column('source', sa.String(255), nullable=False),
