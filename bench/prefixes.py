@@ -58,7 +58,7 @@ def prefixes(combined: Sequence[float], groups: Sequence[int | None]) -> Prefixe
     :param groups: of each move the number of its group, or None
     """
     within = [here is not None and here == after
-              for here, after in zip(groups, (*groups[1:], None), strict=True)]
+              for here, after in zip(groups, (*groups, None)[1:], strict=True)]
     worse = [value > combined[0] + ROUNDING for value in combined[1:]]
     return Prefixes(
         count=len(worse), worse=sum(worse),
