@@ -43,6 +43,7 @@
     │   ├── HostDown                nothing can be migrated off the host
     │   ├── IllegalTransition       a move was asked to skip a state
     │   ├── IllegalPlanTransition   a plan was asked to skip a state
+    │   ├── IllegalDrainTransition  a drain was asked to skip a state
     │   ├── MaintenanceNotFound     none is under way
     │   ├── MaintenancePending      another is not done
     │   ├── MoveHeld                the move may not be started now
@@ -275,6 +276,11 @@ class IllegalTransition(JournalError):
 class IllegalPlanTransition(JournalError):
     msg_fmt = 'Plan %(plan)s may not go from %(old)s to %(new)s.'
     code = 'kronos.illegal_plan_transition'
+
+
+class IllegalDrainTransition(JournalError):
+    msg_fmt = 'Drain %(drain)s may not go from %(old)s to %(new)s.'
+    code = 'kronos.illegal_drain_transition'
 
 
 class MaintenanceNotFound(JournalError):

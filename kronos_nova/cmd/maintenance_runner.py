@@ -160,8 +160,8 @@ class MaintenanceRunner:
         if drain.state == drains.RELEASED:
             self._to(host, m.FINISHED)
         else:
-            self.dependencies.drains.change(drain, (*drains.ACTIVE, *drains.OVER),
-                                     state=drains.RELEASING)
+            self.dependencies.drains.enter(drain, (*drains.ACTIVE, *drains.OVER),
+                                           drains.RELEASING)
 
     _steps = {m.DRAINING: _drained, m.HOOK: _hooked, m.RETURNING: _returned}
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 from oslo_log import log as logging
 
+from kronos_nova.db import drains as db_drains
 from kronos_nova.db import future_times
 from kronos_nova.db import leases
 from kronos_nova.db import migrate
@@ -199,12 +200,11 @@ class _Rows:
             move_uuid=row.uuid, at=self.now, old_state=old, new_state=moves.ABANDONED,
             worker=WORKER, detail='its row could not be read'))
 
-    def _void(self, _session, row):
-        row.state, row.finished_at = plans.VOID, self.now
-        row.ended_because = 'its state could not be read'
+    def _void(self, session, row):
+        journal_plans.void_unreadable(session, row.uuid, self.now)
 
-    def _release(self, _session, row):
-        row.state, row.finished_at = drains.RELEASED, self.now
+    def _release(self, session, row):
+        db_drains.release_unreadable(session, row.uuid, self.now)
 
 
 def _is_revision_lost(engine) -> bool:

@@ -42,8 +42,8 @@ class Drains:
                               models.DrainRow.state.in_(drains.OVER))
             unwatched = {*session.scalars(sa.select(models.DrainRow.host).where(
                 earlier, models.DrainRow.is_unwatched))}
-            session.execute(sa.update(models.DrainRow).where(earlier).values(
-                state=drains.RELEASED))
+            for uuid in session.scalars(sa.select(models.DrainRow.uuid).where(earlier)).all():
+                _enter(session, uuid, drains.OVER, drains.RELEASED)
             for drain in wanted:
                 columns = _columns(dataclasses.asdict(drain))
                 session.add(models.DrainRow(**columns | {
@@ -72,38 +72,77 @@ class Drains:
                                     exception.DrainNotFound(host=uuid)))
 
     @retried
-    def change(self, drain: Drain, states, **values) -> bool:
-        """Change a drain, unless it is in none of ``states`` any more.
+    def note(self, drain: Drain, states, **values) -> bool:
+        """Note progress of a drain, unless it is in none of ``states`` any more.
 
-        :returns: whether it was changed
+        :returns: whether it was noted
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            return _change(session, drain, states, values, values.get('looked_at'))
+            return session.execute(sa.update(models.DrainRow).where(
+                models.DrainRow.uuid == drain.uuid, models.DrainRow.state.in_(states),
+            ).values(**_columns(values))).rowcount == 1
 
     @retried
-    def end(self, drain: Drain, states, now, who, **values) -> bool:
-        """Change a drain so that nothing more is moved for it, in one transaction that excludes the
-        start of moves: once this has returned, none is started. What Nova was asked for goes on.
+    def enter(self, drain: Drain, states, new, **values) -> bool:
+        """Bring a drain to another state, unless it is in none of ``states`` any more.
 
-        :param who: is written down as the one who gave the moves up
-        :returns: whether it was changed
+        :returns: whether it was brought there
+        :raises IllegalDrainTransition: one of the states is not followed by the new one
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
-            is_changed = _change(session, drain, states, values, now)
+            return _enter_and_report(session, drain, states, new, values.get('looked_at'), values)
+
+    @retried
+    def end(self, drain: Drain, states, new, now, who, **values) -> bool:
+        """Bring a drain to a state in which nothing more is moved for it, in one transaction that
+        excludes the start of moves: once this has returned, none is started. What Nova was asked
+        for goes on.
+
+        :param who: is written down as the one who gave the moves up
+        :returns: whether it was brought there
+        :raises IllegalDrainTransition: one of the states is not followed by the new one
+        """
+        with rows.serialized(self.database, rows.DISPATCH) as session:
+            is_changed = _enter_and_report(session, drain, states, new, now, values)
             if is_changed:
                 rows.abandon(session, _not_begun(drain.host), now, who,
                              f'{drain.host} is not drained any more')
             return is_changed
 
 
-def _change(session, drain, states, values, now):
-    mine = models.DrainRow.uuid == drain.uuid
-    before = session.scalar(sa.select(models.DrainRow.state).where(mine))
-    if before not in states:
+def _enter_and_report(session, drain, olds, new, now, values):
+    before = session.scalar(sa.select(models.DrainRow.state).where(
+        models.DrainRow.uuid == drain.uuid))
+    if not _enter(session, drain.uuid, olds, new, **values):
         return False
-    session.execute(sa.update(models.DrainRow).where(mine).values(**_columns(values)))
     notifications.drain(session, drain.uuid, before, now)
     return True
+
+
+def _enter(session, uuid, olds, new, **values):
+    """Bring a drain to another state.
+
+    :param olds: the states of which it has to be in one; otherwise nothing is done
+    :returns: whether it was changed
+    :raises IllegalDrainTransition: one of the states is not followed by the new one
+    """
+    illegal = [old for old in olds if new not in drains.DRAIN_TRANSITIONS[old]]
+    if illegal:
+        raise exception.IllegalDrainTransition(drain=uuid, old=illegal[0], new=new)
+    return _write_state(session, sa.and_(models.DrainRow.uuid == uuid,
+                                         models.DrainRow.state.in_(olds)), new, values)
+
+
+def release_unreadable(session, uuid, now) -> None:
+    """Release a drain whose state is none that there is."""
+    _write_state(session, models.DrainRow.uuid == uuid, drains.RELEASED, {'finished_at': now})
+
+
+def _write_state(session, which, new, values):
+    """Write the state of a drain. No other function does."""
+    session.flush()
+    return session.execute(sa.update(models.DrainRow).where(which).values(
+        state=new, **_columns(values))).rowcount == 1
 
 
 def _not_begun(host):

@@ -423,6 +423,7 @@ class DrainRow(Base):
     servers = sa.Column(sa.Integer)
     left = sa.Column(sa.Integer)
     blocked = sa.Column(Text, nullable=False)
+    waits_for = sa.Column(Text, nullable=False, default='')
     problem = sa.Column(Text, nullable=False)
     finished_at = sa.Column(Timestamp)
 

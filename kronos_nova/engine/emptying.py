@@ -84,13 +84,15 @@ class HostEmptier:
     def _note(self, each, left, blocked, is_at_work, now):
         values = {'left': left, 'looked_at': now, 'blocked': dict(blocked),
                   'servers': left if each.servers is None else each.servers}
+        state = each.state
         if not left and each.state != drains.REQUESTED:
-            values |= {'state': drains.EMPTY, 'finished_at': now}
+            state = drains.EMPTY
+            values['finished_at'] = now
         elif each.state != drains.REQUESTED:
-            stuck = blocked and not is_at_work
-            values['state'] = drains.BLOCKED if stuck else drains.DRAINING
-        state = values.get('state', each.state)
-        if self.cycle_ports.drains.change(each, drains.ACTIVE, **values) and state != each.state:
+            state = drains.BLOCKED if blocked and not is_at_work else drains.DRAINING
+        if state == each.state:
+            self.cycle_ports.drains.note(each, (state,), **values)
+        elif self.cycle_ports.drains.enter(each, (each.state,), state, **values):
             LOG.info('Host %s is %s: %d servers left, %d of them blocked', each.host, state, left,
                      len(blocked))
 

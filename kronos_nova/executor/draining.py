@@ -105,14 +105,14 @@ class DrainService:
     def _close(self, drain):
         service = self.hosts.service(drain.host)
         if service is None:
-            self.drains.change(drain, drains.ACTIVE, state=drains.BLOCKED,
-                               problem='Nova has no nova-compute of that name any more')
+            self.drains.enter(drain, (drains.REQUESTED,), drains.BLOCKED,
+                              problem='Nova has no nova-compute of that name any more')
             return
         self._leave_alone(drain)
         is_ours = service.status != 'disabled' or _is_ours(service.disabled_reason)
         if service.status != 'disabled':
             self.hosts.disable(drain.host, reason(drain))
-        if self.drains.change(drain, (drains.REQUESTED,), state=drains.DRAINING, is_ours=is_ours):
+        if self.drains.enter(drain, (drains.REQUESTED,), drains.DRAINING, is_ours=is_ours):
             LOG.info('Host %s is drained by order of %s%s', drain.host, drain.requested_by,
                      f': {drain.reason}' if drain.reason else '')
         elif self.drains.get(drain.uuid).state in drains.OPENED:
@@ -124,7 +124,7 @@ class DrainService:
         an operator has set before stays. The row is written first: a worker that dies in between
         leaves nothing unwatched for ever."""
         is_wanted = drain.is_unwatched or self.ha.is_watched(drain.host)
-        if is_wanted and self.drains.change(drain, drains.ACTIVE, is_unwatched=True):
+        if is_wanted and self.drains.note(drain, drains.ACTIVE, is_unwatched=True):
             self.ha.watch(drain.host, False)
 
     def _watch_again(self, drain):
@@ -149,22 +149,23 @@ class DrainService:
     def _end_opened(self, drain):
         now = self.utcnow()
         self._watch_again(drain)
-        if self.drains.end(drain, (drain.state,), now, WHO, state=drains.RELEASED,
-                           finished_at=now):
+        if self.drains.end(drain, (drain.state,), drains.RELEASED, now, WHO, finished_at=now):
             LOG.info('Host %s was enabled by hand: its drain has ended', drain.host)
 
     def _go_on_with(self, drain, left):
-        if left and self.drains.change(drain, (drains.EMPTY,), state=drains.DRAINING, left=left,
-                                       finished_at=None):
+        if left and self.drains.enter(drain, (drains.EMPTY,), drains.DRAINING, left=left,
+                                      finished_at=None):
             LOG.warning('Host %s was empty and has %d servers again: it is drained further',
                         drain.host, left)
 
     def _give_up(self, drain):
         now = self.utcnow()
-        if not self.drains.end(drain, drains.ACTIVE, now, WHO, finished_at=now, state=(
-                drains.RELEASED if drain.state == drains.REQUESTED else drains.OVERDUE)):
+        is_begun = drain.state != drains.REQUESTED
+        if not self.drains.end(
+                drain, (drains.DRAINING, drains.BLOCKED) if is_begun else (drains.REQUESTED,),
+                drains.OVERDUE if is_begun else drains.RELEASED, now, WHO, finished_at=now):
             return
-        if drain.state == drains.REQUESTED:
+        if not is_begun:
             LOG.warning('The drain of %s is given up: its deadline passed before it began. The '
                         'host was not disabled.', drain.host)
         else:
@@ -174,8 +175,8 @@ class DrainService:
 
     def _release(self, drain):
         self._open(drain)
-        if self.drains.change(drain, (drains.RELEASING,), state=drains.RELEASED,
-                              finished_at=self.utcnow()):
+        if self.drains.enter(drain, (drains.RELEASING,), drains.RELEASED,
+                             finished_at=self.utcnow()):
             LOG.info('Host %s is released', drain.host)
             Cycles(self.drains.database).expedite(drain.aggregate)
 

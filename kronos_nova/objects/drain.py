@@ -26,6 +26,18 @@ OPENED = (RELEASING, RELEASED)
 OVER = (EMPTY, OVERDUE)
 """States in which nothing is moved, and the host stays disabled until it is released."""
 
+DRAIN_TRANSITIONS: Mapping[str, frozenset[str]] = {
+    REQUESTED: frozenset((DRAINING, BLOCKED, RELEASING, RELEASED)),
+    DRAINING: frozenset((BLOCKED, EMPTY, OVERDUE, RELEASING, RELEASED)),
+    BLOCKED: frozenset((DRAINING, EMPTY, OVERDUE, RELEASING, RELEASED)),
+    EMPTY: frozenset((DRAINING, RELEASING, RELEASED)),
+    OVERDUE: frozenset((RELEASING, RELEASED)),
+    RELEASING: frozenset((RELEASED,)),
+    # Once more: a worker may have died between Nova and its word.
+    RELEASED: frozenset((RELEASING,))}
+"""The life of a drain: the states that may follow each. Only the control database's ``Drains``
+changes a state."""
+
 LIVE = 'live'
 COLD = 'cold'
 """Kinds of moves: a live migration, or a cold one that is confirmed at once."""
@@ -41,6 +53,7 @@ class Drain:
     servers : how many were on the host when it was first looked at
     left : how many were when it was last, at ``looked_at``
     blocked : uuid of each server that stays to why
+    waits_for : what has to happen before the host can be emptied further, '' for nothing
     is_ours : whether the host was disabled for this drain, and by nothing else before
     is_unwatched : whether a service for high availability was asked to leave the host alone
     """
@@ -61,6 +74,7 @@ class Drain:
     servers: int | None = None
     left: int | None = None
     blocked: Mapping[str, str] = field(default_factory=dict)
+    waits_for: str = ''
     problem: str = ''
     finished_at: datetime.datetime | None = None
     is_ours: bool = False

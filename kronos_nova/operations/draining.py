@@ -160,8 +160,8 @@ def releasable(database, host: str) -> drains.Drain:
 def release(known: Drains, drain: drains.Drain, who: str) -> None:
     """Have a worker enable a host that was drained, and end what is under way of that."""
     # Once more also where it was released: a worker may have died between Nova and that word.
-    known.end(drain, (*drains.ACTIVE, *drains.OVER, drains.RELEASED), known.database.utcnow(), who,
-              state=drains.RELEASING)
+    known.end(drain, (*drains.ACTIVE, *drains.OVER, drains.RELEASED), drains.RELEASING,
+              known.database.utcnow(), who)
 
 
 def leaving(plan, host: str) -> list:

@@ -329,7 +329,7 @@ def _ended_plans():
 
 
 def _enter(session, uuid, olds, new, now, event_type=None, **values):
-    """Bring a plan to another state. No other function changes the state of a plan.
+    """Bring a plan to another state.
 
     :param olds: the states of which the plan has to be in one; otherwise nothing is done
     :param event_type: of the notification, None for none
@@ -341,13 +341,24 @@ def _enter(session, uuid, olds, new, now, event_type=None, **values):
         raise exception.IllegalPlanTransition(plan=uuid, old=illegal[0], new=new)
     if not plans.PLAN_TRANSITIONS[new]:
         values['finished_at'] = now
-    session.flush()
-    is_changed = session.execute(sa.update(models.PlanRow).where(
-        models.PlanRow.uuid == uuid, models.PlanRow.state.in_(olds),
-    ).values(state=new, **values)).rowcount == 1
+    is_changed = _write_state(session, sa.and_(
+        models.PlanRow.uuid == uuid, models.PlanRow.state.in_(olds)), new, values)
     if is_changed and event_type is not None:
         notifications.plan(session, uuid, event_type, now)
     return is_changed
+
+
+def void_unreadable(session, uuid, now) -> None:
+    """End a plan whose state is none that there is."""
+    _write_state(session, models.PlanRow.uuid == uuid, plans.VOID, {
+        'finished_at': now, 'ended_because': 'its state could not be read'})
+
+
+def _write_state(session, which, new, values):
+    """Write the state of a plan. No other function does."""
+    session.flush()
+    return session.execute(sa.update(models.PlanRow).where(which).values(
+        state=new, **values)).rowcount == 1
 
 
 def _keep_moves(session, plan, chosen):

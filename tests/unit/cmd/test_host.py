@@ -24,6 +24,7 @@ from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import snapshot
 from tests.unit.cmd import test_automation
+from tests.unit.db import fixtures as db_fixtures
 
 UP = snapshot.Service(state='up', status='enabled')
 DOWN = snapshot.Service(state='down', status='disabled')
@@ -177,7 +178,7 @@ class DrainTest(HostTestCase):
         def servers_on(name):
             count = next(looks, None)
             if count is None:  # A worker has seen it too.
-                self.drains.change(self.drains.latest('a'), drains.ACTIVE, state=drains.EMPTY)
+                db_fixtures.bring(self.drains, self.drains.latest('a'), drains.EMPTY)
             return self.cloud.__class__.servers_on(self.cloud, name)[:count or 0]
         self.cloud.servers_on = servers_on
         said = self.manage('host', 'drain', 'a', '--wait')
@@ -187,7 +188,7 @@ class DrainTest(HostTestCase):
 
     def test_one_that_is_released_before_it_was_closed_has_emptied_nothing(self):
         def servers_on(_name):  # A worker, to which the deadline has passed.
-            self.drains.change(self.drains.latest('c'), drains.ACTIVE, state=drains.RELEASED)
+            db_fixtures.bring(self.drains, self.drains.latest('c'), drains.RELEASED)
             return []
         self.cloud.servers_on = servers_on
         self.manage('host', 'drain', 'c', '--wait', '--deadline', '1', expected=host.NOT_YET)
@@ -204,7 +205,7 @@ class DrainTest(HostTestCase):
         return self.manage('host', 'status', 'a', '--wait', expected=host.BLOCKED)
 
     def to(self, state):
-        return lambda: self.drains.change(self.drains.latest('a'), drains.ACTIVE, state=state)
+        return lambda: db_fixtures.bring(self.drains, self.drains.latest('a'), state)
 
     def is_down(self):
         self.cloud.services['a'] = DOWN
@@ -234,7 +235,7 @@ class StatusTest(HostTestCase):
         self.manage('host', 'status', 'c', expected=host.EMPTY)
         self.manage('host', 'status', 'a', expected=host.NOT_YET)
         drain = self.drain()
-        self.drains.change(drain, drains.ACTIVE, state=drains.BLOCKED,
+        db_fixtures.bring(self.drains, drain, drains.BLOCKED,
                            blocked={'web1': 'its server group permits no other host'})
         said = self.manage('host', 'status', 'a', 'c', expected=host.BLOCKED)
         self.assertIn('web1 (web1) ACTIVE: its server group permits no other host', said)
@@ -254,7 +255,7 @@ class StatusTest(HostTestCase):
     def test_a_host_without_servers_is_not_empty_before_it_is_closed(self):
         drain = self.drain('c', state=drains.REQUESTED)
         self.manage('host', 'status', 'c', expected=host.NOT_YET)
-        self.drains.change(drain, drains.ACTIVE, state=drains.EMPTY)
+        db_fixtures.bring(self.drains, drain, drains.EMPTY)
         self.manage('host', 'status', 'c', expected=host.EMPTY)
 
     def test_what_is_waited_for_is_one_document_for_programs(self):
@@ -271,7 +272,7 @@ class StatusTest(HostTestCase):
         self.cloud.servers_on = lambda _name: [unsettled]
         said = self.manage('host', 'status', 'c', expected=host.NOT_YET)
         self.assertIn('VERIFY_RESIZE: it was migrated or resized off the host', said)
-        self.drains.change(self.drain('c'), drains.ACTIVE, state=drains.EMPTY)
+        db_fixtures.bring(self.drains, self.drain('c'), drains.EMPTY)
         self.manage('host', 'status', 'c', '--wait', expected=host.BLOCKED)
 
     def test_what_nobody_drains_is_not_waited_for(self):
@@ -284,7 +285,7 @@ class ReleaseTest(HostTestCase):
         known = self.drains.get
 
         def get(uuid):  # A worker, between two looks.
-            self.drains.change(drain, (drains.RELEASING,), state=drains.RELEASED)
+            self.drains.enter(drain, (drains.RELEASING,), drains.RELEASED)
             return known(uuid)
         self.patch(Drains, 'get', lambda _self, uuid: get(uuid))
         self.assertIn('a: released', self.manage('host', 'release', 'a'))

@@ -81,10 +81,10 @@ class MaintenanceRunnerTest(testtools.TestCase):
                             requested_at=self.clock())
 
     def empty(self, host):
-        self.drains.change(self.drains.latest(host), drains.ACTIVE, state=drains.EMPTY, left=0)
+        fixtures.bring(self.drains, self.drains.latest(host), drains.EMPTY, left=0)
 
     def released(self, host):
-        self.drains.change(self.drains.latest(host), (drains.RELEASING,), state=drains.RELEASED)
+        fixtures.bring(self.drains, self.drains.latest(host), drains.RELEASED)
 
     def states(self):
         return [*self.known.get('m').hosts.values()]
@@ -199,7 +199,7 @@ class MaintenanceRunnerTest(testtools.TestCase):
     def test_a_host_that_somebody_releases_is_left_out_and_the_others_are_serviced(self):
         work = self.begin()
         work.advance()
-        self.drains.change(self.drains.latest('a'), drains.ACTIVE, state=drains.RELEASING)
+        fixtures.bring(self.drains, self.drains.latest('a'), drains.RELEASING)
         work.advance()
         work.advance()
         self.assertEqual([m.LEFT_OUT, m.DRAINING, m.WAITING], self.states())
@@ -209,7 +209,7 @@ class MaintenanceRunnerTest(testtools.TestCase):
         work.advance()
         self.empty('a')
         work.advance()
-        self.drains.change(self.drains.latest('a'), (drains.EMPTY,), state=drains.RELEASED)
+        fixtures.bring(self.drains, self.drains.latest('a'), drains.RELEASED)
         work.advance()
         self.assertEqual([m.LEFT_OUT], self.states())
 
@@ -232,7 +232,7 @@ class MaintenanceRunnerTest(testtools.TestCase):
     def test_a_hook_is_not_run_again_for_a_host_that_was_opened_and_is_full(self):
         self.begin_to_service('a')
         self.known.set_host('m', 'a', m.FAILED)
-        self.drains.change(self.drains.latest('a'), (drains.EMPTY,), state=drains.RELEASED)
+        fixtures.bring(self.drains, self.drains.latest('a'), drains.RELEASED)
         self.servers['a'] = ['web']
         self.hooks.clear()
         self.known.set_host('m', 'a', m.HOOK)
@@ -261,7 +261,7 @@ class MaintenanceRunnerTest(testtools.TestCase):
             if host == 'a':
                 raise exception.NovaClientError(instance=host, reason='its cell does not answer')
             return UP
-        self.drains.change(self.drains.latest('a'), drains.ACTIVE, state=drains.EMPTY)
+        fixtures.bring(self.drains, self.drains.latest('a'), drains.EMPTY)
         work.dependencies = dataclasses.replace(work.dependencies, hosts=_Hosts(service))
         for _ in range(3):
             work.advance()
@@ -280,7 +280,7 @@ class MaintenanceRunnerTest(testtools.TestCase):
     def test_a_host_that_is_just_being_released_is_waited_for(self):
         made = self.drain('a', ())
         self.drains.request([made])
-        self.drains.change(made, drains.ACTIVE, state=drains.RELEASING)
+        fixtures.bring(self.drains, made, drains.RELEASING)
         work = self.begin('a')
         self.drain = lambda host, _avoid: dataclasses.replace(
             made, uuid='later', requested_at=self.clock())

@@ -289,6 +289,6 @@ class StatusTest(test_automation.OperatorTestCase):
                              requested_by='jane', requested_at=clock.utcnow(), left=4)])
         self.assertIn('Drain of compute7 by jane: draining, 4 servers left',
                       self.manage('status', expected=WELL))
-        board.change(board.get('d'), ('draining',), state='blocked', blocked={'vm1': 'no room'})
+        db_fixtures.bring(board, board.get('d'), 'blocked', blocked={'vm1': 'no room'})
         self.assertIn('The drain of compute7 is blocked: 4 servers left, 1 blocked.',
                       self.manage('status', expected=LOOK))

@@ -2,6 +2,7 @@
 
 import datetime
 import functools
+import itertools
 import pathlib
 import tempfile
 
@@ -10,6 +11,8 @@ import fixtures
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects.drain import DRAIN_TRANSITIONS
+from kronos_nova.objects.drain import DRAINING
 
 
 class ControlDatabase(fixtures.Fixture):
@@ -53,6 +56,22 @@ class Clock:
 
     def go(self, seconds):
         self.now += datetime.timedelta(seconds=seconds)
+
+
+def bring(drains, drain, new, **values):
+    """Bring a drain to a state by the shortest way that is legal.
+
+    :param drains: kronos_nova.db.drains.Drains
+    :param values: written with the last step
+    """
+    ways = [(drains.get(drain.uuid).state,)]
+    while ways[0][-1] != new:
+        way = ways.pop(0)
+        ways += [(*way, after) for after in sorted(
+            DRAIN_TRANSITIONS[way[-1]], key=lambda state: (state != DRAINING, state))
+                 if after not in way]
+    for old, after in itertools.pairwise(ways[0]):
+        drains.enter(drain, (old,), after, **(values if after == new else {}))
 
 
 def report(moves, name='gpu'):

@@ -112,10 +112,10 @@ class Story:
         self.switch(automation.LEVEL, 'auto')
         self.switch(automation.PAUSE, 'stop', automation.EVERY, 'the storage is slow')
         wish = self.drain()
-        self.drains.change(wish, drains.ACTIVE, state=drains.DRAINING, is_ours=True)
-        self.drains.change(wish, drains.ACTIVE, state=drains.BLOCKED, looked_at=self.clock(),
+        fixtures.bring(self.drains, wish, drains.DRAINING, is_ours=True)
+        fixtures.bring(self.drains, wish, drains.BLOCKED, looked_at=self.clock(),
                            servers=4, left=1, blocked={[*SERVERS][3]: 'no host has room'})
-        self.drains.change(wish, drains.ACTIVE, state=drains.EMPTY, looked_at=self.clock(), left=0,
+        fixtures.bring(self.drains, wish, drains.EMPTY, looked_at=self.clock(), left=0,
                            blocked={}, finished_at=self.clock())
 
 

@@ -146,8 +146,7 @@ class DrainTest(AnnouncingTestCase):
         self.wish = self.story.drain()
 
     def change(self, state, **values):
-        self.assertTrue(self.story.drains.change(
-            self.wish, (*drains.ACTIVE, *drains.OVER, *drains.OPENED), state=state, **values))
+        fixtures.bring(self.story.drains, self.wish, state, **values)
 
     def test_it_begins_with_the_wish_and_is_blocked_once(self):
         self.change(drains.DRAINING)
@@ -159,8 +158,7 @@ class DrainTest(AnnouncingTestCase):
     def test_its_end_is_told_once_and_that_it_goes_on_too(self):
         self.change(drains.EMPTY)
         self.change(drains.DRAINING)
-        self.story.drains.end(self.wish, drains.ACTIVE, self.clock(), 'jane',
-                              state=drains.RELEASING)
+        self.story.drains.end(self.wish, drains.ACTIVE, drains.RELEASING, self.clock(), 'jane')
         self.change(drains.RELEASED)
         self.assertEqual([n.DRAIN_START, n.DRAIN_END, n.DRAIN_START, n.DRAIN_END],
                          self.story.events())

@@ -89,7 +89,7 @@ class DrainingTest(testtools.TestCase):
         return self.board.get('d').state
 
     def release(self):
-        self.board.change(self.board.get('d'), drains.ACTIVE, state=drains.RELEASING)
+        fixtures.bring(self.board, self.board.get('d'), drains.RELEASING)
 
     def test_a_host_that_ha_took_for_failed_in_the_middle_is_enabled_in_the_end(self):
         self.request()
@@ -132,7 +132,7 @@ class DrainingTest(testtools.TestCase):
         self.assertEqual((drains.OVERDUE, {'b'}), (self.state(), self.service.ha.watched))
         self.request(uuid='again')
         self.service.tick()
-        self.board.change(self.board.get('again'), drains.ACTIVE, state=drains.RELEASING)
+        fixtures.bring(self.board, self.board.get('again'), drains.RELEASING)
         self.service.tick()
         self.assertEqual({'a', 'b'}, self.service.ha.watched)
 
@@ -216,7 +216,7 @@ class DrainingTest(testtools.TestCase):
             self.nova.services['a'] = snapshot.Service(state='up', status='enabled')
             self.request(uuid=state)
             self.service.tick()
-            self.board.change(self.board.get(state), drains.ACTIVE, state=state)
+            fixtures.bring(self.board, self.board.get(state), state)
             self.clock.go(60)
             self.service.tick()
             self.assertEqual(state, self.board.get(state).state)
@@ -228,7 +228,7 @@ class DrainingTest(testtools.TestCase):
     def test_a_host_that_is_not_empty_any_more_is_drained_further(self):
         self.request()
         self.service.tick()
-        self.board.change(self.board.get('d'), drains.ACTIVE, state=drains.EMPTY)
+        fixtures.bring(self.board, self.board.get('d'), drains.EMPTY)
         unsettled = ServerOnHost(uuid='vm', name='web', status='VERIFY_RESIZE', is_unsettled=True)
         self.nova.servers = [unsettled]
         self.clock.go(60)
@@ -254,8 +254,7 @@ class DrainingTest(testtools.TestCase):
         self.service.tick()
         journal.record_plan(fixtures.report([('vm1', 'a', 'c'), ('vm2', 'b', 'c')]),
                             plans.EXECUTING, self.clock(), self.clock(), purpose=automation.DRAIN)
-        self.board.end(self.board.get('d'), drains.ACTIVE, self.clock(), 'jane',
-                       state=drains.RELEASING)
+        self.board.end(self.board.get('d'), drains.ACTIVE, drains.RELEASING, self.clock(), 'jane')
         self.assertEqual({'vm1': moves.ABANDONED, 'vm2': moves.PLANNED}, {
             move.instance_uuid: move.state for move in journal.moves()})
 

@@ -681,7 +681,7 @@ class ExecutorTest(ExecutorTestCase):
     def test_moves_of_a_drain_that_has_ended_are_given_up(self):
         board = self.drain()
         [drain] = board.in_states(ACTIVE)
-        board.change(drain, ACTIVE, state='releasing')
+        board.enter(drain, ACTIVE, 'releasing')
         self.assertEqual(moves.ABANDONED, self.tick())
 
     def test_a_drain_goes_before_what_was_planned_to_balance(self):

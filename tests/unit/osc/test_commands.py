@@ -26,6 +26,7 @@ from kronos_nova.operations import draining
 from kronos_nova.osc import rebalancing
 from tests.unit.api import base
 from tests.unit.cmd import test_host
+from tests.unit.db import fixtures as db_fixtures
 
 WIDE = moves.Caps(total=9, per_source=9, per_destination=9)
 WHO = 'jane@Default (API)'
@@ -209,7 +210,7 @@ class HostTest(test_host.WithRecordedCloud, CommandsTestCase):
         [row] = self.table('host', 'status', host, expected=3)
         self.assertEqual((host, 'requested', 'fan'), (row['Host'], row['State'], row['Reason']))
         known = db_drains.Drains(self.database)
-        known.change(known.latest(host), drains.ACTIVE, state=drains.EMPTY)
+        db_fixtures.bring(known, known.latest(host), drains.EMPTY)
         self.openstack('host', 'status', host)
         self.openstack('host', 'release', host, token=base.OPERATOR)
         self.assertEqual(drains.RELEASING, known.latest(host).state)

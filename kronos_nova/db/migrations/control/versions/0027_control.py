@@ -148,6 +148,7 @@ def create_operations():
         sa.Column('servers', sa.Integer),
         sa.Column('left', sa.Integer),
         sa.Column('blocked', TEXT, nullable=False),
+        sa.Column('waits_for', TEXT, nullable=False),
         sa.Column('problem', TEXT, nullable=False),
         sa.Column('finished_at', TIMESTAMP),
         sa.Index('drains_host_idx', 'host'),

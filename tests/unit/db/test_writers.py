@@ -1,0 +1,97 @@
+"""The states of plans and drains: a table of legal transitions, and one function that writes."""
+
+import ast
+import itertools
+
+import testtools
+
+from kronos_nova import exception
+from kronos_nova.db import drains as db_drains
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import plan as plans
+from tests.unit.db import fixtures
+from tests.unit.test_layers import ROOT
+from tests.unit.test_layers import modules
+
+WRITERS = {'PlanRow': {('db/journal/plans.py', '_write_state')},
+           'DrainRow': {('db/drains.py', '_write_state')}}
+OTHERS = {('db/check.py', '_end_maintenance'), ('db/repairs.py', 'close')}
+"""Functions that set the state of a row of another table."""
+
+
+def writers(table):
+    """(module, function) of each update of the state of a table's rows."""
+    for path in modules():
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef) and any(
+                    _updates_state(node, table) for node in ast.walk(function)):
+                yield str(path.relative_to(ROOT)), function.name
+
+
+def _updates_state(node, table):
+    """Whether a node is ``update(models.TABLE)....values(state=...)``."""
+    return (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            and node.func.attr == 'values'
+            and f'update(models.{table})' in ast.unparse(node.func)
+            and any(each.arg == 'state' for each in node.keywords))
+
+
+def assigners():
+    """(module, function) that sets the state of a row by its attribute."""
+    for path in modules():
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef):
+                for node in ast.walk(function):
+                    targets = node.targets if isinstance(node, ast.Assign) else ()
+                    if any(isinstance(each, ast.Attribute) and each.attr == 'state'
+                           and ast.unparse(each.value) != 'self'
+                           for target in targets for each in ast.walk(target)):
+                        yield str(path.relative_to(ROOT)), function.name
+
+
+class WritersTest(testtools.TestCase):
+    def test_plans_and_drains_have_one_writer_of_their_state_each(self):
+        self.assertEqual(WRITERS, {table: {*writers(table)} for table in WRITERS})
+
+    def test_no_row_of_theirs_is_given_a_state_by_its_attribute(self):
+        self.assertEqual(OTHERS, {each for each in assigners() if each[0].startswith('db/')})
+
+
+class DrainLifeTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.clock = fixtures.Clock()
+        self.drains = db_drains.Drains(self.useFixture(fixtures.ControlDatabase()).database)
+
+    def drain(self, number, state=drains.REQUESTED):
+        wanted = drains.Drain(
+            uuid=f'd{number}', host=f'h{number}', aggregate='gpu', state=drains.REQUESTED,
+            requested_by='jane', requested_at=self.clock())
+        self.drains.request([wanted])
+        fixtures.bring(self.drains, wanted, state)
+        return self.drains.get(wanted.uuid)
+
+    def test_what_the_table_permits_is_done_and_nothing_else(self):
+        states = (*drains.ACTIVE, *drains.OVER, *drains.OPENED)
+        self.assertEqual({*states}, {*drains.DRAIN_TRANSITIONS})
+        for number, (old, new) in enumerate(itertools.product(states, states)):
+            drain = self.drain(number, old)
+            if new in drains.DRAIN_TRANSITIONS[old]:
+                self.assertTrue(self.drains.enter(drain, (old,), new))
+                self.assertEqual(new, self.drains.get(drain.uuid).state)
+            else:
+                self.assertRaises(exception.IllegalDrainTransition, self.drains.enter, drain,
+                                  (old,), new)
+                self.assertEqual(old, self.drains.get(drain.uuid).state)
+
+    def test_a_drain_in_another_state_is_left_alone(self):
+        drain = self.drain(1, drains.EMPTY)
+        self.assertFalse(self.drains.enter(drain, (drains.DRAINING,), drains.BLOCKED))
+        self.assertFalse(self.drains.note(drain, drains.ACTIVE, left=3))
+        self.assertEqual((drains.EMPTY, None), (self.drains.get('d1').state,
+                                                self.drains.get('d1').left))
+
+    def test_each_state_of_both_is_reached(self):
+        for table, first in ((plans.PLAN_TRANSITIONS, {plans.OBSERVED, plans.PROPOSED}),
+                             (drains.DRAIN_TRANSITIONS, {drains.REQUESTED})):
+            self.assertEqual({*table}, first.union(*table.values()))
