@@ -295,6 +295,8 @@ class Status(command.Command):
     def _show(self, state):
         self.app.stdout.write(f'{describe(state)}\n')
         blocked = state.drain.blocked if state.drain else {}
+        if state.drain and state.drain.waits_for:
+            self.app.stdout.write(f'    waits for: {state.drain.waits_for}\n')
         for server in sorted(state.servers, key=lambda server: server.name):
             busy = f', {server.task_state}' if server.task_state else ''
             why = UNSETTLED if server.is_unsettled else blocked.get(server.uuid)
@@ -312,7 +314,8 @@ def _json(state):
             'uuid': drain.uuid, 'state': drain.state, 'requested_by': drain.requested_by,
             'requested_at': drain.requested_at.isoformat(timespec='seconds'),
             'reason': drain.reason, 'servers': drain.servers, 'left': drain.left,
-            'blocked': dict(drain.blocked), 'problem': drain.problem}}
+            'blocked': dict(drain.blocked), 'waits_for': drain.waits_for,
+            'problem': drain.problem}}
 
 
 class Release(command.Command):

@@ -120,7 +120,8 @@ class MaintenanceRunner:
                              f'{columns.count(drain.left, "server")}; see '
                              f'"kronos-manage host status {host}"')
         elif drain.left is not None:
-            self._tell(host, f'{columns.count(drain.left, "server")} left')
+            waits = f'; waits for {drain.waits_for}' if drain.waits_for else ''
+            self._tell(host, f'{columns.count(drain.left, "server")} left{waits}')
 
     def _is_empty(self, host):
         """Whether Nova says so too, now: what a hook does to a host its servers do not survive."""

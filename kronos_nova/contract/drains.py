@@ -17,7 +17,7 @@ from kronos_nova.contract.operation import Operation
 
 class Drain(Response):
     """A host that is being emptied, and its progress. ``blocked`` has of each server that stays
-    the reason."""
+    the reason, ``waits_for`` names all else that has to happen first."""
 
     uuid: str
     host: str
@@ -34,6 +34,7 @@ class Drain(Response):
     servers: int | None
     left: int | None
     blocked: dict[str, str]
+    waits_for: str
     problem: str
     finished_at: Maybe
 

@@ -9,8 +9,8 @@ from kronos_nova.contract import drains as contract
 from kronos_nova.contract import errors
 from kronos_nova.objects import drain as drains
 
-DRAINS = ('Host', 'State', 'Servers', 'Left', 'Blocked', 'Requested by', 'Requested at', 'Reason',
-          'Problem')
+DRAINS = ('Host', 'State', 'Servers', 'Left', 'Blocked', 'Waits for', 'Requested by',
+          'Requested at', 'Reason', 'Problem')
 
 
 CODES = {exception.DrainRefused.code: shared.BLOCKED, exception.HostDown.code: shared.DOWN}
@@ -107,7 +107,8 @@ def _row(drain):
             columns.Lines([{'server': uuid, 'why': why}
                            for uuid, why in sorted(drain.blocked.items())],
                           lambda each: f'{each["server"]}: {each["why"]}'),
-            drain.requested_by, columns.Time(drain.requested_at), drain.reason, drain.problem)
+            drain.waits_for, drain.requested_by, columns.Time(drain.requested_at), drain.reason,
+            drain.problem)
 
 
 class Release(command.Command):

@@ -32,7 +32,7 @@ class List {
 
 export const drainsList = actions => new List('drains', 'Drains', 'No host is being drained.', drain => drain.uuid, [
   ['Host', drain => el('b', {class: 'host'}, drain.host), drain => drain.host],
-  ['State', drain => [badge(drain.state, DRAINS[drain.state] ?? 'plain'), drain.problem ? el('div', {class: 'bad effect'}, drain.problem) : null]],
+  ['State', drain => [badge(drain.state, DRAINS[drain.state] ?? 'plain'), drain.problem ? el('div', {class: 'bad effect'}, drain.problem) : null, drain.waits_for ? el('div', {class: 'effect'}, `waits for ${drain.waits_for}`) : null]],
   ['Servers left', drain => drain.left === null ? '–' : [`${drain.left} of ${drain.servers} `, meter(100 * (1 - drain.left / Math.max(1, drain.servers)), `Servers that left ${drain.host}`)]],
   ['What stays, and why', drain => Object.keys(drain.blocked).length ? el('details', {class: 'figures'}, el('summary', {}, `${Object.keys(drain.blocked).length} blocked`),
     Object.entries(drain.blocked).map(([uuid, reason]) => el('div', {}, el('span', {class: 'uuid'}, uuid), ` ${reason}`))) : '–', drain => drain.blocked, {class: 'full'}],
