@@ -138,7 +138,9 @@ class Run(_Running):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('hosts', nargs='+', metavar='HOST')
+        parser.add_argument('hosts', nargs='*', metavar='HOST')
+        parser.add_argument('--aggregate', metavar='NAME',
+                            help='Service all hosts of this aggregate, instead of naming them.')
         parser.add_argument('--batch', type=arguments.POSITIVE, default=1, metavar='N',
                             help='Hosts at a time, if they can be empty at once; default: 1.')
         parser.add_argument('--hook', metavar='CMD',
@@ -158,7 +160,8 @@ class Run(_Running):
         checker = host_commands.Checker(self.app)
         options = m.MaintenanceOptions(**{name: getattr(parsed_args, name) for name in (
             'batch', 'hook', 'keep_spare', 'with_stopped', 'parallel', 'reason')})
-        hosts = self._in_order(checker, options, list(dict.fromkeys(parsed_args.hosts)))
+        snapshot = checker.cloud.read()
+        hosts = self._in_order(checker, options, snapshot, hosts_of(parsed_args, snapshot))
         uuid = uuidutils.generate_uuid()
         Maintenances(databases.control_database(self.app.conf)).begin(m.Maintenance(
             uuid=uuid, state=m.RUNNING, requested_by=databases.operator(),
@@ -166,12 +169,11 @@ class Run(_Running):
             hosts=dict.fromkeys(hosts, m.WAITING)))
         return self.carry_on(uuid, checker)
 
-    def _in_order(self, checker, options, hosts):
+    def _in_order(self, checker, options, snapshot, hosts):
         """Fewest servers first; says what is to be expected.
 
         :raises ConfigurationError: one is no host that Kronos looks after
         """
-        snapshot = checker.cloud.read()
         sizes = {host: sum(server.host == host for server in snapshot.instances)
                  for host in hosts}
         moving, seconds = 0, 0.0
@@ -184,6 +186,25 @@ class Run(_Running):
         self._say(f'{columns.count(len(hosts), "host")}, {columns.count(moving, "server")} to move '
                   f'at least once{expected}')
         return sorted(hosts, key=lambda host: (sizes[host], host))
+
+
+def hosts_of(parsed_args, snapshot) -> list[str]:
+    """Return the hosts that were named, or those of the aggregate that was.
+
+    :raises ConfigurationError: neither or both were given, or there is no such aggregate
+    """
+    if bool(parsed_args.hosts) == bool(parsed_args.aggregate):
+        raise exception.ConfigurationError(
+            what='the command line', problem='names neither or both of hosts and an aggregate',
+            remedy='Give HOST ... or --aggregate NAME.')
+    if not parsed_args.aggregate:
+        return list(dict.fromkeys(parsed_args.hosts))
+    try:
+        return sorted(snapshot.hosts_of(parsed_args.aggregate))
+    except KeyError as error:
+        raise exception.ConfigurationError(
+            what=f'Aggregate {parsed_args.aggregate}', problem='does not exist',
+            remedy='"openstack aggregate list" has the names.') from error
 
 
 class Resume(_Running):
@@ -273,11 +294,14 @@ class Done(command.Command):
 
 
 class Show(lister.Lister):
-    """Show the hosts of the maintenance that runs, in order, and how far each is."""
+    """Show the hosts of the maintenance that runs, in order, and how far each is; for people also
+    how many are serviced, and until about when it lasts."""
 
     def take_action(self, parsed_args):
         database = databases.control_database(self.app.conf)
         found, known = Maintenances(database).open(), Drains(database)
+        if parsed_args.formatter == 'table':
+            self.app.stdout.write(f'{summary(found, database.utcnow())}\n')
         return ('Host', 'State', 'Servers left', 'Blocked'), [
             (host, state, *self._drain(known.latest(host), state))
             for host, state in found.hosts.items()]
@@ -287,6 +311,13 @@ class Show(lister.Lister):
         if drain is None or state == m.WAITING:
             return columns.Optional(None), columns.Optional(None)
         return columns.Optional(drain.left), len(drain.blocked)
+
+
+def summary(found: m.Maintenance, now: datetime.datetime) -> str:
+    """A line for people: how many hosts are serviced, and until about when it lasts."""
+    text = f'{found.serviced} of {columns.count(len(found.hosts), "host")} serviced, {found.state}'
+    end = found.expected_end(now)
+    return text if end is None else f'{text} until about {columns.local(end)}'
 
 
 def runner():

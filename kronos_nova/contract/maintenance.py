@@ -1,5 +1,6 @@
 """Maintenance: hosts that are serviced one after the other."""
 
+from kronos_nova.contract.base import Maybe
 from kronos_nova.contract.base import Response
 from kronos_nova.contract.base import Time
 from kronos_nova.contract.operation import Operation
@@ -7,13 +8,17 @@ from kronos_nova.contract.status import MaintainedHost
 
 
 class Maintenance(Response):
-    """The maintenance that is not done, with its hosts in order."""
+    """The maintenance that is not done, with its hosts in order. ``serviced`` is the number of
+    hosts that are serviced and released, ``expected_end`` a prediction by these, null where there
+    is none yet."""
 
     uuid: str
     state: str
     requested_by: str
     requested_at: Time
     hosts: list[MaintainedHost]
+    serviced: int
+    expected_end: Maybe
 
 
 SHOW = Operation(

@@ -276,10 +276,16 @@ class Cycle:
         record = self._proposed.get(report.name)
         if record is None:
             return report
-        level = self.cycle_ports.switches.read().planning_level(report.name, self.rules.automation)
+        switches, journal = self.cycle_ports.switches.read(), self.cycle_ports.journal
+        level = switches.planning_level(report.name, self.rules.automation)
+        # While it is paused an aggregate is planned as at observe, and keeps its level.
+        if switches.level(report.name, self.rules.automation) in automation.WITHOUT_APPROVAL:
+            LOG.info('Plan %s for aggregate %s is void: the level is %s', record.uuid, report.name,
+                     level)
+            journal.end_plan(record.uuid, plans.PROPOSED, plans.VOID, f'the level is {level}', now)
+            return report
         found = self._outlooks.get(report.name)
         why = proposals.superseded_because(found, level, report)
-        journal = self.cycle_ports.journal
         if why:
             LOG.info('Plan %s for aggregate %s is superseded: %s', record.uuid, report.name, why)
             journal.end_plan(record.uuid, plans.PROPOSED, plans.SUPERSEDED, why, now)

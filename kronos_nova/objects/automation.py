@@ -13,6 +13,9 @@ AUTO = 'auto'
 LEVELS = (OFF, OBSERVE, APPROVE, AUTO)
 """Each permits what the one before permits, and more."""
 
+WITHOUT_APPROVAL = (OFF, OBSERVE)
+"""Levels at which no plan is started, approved or not."""
+
 EVERY = '*'
 """In the place of an aggregate's name: all of them."""
 

@@ -63,3 +63,18 @@ class Maintenance:
 
     def in_state(self, *states: str) -> list[str]:
         return [host for host, state in self.hosts.items() if state in states]
+
+    @property
+    def serviced(self) -> int:
+        """The number of hosts that are serviced and released."""
+        return len(self.in_state(FINISHED))
+
+    def expected_end(self, now: datetime.datetime) -> datetime.datetime | None:
+        """Predict the end: the hosts that are left take as long as those before them did.
+
+        :returns: None where it does not run, or no host is serviced yet
+        """
+        left = len(self.in_state(WAITING, *AT_WORK))
+        if self.state != RUNNING or not self.serviced or not left:
+            return None
+        return now + left * (now - self.requested_at) / self.serviced

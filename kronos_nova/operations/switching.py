@@ -46,10 +46,22 @@ def set_level(conf, database, switch: automation.Switch) -> None:
             remedy='Raise it in the nova.conf of every controller, or set a lower level.')
     dated = _dated(database, switch)
     switches.SwitchBoard(database).set(dated)
-    if switch.value == automation.OFF:
-        Journal(database, switch.set_by).end_waiting(
-            None if switch.aggregate == automation.EVERY else switch.aggregate, plans.VOID,
-            f'the level is off: {dated.set_by}{dated.why}', dated.set_at)
+    if switch.value in automation.WITHOUT_APPROVAL:
+        _void_waiting(conf, database, dated)
+
+
+def _void_waiting(conf, database, switch):
+    """End the plans that wait where the level permits no approved plan any more."""
+    levels_in_force, defaults = switches.SwitchBoard(database).read(), levels.defaults(conf)
+    journal = Journal(database, switch.set_by)
+    for aggregate in {plan.aggregate for plan in (*journal.proposed_plans(),
+                                                  *journal.approved_plans())}:
+        level = levels_in_force.level(aggregate, defaults)
+        if level in automation.WITHOUT_APPROVAL and switch.aggregate in (
+                automation.EVERY, aggregate):
+            journal.end_waiting(aggregate, plans.VOID,
+                                f'the level is {level}: {switch.set_by}{switch.why}',
+                                switch.set_at)
 
 
 def pause(conf, database, switch: automation.Switch) -> None:

@@ -12,8 +12,10 @@ def show(context: Context, _request: Request) -> contract.Maintenance:
     :raises MaintenanceNotFound: none is in progress
     """
     found = maintenances.Maintenances(context.database).open()
-    return contract.Maintenance.made_from(found, hosts=[
-        MaintainedHost(host=host, state=state) for host, state in found.hosts.items()])
+    return contract.Maintenance.made_from(
+        found, serviced=found.serviced,
+        expected_end=found.expected_end(context.utcnow()), hosts=[
+            MaintainedHost(host=host, state=state) for host, state in found.hosts.items()])
 
 
 FUNCTIONS = {contract.SHOW.name: show}

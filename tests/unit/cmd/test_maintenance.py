@@ -1,15 +1,19 @@
 """``kronos-manage maintenance``: what an operator types while one runs, and what happens then."""
 
+import dataclasses
 import datetime
+import json
 import types
 
 from oslo_db import exception as db_exc
 
 from kronos_nova import clock
+from kronos_nova import exception
 from kronos_nova.cmd import maintenance as commands
 from kronos_nova.cmd import maintenance_runner
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.objects import maintenance as m
+from kronos_nova.objects import snapshot
 from tests.unit.cmd import test_host
 
 
@@ -101,6 +105,39 @@ class MaintenanceTest(test_host.HostTestCase):
         self.runs_since(99)
         self.assertIn('Nobody runs the maintenance', self.manage('maintenance', 'done', 'a'))
         self.assertEqual({'a': m.RETURNING}, self.known.get('m').hosts)
+
+    def test_it_shows_how_many_hosts_are_serviced_and_until_when_it_lasts(self):
+        self.begin(a=m.FINISHED, b=m.HOOK, c=m.WAITING)
+        self.assertIn('1 of 3 hosts serviced, running until about ',
+                      self.manage('maintenance', 'show'))
+        self.assertEqual(3, len(json.loads(self.manage('maintenance', 'show', '-f', 'json'))))
+        self.known.set_state('m', m.STOPPED)
+        self.assertIn('1 of 3 hosts serviced, stopped\n', self.manage('maintenance', 'show'))
+
+    def test_the_hosts_that_are_left_take_as_long_as_those_before_them(self):
+        began = clock.utcnow()
+        found = m.Maintenance(
+            uuid='m', state=m.RUNNING, requested_by='jane', requested_at=began,
+            options=m.MaintenanceOptions(), hosts={'a': m.FINISHED, 'b': m.HOOK, 'c': m.WAITING,
+                                                   'd': m.LEFT_OUT})
+        self.assertEqual(began + datetime.timedelta(seconds=300),
+                         found.expected_end(began + datetime.timedelta(seconds=100)))
+        self.assertIsNone(dataclasses.replace(found, hosts={'a': m.HOOK}).expected_end(began))
+
+    def test_hosts_are_named_or_those_of_an_aggregate(self):
+        cloud = snapshot.Snapshot(
+            taken_at='', instances=(), hosts=tuple(snapshot.Host(
+                name=name, uuid=name, inventory={},
+                service=snapshot.Service(state='up', status='enabled')) for name in 'abc'),
+            aggregates=(
+                snapshot.Aggregate(name='gpu', uuid='g', hosts=('b', 'a')),))
+
+        def hosts(aggregate=None, *named):
+            return commands.hosts_of(
+                types.SimpleNamespace(hosts=list(named), aggregate=aggregate), cloud)
+        self.assertEqual((['a', 'b'], ['c']), (hosts('gpu'), hosts(None, 'c', 'c')))
+        for wrong in ((), ('gpu', 'c'), ('nope',)):
+            self.assertRaises(exception.ConfigurationError, hosts, *wrong)
 
     def test_one_that_ended_just_now_is_neither_stopped_nor_resumed(self):
         self.begin(a=m.FAILED)

@@ -71,6 +71,21 @@ class PlansTest(testtools.TestCase):
         [row] = self.table('move', 'list')
         self.assertEqual(('vm3', 'planned'), (row['Instance'], row['State']))
 
+    def test_a_plan_that_waits_is_void_at_once_when_the_level_permits_none(self):
+        self.config.write_text(f'{self.config.read_text()}aggregates = gpu\n')
+        for level, where in (('observe', ['--aggregate', 'gpu']), ('off', []), ('observe', [])):
+            uuid = self.propose(('vm1', 'a', 'b'))
+            self.manage('automation', 'set', level, *where)
+            found = self.journal.plan(uuid)
+            self.assertEqual(plans.VOID, found.state, level)
+            self.assertIn(f'the level is {level}: ', found.ended_because)
+            self.manage('automation', 'set', 'approve', *where)
+
+    def test_a_plan_that_waits_stays_while_it_is_paused(self):
+        uuid = self.propose(('vm1', 'a', 'b'))
+        self.manage('pause')
+        self.assertEqual(plans.PROPOSED, self.journal.plan(uuid).state)
+
     def test_a_plan_says_why_this_move_and_not_the_next(self):
         def instead(combined_after):
             other = plans.NextBest(instance_uuid='vm9', destination='c', memory_mb=2048,

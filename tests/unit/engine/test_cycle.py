@@ -287,6 +287,22 @@ class CycleTest(CycleTestCase):
         self.assertEqual((plans.PLANNED, {'b'}), (
             report.outcome, {move.destination for move in report.moves}))
 
+    def test_a_proposal_is_void_where_the_level_is_observe_by_now(self):
+        record = self.propose()
+        self.clock.go(60)
+        self.run_cycle(rules=self.level(gpu='observe'))
+        void = self.journal.plan(record.uuid)
+        self.assertEqual((plans.VOID, 'the level is observe'), (void.state, void.ended_because))
+        self.assertEqual({plans.VOID, plans.OBSERVED}, {*self.states()})
+
+    def test_a_proposal_stays_while_its_aggregate_is_paused(self):
+        record = self.propose()
+        switches.SwitchBoard(self.database).set(Switch(
+            kind=PAUSE, aggregate='gpu', value=PAUSE, set_at=self.clock(), set_by='jane'))
+        self.clock.go(60)
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertEqual(plans.PROPOSED, self.journal.plan(record.uuid).state)
+
     def test_an_approved_plan_that_gains_half_as_much_by_now_is_not_started(self):
         self.cloud.placed = {f'vm{number}': 'a' for number in range(6)}
         record = self.propose()
