@@ -16,13 +16,16 @@ class Availability:
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> Iterator[AllowedHosts]:
         services = {host.name: host.service for host in snapshot.hosts}
-        is_up = np.array([services[name].is_available for name in problem.hosts], dtype=bool)
+        is_up = np.array([services[name].is_available and name not in rules.closed_hosts
+                          for name in problem.hosts], dtype=bool)
 
         def why(state: State, vm: int, host: int) -> str:
             name = problem.hosts[host]
             service = services[name]
             words = [service.state, service.status]
             words += ['forced down'] if service.forced_down else []
+            if name in rules.closed_hosts:
+                return f'{name} is emptied now or later'
             return f'nova-compute of {name} is {", ".join(words)}'
 
         kind = np.zeros(len(problem.vms), dtype=np.intp)

@@ -21,6 +21,7 @@ class ConstraintRules:
     soft_groups_yield : they give way where a host could not be emptied otherwise
     vetoes : (instance uuid, host name) to the reason, from Nova's own scheduler
     returns : (instance uuid, host name) the instance left not long ago
+    closed_hosts : names of hosts that take no instance, whatever Nova says of them
     """
 
     restrict_to_az: bool = False
@@ -29,6 +30,7 @@ class ConstraintRules:
     soft_groups_yield: bool = False
     vetoes: Mapping[tuple[str, str], str] = dataclasses.field(default_factory=dict)
     returns: frozenset[tuple[str, str]] = frozenset()
+    closed_hosts: frozenset[str] = frozenset()
 
 
 class Constraint(Protocol):

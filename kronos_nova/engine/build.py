@@ -73,7 +73,7 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
         doubtful=np.array([hold in DOUBTFUL for hold in holds], dtype=bool),
         groups=model.groups(snapshot, vms, scope.host_names),
         arriving=_arriving(scope, snapshot), evacuable=free,
-        draining=np.array([host.service.is_evacuable for host in scope.hosts], dtype=bool),
+        draining=scope.emptied,
         left_out=_left_out(policies, int(np.count_nonzero(available))),
         **_room(scope, snapshot, vm_host, in_flight))
     return PlanningCase(problem=problem, held=held)
@@ -161,15 +161,16 @@ def _unknown(weights):
 def _held(scope, unknown, leaving, in_flight, history, options):
     """On a host that is to be emptied neither what its owner wants, nor what happened to an
     instance, nor what is not known of its load keeps it there."""
-    hosts = {host.name: host.service for host in scope.hosts}
+    takes = dict(zip(scope.host_names, scope.available.tolist(), strict=True))
+    emptied = dict(zip(scope.host_names, scope.emptied.tolist(), strict=True))
     held = {}
     for position, instance in enumerate(scope.instances):
-        service = hosts[instance.host]
-        if not (service.is_available or service.is_evacuable):
+        if not (takes[instance.host] or emptied[instance.host]):
             held[position] = ''
             continue
-        verb = eligibility.TO_EVACUATE if service.is_evacuable else eligibility.TO_BALANCE
-        reason = eligibility.obstacle(instance, options.opt_out, verb)
+        verb = eligibility.TO_EVACUATE if emptied[instance.host] else eligibility.TO_BALANCE
+        reason = eligibility.obstacle(instance, options.opt_out, verb,
+                                      scope.request.statuses(instance))
         if reason is None and verb == eligibility.TO_BALANCE:
             reason = history.hold_on(instance.uuid)
         if reason is None and position in leaving:

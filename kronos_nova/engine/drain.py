@@ -1,8 +1,8 @@
 """Plans how hosts are emptied because an operator said so.
 
 The planner is the one of every cycle, and what keeps no server on a disabled host keeps none here.
-What it is given is changed: history is left out, and how full hosts are by what is allocated is one
-more measure, which is never missing. Room, hard server groups, zones, isolation and Nova's own
+It is given a DrainRequest, no history, and how full hosts are by what is allocated as one more
+measure, which is never missing. Room, hard server groups, zones, isolation and Nova's own
 filters hold as ever; soft groups give way, which to Nova are a preference.
 """
 
@@ -19,13 +19,14 @@ from kronos_nova.engine.measure import MetricsReader
 from kronos_nova.engine.measurements import Measurements
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.prices import MinGain
+from kronos_nova.engine.requests import SHUTOFF
+from kronos_nova.engine.requests import DrainRequest
 from kronos_nova.engine.restraint import Restraint
 from kronos_nova.engine.windows import Windows
 from kronos_nova.objects import eligibility
 from kronos_nova.objects import metrics
 from kronos_nova.objects.drain import Drain
 from kronos_nova.objects.plan import AggregateReport
-from kronos_nova.objects.snapshot import Service
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import MigrationQueries
 from kronos_nova.policies import Policy
@@ -45,8 +46,6 @@ WITHOUT_END = 100_000
 FAILURES = 2
 """How often moving a server may fail for good, after all its retries, before a person has to look:
 the second time may still be bad luck."""
-
-SHUTOFF = 'SHUTOFF'
 
 WORDS = {
     'not_active': 'it is {status}, and only what is ACTIVE or SHUTOFF is moved',
@@ -127,7 +126,8 @@ class _Case:
             if uuid not in on_their_way:
                 # A planner that has nothing to move says nothing of what stays.
                 reason = reasons.get(uuid) or eligibility.obstacle(
-                    self._instance(server), options.opt_out, eligibility.TO_EVACUATE) or 'capacity'
+                    server, options.opt_out, eligibility.TO_EVACUATE,
+                    self._request(avoided).statuses(server)) or 'capacity'
                 blocked[server.host][uuid] = self._why(server, reason)
         return DrainPlan(
             report=dataclasses.replace(report, policies=(), host_scores=(), not_moved=(),
@@ -176,9 +176,16 @@ class _Case:
             _Room(self.snapshot, planner_ports.now), self.snapshot.instances,
             hosts=[host.name for host in self.snapshot.hosts]))
         [report] = planner.plan_cycle(
-            self._snapshot(avoided), _policies(policies), wanted, planner_ports, self.history,
-            Measurements(reader)).aggregates
+            self.snapshot, _policies(policies), wanted, planner_ports, self.history,
+            Measurements(reader), self._request(avoided)).aggregates
         return report
+
+    def _request(self, avoided):
+        return DrainRequest(
+            sources=frozenset(self.hosts), avoid=frozenset(avoided),
+            include_stopped=frozenset(host for host, drain in self.drains.items()
+                                      if drain.with_stopped),
+            give_up=frozenset(self.failures) & self.servers.keys())
 
     def _pace(self, pace, now):
         drains = self.drains.values()
@@ -190,32 +197,6 @@ class _Case:
 
     def _aggregates(self):
         return {aggregate.name for aggregate in self.snapshot.aggregates}
-
-    def _snapshot(self, avoided):
-        return dataclasses.replace(
-            self.snapshot,
-            hosts=tuple(dataclasses.replace(host, service=self._service(host, avoided))
-                        for host in self.snapshot.hosts),
-            instances=tuple(map(self._instance, self.snapshot.instances)))
-
-    def _service(self, host, avoided):
-        """The hosts to be emptied are disabled, and what is disabled for another reason is not
-        touched."""
-        service = host.service
-        if host.name in self.hosts:
-            return dataclasses.replace(service, status='disabled')
-        if service.is_evacuable or host.name in avoided:
-            return Service(state='down', status='enabled')
-        return service
-
-    def _instance(self, server):
-        if server.host not in self.hosts:
-            return server
-        if server.uuid in self.failures:
-            return dataclasses.replace(server, status='ERROR')
-        if server.status == SHUTOFF and self.drains[server.host].with_stopped:
-            return dataclasses.replace(server, status='ACTIVE')
-        return server
 
 
 class _WithRoom:

@@ -199,6 +199,7 @@ class Load:
 class Occupied:
     """The hosts of an aggregate and the instances on them, as belief needs them.
 
+    available : bool (H,), hosts that may be destinations
     vm_host : intp (V,)
     resting : bool (V,), instances in a move, or moved a short time ago
     is_new : bool (V,), instances too young for monitoring to have a rate of
@@ -207,6 +208,7 @@ class Occupied:
 
     hosts: tuple[Host, ...]
     instances: tuple[Instance, ...]
+    available: np.ndarray
     vm_host: np.ndarray
     resting: np.ndarray
     is_new: np.ndarray
@@ -315,11 +317,10 @@ def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
         frozenset(host for name, host in occupied.doubted if name == policy.name))
     profile = instance_weights.profile(policy, samples, placed, occupied.resting)
     weights = np.where(judged.profiles, judged.factors, np.nan)[occupied.vm_host] * profile.values
-    available = np.array([host.service.is_available for host in occupied.hosts], dtype=bool)
     return _Weighed(
         host_scale=scale, units=placed.units, weights=weights,
         scores=np.where(judged.scores, scores, np.nan), unbelieved=judged.unbelieved,
-        problem=judged.problem(scores, available),
+        problem=judged.problem(scores, occupied.available),
         warnings=(*warnings, *profile.warnings, *judged.warnings))
 
 

@@ -45,6 +45,8 @@ from kronos_nova.engine.options import EngineOptions
 from kronos_nova.engine.precheck import Precheck
 from kronos_nova.engine.prices import copy_prices
 from kronos_nova.engine.prices import prices
+from kronos_nova.engine.requests import BALANCING
+from kronos_nova.engine.requests import PlanRequest
 from kronos_nova.engine.scope import Scope
 from kronos_nova.engine.scope import ScopeIndex
 from kronos_nova.load import host_readings
@@ -107,7 +109,8 @@ class Checks:
 
 def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
                planner_ports: PlannerPorts, history: PlanningHistory | None = None,
-               measurements: Measurements | None = None) -> CycleReport:
+               measurements: Measurements | None = None,
+               request: PlanRequest = BALANCING) -> CycleReport:
     """Plan every aggregate in scope. Nothing is changed anywhere.
 
     How the rest of Kronos gets in:
@@ -122,6 +125,7 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
       until nothing is refused.
 
     ``measurements`` are those of the evaluation that this is a part of; by default new ones.
+    ``request`` says which hosts are emptied, and which servers may be moved.
 
     An aggregate that cannot be planned has the outcome ``failed`` with the reason, and the others
     are planned as if it were not there.
@@ -134,7 +138,7 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     """
     started = planner_ports.clock()
     cycle = _Cycle(snapshot, policies, options, planner_ports, history or PlanningHistory(),
-                   measurements)
+                   measurements, request)
     names = options.scopes(tuple(aggregate.name for aggregate in snapshot.aggregates))
     reports = tuple(cycle.plan_alone(scope) for scope in map(cycle.scope, names)
                     if scope.hosts or scope.name != UNASSIGNED)
@@ -195,7 +199,8 @@ def measurements_of(snapshot: Snapshot, options: EngineOptions,
 class _Cycle:
     """The aggregates of one evaluation. To make one reads nothing."""
 
-    def __init__(self, snapshot, policies, options, planner_ports, history, measurements=None):
+    def __init__(self, snapshot, policies, options, planner_ports, history, measurements=None,
+                 request=BALANCING):
         self.snapshot, self.policies, self.options = snapshot, policies, options
         self.planner_ports = planner_ports
         self.measurements = measurements or measurements_of(snapshot, options, planner_ports)
@@ -203,11 +208,13 @@ class _Cycle:
         self.in_flight = MovesInFlight()
         self.load_stats, self.noise = {}, {}
         self._history = history
-        self.scopes = ScopeIndex(snapshot)
+        self.scopes = ScopeIndex(snapshot, request)
         self.rules = ConstraintRules(
             restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
             soft_group_cost=options.soft_group_cost,
             soft_groups_yield=options.soft_groups_yield,
+            closed_hosts=frozenset(host.name for host in snapshot.hosts
+                                   if host.service.is_available and not request.takes(host)),
             returns=left(history.moves, planner_ports.now - options.no_return_window))
 
     @functools.cached_property
@@ -422,6 +429,7 @@ class _Cycle:
         new = self.planner_ports.now - self.options.server_grace
         return Occupied(
             hosts=scope.hosts, instances=scope.instances, vm_host=scope.vm_host,
+            available=scope.available,
             resting=np.array([each.uuid in moved or self.history.hold_on(each.uuid) is not None
                               for each in scope.instances], dtype=bool),
             is_new=np.array([each.launched_at is not None and each.launched_at > new

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kronos_nova import exception
+from kronos_nova.engine.requests import BALANCING
+from kronos_nova.engine.requests import PlanRequest
 from kronos_nova.objects import nova_facts
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Host
@@ -38,17 +40,24 @@ def refuse_empty_scope(conf):
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """One aggregate (or the pool): its hosts by name and the instances on them by uuid, where the
-    moves planned for other aggregates leave them."""
+    moves planned for other aggregates leave them, and what is asked for."""
 
     name: str
     hosts: tuple[Host, ...]
     instances: tuple[Instance, ...]
+    request: PlanRequest = BALANCING
 
     @property
     def available(self) -> 'np.ndarray':
         """bool (H,)"""
         import numpy as np  # commands that only name aggregates start without
-        return np.array([host.service.is_available for host in self.hosts], dtype=bool)
+        return np.array([self.request.takes(host) for host in self.hosts], dtype=bool)
+
+    @property
+    def emptied(self) -> 'np.ndarray':
+        """bool (H,): the hosts that all servers are to leave."""
+        import numpy as np  # as above
+        return np.array([self.request.empties(host) for host in self.hosts], dtype=bool)
 
     @property
     def host_names(self) -> tuple[str, ...]:
@@ -69,8 +78,8 @@ class ScopeIndex:
     Made once a cycle: to look through everything for each aggregate costs the square of the cloud.
     """
 
-    def __init__(self, snapshot: Snapshot):
-        self._snapshot = snapshot
+    def __init__(self, snapshot: Snapshot, request: PlanRequest = BALANCING):
+        self._snapshot, self._request = snapshot, request
         hosts = {host.name: host for host in snapshot.hosts
                  if nova_facts.is_supported(host.hypervisor_type)}
         inside = {name for aggregate in snapshot.aggregates for name in aggregate.hosts}
@@ -103,7 +112,7 @@ class ScopeIndex:
                   if instance.uuid not in planned.moved)
         came = (planned.place(self._instances[uuid])
                 for uuid, host in planned.moved.items() if host in names)
-        return Scope(name=name, hosts=hosts, instances=tuple(
+        return Scope(name=name, hosts=hosts, request=self._request, instances=tuple(
             sorted((*stayed, *came), key=lambda instance: instance.uuid)))
 
     def around(self, scope: Scope) -> Snapshot:

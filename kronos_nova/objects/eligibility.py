@@ -1,6 +1,7 @@
 """Whether an instance may be moved at all, wherever to, and who has a say in it."""
 
 import dataclasses
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 
@@ -71,13 +72,16 @@ def _said(instance: Instance, opt_out: OptOut) -> Iterator[tuple[str, str]]:
             yield who, place[KEY]
 
 
-def obstacle(instance: Instance, opt_out: OptOut, verb: str) -> str | None:
+def obstacle(instance: Instance, opt_out: OptOut, verb: str,
+             statuses: Collection[str] = ('ACTIVE',)) -> str | None:
     """Why an instance may not be moved for that: a word of
     :data:`~kronos_nova.objects.plan.SKIP_REASONS`, or None.
 
     To empty a host is an operator's wish: a lock is not in its way.
+
+    :param statuses: in which Nova may have it
     """
-    if instance.status != 'ACTIVE':
+    if instance.status not in statuses:
         return 'not_active'
     if instance.task_state:
         return 'busy'

@@ -8,6 +8,7 @@ import testtools
 from kronos_nova import exception
 from kronos_nova.engine import drain
 from kronos_nova.engine import planner
+from kronos_nova.engine import requests
 from kronos_nova.engine.options import EngineOptions
 from kronos_nova.objects import metrics
 from kronos_nova.objects import snapshot
@@ -85,6 +86,21 @@ class DrainTest(testtools.TestCase):
         found = self.plan()
         self.assertEqual({'vm0', 'vm1', 'vm2', 'vm3'}, {*self.moved(found)})
         self.assertEqual(({'a': 4}, {}), (found.left, found.blocked))
+
+    def test_the_planner_is_given_the_cloud_as_it_is_and_what_is_asked_for(self):
+        self.server('on')
+        self.server('off', status='SHUTOFF')
+        self.hosts['c'] = snapshot.Service(state='up', status='disabled')
+        given, plan_cycle = [], planner.plan_cycle
+        self.patch(planner, 'plan_cycle',
+                   lambda *args: given.append(args) or plan_cycle(*args))
+        found = self.plan(with_stopped=True, avoid=('d',))
+        self.assertEqual(({'on': 'b', 'off': 'b'}, {'off'}), (self.moved(found), found.cold))
+        [(cloud, *_others, request)] = given
+        self.assertEqual(self.cloud(), cloud)
+        self.assertEqual(requests.DrainRequest(
+            sources=frozenset('a'), include_stopped=frozenset('a'), avoid=frozenset('d')),
+            request)
 
     def test_what_is_allocated_tells_where_to_if_nothing_else_does(self):
         self.server('vm')
