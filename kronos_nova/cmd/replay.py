@@ -68,7 +68,7 @@ class Replay(program.Report):
                 raise program.Refused(program.USAGE, error) from error
             self.day.append(render.Replayed(folder.name, report, chosen.source, chosen.note))
             if parsed_args.html:
-                page.add(folder.name, recording.snapshot, report)
+                page.add(folder.name, recording.snapshot, report, chosen.note)
         if parsed_args.html:
             _write(page, parsed_args.html)
         return self.dict2columns(render.as_object(self.day[0]) if len(self.day) == 1

@@ -73,7 +73,10 @@ export function why(reason) {
 export const server = (name, uuid) => [el('span', {class: 'name'}, name ?? 'server'), el('div', {class: 'uuid'}, uuid)];
 export const route = (source, destination) => [el('span', {class: 'host'}, source), el('span', {class: 'arrow', role: 'img', 'aria-label': 'to'}, ' → '), el('span', {class: 'host'}, destination)];
 
-/* Moves as they were planned: [{order, phase, uuid, name, source, destination, memory_mb, after, reason}] */
+/* The number of a move, and of its group: moves of a group help only together. */
+export const numbered = (order, group) => group ? `${order}, group ${group}` : `${order}`;
+
+/* Moves as they were planned: [{order, group, phase, uuid, name, source, destination, memory_mb, after, reason}] */
 export function movesPart(moves, before) {
   const total = moves.reduce((sum, move) => sum + move.memory_mb, 0), body = el('tbody', {}, moves.slice(0, FIRST).map(plannedRow));
   const more = moves.length > FIRST ? button(`Show all ${moves.length}`, () => { body.append(...moves.slice(FIRST).map(plannedRow)); more.remove(); }) : null;
@@ -85,7 +88,7 @@ export function movesPart(moves, before) {
 
 const FIRST = 50;
 const plannedRow = move => el('tr', {},
-  el('td', {class: 'num'}, `${move.order}`), el('td', {}, move.phase), el('td', {}, server(move.name, move.uuid)),
+  el('td', {class: 'num'}, numbered(move.order, move.group)), el('td', {}, move.phase), el('td', {}, server(move.name, move.uuid)),
   el('td', {}, route(move.source, move.destination)), el('td', {class: 'num'}, memory(move.memory_mb)),
   el('td', {class: 'num'}, figure(move.after)), el('td', {class: 'why'}, why(move.reason)));
 

@@ -3,12 +3,11 @@
 import { badge, button, change, clock, el, duration, memory, plural, put, table, scrolled, when, Rows } from './elements.js';
 import { meter } from './charts.js';
 import { cell, progressOf } from './fleet.js';
-import { route, server, why } from './parts.js';
+import { numbered, route, server, why } from './parts.js';
 
 const ENDED = ['completed', 'failed', 'abandoned'];
 const KINDS = {completed: 'good', failed: 'bad', abandoned: 'warn', migrating: 'plain', planned: 'plain'};
 const FIRST = 50;
-const numbered = move => move.group ? `${move.ordinal}, group ${move.group}` : `${move.ordinal}`;
 const rank = move => move.state === undefined ? 0 : ENDED.includes(move.state) ? 2 : move.state === 'planned' ? 1 : 0;
 
 export class PlanPart {
@@ -110,13 +109,13 @@ export class PlanPart {
       this.drawButtons(this.plan.state);
     });
     box.dataset.choice = move.ordinal;
-    return [box, ' ', numbered(move)];
+    return [box, ' ', numbered(move.ordinal, move.group)];
   }
 
   row(first) {
     const mayAbort = move => move.uuid && !ENDED.includes(move.state) && this.actions.may('moves:abort');
     const cells = [
-      [{class: 'num'}, move => this.mayChoose ? this.choice(move) : numbered(move), () => this.mayChoose],
+      [{class: 'num'}, move => this.mayChoose ? this.choice(move) : numbered(move.ordinal, move.group), () => this.mayChoose],
       [{class: 'full'}, move => server(move.instance_name, move.instance_uuid), move => move.instance_name],
       [{class: 'full'}, move => route(move.source, move.destination), move => move.destination],
       [{class: 'num', 'data-label': 'Memory'}, move => memory(move.memory_mb), move => move.memory_mb],

@@ -42,7 +42,7 @@ function row(aggregate) {
 }
 
 function showCycle(cycle) {
-  put(byId('when'), `${cycle.label} · ${moment(new Date(cycle.taken_at))} · planned in ${cycle.planning_seconds} s`);
+  put(byId('when'), `${cycle.label} · ${moment(new Date(cycle.taken_at))} · planned in ${cycle.planning_seconds} s${cycle.note ? ` · ${cycle.note}` : ''}`);
   if (!cycle.aggregates.length) {
     byId('aggregates').replaceChildren();
     byId('aggregate').replaceChildren(el('section', {}, 'No aggregate is in scope.'));

@@ -19,13 +19,14 @@ class Page:
     def __init__(self):
         self._cycles = []
 
-    def add(self, label: str, snapshot: Snapshot, report: CycleReport):
+    def add(self, label: str, snapshot: Snapshot, report: CycleReport, note: str = ''):
         """One more report, in the order of time.
 
         :param label: what to call it in a day's list
         :param snapshot: what the report was made from
+        :param note: where the options come from
         """
-        self._cycles.append(_embedded(_cycle(label, snapshot, report)))
+        self._cycles.append(_embedded({**_cycle(label, snapshot, report), 'note': note}))
 
     def write(self, file):
         """Write the page into a text file."""
@@ -70,7 +71,7 @@ def _aggregate(report: AggregateReport, instances, loads):
         'moves': [{
             **names(move.instance_uuid), 'order': move.order, 'phase': move.phase,
             'source': move.source, 'destination': move.destination, 'memory_mb': move.memory_mb,
-            'after': _figure(move.combined_after), 'reason': move.reason}
+            'after': _figure(move.combined_after), 'reason': move.reason, 'group': move.group}
             for move in report.moves],
         'not_moved': [{
             'reason': skip.reason, 'count': len(skip.instances),

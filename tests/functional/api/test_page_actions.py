@@ -1,6 +1,7 @@
 """What operators have Kronos do over the page: each asks first, and does it."""
 
 import contextlib
+import dataclasses
 
 from selenium.common import exceptions
 from selenium.webdriver.common.keys import Keys
@@ -9,6 +10,7 @@ from selenium.webdriver.support.select import Select
 from kronos_nova import clock
 from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import drains as db_drains
+from kronos_nova.db import models
 from kronos_nova.db import switches
 from kronos_nova.objects import automation
 from kronos_nova.objects import drain as drains
@@ -38,6 +40,21 @@ class PlanTest(pages.PageTestCase):
         self.assertEqual((plans.APPROVED, 'jane@Default (API)'), (plan.state, plan.approved_by))
         self.wait_for(lambda: 'approved' in self.text('#plan'))
         self.assertEqual(0, self.count('#approve'))
+
+    def test_moves_of_a_group_are_chosen_together(self):
+        with self.journal.database.writer() as session:
+            row = session.get(models.ReportRow, self.plan_uuid)
+            report = plans.AggregateReport.from_json(row.body)
+            row.body = dataclasses.replace(report, moves=tuple(
+                dataclasses.replace(move, group=1 if move.order in (7, 9) else None)
+                for move in report.moves)).to_summary_json()
+        self.open()
+        self.assertIn('9, group 1', self.text('[data-move="9"]'))
+        self.find('[data-move="7"] [type=checkbox]').click()
+        self.assertIn('Approve 48 of 50 moves', self.text('#approve'))
+        self.assertFalse(self.find('[data-move="9"] [type=checkbox]').is_selected())
+        self.find('[data-move="9"] [type=checkbox]').click()
+        self.assertIn('Approve 50 of 50 moves', self.text('#approve'))
 
     def test_a_plan_is_rejected(self):
         self.open()

@@ -1,6 +1,7 @@
 """The page of a replay: what is in it. How it looks is seen in a browser, in the functional
 tests."""
 
+import dataclasses
 import io
 import json
 import os
@@ -49,6 +50,15 @@ class PageTest(testtools.TestCase):
         move, = aggregate['moves']
         self.assertEqual(('vm0', 'cmp0', 'cmp3', 'evens the load'), tuple(
             move[key] for key in ('name', 'source', 'destination', 'reason')))
+
+    def test_it_has_where_the_options_come_from_and_the_groups_of_moves(self):
+        [aggregate] = self.report.aggregates
+        report = dataclasses.replace(self.report, aggregates=(dataclasses.replace(
+            aggregate, moves=tuple(dataclasses.replace(move, group=2)
+                                   for move in aggregate.moves)),))
+        [cycle] = data_of(page_of(('now', self.cloud, report, 'Options as recorded.')))['cycles']
+        self.assertEqual(('Options as recorded.', [2]), (
+            cycle['note'], [move['group'] for move in cycle['aggregates'][0]['moves']]))
 
     def test_only_some_of_those_that_stay_are_named_and_all_are_counted(self):
         cloud = a_cloud(hosts=4, instances=html.LISTED + 100)
