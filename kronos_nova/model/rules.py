@@ -193,7 +193,8 @@ class LoadLimit(Rule):
     by_capacity: bool
     is_passing: bool = False
 
-    def _load(self, state: 'State', at: Index | tuple[np.ndarray, ...]) -> np.ndarray:
+    def load(self, state: 'State', at: Index | tuple[np.ndarray, ...]) -> np.ndarray:
+        """float64 (..., P): what counts as the load of hosts."""
         scores = state.scores[at]
         return np.fmax(scores, state.capacity_scores[at]) if self.by_capacity else scores
 
@@ -201,7 +202,7 @@ class LoadLimit(Rule):
                   others: Chains = ()) -> np.ndarray:
         """float64 (..., P): the load of each host once the instance is there."""
         problem, scale = state.problem, state.problem.host_scale[hosts]
-        load = self._load(state, hosts) + problem.weights[vms] * scale
+        load = self.load(state, hosts) + problem.weights[vms] * scale
         for other, there in others:
             sign = np.equal(there, hosts).astype(int) - (state.vm_host[other] == hosts)
             load = load + sign[..., None] * problem.weights[other] * scale
@@ -227,7 +228,7 @@ class LoadLimit(Rule):
         """As :meth:`Room.linear`, in units of an instance's weight."""
         policies = np.flatnonzero(np.isfinite(self.most).any(axis=0))
         problem, at = state.problem, np.ix_(hosts, policies)
-        return ((self.most[at] - self._load(state, at)) / problem.host_scale[at],
+        return ((self.most[at] - self.load(state, at)) / problem.host_scale[at],
                 self.most[at] / problem.host_scale[at], problem.weights[vms][:, policies])
 
 
