@@ -112,8 +112,9 @@ class Assignment:
 
     def forbid(self, vm: int, host: int) -> None:
         """Let no instance of the kind of ``vm`` go to a host, in what is solved from now on."""
-        kind = int(self.kind[np.flatnonzero(self.vms == vm)[0]])
-        self.forbidden.add((kind, int(np.searchsorted(self.hosts, host))))
+        if vm in self.vms and host in self.hosts:
+            kind = int(self.kind[np.flatnonzero(self.vms == vm)[0]])
+            self.forbidden.add((kind, int(np.searchsorted(self.hosts, host))))
 
     def solve(self, seconds: float = np.inf) -> Ended | None:
         """The end in which fewest of those that have to leave stay, then with the least to pass

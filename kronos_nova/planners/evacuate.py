@@ -30,11 +30,11 @@ BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides
 AHEAD = 400
 """Moves that are planned at least, whatever the budget, so that the first ones leave room for the
 others. Raised, plans of few moves for many hosts take longer; lowered, they may block each other."""
-VARIABLES = 30_000
-"""Pairs of kind and host in one program. Raised, more hosts are looked at together, in more time;
-lowered, fewer: then only those with most room."""
+VARIABLES = 2_000, 20_000
+"""Pairs of kind and host in one program, first and where that leaves instances behind. Raised, more
+hosts are looked at together, in more time; lowered, fewer: only those with most free room."""
 ROUNDS = 6
-"""Ends that are tried for an order before the evacuation is done in part."""
+"""Ends that are tried for an order before hosts are emptied in part."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -127,28 +127,79 @@ def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[
 
 
 def _together(state: State, way: _Way, limits: Limits) -> _Way:
-    """A way on which fewer stay than on another one, or that one."""
-    model = state.model.for_emptying
-    assignment = _assignment(state, model.with_ceiling(state, limits.overload_ceiling), way)
+    """A way on which fewer stay than on another one, or that one.
+
+    What goes to some hosts, and who gives way there, is chosen together again and again, while
+    everything else stays as it was chosen before.
+    """
+    forced = state.under(state.model.for_emptying)
+    model = forced.model.with_ceiling(state, limits.overload_ceiling)
+    places = {vm: host for vm, host, _words in way.moves}
+    forbidden: list[tuple[int, int]] = []
     for _round in range(ROUNDS):
-        ended = assignment.solve(limits.deadline - limits.clock())
-        if ended is None or len(ended.stays) >= way.stays:
+        _choose_places(forced, model, places, forbidden, limits)
+        done, without_order = _ordered(forced, list(places.items()), limits)
+        made = dict(done)
+        stays = sum(1 for vm in waiting(state).tolist() if vm not in made)
+        if stays < way.stays:
+            way = _Way([(vm, host, '') for vm, host in done], stays)
+        if not without_order or limits.is_over:
             break
-        ordering, waiting_ = _ordered(state.under(model), ended.moves, limits)
-        left = sum(1 for vm, _host in waiting_ if state.problem.draining[state.vm_host[vm]])
-        if left + len(ended.stays) < way.stays:
-            way = _Way([(vm, host, '') for vm, host in ordering], left + len(ended.stays))
-        if not waiting_ or limits.is_over:
-            break
-        assignment.forbid(*waiting_[0])
+        forbidden.append(without_order[0])
+        for vm, _host in without_order:
+            del places[vm]
     return way
 
 
-def _assignment(state: State, model: Model, way: _Way) -> Assignment:
+def _choose_places(state: State, model: Model, places: dict[int, int],
+                   forbidden: list[tuple[int, int]], limits: Limits) -> None:
+    """Change the hosts of some instances so that fewer stay, as long as that goes.
+
+    :param places: instance to the host where it ends, of those that move; changed
+    :param forbidden: pairs of instance and host that have no order
+    """
+    in_turn = _in_turn(state)
+    for variables in VARIABLES:
+        while left := [vm for vm in in_turn if vm not in places]:
+            if limits.is_over:
+                return
+            now = state.after(places.items())
+            reach = _reach(now, variables)
+            here = _first(now, left, reach)
+            lifted = [vm for vm in in_turn if vm in places and reach[places[vm]]]
+            begin = state.after((vm, host) for vm, host in places.items() if vm not in set(lifted))
+            others = state.problem.movable & reach[begin.vm_host]
+            assignment = Assignment(begin, model, np.array(lifted + here, dtype=np.intp),
+                                    np.flatnonzero(others), np.flatnonzero(reach))
+            for pair in forbidden:
+                assignment.forbid(*pair)
+            ended = assignment.solve(limits.deadline - limits.clock())
+            if ended is None or len(ended.stays) >= len(here):
+                break
+            for vm in lifted:
+                del places[vm]
+            places.update(ended.moves)
+
+
+def _first(state: State, vms: list[int], reach: np.ndarray) -> list[int]:
+    """The first of some instances, as many as the free room of some hosts may hold."""
     problem = state.problem
-    hosts = np.flatnonzero(problem.available)
-    others = np.flatnonzero(problem.movable & problem.available[state.vm_host])
-    return Assignment(state, model, waiting(state), others, hosts)
+    free = np.maximum(problem.limits - state.used, 0.0)[:len(reach)][reach].sum(axis=0)
+    held = np.cumsum(problem.demands[vms], axis=0)
+    return vms[:max(int((held <= free).all(axis=1).sum()), 1)]
+
+
+def _reach(state: State, variables: int) -> np.ndarray:
+    """bool (H,): the hosts that are looked at together: all that are not to be emptied, or in a
+    large cloud those with most free room."""
+    problem = state.problem
+    kinds = len(np.unique(problem.demands[problem.movable | problem.evacuable], axis=0))
+    free = np.maximum((problem.limits - state.used)[:len(problem.hosts)], 0.0)
+    part = (free / np.maximum(free[problem.available].sum(axis=0), 1.0)).min(axis=1, initial=1.0)
+    part[problem.draining] = -1.0
+    reach = ~problem.draining
+    reach[np.argsort(-part, kind='stable')[max(variables // max(kinds, 1), 1):]] = False
+    return reach
 
 
 def _ordered(state: State, moves: Iterable[tuple[int, int]],
