@@ -24,6 +24,9 @@ from kronos_nova.model.rules import Room
 NODES = 200
 """Nodes of the branch and bound. Raised, more programs are solved to the end, in more time; lowered,
 more end with the best that was found. Programs of ten hosts need 1 to 50."""
+GAP = 0.01
+"""Part of its cost by which an end may be worse than the best. Raised, large programs end sooner;
+lowered, a few GiB less of others are moved."""
 STAYS = 1e4
 """What it costs that an instance does not leave, in moves of an instance of mean memory: more than
 all moves of others that could be worth one."""
@@ -295,7 +298,7 @@ class _Program:
         highest[:count] = self.count[self.arrive[:, 0]]
         highest[count:count + len(self.leave)] = self.here[tuple(self.leave.T)]
         highest[count + len(self.leave):self.integers] = self.count[self.stay]
-        options = {'node_limit': NODES, 'mip_rel_gap': 0.0}
+        options = {'node_limit': NODES, 'mip_rel_gap': GAP}
         if np.isfinite(seconds):
             options['time_limit'] = max(seconds, 0.1)
         found = optimize.milp(

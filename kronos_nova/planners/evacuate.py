@@ -30,7 +30,7 @@ BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides
 AHEAD = 400
 """Moves that are planned at least, whatever the budget, so that the first ones leave room for the
 others. Raised, plans of few moves for many hosts take longer; lowered, they may block each other."""
-VARIABLES = 2_000, 20_000
+VARIABLES = 2_000, 6_000, 20_000
 """Pairs of kind and host in one program, first and where that leaves instances behind. Raised, more
 hosts are looked at together, in more time; lowered, fewer: only those with most free room."""
 ROUNDS = 6
