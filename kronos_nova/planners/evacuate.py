@@ -2,7 +2,7 @@
 
 First one host after the other: the largest instance first, each to where it does least harm. Where
 that leaves instances behind, the ends of all of them are chosen together, and other instances give
-way if they must (:mod:`.assignment`). The order is found afterwards (:mod:`.order`).
+way if they must (:mod:`kronos_nova.model.assignment`). The order is found afterwards (:mod:`.order`).
 
 That a host becomes empty matters more than how loaded the others are. What no destination takes
 without spoiling a policy goes where it spoils least, and makes a host pass the overload ceiling
@@ -17,9 +17,9 @@ import numpy as np
 
 from kronos_nova.model import Model
 from kronos_nova.model import State
+from kronos_nova.model import assignment
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.planners import order
-from kronos_nova.planners.assignment import Assignment
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import least_harmful
@@ -30,7 +30,7 @@ BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides
 AHEAD = 400
 """Moves that are planned at least, whatever the budget, so that the first ones leave room for the
 others. Raised, plans of few moves for many hosts take longer; lowered, they may block each other."""
-VARIABLES = 2_000, 6_000, 20_000
+PAIRS = 2_000, 6_000, 20_000
 """Pairs of kind and host in one program, first and where that leaves instances behind. Raised, more
 hosts are looked at together, in more time; lowered, fewer: only those with most free room."""
 ROUNDS = 6
@@ -96,17 +96,8 @@ def _in_turn(state: State) -> list[int]:
     problem, vms = state.problem, waiting(state)
     hosts = state.vm_host[vms]
     to_copy = np.bincount(hosts, problem.memory_mb[vms], len(problem.hosts))
-    return vms[np.lexsort((vms, -problem.memory_mb[vms], -_size(state, vms), hosts,
+    return vms[np.lexsort((vms, -problem.memory_mb[vms], -assignment.parts_of_free_room(state, vms), hosts,
                            to_copy[hosts], problem.doubtful[vms]))].tolist()
-
-
-def _size(state: State, vms: np.ndarray) -> np.ndarray:
-    """float64 (n,): the part of all free room that each instance needs, in the class in which that
-    is most."""
-    problem = state.problem
-    count = len(problem.hosts)
-    free = np.maximum((problem.limits - state.used)[:count][problem.available], 0.0).sum(axis=0)
-    return (problem.demands[vms] / np.maximum(free, 1.0)).max(axis=1, initial=0.0)
 
 
 def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[int, str] | None:
@@ -159,47 +150,27 @@ def _choose_places(state: State, model: Model, places: dict[int, int],
     :param forbidden: pairs of instance and host that have no order
     """
     in_turn = _in_turn(state)
-    for variables in VARIABLES:
+    for pairs in PAIRS:
         while left := [vm for vm in in_turn if vm not in places]:
             if limits.is_over:
                 return
             now = state.after(places.items())
-            reach = _reach(now, variables)
-            here = _first(now, left, reach)
+            reach = assignment.roomiest(now, pairs)
+            here = assignment.first_that_fit(now, left, reach)
             lifted = [vm for vm in in_turn if vm in places and reach[places[vm]]]
             begin = state.after((vm, host) for vm, host in places.items() if vm not in set(lifted))
             others = state.problem.movable & reach[begin.vm_host]
-            assignment = Assignment(begin, model, np.array(lifted + here, dtype=np.intp),
-                                    np.flatnonzero(others), np.flatnonzero(reach))
+            together = assignment.Assignment(
+                begin, model, np.array(lifted + here, dtype=np.intp), np.flatnonzero(others),
+                np.flatnonzero(reach))
             for pair in forbidden:
-                assignment.forbid(*pair)
-            ended = assignment.solve(limits.deadline - limits.clock())
+                together.forbid(*pair)
+            ended = together.solve(limits.deadline - limits.clock())
             if ended is None or len(ended.stays) >= len(here):
                 break
             for vm in lifted:
                 del places[vm]
             places.update(ended.moves)
-
-
-def _first(state: State, vms: list[int], reach: np.ndarray) -> list[int]:
-    """The first of some instances, as many as the free room of some hosts may hold."""
-    problem = state.problem
-    free = np.maximum(problem.limits - state.used, 0.0)[:len(reach)][reach].sum(axis=0)
-    held = np.cumsum(problem.demands[vms], axis=0)
-    return vms[:max(int((held <= free).all(axis=1).sum()), 1)]
-
-
-def _reach(state: State, variables: int) -> np.ndarray:
-    """bool (H,): the hosts that are looked at together: all that are not to be emptied, or in a
-    large cloud those with most free room."""
-    problem = state.problem
-    kinds = len(np.unique(problem.demands[problem.movable | problem.evacuable], axis=0))
-    free = np.maximum((problem.limits - state.used)[:len(problem.hosts)], 0.0)
-    part = (free / np.maximum(free[problem.available].sum(axis=0), 1.0)).min(axis=1, initial=1.0)
-    part[problem.draining] = -1.0
-    reach = ~problem.draining
-    reach[np.argsort(-part, kind='stable')[max(variables // max(kinds, 1), 1):]] = False
-    return reach
 
 
 def _ordered(state: State, moves: Iterable[tuple[int, int]],

@@ -31,7 +31,7 @@ SIDEWAYS = {
     ('claims', 'db'), ('inventory', 'placement'), ('record', 'engine'), ('osc', 'cmd'),
 }
 KERNEL = FLOORS[6]
-KERNEL_MAY_USE = {'numpy', 'kronos_nova'}
+KERNEL_MAY_USE = {'numpy', 'scipy', 'kronos_nova'}
 CLIENT = {'sanitize', 'clock', 'contract', 'client', 'cli'}
 CLIENT_MAY_USE = {'sanitize': (), 'clock': (), 'contract': ('msgspec',),
                   'client': ('msgspec', 'keystoneauth1'),
@@ -44,6 +44,7 @@ CONSTRAINTS = re.compile(r'group|zone|cell|isolat|tenant|reserve(?!d)|headroom|c
 ONE_HOME = {
     'nova': {'plugin'},
     'requests': {'metrics'},
+    'scipy': {'model'},
     'openstack': {'inventory', 'executor', 'cmd', 'osc'},
     'alembic': {'db'},
     'falcon': {'api'},

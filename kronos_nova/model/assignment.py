@@ -8,18 +8,17 @@ decided later, by :meth:`State.delta`, as for every search.
 """
 
 import dataclasses
-from collections.abc import Sequence
 
 import numpy as np
 
-from kronos_nova.model import Model
-from kronos_nova.model import State
+from kronos_nova.model.compiled import Model
 from kronos_nova.model.keys import equal_rows
 from kronos_nova.model.rules import ArrivalLimit
 from kronos_nova.model.rules import GroupPolicy
 from kronos_nova.model.rules import LoadLimit
 from kronos_nova.model.rules import ReservedRoom
 from kronos_nova.model.rules import Room
+from kronos_nova.model.state import State
 
 NODES = 200
 """Nodes of the branch and bound. Raised, more programs are solved to the end, in more time; lowered,
@@ -264,9 +263,9 @@ class _Program:
         """Load limits, by the mean weight of a kind."""
         of, columns = self.of, self.integers
         kinds = len(self.count)
-        weights = np.stack([np.bincount(of.kind, weights=of.problem.weights[of.vms, p],
-                                        minlength=kinds) / self.count
-                            for p in range(len(of.problem.policies))], axis=1).reshape(kinds, -1)
+        weights = np.zeros((kinds, len(of.problem.policies)))
+        np.add.at(weights, of.kind, of.problem.weights[of.vms])
+        weights /= self.count[:, None]
         kind, host = np.concatenate([self.arrive, self.leave]).T
         sign = np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
         costs = [self.costs]
@@ -319,3 +318,37 @@ class _Program:
         return arrive, leave, stay, is_proven
 
 
+def parts_of_free_room(state: State, vms: np.ndarray) -> np.ndarray:
+    """float64 (n,): the part of all free room that each instance needs, in the class in which that
+    is most."""
+    free = _free(state)[state.problem.available].sum(axis=0)
+    return (state.problem.demands[vms] / np.maximum(free, 1.0)).max(axis=1, initial=0.0)
+
+
+def roomiest(state: State, pairs: int) -> np.ndarray:
+    """bool (H,): all hosts that are not to be emptied; if these and the sizes of instances make
+    more pairs than given, those with most free room."""
+    problem = state.problem
+    kinds = len(np.unique(problem.demands[problem.movable | problem.evacuable], axis=0))
+    free = _free(state)
+    part = (free / np.maximum(free[problem.available].sum(axis=0), 1.0)).min(axis=1, initial=1.0)
+    part[problem.draining] = -1.0
+    hosts = ~problem.draining
+    hosts[np.argsort(-part, kind='stable')[max(pairs // max(kinds, 1), 1):]] = False
+    return hosts
+
+
+def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]:
+    """The first of some instances, at least one, as many as the free room of some hosts would hold
+    if it were in one place.
+
+    :param hosts: bool (H,)
+    """
+    needed = np.cumsum(state.problem.demands[vms], axis=0)
+    fit = (needed <= _free(state)[hosts].sum(axis=0)).all(axis=1)
+    return vms[:max(int(fit.sum()), 1)]
+
+
+def _free(state: State) -> np.ndarray:
+    """float64 (H, C): what is free on the hosts themselves."""
+    return np.maximum(state.problem.limits - state.used, 0.0)[:len(state.guests)]
