@@ -54,8 +54,8 @@ def _filled(rng, limits, part):
     place, demands = [], []
     for host, limit in enumerate(limits):
         left = limit * [1.0, part]
-        while (FLAVORS <= left).all(axis=1).any():
-            fits = FLAVORS[(FLAVORS <= left).all(axis=1)]
+        while (left >= FLAVORS).all(axis=1).any():
+            fits = FLAVORS[(left >= FLAVORS).all(axis=1)]
             demands.append(fits[rng.integers(len(fits))])
             left = left - demands[-1]
             place.append(host)

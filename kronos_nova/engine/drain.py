@@ -1,7 +1,8 @@
 """Plans how hosts are emptied because an operator said so.
 
 The planner is the one of every cycle, and what keeps no server on a disabled host keeps none here.
-It is given a DrainRequest, no history, and how full hosts are by what is allocated as one more
+Servers of other hosts give way where a host could not be emptied otherwise. It is given a
+DrainRequest, no history but quarantines, and how full hosts are by what is allocated as one more
 measure, which is never missing. Room, hard server groups, zones, isolation and Nova's own
 filters hold as ever; soft groups give way, which to Nova are a preference.
 """
@@ -79,8 +80,9 @@ class DrainPlan:
 
 def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
          planner_ports: planner.PlannerPorts, aggregate: str, drains: Sequence[Drain],
-         failures: Mapping[str, Sequence[str]] | None = None,
-         tries: Sequence[PastTry] = (), measurements: Measurements | None = None) -> DrainPlan:
+         failures: Mapping[str, Sequence[str]] | None = None, tries: Sequence[PastTry] = (),
+         measurements: Measurements | None = None,
+         quarantines: Mapping[str, float] | None = None) -> DrainPlan:
     """Plan the drains of one aggregate.
 
     Hosts that are to be emptied later are used only when nothing can be moved without them.
@@ -89,8 +91,10 @@ def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
     :param failures: server uuid to the errors of its moves since the drains began
     :param tries: tell how long moves take
     :param measurements: those of the evaluation that this is a part of; by default new ones
+    :param quarantines: uuid to seconds left, of servers that do not give way
     """
-    case = _Case(snapshot, aggregate, drains, failures or {}, tries,
+    history = PlanningHistory(tries=tuple(tries), quarantines=quarantines or {})
+    case = _Case(snapshot, aggregate, drains, failures or {}, history,
                  measurements or planner.measurements_of(snapshot, options, planner_ports))
     avoided = {host for drain in drains for host in drain.avoid} - case.hosts
     found = case.plan(policies, options, planner_ports, avoided)
@@ -100,9 +104,8 @@ def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
 
 
 class _Case:
-    def __init__(self, snapshot, aggregate, drains, failures, tries, measurements):
-        self.measurements = measurements
-        self.history = PlanningHistory(tries=tuple(tries))
+    def __init__(self, snapshot, aggregate, drains, failures, history, measurements):
+        self.measurements, self.history = measurements, history
         self.snapshot, self.aggregate = snapshot, aggregate
         self.drains = {drain.host: drain for drain in drains}
         self.hosts = {*self.drains}
@@ -118,6 +121,7 @@ class _Case:
         on_their_way = leaving | {move.instance_uuid for move in self.snapshot.moves_under_way}
         left, blocked = collections.Counter(), collections.defaultdict(dict)
         reasons = {uuid: skip.reason for skip in report.not_moved for uuid in skip.instances}
+        unplaced = {each.instance_uuid: each.why for each in report.unplaced}
         # What is still on its way to a host is to leave it too.
         left.update(move.destination for move in self.snapshot.moves_under_way
                     if move.destination in self.hosts and not self._is_on(move))
@@ -128,18 +132,19 @@ class _Case:
                 reason = reasons.get(uuid) or eligibility.obstacle(
                     server, options.opt_out, eligibility.TO_EVACUATE,
                     self._request(avoided).statuses(server)) or 'capacity'
-                blocked[server.host][uuid] = self._why(server, reason)
+                blocked[server.host][uuid] = self._why(server, reason, unplaced.get(uuid, ''))
         return DrainPlan(
             report=dataclasses.replace(report, policies=(), host_scores=(), not_moved=(),
                                        warnings=(), combined_before=None, combined_after=None),
-            cold=frozenset(uuid for uuid in leaving if self.servers[uuid].status == SHUTOFF),
+            cold=frozenset(uuid for uuid in leaving & self.servers.keys()
+                           if self.servers[uuid].status == SHUTOFF),
             left={host: left[host] for host in self.hosts}, blocked=dict(blocked))
 
     def _is_on(self, move):
         server = self.servers.get(move.instance_uuid)
         return server is not None and server.host == move.destination
 
-    def _why(self, server, reason):
+    def _why(self, server, reason, unplaced):
         if self.services[server.host].state != 'up':
             return 'its host is down, and nothing can be migrated off it'
         if server.uuid in self.failures:
@@ -149,6 +154,8 @@ class _Case:
         if reason == 'capacity' and not self._others(server.host):
             return ('every other host of the aggregate is being emptied, disabled or down'
                     if len(self._members()) > 1 else 'the aggregate has no other host')
+        if reason == 'capacity' and unplaced:
+            return f'{WORDS[reason]}: {unplaced}'
         return WORDS.get(reason, reason).format(status=server.status,
                                                 task_state=server.task_state)
 
@@ -260,7 +267,7 @@ class _Room:
 def _policies(policies):
     """The operator's policies as measures that nothing exceeds, and that of what is allocated."""
     room = Policy(name=ROOM, mode='spread', weight=1.0, threshold=1.0, imbalance_query=ROOM,
-                  vm_profile_query=ROOM, vm_profile_label='uuid',
+                  vm_profile_query=ROOM, vm_profile_label='uuid', vm_profile_unit='score',
                   vm_profile_fallback='flavor_vcpu_ratio')
     own = () if policies is None else policies.active
     measured = [policy.model_copy(update={

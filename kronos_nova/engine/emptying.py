@@ -38,10 +38,11 @@ class HostEmptier:
     def plan(self, snapshot, planner_ports, measurements, aggregate, wanted):
         """A DrainPlan for the drains of an aggregate, all taken together."""
         journal, since = self.cycle_ports.journal, min(each.requested_at for each in wanted)
+        now = self.utcnow()
         return drain.plan(snapshot, self.policies, self.options, planner_ports, aggregate, wanted,
                           journal.failures_of_drains(since), journal.tries(
-                              self.utcnow() - datetime.timedelta(seconds=self.experience_window)),
-                          measurements)
+                              now - datetime.timedelta(seconds=self.experience_window)),
+                          measurements, self.cycle_ports.cooldowns.quarantined(now))
 
     def write_down(self, snapshot, aggregate, wanted, outcome):
         """Let the moves run, unless some of an earlier plan do or Kronos is paused, and note how

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +14,7 @@ from kronos_nova.objects.plan import SKIP_REASONS
 from kronos_nova.objects.plan import NextBest
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.plan import Skip
+from kronos_nova.planners.base import NoPlace
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
 
@@ -64,11 +66,16 @@ def stayed(state: State, budget_left: int, packs: bool) -> dict[int, str]:
     return reasons
 
 
-def not_evacuated(state: State, budget_left: int) -> dict[int, str]:
-    """The same for instances that are left on hosts which were to be emptied."""
+def not_evacuated(state: State, budget_left: int,
+                  unplaced: Mapping[int, NoPlace]) -> dict[int, str]:
+    """The same for instances that are left on hosts which were to be emptied.
+
+    :param unplaced: instances for which the planner found no place
+    """
     found = {int(vm): obstacle(state, int(vm)) for vm in waiting(state)}
     otherwise = 'budget' if budget_left <= 0 else 'no_gain'
-    return {vm: held[0] if held else otherwise for vm, held in found.items()}
+    return {vm: held[0] if held else 'capacity' if vm in unplaced else otherwise
+            for vm, held in found.items()}
 
 
 def obstacle(state: State, vm: int) -> tuple[str, str] | None:
@@ -87,15 +94,20 @@ def obstacle(state: State, vm: int) -> tuple[str, str] | None:
     return rule.reason, rule.why(state, vm, int(hosts[nearest]))
 
 
-def blocked(state: State, host: int, held: dict[int, str]) -> dict[str, str]:
-    """Uuid of each instance of a host that has nowhere to go now, to what blocks it.
+def blocked(state: State, host: int, held: dict[int, str],
+            unplaced: Mapping[int, NoPlace]) -> dict[str, str]:
+    """Uuid of each instance of a host that has nowhere to go, to what blocks it.
 
     :param held: instance index to why it may not be moved at all
+    :param unplaced: instances for which the planner found no place
     """
     found = {}
     for vm in np.flatnonzero(state.vm_host == host).tolist():
-        against = ('held', held[vm]) if vm in held else obstacle(state, vm)
-        if against:
+        if vm in held:
+            found[state.problem.vms[vm]] = held[vm]
+        elif vm in unplaced:
+            found[state.problem.vms[vm]] = unplaced[vm].why
+        elif against := obstacle(state, vm):
             found[state.problem.vms[vm]] = against[1]
     return found
 

@@ -223,6 +223,7 @@ def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
         sources = {step.source for phase, step in dropped if phase == PACK}
         more = gone.union(order for order, (phase, step) in enumerate(chosen.steps, 1)
                           if phase == PACK and step.source in sources)
+        more |= _needless(chosen, kept)
         if more == gone:
             break
         gone = more
@@ -230,6 +231,15 @@ def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
     recorder = StepRecorder(State(model))
     again = [(phase, recorder.record(step.vm, step.destination, step.why)) for phase, step in steps]
     return _in_order(recorder.state, again, limits)
+
+
+def _needless(chosen, kept):
+    """Orders of the moves that make room for others, none of which is made."""
+    draining = chosen.state.problem.draining
+    served = {position + 1 for order in kept for position in chosen.steps[order - 1][1].depends_on}
+    return {order for order in kept if order not in served
+            and chosen.steps[order - 1][0] == EVACUATE
+            and not draining[chosen.steps[order - 1][1].source]}
 
 
 def _that_hold(chosen, gone, state):

@@ -262,18 +262,19 @@ class _Cycle:
         before = State(model)
         self.noise = noise_of(load.policies, expected)
         notes = (*forecast_columns.warnings(forecasts), *remarks.stranded(scope),
-                 *self.blocked(case, model), *self.measured_moves.warnings,
+                 *self.measured_moves.warnings,
                  *remarks.other_balancer(self.history, scope),
                  *remarks.below_noise(load.policies, self.noise))
         if needed.relieve:
             notes += tuple(remarks.own_heat(before, needed.relieve, len(load.policies)))
         if needed.is_idle:  # what is not known is not balanced
             outcome = plan.NO_DATA if load.no_data else plan.BALANCED
-            return self.report(scope, load, outcome, before, before, notes, forecasts)
+            return self.report(scope, load, outcome, before, before,
+                               (*self.blocked(case, before), *notes), forecasts)
         waiting = self.waiting(scope, needed)
         if waiting:
-            return self.report(scope, load, plan.COOLING, before, before, (waiting, *notes),
-                               forecasts)
+            return self.report(scope, load, plan.COOLING, before, before,
+                               (waiting, *self.blocked(case, before), *notes), forecasts)
         limits = self.limits()
         precheck = Precheck(self.planner_ports.dry_run, around, case.problem.hosts,
                             lambda: limits.is_past)
@@ -291,7 +292,8 @@ class _Cycle:
         chosen, moves = timely.chosen, timely.moves
         after = chosen.state if planned is model else _after(model, chosen.steps)
         self.in_flight.add(after, [step for _phase, step in chosen.steps])
-        reasons = case.held | self.stayed(chosen, needed)
+        notes = (*self.blocked(case, chosen.state, limits.unplaced), *notes)
+        reasons = case.held | self.stayed(chosen, needed, limits.unplaced)
         refused = {refusal.instance_uuid for refusal in precheck.refusals()}
         reasons |= {vm: 'refused' for vm, uuid in enumerate(case.problem.vms)
                     if uuid in refused and chosen.state.vm_host[vm] == case.problem.vm_host[vm]}
@@ -314,7 +316,10 @@ class _Cycle:
         return dataclasses.replace(
             report, notes=self.notes(timely, limits, expected, before, State(planned)),
             moves=self.pace.mark_endless(move_limits.add_owners(precheck.mark_unasked(moves))),
-            refusals=precheck.refusals(),
+            refusals=precheck.refusals(), unplaced=tuple(
+                plan.Unplaced(instance_uuid=case.problem.vms[vm], why=each.why,
+                              is_proven=each.is_proven)
+                for vm, each in sorted(limits.unplaced.items())),
             not_moved=explain.skips(reasons, case.problem.vms),
             hosts_emptied=_emptied(before, chosen.state))
 
@@ -377,7 +382,7 @@ class _Cycle:
         is_known = load.policies and not (self.policies.mode == 'pack' and load.no_data)
         return found if is_known else found.only_evacuating('no_profile')
 
-    def stayed(self, chosen, needed):
+    def stayed(self, chosen, needed, unplaced):
         """Instance index to why no planner moved it."""
         if needed.why_no_more:
             problem = chosen.state.problem
@@ -386,7 +391,7 @@ class _Cycle:
             reasons = explain.stayed(chosen.state, chosen.budget_left,
                                      self.policies.mode == 'pack')
         if needed.evacuate:
-            reasons |= explain.not_evacuated(chosen.state, chosen.budget_left)
+            reasons |= explain.not_evacuated(chosen.state, chosen.budget_left, unplaced)
         return reasons
 
     def waiting(self, scope, needed):
@@ -483,19 +488,21 @@ class _Cycle:
             clock=clock, deadline=clock() + self.options.planning_time_limit,
             overload_ceiling=self.options.overload_ceiling)
 
-    def blocked(self, case, model):
-        """What an operator must know of hosts that cannot be emptied."""
+    def blocked(self, case, state, unplaced=MappingProxyType({})):
+        """What an operator must know of hosts that are not emptied, given where the plan ends."""
         if not self.options.evacuate_disabled_hosts:
             return
         held = {vm: f'it is left alone ({reason})' for vm, reason in case.held.items()}
-        state, problem = State(model), model.problem
+        problem = state.problem
         for host in np.flatnonzero(problem.draining):
-            blocked = explain.blocked(state, host, held)
+            blocked = explain.blocked(state, host, held, unplaced)
             if blocked:
                 first = min(blocked)
-                yield (f'{problem.hosts[host]} cannot be emptied: {len(blocked)} of '
-                       f'{np.count_nonzero(problem.vm_host == host)} instances are blocked, such '
-                       f'as {first}: {blocked[first]}')
+                can = all(each.is_proven for vm, each in unplaced.items()
+                          if state.vm_host[vm] == host)
+                yield (f'{problem.hosts[host]} {"cannot be" if can else "is not"} emptied: '
+                       f'{len(blocked)} of {np.count_nonzero(problem.vm_host == host)} instances '
+                       f'are blocked, such as {first}: {blocked[first]}')
 
     def broken(self, state):
         """What an operator must know of server groups that could not be repaired."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from kronos_nova.model.compiled import Model
 from kronos_nova.model.keys import equal_rows
+from kronos_nova.model.problem import TOLERANCE
 from kronos_nova.model.rules import ArrivalLimit
 from kronos_nova.model.rules import GroupPolicy
 from kronos_nova.model.rules import LoadLimit
@@ -21,8 +22,8 @@ from kronos_nova.model.rules import Room
 from kronos_nova.model.state import State
 
 NODES = 200
-"""Nodes of the branch and bound. Raised, more programs are solved to the end, in more time; lowered,
-more end with the best that was found. Programs of ten hosts need 1 to 50."""
+"""Nodes of the branch and bound. Raised, more programs are solved to the end, in more time;
+lowered, more end with the best that was found. Programs of ten hosts need 1 to 50."""
 GAP = 0.01
 """Part of its cost by which an end may be worse than the best. Raised, large programs end sooner;
 lowered, a few GiB less of others are moved."""
@@ -33,8 +34,8 @@ PASSING = 100.0
 """What it costs that a host passes its load limit by all of its size, in the same unit. Lowered,
 fewer other instances are moved to keep hosts below it."""
 LOADED = 0.01
-"""What it costs to send an instance to a host of load 1 rather than 0, in the same unit: of two ways
-that cost the same, the one to the less loaded hosts is taken."""
+"""What it costs to send an instance to a host of load 1 rather than 0, in the same unit: of two
+ways that cost the same, the one to the less loaded hosts is taken."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,6 +118,34 @@ class Assignment:
         if vm in self.vms and host in self.hosts:
             kind = int(self.kind[np.flatnonzero(self.vms == vm)[0]])
             self.forbidden.add((kind, int(np.searchsorted(self.hosts, host))))
+
+    def why_too_large(self, vm: int) -> str:
+        """Why no host could hold an instance if all that may give way left it; '' if one could."""
+        problem, (row,) = self.problem, np.flatnonzero(self.vms == vm)
+        hosts = self.hosts[self.allowed[self.kind[row]]]
+        room = _free(self.state)
+        others = self.vms[~self.must]
+        np.add.at(room, self.state.vm_host[others], problem.demands[others])
+        missing = (problem.demands[vm] > room[hosts] + TOLERANCE) & (self.shared_rows[row] < 0)
+        if not len(hosts) or not missing.any(axis=1).all():
+            return ''
+        c = int(missing.sum(axis=0).argmax())
+        return (f'it needs {problem.demands[vm, c]:g} {problem.resource_classes[c]}, and none of '
+                f'{len(hosts)} hosts would have more than {room[hosts, c].max():g} free if all '
+                f'servers that may be moved left it')
+
+    @property
+    def why_too_little(self) -> str:
+        """Why those that have to leave do not fit elsewhere together; '' if that is not known."""
+        needed = self.problem.demands[self.vms[self.must]].sum(axis=0)
+        free = _free(self.state)[self.hosts].sum(axis=0)
+        short = (needed > free + TOLERANCE) & (self.shared_rows < 0).all(axis=0)
+        if not short.any():
+            return ''
+        c = int(short.argmax())
+        return (f'{int(self.must.sum())} servers that have to leave need {needed[c]:g} '
+                f'{self.problem.resource_classes[c]} together, and {len(self.hosts)} other hosts '
+                f'have {free[c]:g} free')
 
     def solve(self, seconds: float = np.inf) -> Ended | None:
         """The end in which fewest of those that have to leave stay, then with the least to pass
@@ -276,7 +305,8 @@ class _Program:
             load = rule.load(of.state, of.hosts)
             for h, p in np.argwhere(np.isfinite(most)):
                 here = np.flatnonzero(host == h)
-                value = sign[here] * weights[kind[here], p] * of.problem.host_scale[of.hosts[h], p]
+                scale = of.problem.host_scale[of.hosts[h], p]
+                value = sign[here] * weights[kind[here], p] * scale
                 room = float(most[h, p] - load[h, p])
                 self._add(np.append(here, columns), np.append(value, -1.0), -np.inf, room)
                 columns += 1
@@ -285,7 +315,7 @@ class _Program:
 
     def solve(self, seconds: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool] | None:
         """(arrive (k, h), leave (k, h), stay (k,), whether it is proven that no fewer stay)"""
-        from scipy import optimize    # half a second, and only where hosts are emptied
+        from scipy import optimize  # half a second, and only where hosts are emptied
         from scipy import sparse
 
         kinds, hosts = self.here.shape

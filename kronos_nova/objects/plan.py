@@ -112,6 +112,16 @@ class Refusal:
     is_final: bool = True
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Unplaced:
+    """An instance that has to leave its host and for which there is no place. ``is_proven``: there
+    is no plan that moves it and all others; otherwise none was found."""
+
+    instance_uuid: str
+    why: str
+    is_proven: bool
+
+
 UNBELIEVED = 'score', 'profile'
 """What of a host's metrics is not believed."""
 
@@ -219,6 +229,7 @@ class AggregateReport:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    unplaced: tuple[Unplaced, ...] = ()
     host_scores: tuple[HostScore, ...] = ()
     broken_groups: int = 0
     unbelieved: tuple[UnbelievedHost, ...] = ()
@@ -269,7 +280,7 @@ def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
 
 _OPTIONAL_PARTS = {'next_best': NextBest, 'forecast': ForecastReport}
 _PARTS = {'policies': PolicyReport, 'moves': PlannedMove, 'not_moved': Skip, 'refusals': Refusal,
-          'unbelieved': UnbelievedHost}
+          'unplaced': Unplaced, 'unbelieved': UnbelievedHost}
 
 
 def _built(cls: type, raw: Mapping[str, Any]) -> Any:

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from typing import Any
+from typing import NamedTuple
 from typing import Protocol
 
 from kronos_nova import exception
@@ -19,6 +20,14 @@ class Cut:
     happened: bool = False
 
 
+class NoPlace(NamedTuple):
+    """Why an instance stays where it must not; ``is_proven`` if there is no plan that moves it and
+    all others, False if none was found."""
+
+    why: str
+    is_proven: bool
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What a planner may spend.
@@ -30,6 +39,8 @@ class Limits:
     overload_ceiling : no host may pass this score in any policy on the way, unless it already was
         above
     cut : set once a planner stops at the deadline; copies of the limits share the record
+    unplaced : instance to why it finds no place, of those that had to leave their hosts; filled by
+        planners, shared by copies
     """
 
     budget: int
@@ -37,6 +48,7 @@ class Limits:
     deadline: float = float('inf')
     overload_ceiling: float = 0.95
     cut: Cut = dataclasses.field(default_factory=Cut, compare=False)
+    unplaced: dict[int, 'NoPlace'] = dataclasses.field(default_factory=dict, compare=False)
 
     @property
     def is_past(self) -> bool:

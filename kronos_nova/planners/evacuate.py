@@ -2,7 +2,8 @@
 
 First one host after the other: the largest instance first, each to where it does least harm. Where
 that leaves instances behind, the ends of all of them are chosen together, and other instances give
-way if they must (:mod:`kronos_nova.model.assignment`). The order is found afterwards (:mod:`.order`).
+way if they must (:mod:`kronos_nova.model.assignment`). The order is found afterwards
+(:mod:`.order`).
 
 That a host becomes empty matters more than how loaded the others are. What no destination takes
 without spoiling a policy goes where it spoils least, and makes a host pass the overload ceiling
@@ -12,6 +13,8 @@ goes by room alone: the largest first, to where most is left (Graham's LPT rule,
 
 import dataclasses
 from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,6 +24,7 @@ from kronos_nova.model import assignment
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import NoPlace
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import least_harmful
 from kronos_nova.planners.steps import StepRecorder
@@ -31,8 +35,8 @@ AHEAD = 400
 """Moves that are planned at least, whatever the budget, so that the first ones leave room for the
 others. Raised, plans of few moves for many hosts take longer; lowered, they may block each other."""
 PAIRS = 2_000, 6_000, 20_000
-"""Pairs of kind and host in one program, first and where that leaves instances behind. Raised, more
-hosts are looked at together, in more time; lowered, fewer: only those with most free room."""
+"""Pairs of kind and host in one program, first and where that leaves instances behind. Raised,
+more hosts are looked at together, in more time; lowered, fewer: only those with most free room."""
 ROUNDS = 6
 """Ends that are tried for an order before hosts are emptied in part."""
 
@@ -58,6 +62,7 @@ class Evacuator:
     phase = EVACUATE
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
+        limits.unplaced.clear()
         way = _one_by_one(state, limits)
         if way.stays and not limits.is_over:
             way = _together(state, way, limits)
@@ -76,7 +81,8 @@ def _recorded(state: State, way: _Way, limits: Limits) -> list[Step]:
 
 def _one_by_one(state: State, limits: Limits) -> _Way:
     """Each instance to where it does least harm, host after host."""
-    trial, moves, stays = state.copy(), [], 0
+    moves: list[tuple[int, int, str]] = []
+    trial, stays = state.copy(), 0
     within = [model.with_ceiling(state, limits.overload_ceiling)
               for model in (state.model, state.model.for_emptying)]
     for vm in _in_turn(state):
@@ -96,8 +102,9 @@ def _in_turn(state: State) -> list[int]:
     problem, vms = state.problem, waiting(state)
     hosts = state.vm_host[vms]
     to_copy = np.bincount(hosts, problem.memory_mb[vms], len(problem.hosts))
-    return vms[np.lexsort((vms, -problem.memory_mb[vms], -assignment.parts_of_free_room(state, vms), hosts,
-                           to_copy[hosts], problem.doubtful[vms]))].tolist()
+    size = assignment.parts_of_free_room(state, vms)
+    return vms[np.lexsort((vms, -problem.memory_mb[vms], -size, hosts, to_copy[hosts],
+                           problem.doubtful[vms]))].tolist()
 
 
 def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[int, str] | None:
@@ -127,8 +134,9 @@ def _together(state: State, way: _Way, limits: Limits) -> _Way:
     model = forced.model.with_ceiling(state, limits.overload_ceiling)
     places = {vm: host for vm, host, _words in way.moves}
     forbidden: list[tuple[int, int]] = []
+    is_proven = False
     for _round in range(ROUNDS):
-        _choose_places(forced, model, places, forbidden, limits)
+        is_proven = _choose_places(forced, model, places, forbidden, limits)
         done, without_order = _ordered(forced, list(places.items()), limits)
         made = dict(done)
         stays = sum(1 for vm in waiting(state).tolist() if vm not in made)
@@ -139,38 +147,71 @@ def _together(state: State, way: _Way, limits: Limits) -> _Way:
         forbidden.append(without_order[0])
         for vm, _host in without_order:
             del places[vm]
+    moved = {vm for vm, _host, _words in way.moves}
+    stay = [vm for vm in waiting(state).tolist() if vm not in moved]
+    limits.unplaced.update(_why(forced, stay, is_proven))
     return way
 
 
+def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, NoPlace]]:
+    """(instance, why it finds no place) of those that stay.
+
+    :param is_proven: whether no end exists in which fewer stay
+    """
+    if not stay:
+        return
+    every = _assignment(state, state.model, waiting(state), ~state.problem.draining)
+    for vm in stay:
+        bound = every.why_too_large(vm) or every.why_too_little
+        if bound:
+            yield vm, NoPlace(bound, is_proven=True)
+        elif is_proven:
+            yield vm, NoPlace('of all ways to place what has to leave, also if others give way, '
+                              'none leaves fewer behind', is_proven=True)
+        else:
+            yield vm, NoPlace('no way was found to place it within the work of one plan; there may '
+                              'be one', is_proven=False)
+
+
+def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray,
+                hosts: np.ndarray) -> assignment.Assignment:
+    """:param hosts: bool (H,), those that may be moved to, and on which others may give way"""
+    others = state.problem.movable & hosts[state.vm_host]
+    return assignment.Assignment(state, model, np.array(leaving, dtype=np.intp),
+                                 np.flatnonzero(others), np.flatnonzero(hosts))
+
+
 def _choose_places(state: State, model: Model, places: dict[int, int],
-                   forbidden: list[tuple[int, int]], limits: Limits) -> None:
+                   forbidden: list[tuple[int, int]], limits: Limits) -> bool:
     """Change the hosts of some instances so that fewer stay, as long as that goes.
 
     :param places: instance to the host where it ends, of those that move; changed
     :param forbidden: pairs of instance and host that have no order
+    :returns: whether it is proven that no fewer can stay
     """
-    in_turn = _in_turn(state)
+    in_turn, is_proven = _in_turn(state), False
     for pairs in PAIRS:
         while left := [vm for vm in in_turn if vm not in places]:
             if limits.is_over:
-                return
+                return False
             now = state.after(places.items())
             reach = assignment.roomiest(now, pairs)
             here = assignment.first_that_fit(now, left, reach)
             lifted = [vm for vm in in_turn if vm in places and reach[places[vm]]]
             begin = state.after((vm, host) for vm, host in places.items() if vm not in set(lifted))
-            others = state.problem.movable & reach[begin.vm_host]
-            together = assignment.Assignment(
-                begin, model, np.array(lifted + here, dtype=np.intp), np.flatnonzero(others),
-                np.flatnonzero(reach))
+            together = _assignment(begin, model, lifted + here, reach)
             for pair in forbidden:
                 together.forbid(*pair)
             ended = together.solve(limits.deadline - limits.clock())
+            is_proven = (ended is not None and ended.is_proven and not forbidden
+                         and len(lifted) + len(here) == len(in_turn)
+                         and bool((reach | state.problem.draining).all()))
             if ended is None or len(ended.stays) >= len(here):
                 break
             for vm in lifted:
                 del places[vm]
             places.update(ended.moves)
+    return is_proven
 
 
 def _ordered(state: State, moves: Iterable[tuple[int, int]],

@@ -250,9 +250,15 @@ class Plans:
     @retried
     def hosts_being_emptied(self):
         """Names of the hosts that running plans empty, for maintenance or to free them."""
+        other = sa.orm.aliased(models.MoveRow)
+        # What gives way makes room on a host for something to arrive there.
+        gives_way = sa.exists().where(other.plan_uuid == models.MoveRow.plan_uuid,
+                                      other.phase == plans.EVACUATE,
+                                      other.destination == models.MoveRow.source)
         evacuated = sa.select(models.MoveRow.source).join(
             models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid,
-        ).where(models.PlanRow.state == plans.EXECUTING, models.MoveRow.phase == plans.EVACUATE)
+        ).where(models.PlanRow.state == plans.EXECUTING, models.MoveRow.phase == plans.EVACUATE,
+                ~gives_way)
         packed = sa.select(models.ReportRow.body).join(
             models.PlanRow, models.PlanRow.uuid == models.ReportRow.plan_uuid).where(
             models.PlanRow.state == plans.EXECUTING, models.PlanRow.mode == plans.PACK)

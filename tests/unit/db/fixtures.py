@@ -74,14 +74,13 @@ def bring(drains, drain, new, **values):
         drains.enter(drain, (old,), after, **(values if after == new else {}))
 
 
-def report(moves, name='gpu'):
-    """An AggregateReport of a spread plan; ``moves`` are (instance, source, destination[,
-    depends])."""
+def report(moves, name='gpu', phase=plans.SPREAD):
+    """An AggregateReport of a plan; ``moves`` are (instance, source, destination[, depends])."""
     return plans.AggregateReport(
         name=name, outcome=plans.PLANNED, mode='spread', planner='greedy', combined_before=0.5,
         combined_after=0.1, moves=tuple(
             plans.PlannedMove(
-                order=number, phase=plans.SPREAD, instance_uuid=instance, source=source,
+                order=number, phase=phase, instance_uuid=instance, source=source,
                 destination=destination, memory_mb=1024, combined_after=0.1, reason='spreads',
                 depends_on=tuple(depends))
             for number, (instance, source, destination, *depends) in enumerate(moves, 1)))

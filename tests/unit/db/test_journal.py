@@ -64,6 +64,13 @@ class PlanLifeTest(testtools.TestCase):
                           plans.PROPOSED, plans.DONE, '', self.clock())
 
 
+    def test_a_host_on_which_servers_give_way_is_not_being_emptied(self):
+        report = fixtures.report([('vm1', 'b', 'c'), ('vm2', 'a', 'b', 1)], phase=plans.EVACUATE)
+        self.journal.record_plan(report, plans.EXECUTING, self.clock(),
+                                 self.clock() + datetime.timedelta(hours=1))
+        self.assertEqual({'a'}, self.journal.hosts_being_emptied())
+
+
 class JournalTest(testtools.TestCase):
     def setUp(self):
         super().setUp()

@@ -180,6 +180,48 @@ policies:
         found = self.plan('a', 'b')
         self.assertEqual(2, sum(len(servers) for servers in found.blocked.values()))
 
+    def test_servers_of_other_hosts_give_way_where_a_large_one_finds_no_room(self):
+        self.room = {'b': 4, 'c': 4}
+        self.server('large', vcpus=4)
+        for host in 'bc':
+            self.server(f'small-{host}', host=host)
+        found = self.plan()
+        (first, by_small), (last, by_large) = self.moved(found).items()
+        self.assertEqual(('large', {'b', 'c'}), (last, {by_small, by_large}))
+        self.assertEqual(({}, {'a': 1}), (found.blocked, found.left))
+        self.assertEqual((2,), tuple(move.order for move in found.report.moves if move.depends_on))
+        self.assertIn('makes room on', found.report.moves[0].reason)
+
+    def test_a_server_in_quarantine_does_not_give_way(self):
+        self.room = {'b': 4, 'c': 4}
+        self.server('large', vcpus=4)
+        for host in 'bc':
+            self.server(f'small-{host}', host=host)
+        found = drain.plan(
+            self.cloud(), self.policies, EngineOptions(aggregates=('gpu',)),
+            planner.PlannerPorts(source=Silent(), clock=lambda: 0.0, now=0.0), 'gpu',
+            [Drain(uuid='a', host='a', aggregate='gpu', state='draining', requested_by='jane',
+                   requested_at=NOON)],
+            quarantines={'small-b': 60.0, 'small-c': 60.0})
+        self.assertEqual({}, self.moved(found))
+        self.assertIn('if all servers that may be moved left it', found.blocked['a']['large'])
+
+    def test_that_a_server_cannot_leave_is_proven_by_what_it_needs(self):
+        self.room = {'b': 3, 'c': 2}
+        self.server('large', vcpus=4)
+        why = self.plan().blocked['a']['large']
+        self.assertEqual(
+            'no other host has room for it: it needs 4 VCPU, and none of 2 hosts would have more '
+            'than 3 free if all servers that may be moved left it', why)
+
+    def test_that_not_all_can_leave_is_proven_by_what_they_need_together(self):
+        self.room = {'b': 3, 'c': 2}
+        for number in range(3):
+            self.server(f'vm{number}', vcpus=2)
+        [why] = self.plan().blocked['a'].values()
+        self.assertEqual('no other host has room for it: 3 servers that have to leave need 6 VCPU '
+                         'together, and 2 other hosts have 5 free', why)
+
     def test_hosts_to_be_emptied_later_are_used_only_if_nothing_else_is_possible(self):
         self.room['c'] = 2
         for number in range(4):

@@ -197,12 +197,12 @@ class PipelineTest(testtools.TestCase):
                          [(move.instance_uuid, move.destination) for move in report.moves])
         self.assertEqual(('h0',), report.hosts_emptied)
 
-    def test_a_move_that_spoils_nothing_goes_before_one_that_does(self):
+    def test_a_plan_that_is_cut_begins_with_the_largest_server_of_a_disabled_host(self):
         self.hosts['h0'] = host('h0', status='disabled')
         self.policy['threshold'] = 0.25
-        self.source.answers['vm_profile'] = {'a': 0.3, 'b': 0.2, 'c': 0.2, 'd': 0.1}
+        self.change('c', memory_mb=4096)
         report = self.plan(evacuate_disabled_hosts=True, budget=1)
-        self.assertEqual(['d'], [move.instance_uuid for move in report.moves])
+        self.assertEqual(['c'], [move.instance_uuid for move in report.moves])
 
     def test_an_evacuation_that_needs_more_than_the_budget_says_so(self):
         self.hosts['h0'] = host('h0', status='disabled')

@@ -1,4 +1,4 @@
-"""The evacuator empties disabled hosts, the least harmful move first."""
+"""The evacuator empties disabled hosts: host after host, and others give way if they must."""
 
 import dataclasses
 
@@ -19,42 +19,81 @@ YIELDING = {'headroom', 'returns'}
 CEILING = 0.6
 
 
-def try_everything(problem, budget):
-    """What the evacuator is to do, word for word and slow."""
-    state, moves, referee = clouds.start(problem), [], Referee(problem, ceiling=CEILING)
-    while len(moves) < budget:
+def one_by_one(problem):
+    """What the evacuator does where that leaves no instance behind, word for word and slow: (moves,
+    instances that stay)."""
+    state, moves, stay = clouds.start(problem), [], []
+    referee = Referee(problem, ceiling=CEILING)
+    for vm in in_turn(problem, state):
         for yielding in (set(), YIELDING, YIELDING | {'overload'}):
-            candidates = [*_candidates(problem, state, referee, yielding)]
+            candidates = [*_candidates(problem, state, referee, yielding, vm)]
             if candidates:
                 break
         if not candidates:
-            break
+            stay.append(vm)
+            continue
         least = min(candidates)[0]
-        chosen = min(c[1:] for c in candidates if c[0] <= least + 1e-9)[1:]
-        state.move(*chosen)
-        moves.append(chosen)
-    return moves
+        host = min(host for combined, host in candidates if combined <= least + 1e-9)
+        state.move(vm, host)
+        moves.append((vm, host))
+    return moves, stay
 
 
-def _candidates(problem, state, referee, yielding):
+def in_turn(problem, state):
+    """Host after host, the one with the least memory to copy first; on each the instance that needs
+    the largest part of what is free, then the one with most memory."""
+    vms = waiting(state).tolist()
+    free = np.maximum(problem.limits - problem.used, 0)[:len(problem.hosts)]
+    free = np.maximum(free[problem.available].sum(axis=0), 1)
+
+    def turn(vm):
+        host = problem.vm_host[vm]
+        memory = sum(problem.memory_mb[other] for other in vms if problem.vm_host[other] == host)
+        return (problem.doubtful[vm], memory, host, -(problem.demands[vm] / free).max(),
+                -problem.memory_mb[vm], vm)
+
+    return sorted(vms, key=turn)
+
+
+def _candidates(problem, state, referee, yielding, vm):
     before = state.imbalances()
-    for vm in waiting(state):
-        for host in range(len(problem.hosts)):
-            against = set(referee.against(state.vm_host, vm, host))
-            if host == state.vm_host[vm] or against - yielding:
-                continue
-            trial = state.copy()
-            trial.move(vm, host)
-            after = trial.imbalances()
-            worse = (after > before + 1e-9) & (after > problem.thresholds + 1e-9)
-            if yielding or not worse.any():
-                yield trial.combined(), int(problem.memory_mb[vm]), int(vm), host
+    for host in range(len(problem.hosts)):
+        against = set(referee.against(state.vm_host, vm, host))
+        if host == state.vm_host[vm] or against - yielding:
+            continue
+        trial = state.copy()
+        trial.move(vm, host)
+        after = trial.imbalances()
+        worse = (after > before + 1e-9) & (after > problem.thresholds + 1e-9)
+        if yielding or not worse.any():
+            yield trial.combined(), host
+
+
+def fewest_that_stay(problem):
+    """Of all sequences of moves that the rules allow, the one after which fewest are left."""
+    referee = Referee(problem)
+    begin = tuple(problem.vm_host.tolist())
+    leaving = waiting(clouds.start(problem)).tolist()
+    free = [vm for vm in range(len(problem.vms))
+            if vm in leaving or problem.movable[vm] and not problem.draining[problem.vm_host[vm]]]
+    seen, todo, fewest = {begin}, [begin], len(leaving)
+    while todo and fewest:
+        place = todo.pop()
+        fewest = min(fewest, sum(problem.draining[place[vm]] for vm in leaving))
+        for vm in free:
+            for host in range(len(problem.hosts)):
+                after = (*place[:vm], host, *place[vm + 1:])
+                if after not in seen and host != place[vm] and not (
+                        set(referee.against(np.array(place), vm, host)) - YIELDING):
+                    seen.add(after)
+                    todo.append(after)
+    return fewest
 
 
 @st.composite
-def disabled(draw):
+def disabled(draw, **sizes):
     """Clouds of which some hosts are disabled, and some instances are only to be evacuated."""
-    problem = draw(clouds.problems())
+    problem = draw(clouds.problems(**sizes))
     chance = np.random.default_rng(draw(st.integers(0, 1000)))
     draining = ~problem.available & (chance.random(len(problem.hosts)) < 0.8)
     return dataclasses.replace(
@@ -62,27 +101,54 @@ def disabled(draw):
         thresholds=problem.thresholds + draw(st.sampled_from((0.0, 0.3))))
 
 
+@st.composite
+def small(draw):
+    """Small clouds with a disabled host, little room, and groups that are kept apart."""
+    problem = draw(disabled(max_hosts=4, max_vms=7, max_policies=1, least=(3, 4, 1)))
+    draining = np.arange(len(problem.hosts)) == 0
+    limits = problem.limits.copy()
+    count = len(problem.hosts)
+    limits[:count] = np.maximum(problem.used[:count], limits[:count] - draw(st.integers(0, 2)))
+    return dataclasses.replace(
+        problem, draining=draining, available=~draining, limits=limits,
+        movable=problem.movable & ~draining[problem.vm_host],
+        groups=tuple(group for group in problem.groups if group.anti))
+
+
 class EvacuatorTest(testtools.TestCase):
     @settings(max_examples=150 * clouds.MANY, deadline=None)
     @given(disabled())
-    def test_the_plan_is_that_of_trying_every_pair(self, problem):
+    def test_each_goes_to_where_it_does_least_harm_if_all_find_a_place_so(self, problem):
         steps = Evacuator().plan(clouds.start(problem),
-                                 Limits(budget=6, overload_ceiling=CEILING))
-        self.assertEqual(try_everything(problem, 6),
-                         [(step.vm, step.destination) for step in steps])
+                                 Limits(budget=100, overload_ceiling=CEILING))
+        moves, stay = one_by_one(problem)
+        made = [(step.vm, step.destination) for step in steps]
+        if stay:
+            self.assertLessEqual(len(moves), len({vm for vm, _host in made
+                                                  if problem.draining[problem.vm_host[vm]]}))
+        else:
+            self.assertEqual(moves, made)
+
+    @settings(max_examples=60 * clouds.MANY, deadline=None)
+    @given(small())
+    def test_no_more_stay_than_must(self, problem):
+        state = clouds.start(problem)
+        Evacuator().plan(state, Limits(budget=100))
+        self.assertEqual(fewest_that_stay(problem), len(waiting(state)))
 
     @settings(max_examples=60 * clouds.MANY, deadline=None)
     @given(disabled())
-    def test_what_is_not_called_blocked_has_a_first_move(self, problem):
+    def test_what_is_not_called_blocked_can_leave_alone(self, problem):
         state = clouds.start(problem)
         held = {vm: 'held' for vm in range(len(problem.vms)) if not problem.evacuable[vm]}
         for host in np.flatnonzero(problem.draining):
-            free = (problem.vm_host == host).sum() - len(blocked(state, host, held))
+            free = (problem.vm_host == host).sum() - len(blocked(state, host, held, {}))
             mine = [vm for vm in waiting(state) if problem.vm_host[vm] == host]
             alone = [vm for vm in mine if Evacuator().plan(
                 clouds.start(dataclasses.replace(
                     problem, evacuable=np.arange(len(problem.vms)) == vm)), Limits(budget=1))]
-            self.assertEqual(free, len(alone))
+            # Others may give way besides.
+            self.assertLessEqual(free, len(alone))
 
     def test_a_host_passes_the_ceiling_only_if_every_other_would(self):
         problem = dataclasses.replace(
