@@ -89,7 +89,7 @@ class Assignment:
         allowed = np.ones((len(self.vms), len(self.hosts)), dtype=bool)
         for rule in self.model.rules:
             if isinstance(rule, GroupPolicy):
-                rule = dataclasses.replace(rule, forbids=rule.forbids & ~self.apart)
+                rule = rule.together_only(self.model.memberships)
             elif isinstance(rule, Room | LoadLimit | ArrivalLimit | ReservedRoom):
                 continue
             allowed &= rule.allows(self.state, self.vms[:, None], self.hosts)
@@ -275,7 +275,8 @@ class _Program:
                 is_member = of.model.memberships.has(np.full(len(of.sample), group), of.sample)
                 room = rule.room(of.state, int(group), of.hosts)
                 if is_member.any() and room is not None:
-                    self._changes(np.tile(is_member[:, None], len(every)), every, np.maximum(room, 0.0))
+                    amount = np.tile(is_member[:, None].astype(float), len(every))
+                    self._changes(amount, every, np.maximum(room, 0.0))
 
     def _costs(self) -> np.ndarray:
         of = self.of

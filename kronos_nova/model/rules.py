@@ -23,6 +23,7 @@ from kronos_nova.model.problem import TOLERANCE
 from kronos_nova.model.problem import Problem
 
 if TYPE_CHECKING:
+    from kronos_nova.model.groups import Memberships
     from kronos_nova.model.state import State
 
 Why = Callable[['State', int, int], str]
@@ -248,6 +249,11 @@ class GroupPolicy(Rule):
 
     def for_emptying(self) -> 'GroupPolicy':
         return dataclasses.replace(self, forbids=self.forbids & self.firm)
+
+    def together_only(self, memberships: 'Memberships') -> 'GroupPolicy':
+        """The same for groups that are kept together alone: which hosts those that are kept apart
+        may go to depends on where the others end."""
+        return dataclasses.replace(self, forbids=self.forbids & ~memberships.anti)
 
     def why(self, state: 'State', vm: int, host: int) -> str:
         groups = state.model.memberships.groups_of(vm)

@@ -65,8 +65,10 @@ class SearchSpace:
         self.worst = np.maximum(state.imbalances(), problem.thresholds) + TOLERANCE
         self._set_room(budget)
         self.spacing = [rule for rule in self.model.rules if isinstance(rule, GroupPolicy)]
-        self._forbidding = [rule for rule in self.model.rules
-                            if not (hasattr(rule, 'linear') or isinstance(rule, CallbackRule))]
+        self._forbidding = [
+            rule.together_only(self.model.memberships) if isinstance(rule, GroupPolicy) else rule
+            for rule in self.model.rules
+            if not (hasattr(rule, 'linear') or isinstance(rule, CallbackRule))]
         self.is_free = self.model.prices.are_free and not self._forbidding
         self._known: dict[tuple[GroupPolicy, int], tuple | None] = {}
         self.untouched = self._add_untouched()
@@ -198,9 +200,19 @@ class SearchSpace:
     def _apart(self, vm: int, hosts: np.ndarray, place: np.ndarray) -> np.ndarray:
         apart = np.ones(len(hosts), dtype=bool)
         for members, room in self._spacings(vm):
-            here = np.bincount(place[members] + 1, minlength=len(room) + 1)[1:]
-            apart &= here[hosts] - (place[vm] == hosts) < room[hosts]
-        return apart | (hosts == self.home[vm])
+            others = np.bincount(place[members] + 1, minlength=len(room) + 1)[1:]
+            others = others[hosts] - (place[vm] == hosts)
+            before = np.count_nonzero(self.home[members] == self.home[vm])
+            apart &= (others < room[hosts]) | ((hosts == self.home[vm]) & (others < before))
+        return apart
+
+    def are_apart(self, place: np.ndarray) -> bool:
+        """Whether the instances that moved let all of their server groups be where they are.
+
+        :param place: as before
+        """
+        return all(self.keeps_apart(int(vm), int(place[vm]), place)
+                   for vm in np.flatnonzero(place[:len(self.vms)] != self.home))
 
     def conflicts(self, vm: int) -> frozenset[int]:
         """The other instances of the space that may have to keep away from one."""

@@ -33,7 +33,8 @@ BY_ROOM = '; its load is not known, so room alone decides where it goes'
 BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'
 AHEAD = 400
 """Moves that are planned at least, whatever the budget, so that the first ones leave room for the
-others. Raised, plans of few moves for many hosts take longer; lowered, they may block each other."""
+others. Raised, plans of few moves for many hosts take longer; lowered, they may block each
+other."""
 PAIRS = 2_000, 6_000, 20_000
 """Pairs of kind and host in one program, first and where that leaves instances behind. Raised,
 more hosts are looked at together, in more time; lowered, fewer: only those with most free room."""

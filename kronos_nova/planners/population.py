@@ -83,6 +83,8 @@ class Population:
         good = (combined < below) & space.is_legal(imbalances, self.free[rows])
         ends = []
         for row, cost in zip(rows[good], combined[good], strict=True):
+            if space.spacing and not space.are_apart(self.place[row]):
+                continue
             moved = np.flatnonzero(self.place[row] != self.home)
             plan = list(zip(moved.tolist(), self.place[row, moved].tolist(), strict=True))
             ends.append(End(float(cost) + space.price_of(plan), plan))
