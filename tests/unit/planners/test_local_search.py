@@ -106,6 +106,7 @@ class GroupPolicyTest(testtools.TestCase):
         rules = [rule for rule in state.model.rules if isinstance(rule, GroupPolicy)]
         if not (len(space.vms) and rules):
             return
+        self.problem = problem
         place, count = space.home.copy(), len(space.hosts)
         for vm in any_.sample(range(len(place)), len(place) // 2):
             place[vm] = any_.choice([NOWHERE, *range(count)])
@@ -113,11 +114,28 @@ class GroupPolicyTest(testtools.TestCase):
         for vm, home in enumerate(space.home):
             others = tuple((space.vms[other], to[place[other]])
                            for other in np.flatnonzero(place != space.home) if other != vm)
-            permitted = (np.arange(count) == home) | (
-                rules[0].allows(state, space.vms[vm], space.hosts)
-                & rules[0].allows(state, space.vms[vm], space.hosts, others)
-                & np.isfinite(space.row(vm)))
+            permitted = rules[0].allows(state, space.vms[vm], space.hosts, others) & np.isfinite(
+                space.row(vm))
+            permitted[home] = all(self._is_open_at_home(space, group, vm, place)
+                                  for group in self._apart(rules[0], space.vms[vm]))
             self.assertEqual(permitted.tolist(), space.allows_host(vm, place).tolist())
+
+    def _apart(self, rule, vm):
+        """The groups of an instance that the rule keeps apart."""
+        members = rule.forbids.nonzero()[0]
+        return [group for group in self.problem.groups
+                if group.anti and vm in group.members
+                and self.problem.groups.index(group) in members]
+
+    def _is_open_at_home(self, space, group, vm, place):
+        """Whether fewer than permitted, or than there were, of the other members are there."""
+        home = space.home[vm]
+        now, before = (sum(position[other] == home for other in range(len(space.vms))
+                           if space.vms[other] in group.members and other != vm)
+                       for position in (place, space.home))
+        fixed = sum(self.problem.vm_host[member] == space.hosts[home] for member in group.members
+                    if member not in space.vms) + sum(group.arriving == space.hosts[home])
+        return now + fixed < group.max_per_host or now <= before
 
     def test_no_rule_is_asked_about_every_exchange(self):
         """A rule looks through all that was moved, of a group that may have hundreds of members."""
