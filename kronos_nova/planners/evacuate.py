@@ -21,6 +21,8 @@ import numpy as np
 from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.model import assignment
+from kronos_nova.model.program import PASSING
+from kronos_nova.model.program import Program
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
@@ -38,6 +40,12 @@ other."""
 PAIRS = 2_000, 6_000, 20_000
 """Pairs of kind and host in one program, first and where that leaves instances behind. Raised,
 more hosts are looked at together, in more time; lowered, fewer: only those with most free room."""
+GAP = 0.01
+"""Part of its cost by which an end may be worse than the best. Raised, large programs end sooner;
+lowered, a few GiB less of others are moved."""
+NODES = 200
+"""Nodes of the branch and bound. Raised, more programs are solved to the end, in more time;
+lowered, more end with the best that was found. Programs of ten hosts need 1 to 50."""
 ROUNDS = 6
 """Ends that are tried for an order before hosts are emptied in part."""
 
@@ -174,6 +182,15 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
                               'be one', is_proven=False)
 
 
+def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended | None:
+    """The end in which fewest of those that have to leave stay, then with the least to pass load
+    limits and the least memory of others to move. None if none was found in time."""
+    program = Program(together)
+    program.keep_load_limits(price=PASSING)
+    solution = program.solve(limits.deadline - limits.clock(), GAP, NODES)
+    return None if solution is None else together.ended(solution)
+
+
 def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray,
                 hosts: np.ndarray) -> assignment.Assignment:
     """:param hosts: bool (H,), those that may be moved to, and on which others may give way"""
@@ -203,7 +220,7 @@ def _choose_places(state: State, model: Model, places: dict[int, int],
             together = _assignment(begin, model, lifted + here, reach)
             for pair in forbidden:
                 together.forbid(*pair)
-            ended = together.solve(limits.deadline - limits.clock())
+            ended = _solved(together, limits)
             is_proven = (ended is not None and ended.is_proven and not forbidden
                          and len(lifted) + len(here) == len(in_turn)
                          and bool((reach | state.problem.draining).all()))

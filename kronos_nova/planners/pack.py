@@ -1,10 +1,14 @@
 """Pack: the most hosts freed that the budget can buy. Vector bin packing with a price on migration,
 as in BalCon (FGCS 2023)."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import State
+from kronos_nova.model import assignment
+from kronos_nova.model.program import Program
 from kronos_nova.model.space import SearchSpace
 from kronos_nova.objects.plan import PACK
 from kronos_nova.planners import order
@@ -23,6 +27,15 @@ MOVE_MB = 4096
 """What a move costs beside the memory it copies, in MiB."""
 EFFORT = 6e8
 """Pairs to rate in all."""
+EXACT_PAIRS = 5000
+"""Pairs of instance and host up to which the best end is worked out by an integer program. Raised,
+larger clusters are packed as well as can be, in more time; lowered, fewer are."""
+NODES = 30
+"""Nodes of its branch and bound. Raised, larger programs are solved to the end, in more time, some
+40 ms each; lowered, more end with the best that was found."""
+GAP = 1e-4
+"""Part of all that a plan is worth by which that end may be worse than the best. Raised, it is found
+sooner and costs more GiB."""
 BY_MOVES = (1.0, 0.5, 0.0)
 """In which order hosts are emptied: so much goes by the moves that takes and the rest by the memory
 to copy, each relative to the average instance. With few moves allowed these count first."""
@@ -44,7 +57,9 @@ class Pack:
         freed = _freed(state, best)
         needed = [(step.vm, step.destination) for step in simple if step.source in freed]
         best = best if freed else []
-        for moves in sorted([needed, *search(space, limits)], key=lambda m: _rate_moves(state, m)):
+        ends = [needed, *search(space, limits)]
+        ends += _exact(state, limits, max(len(_freed(state, moves)) for moves in ends))
+        for moves in sorted(ends, key=lambda m: _rate_moves(state, m)):
             least = _rate_moves(state, best)
             if _rate_moves(state, moves) >= least or (best and limits.is_over):
                 break
@@ -54,6 +69,28 @@ class Pack:
         freed, names = _freed(state, best), state.problem.hosts
         return order.carry_out(best, state, lambda source: (
             f'{"empties" if source in freed else "makes room on"} {names[source]}'))
+
+
+def _exact(state: State, limits: Limits, freed: int) -> Iterator[list[tuple[int, int]]]:
+    """The end with most hosts freed, then at the least cost, where the cluster is small enough.
+
+    :param freed: hosts that are known to be freed
+    """
+    problem = state.problem
+    hosts = np.flatnonzero(problem.available & (state.guests > 0))
+    vms = np.flatnonzero(problem.movable)
+    if not len(vms) or len(vms) * len(hosts) > EXACT_PAIRS or limits.is_over:
+        return
+    together = assignment.Assignment(state, state.model, vms[:0], vms, hosts, by_weight=True)
+    program = Program(together, MOVE_MB)
+    program.keep_load_limits()
+    program.limit_moves(limits.budget)
+    most = np.sort(problem.memory_mb[vms] + MOVE_MB)[-limits.budget:].sum() / program.unit
+    program.reward_empty(together.here().sum(axis=0) == state.guests[hosts], float(most) + 1.0,
+                         freed)
+    solution = program.solve(limits.deadline - limits.clock(), GAP, NODES)
+    if solution is not None:
+        yield sorted(together.ended(solution).moves, key=lambda move: -problem.memory_mb[move[0]])
 
 
 def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int]:

@@ -1,0 +1,241 @@
+"""An integer program about where instances end, solved by HiGHS (Huangfu and Hall 2018) as
+``scipy.optimize.milp`` ships it."""
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kronos_nova.model.rules import LoadLimit
+
+if TYPE_CHECKING:
+    from kronos_nova.model.assignment import Assignment
+
+STAYS = 1e4
+"""What it costs that an instance does not leave, in moves of an instance of mean memory: more than
+all moves of others that could be worth one."""
+PASSING = 100.0
+"""What it costs that a host passes its load limit by all of its size, in the same unit. Lowered,
+fewer other instances are moved to keep hosts below it."""
+LOADED = 0.01
+"""What it costs to send an instance to a host of load 1 rather than 0, in the same unit: of two
+ways that cost the same, the one to the less loaded hosts is taken."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Solution:
+    """arrive, leave : intp (k, h), how many of each kind arrive at each host, and leave it
+    stay : intp (k,), how many of those that have to leave do not
+    cost : of the solution; bound : below which none can be
+    """
+
+    arrive: np.ndarray
+    leave: np.ndarray
+    stay: np.ndarray
+    cost: float
+    bound: float
+
+
+class Program:
+    """How many of each kind of an assignment arrive at each host, leave it, and stay.
+
+    What leaves arrives: each kind by itself, because where it comes from does not matter. Room, and
+    groups that are kept apart, hold at the end; what else must hold or is worth something is added
+    by methods.
+    """
+
+    def __init__(self, assignment: 'Assignment', move: float | None = None):
+        """:param move: MiB that a move costs in addition to the memory that it copies; None for the
+        mean memory
+        """
+        self.of = of = assignment
+        self.here, self.count = of.here(), np.bincount(of.kind, minlength=len(of.sample))
+        self.arrive = np.argwhere(of.permitted())
+        self.leave = np.argwhere(self.here > 0)
+        self.stay = np.flatnonzero(of.is_leaving)
+        self._rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._low: list[float] = []
+        self._high: list[float] = []
+        memory = of.problem.memory_mb[of.sample]
+        mean = max(float(of.problem.memory_mb[of.vms].mean()), 1.0)
+        self.unit = mean
+        load = of.state.scores[of.hosts] @ of.problem.policy_weights
+        self._costs = [LOADED * load[self.arrive[:, 1]],
+                       ((mean if move is None else move) + memory[self.leave[:, 0]]) / mean,
+                       np.full(len(self.stay), STAYS)]
+        self._most = [self.count[self.arrive[:, 0]].astype(float),
+                      self.here[tuple(self.leave.T)].astype(float),
+                      self.count[self.stay].astype(float)]
+        self.columns = self.integers = sum(map(len, self._costs))
+        self._is_whole: list[int] = []
+        self._flow()
+        self._room()
+        self._keep_apart()
+
+    def _add(self, columns: np.ndarray, values: np.ndarray, low: float, high: float) -> None:
+        self._rows.append((np.full(len(columns), len(self._low)), columns, values))
+        self._low.append(low)
+        self._high.append(high)
+
+    def _variable(self, cost: float, most: float) -> int:
+        """The number of a further column."""
+        self._costs.append(np.array([cost]))
+        self._most.append(np.array([most]))
+        self.columns += 1
+        return self.columns - 1
+
+    def _flow(self) -> None:
+        count = len(self.arrive)
+        for kind in range(len(self.count)):
+            came = np.flatnonzero(self.arrive[:, 0] == kind)
+            left = count + np.flatnonzero(self.leave[:, 0] == kind)
+            stay = count + len(self.leave) + np.flatnonzero(self.stay == kind)
+            total = float(self.count[kind]) if self.of.is_leaving[kind] else 0.0
+            self._add(np.concatenate([came, left, stay]), np.concatenate([
+                np.ones(len(came)), -np.ones(len(left)), np.ones(len(stay))]), total, total)
+
+    def _changes(self, amount: np.ndarray, rows: np.ndarray, most: np.ndarray) -> None:
+        """For each row what arrives there less what leaves is at most as much.
+
+        :param amount: float64 (k, h), of one instance of a kind at a host
+        :param rows: intp (h,), to which row each host belongs
+        :param most: float64 (n,), of each row; inf where anything goes
+        """
+        kind, host = np.concatenate([self.arrive, self.leave]).T
+        sign = np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
+        row, value = rows[host], sign * amount[kind, host]
+        counts = value != 0
+        order = np.flatnonzero(counts)[np.argsort(row[counts], kind='stable')]
+        begin = np.searchsorted(row[order], np.arange(len(most) + 1))
+        for n in np.flatnonzero(np.isfinite(most)):
+            columns = order[begin[n]:begin[n + 1]]
+            if (value[columns] > 0).any():
+                self._add(columns, value[columns], -np.inf, float(most[n]))
+
+    def _room(self) -> None:
+        problem, state, hosts = self.of.problem, self.of.state, self.of.hosts
+        free = problem.limits - state.used
+        leaves = self.of.shared_rows[self.of.first]
+        for c in range(free.shape[1]):
+            rows = np.asarray(problem.row(hosts, c))
+            # What leaves a host that shares the room takes no more of it than it had.
+            takes = ~(self.of.is_leaving[:, None] & (leaves[:, c, None] == rows))
+            self._changes(problem.demands[self.of.sample, c][:, None] * takes, rows,
+                          np.maximum(free[:, c], 0.0))
+
+    def _keep_apart(self) -> None:
+        of, members = self.of, self.of.model.memberships
+        every = np.arange(len(of.hosts))
+        for rule in of.groups:
+            for group in np.flatnonzero(rule.forbids & members.anti):
+                is_member = members.has(np.full(len(of.sample), group), of.sample)
+                room = rule.room(of.state, int(group), of.hosts)
+                if is_member.any() and room is not None:
+                    amount = np.tile(is_member[:, None].astype(float), len(every))
+                    self._changes(amount, every, np.maximum(room, 0.0))
+
+    def keep_loads(self, most: np.ndarray, price: float | None = None) -> None:
+        """Let what arrives at hosts less what leaves add no more load than is left up to ``most``,
+        by the mean weight of a kind; unless a price is paid for what passes it.
+
+        :param most: float64 (h, P), loads; inf where nothing is too much
+        :param price: of passing it by 1; None for never
+        """
+        of, load = self.of, self.of.state.scores[self.of.hosts]
+        for p in np.flatnonzero(np.isfinite(most).any(axis=0)):
+            amount = of.weights[:, p, None] * of.problem.host_scale[of.hosts, p]
+            room = np.maximum(most[:, p] - load[:, p], 0.0)
+            before = len(self._low)
+            self._changes(amount, np.arange(len(room)), room)
+            if price is None:
+                continue
+            for row in range(before, len(self._low)):
+                _number, columns, values = self._rows[row]
+                self._rows[row] = (np.full(len(columns) + 1, row),
+                                   np.append(columns, self._variable(price, np.inf)),
+                                   np.append(values, -1.0))
+
+    def keep_load_limits(self, price: float | None = None) -> None:
+        """The same for each load limit of the model."""
+        for rule in self.of.model.rules:
+            if isinstance(rule, LoadLimit):
+                hosts, scores = self.of.hosts, self.of.state.scores[self.of.hosts]
+                # Of the load that counts as much is left as of the score up to this one.
+                self.keep_loads(rule.most[hosts] - rule.load(self.of.state, hosts) + scores, price)
+
+    def limit_moves(self, most: int) -> None:
+        """Let no more instances move."""
+        columns = len(self.arrive) + np.arange(len(self.leave))
+        self._add(columns, np.ones(len(columns)), -np.inf, float(most))
+
+    def reward_empty(self, hosts: np.ndarray, reward: float, least: int) -> None:
+        """Make it worth something that hosts end empty.
+
+        :param hosts: bool (h,), those of which all instances are in the assignment
+        :param least: so many of them do
+        """
+        first, begin = len(self.arrive), self.columns
+        for host in np.flatnonzero(hosts):
+            is_empty = self._whole(-reward)
+            for n in np.flatnonzero(self.arrive[:, 1] == host):
+                count = self._most[0][n]
+                self._add(np.array([n, is_empty]), np.array([1.0, count]), -np.inf, count)
+            for n in np.flatnonzero(self.leave[:, 1] == host):
+                self._add(np.array([first + n, is_empty]), np.array([1.0, -self._most[1][n]]),
+                          0.0, np.inf)
+        every = np.arange(begin, self.columns)
+        self._add(every, np.ones(len(every)), float(least), np.inf)
+
+    def reward_relief(self, host: int, excess: np.ndarray, reward: float) -> None:
+        """Make it worth something that so much load leaves a host, of every policy.
+
+        :param host: position in the hosts of the assignment
+        :param excess: float64 (P,); 0 and less is no matter
+        """
+        of, first = self.of, len(self.arrive)
+        leave = np.flatnonzero(self.leave[:, 1] == host)
+        is_relieved = self._whole(-reward)
+        for p in np.flatnonzero(excess > 0):
+            amount = of.weights[self.leave[leave, 0], p] * of.problem.host_scale[of.hosts[host], p]
+            self._add(np.append(first + leave, is_relieved), np.append(amount, -excess[p]), 0.0,
+                      np.inf)
+
+    def _whole(self, cost: float) -> int:
+        """A further column that is 0 or 1."""
+        self._is_whole.append(self.columns)
+        return self._variable(cost, 1.0)
+
+    def solve(self, seconds: float, gap: float, nodes: int) -> Solution | None:
+        """The cheapest solution that is found; None if none was.
+
+        :param gap: part of the cost by which it may be more than the least
+        :param nodes: of the branch and bound, after which it ends with the best so far
+        """
+        from scipy import optimize  # half a second, and only where a program is needed
+        from scipy import sparse
+
+        kinds, hosts = self.here.shape
+        rows, columns, values = (np.concatenate(part) for part in zip(*self._rows, strict=True))
+        matrix = sparse.csr_array((values, (rows, columns)), shape=(len(self._low), self.columns))
+        options = {'node_limit': nodes, 'mip_rel_gap': gap}
+        if np.isfinite(seconds):
+            options['time_limit'] = max(seconds, 0.1)
+        is_whole = np.arange(self.columns) < self.integers
+        is_whole[self._is_whole] = True
+        found = optimize.milp(
+            np.concatenate(self._costs),
+            constraints=optimize.LinearConstraint(matrix, self._low, self._high),
+            integrality=is_whole, bounds=optimize.Bounds(0.0, np.concatenate(self._most)),
+            options=options)
+        if found.x is None:
+            return None
+        whole = np.rint(found.x[:self.integers]).astype(np.intp)
+        first, second = len(self.arrive), len(self.arrive) + len(self.leave)
+        arrive, leave = np.zeros((2, kinds, hosts), dtype=np.intp)
+        arrive[tuple(self.arrive.T)] = whole[:first]
+        leave[tuple(self.leave.T)] = whole[first:second]
+        stay = np.zeros(kinds, dtype=np.intp)
+        stay[self.stay] = whole[second:]
+        bound = found.mip_dual_bound
+        return Solution(arrive, leave, stay, float(found.fun),
+                        -np.inf if bound is None else float(bound))
