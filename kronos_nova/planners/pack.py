@@ -34,8 +34,8 @@ NODES = 30
 """Nodes of its branch and bound. Raised, larger programs are solved to the end, in more time, some
 40 ms each; lowered, more end with the best that was found."""
 GAP = 1e-4
-"""Part of all that a plan is worth by which that end may be worse than the best. Raised, it is found
-sooner and costs more GiB."""
+"""Part of all that a plan is worth by which that end may be worse than the best. Raised, it is
+found sooner and costs more GiB."""
 BY_MOVES = (1.0, 0.5, 0.0)
 """In which order hosts are emptied: so much goes by the moves that takes and the rest by the memory
 to copy, each relative to the average instance. With few moves allowed these count first."""
