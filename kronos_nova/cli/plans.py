@@ -149,6 +149,10 @@ class Approve(_OfPlan):
             self.say(f'The plan was to bring the combined imbalance from '
                      f'{done.combined_before:.3f} to {done.combined_after:.3f}; by the last '
                      f'evaluation it ends at {done.combined_now:.3f}.')
+        if done.chosen < done.moves:
+            self.say('These figures are of all its moves. What the chosen ones gain alone is '
+                     'checked before they are started, and those that gain too little are left '
+                     'out.')
         self.say(f'{done.chosen} of {columns.count(done.moves, "move")} may run. The plan is '
                  'checked against the cloud once more; "plan show" reports which moves are left '
                  'out then, and why.')
