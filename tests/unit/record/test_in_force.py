@@ -4,15 +4,28 @@ it."""
 import dataclasses
 import datetime
 import json
+import time
 
 import numpy as np
+from oslo_config import cfg
 
+from kronos_nova import conf as kronos_conf
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.db.cycles import Cycles
+from kronos_nova.db.journal import Journal
 from kronos_nova.db.load_stats import LoadStatsStore
+from kronos_nova.engine import options
+from kronos_nova.engine import past
+from kronos_nova.engine import planner
+from kronos_nova.engine.cycle_ports import CyclePorts
+from kronos_nova.engine.cycle_ports import CycleRules
+from kronos_nova.inventory.connection import connect
+from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.load import LoadStats
+from kronos_nova.metrics import prometheus
+from kronos_nova.policies import loader
 from kronos_nova.record import history
 from kronos_nova.record import reader
 from kronos_nova.record import schema
@@ -123,6 +136,37 @@ class RecordedTest(InForceTestCase):
 class ReplayTest(InForceTestCase):
     def moves(self, report):
         return [move['instance_uuid'] for row in report['aggregates'] for move in row['moves']]
+
+    def planned_live(self):
+        """The report of an evaluation of the same cloud, by the same options and database."""
+        conf = cfg.ConfigOpts()
+        kronos_conf.register_opts(conf)
+        kronos_conf.read(conf, [], project='test', default_config_dirs=[],
+                         default_config_files=[str(self.folder / 'nova.conf')])
+        inventory, source = OpenStackInventory(connect(conf)), prometheus.from_conf(conf)
+        chosen = dataclasses.replace(options.from_conf(conf), aggregates=('gpu',),
+                                     max_sample_age=None)
+        ports = CyclePorts.over(
+            self.database, Journal(self.database, 'one'), inventory=inventory, metrics=source,
+            history=inventory.past_moves)
+        before = past.planning_history(ports, chosen, CycleRules.from_conf(conf),
+                                       self.database.utcnow(), None, {}, {})
+        [report] = planner.plan_cycle(
+            inventory.read(), loader.load(str(self.folder / 'policies.yaml')), chosen,
+            planner.PlannerPorts(source=source, clock=time.monotonic, now=time.time()),
+            before).aggregates
+        return report
+
+    def test_the_plan_is_that_of_the_installation(self):
+        self.run_command()
+        live = self.planned_live()
+        [row] = self.replayed()['aggregates']
+        self.assertNotEqual((), live.moves)
+        self.assertEqual(
+            [(move.order, move.instance_uuid, move.source, move.destination)
+             for move in live.moves],
+            [(move['order'], move['instance_uuid'], move['source'], move['destination'])
+             for move in row['moves']])
 
     def test_a_replay_uses_what_was_recorded(self):
         self.run_command()
