@@ -166,10 +166,15 @@ def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
         recorder.record(step.vm, step.destination, step.why)
     found = Prefixes(before, spread)
     order = found.order()
+    joints = found.joint_moves(order)
+    if order == sorted(order) and not any(joints):
+        return chosen
     again = [(SPREAD, dataclasses.replace(
         recorder.record(spread[n].vm, spread[n].destination, spread[n].why), joint=joint))
-        for n, joint in zip(order, found.joint_moves(order), strict=True)]
-    return _in_order(recorder.state, (*steps[:first], *again), limits)
+        for n, joint in zip(order, joints, strict=True)]
+    # The state ends at the same hosts, and has the rules by which other instances stayed.
+    return dataclasses.replace(_in_order(recorder.state, (*steps[:first], *again), limits),
+                               state=chosen.state)
 
 
 def _as_from_now(model, state):

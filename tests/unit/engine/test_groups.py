@@ -15,13 +15,27 @@ LIMITS = Limits(budget=10, overload_ceiling=9.0)
 
 class GroupsTest(testtools.TestCase):
     def chosen(self, *moves):
+        return self.sorted(*moves)[1].moves()
+
+    def sorted(self, *moves):
+        """A plan, and the same plan sorted."""
         self.model = clouds.model(Example.PROBLEM)
         recorder = StepRecorder(State(self.model))
         steps = tuple((phase, recorder.record(vm, host, 'evens the load'))
                       for phase, (vm, host) in moves)
-        return phases.sorted_by_prefixes(
-            phases.Chosen(state=recorder.state, steps=steps, budget_left=7), self.model,
-            LIMITS).moves()
+        before = phases.Chosen(state=recorder.state.under(self.model.with_rules()), steps=steps,
+                               budget_left=7)
+        return before, phases.sorted_by_prefixes(before, self.model, LIMITS)
+
+    def test_the_rules_by_which_others_stayed_are_kept(self):
+        for moves in ((Example.FIRST, Example.ALONE, Example.SECOND), (Example.ALONE, (2, 2))):
+            before, after = self.sorted(*((plans.SPREAD, move) for move in moves))
+            self.assertIs(before.state.model, after.state.model)
+            self.assertEqual(before.budget_left, after.budget_left)
+
+    def test_a_plan_that_may_be_cut_anywhere_is_left_as_it_is(self):
+        before, after = self.sorted((plans.SPREAD, Example.ALONE), (plans.SPREAD, (2, 2)))
+        self.assertIs(before, after)
 
     def test_the_reason_of_a_move_says_with_which_others_it_helps(self):
         first, *others = self.chosen(
