@@ -44,7 +44,8 @@ class Finding:
 
     ``wanted`` is what its consumers are to hold, {} for nothing; None where nothing can be done
     from here. ``needs_candidate`` names the instance for which placement has to say first what it
-    may hold where it runs.
+    may hold where it runs. ``differing`` are the resource classes of which another amount is held
+    than is asked for, of an instance that holds its own host's allocation.
     """
 
     kind: str
@@ -54,10 +55,19 @@ class Finding:
     remedy: str
     wanted: Mapping[str, Allocations] | None = None
     needs_candidate: str | None = None
+    differing: frozenset[str] = frozenset()
 
     @property
     def can_be_healed(self) -> bool:
         return self.wanted is not None
+
+    @property
+    def can_be_healed_unasked(self) -> bool:
+        """Whether Nova alone decides what is held. Amounts of other classes may be those of a
+        service that Nova keeps no record of."""
+        if self.kind != MISMATCHED:
+            return self.can_be_healed
+        return self.can_be_healed and not self.needs_candidate and self.differing <= EVERY_SERVER
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +265,8 @@ def _mismatched(case: AuditCase, instance: InstanceRecord, held: Allocations) ->
         evidence=f'holds {_amounts(totals(held))} on {instance.host} and asks for '
                  f'{_amounts(asked)}',
         remedy=f'let it hold what it asks for on {instance.host}',
-        wanted={case.uuid: wanted}, needs_candidate=case.uuid if missing else None)
+        wanted={case.uuid: wanted}, needs_candidate=case.uuid if missing else None,
+        differing=frozenset(_differences(held, asked)))
 
 
 def _differences(held, asked):

@@ -121,7 +121,7 @@ class Reconciler:
                 self.unsettled.discard(uuid)
             if is_settled and finding is None:
                 self.in_order[uuid] = migrations
-            is_due = finding and finding.can_be_healed and finding.kind != audit.MISMATCHED
+            is_due = finding and finding.can_be_healed_unasked
             return _logged(healer.heal(finding)) if is_due else None
         except errors.PlacementUnavailable:
             raise  # it answers none of the others either

@@ -6,6 +6,7 @@ from nova import objects
 
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.dry_run import AGREED
+from kronos_nova.placement import audit
 from kronos_nova.plugin import dry_run
 from tests.functional import test_live_migration
 
@@ -54,3 +55,40 @@ class FailedResizeTest(test_live_migration.AtomicTestCase):
             order=1, phase=plans.SPREAD, instance_uuid=self.server['id'], source='host1',
             destination='host2', memory_mb=512, combined_after=0.0, reason='')
         self.assertEqual(AGREED, dry_run.SchedulerDryRun()(move, None, None))
+
+
+class ReconciledAmountTest(test_live_migration.ReconcilerTestCase):
+    """A live migration by a conductor without Kronos took what the RequestSpec says, and left the
+    server with it."""
+
+    LARGER = {'VCPU': 4, 'MEMORY_MB': 4096, 'DISK_GB': 20}
+
+    def hold(self, server, amounts):
+        held = self.placement_client.consumer(server['id'])
+        body = held.holding({self.uuid_of('host2'): amounts}, consumer_type='INSTANCE',
+                            project_id=held.project_id, user_id=held.user_id).to_body()
+        self.assertEqual(204, self.placement.put(f'/allocations/{server["id"]}', body,
+                                                 version='1.38').status)
+
+    def moved(self):
+        server = self.boot('host1')
+        self.migrate(server, 'host2')
+        self._wait_for_migration_status(server, ['completed'])
+        self.server_on(server, 'host2')
+        return server
+
+    def test_too_much_and_too_little_of_a_flavor_is_corrected_unasked(self):
+        server = self.moved()
+        for wrong in (self.LARGER, {**SMALL, 'MEMORY_MB': 256}):
+            self.hold(server, wrong)
+            self.reconciler.in_order.clear()
+            [outcome] = self.reconcile()
+            self.assertEqual((audit.MISMATCHED, 'healed'), (outcome.finding.kind, outcome.state))
+            self.assert_holds(server['id'], {'host2': SMALL})
+        self.assertEqual([], self.reconcile())
+
+    def test_what_cannot_be_corrected_by_amounts_alone_is_left_to_an_audit(self):
+        server = self.moved()
+        self.hold(server, {'VCPU': 1, 'MEMORY_MB': 512})
+        self.assertEqual([], self.reconcile())
+        self.assert_holds(server['id'], {'host2': {'VCPU': 1, 'MEMORY_MB': 512}})

@@ -153,8 +153,8 @@ class DeletedMeanwhileTest(AtomicTestCase):
         self._wait_for_assert(nobody_holds_anything)
 
 
-class DeadConductorTest(AtomicTestCase):
-    """A conductor worker that dies while it prepares a migration; others put it right."""
+class ReconcilerTestCase(AtomicTestCase):
+    """``reconciler`` looks when :meth:`reconcile` is called, at the time of ``clock``."""
 
     def setUp(self):
         super().setUp()
@@ -167,19 +167,23 @@ class DeadConductorTest(AtomicTestCase):
             tasks=self.tasks, limits=audit.AuditLimits(grace=0), task_timeout=60,
             clock=lambda: self.clock())
 
-    def die_at(self, method):
-        """Let the task end there, with nothing after it: no rollback, no note."""
-        def dies(*args, **kwargs):
-            raise SystemExit
-
-        self.stub_out(method, dies)
-
     def reconcile(self):
         return [outcome for outcome in self.reconciler.run(3600) if outcome]
 
     def later(self, seconds):
         now = clock.utcnow() + datetime.timedelta(seconds=seconds)
         self.clock = lambda: now
+
+
+class DeadConductorTest(ReconcilerTestCase):
+    """A conductor worker that dies while it prepares a migration; others put it right."""
+
+    def die_at(self, method):
+        """Let the task end there, with nothing after it: no rollback, no note."""
+        def dies(*args, **kwargs):
+            raise SystemExit
+
+        self.stub_out(method, dies)
 
     def die_before_the_cast(self):
         server = self.boot('host1')

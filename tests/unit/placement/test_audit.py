@@ -34,3 +34,12 @@ class AmountTest(testtools.TestCase):
 
         self.assertEqual({'vm': {'host': {'VCPU': 1}, 'gpu': {'VGPU': 1}}}, finding.wanted)
         self.assertIsNone(finding.needs_candidate)
+
+    def test_only_amounts_that_nova_alone_decides_are_corrected_unasked(self):
+        def is_due(held, **asked):
+            return self.found(held, **asked).can_be_healed_unasked
+
+        self.assertTrue(is_due({'host': {'VCPU': 4, 'MEMORY_MB': 4096}}, MEMORY_MB=512))
+        self.assertTrue(is_due({'host': {'VCPU': 1, 'MEMORY_MB': 256}}, MEMORY_MB=512))
+        self.assertFalse(is_due({'gpu': {'VGPU': 2}}, VGPU=1), 'another service may have made it')
+        self.assertFalse(is_due({}, MEMORY_MB=512), 'placement has to be asked where')
