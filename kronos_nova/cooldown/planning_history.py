@@ -12,13 +12,15 @@ INDEFINITE = -1
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastMove:
     """A migration that ended well; ``ended_at`` in Unix seconds. ``has_emptied``: Kronos made it to
-    empty its source, so that the way back is open once the source takes servers again."""
+    empty its source, so that the way back is open once the source takes servers again. ``is_own``:
+    Kronos asked for it, whatever the journal says of its end."""
 
     instance_uuid: str
     source: str
     destination: str
     ended_at: float
     has_emptied: bool = False
+    is_own: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,10 +58,14 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
 
 
 def _past_moves(cycle_ports, since) -> tuple[PastMove, ...]:
-    """The moves that ended since a time; those that emptied a host are marked."""
+    """The moves that ended since a time; those of Kronos, and those that emptied a host, are
+    marked."""
     emptied = cycle_ports.journal.emptied_since(since)
+    own = cycle_ports.journal.requested_since(since - DAY)    # which none takes
     return tuple(
-        dataclasses.replace(each, has_emptied=(each.instance_uuid, each.source) in emptied)
+        dataclasses.replace(
+            each, has_emptied=(each.instance_uuid, each.source) in emptied,
+            is_own=(each.instance_uuid, each.source, each.destination) in own)
         for each in cycle_ports.history(since))
 
 

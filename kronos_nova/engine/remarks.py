@@ -93,13 +93,13 @@ def other_balancer(history, scope):
     :param history: a :class:`kronos_nova.cooldown.PlanningHistory`
     """
     names = {instance.uuid: instance.display_name for instance in scope.instances}
-    own = collections.Counter((each.instance_uuid, each.source, each.destination)
-                              for each in history.tries)
+    own = {(each.instance_uuid, each.source, each.destination)
+           for each in (*history.tries, *(move for move in history.moves if move.is_own))}
     moved = {uuid for uuid, _source, _destination in own}
     made = collections.Counter(
         (move.instance_uuid, move.source, move.destination) for move in history.moves
         if move.instance_uuid in moved and move.instance_uuid in names)
-    others = made - own
+    others = collections.Counter({move: made[move] for move in made.keys() - own})
     if others.total() >= OTHERS:
         uuid, source, destination = min(others, key=lambda each: (-others[each], each))
         yield (f'{others.total()} live migrations of servers that Kronos has moved were made by '

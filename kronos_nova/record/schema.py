@@ -173,6 +173,7 @@ class PastMove(_Strict):
     destination: Text
     ended_at: Figure
     has_emptied: bool = False
+    is_own: bool = False
 
 
 class PastTry(_Strict):

@@ -194,6 +194,16 @@ class Moves:
                 for column in (move.project_id, move.caused_by))
 
     @retried
+    def requested_since(self, since):
+        """{(instance uuid, source, destination)} of the moves that Nova was asked for since
+        then."""
+        move = models.MoveRow
+        with self.database.reader() as session:
+            return {tuple(row) for row in session.execute(
+                sa.select(move.instance_uuid, move.source, move.destination).where(
+                    move.requested_at >= since))}
+
+    @retried
     def emptied_since(self, since):
         """{(instance uuid, source)} of the moves that emptied hosts and completed since then."""
         move = models.MoveRow

@@ -138,6 +138,17 @@ class JournalTest(testtools.TestCase):
              for past in self.journal.tries(before)])
         self.assertEqual([], self.journal.tries(ended + datetime.timedelta(seconds=1)))
 
+    def test_what_nova_was_asked_for_is_known_while_it_is_tried_again(self):
+        self.plan(('vm1', 'a', 'b'), ('vm2', 'c', 'd'))
+        before = self.clock()
+        first, _second = self.taken()
+        asked = self.clock()
+        first = self.journal.advance(first, moves.MIGRATING, asked, requested_at=asked)
+        self.journal.advance(first, moves.PLANNED, asked, retry_count=1)
+        self.assertEqual({('vm1', 'a', 'b')}, self.journal.requested_since(before))
+        self.assertEqual(set(), self.journal.requested_since(
+            asked + datetime.timedelta(seconds=1)))
+
     def test_moves_are_taken_in_order_and_once(self):
         self.plan(('vm1', 'a', 'b'), ('vm2', 'c', 'd'))
         self.assertEqual(['vm1', 'vm2'], self.take())

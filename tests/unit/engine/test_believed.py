@@ -155,6 +155,14 @@ class OtherBalancerTest(CloudTest):
         self.assertIn('3 live migrations', warning)
         self.assertIn('(a) from h1 to h0', warning)
 
+    def test_moves_of_kronos_that_are_undone_before_they_are_checked_are_its_own_too(self):
+        """The journal has no end of such a move: it is tried again."""
+        history = self.history('aba')
+        forth = [dataclasses.replace(each, is_own=True) for each in history.moves[:2]]
+        history = dataclasses.replace(history, tries=(), moves=(*forth, *history.moves[2:]))
+        self.assertEqual(1, len([warning for warning in self.plan(history).warnings
+                                 if '3 live migrations' in warning]))
+
     def test_an_operator_may_move_two_servers_back(self):
         self.assertEqual([], self.said('ab'))
 
