@@ -15,6 +15,7 @@ import sys
 import time
 
 from kronos_nova.engine import cycle
+from kronos_nova.engine import past
 from kronos_nova.engine import phases
 from kronos_nova.engine import planner
 from kronos_nova.metrics import prometheus
@@ -75,7 +76,7 @@ def main():
     clocked(planner, 'plan_cycle', 'plan_cycle: all of it')
     clocked(phases, 'run', 'planners')
     clocked(cycle.Cycle, '_write_down', 'writing down')
-    clocked(cycle.Cycle, '_memory', 'remembering')
+    clocked(past, 'planning_history', 'remembering')
     # nova-scheduler's work, and there is none here.
     dry_run.SchedulerDryRun = lambda: not_asked
     cycle.Cycle.run = told(cycle.Cycle.run)
