@@ -157,19 +157,32 @@ class _Series:
         """Return the mark (label, value) of this cloud, None where there is no need for one; and
         marks that fit as well."""
         everything = self.found(None)
+        if not self.may_be_of_several(everything):
+            return None, ()
         marks = {mark: self.found(mark) for mark in self.marks()}
         fits = {mark: self.fit(found) for mark, found in marks.items()}
         most = max(fits.values(), default=(0, 0))
         best = [mark for mark, fit in fits.items() if fit == most]
         whole = self.fit(everything)
-        if not best or most < whole or (most == whole and not self.has_foreign(
-                everything, marks[best[0]])):
+        if most <= whole:
+            best = [mark for mark in best
+                    if most == whole and self.leaves_out_others(marks[mark], mark)]
+        if not best:
             return None, ()
-        first = best[0]
-        rivals = [mark for mark in best if mark[0] == first[0] and mark != first]
+        rivals = [mark for mark in best if mark[0] == best[0][0] and mark != best[0]]
         if rivals:
-            return None, tuple(f'{label}="{value}"' for label, value in (first, *rivals))
-        return first, ()
+            return None, tuple(f'{label}="{value}"' for label, value in (best[0], *rivals))
+        return best[0], ()
+
+    def may_be_of_several(self, everything):
+        """Return whether hosts are missing, or libvirt exporters are of hosts that Nova has not."""
+        libvirt = everything.exporter(LIBVIRT)
+        if libvirt is not None and libvirt.naming is not None:
+            name_of = _name_function(libvirt.naming, self.machines)
+            if any(name_of(sample) not in self.known for sample in self.targets[LIBVIRT]):
+                return True
+        return any(each.hosts.keys() != self.hosts for each in everything.exporters
+                   if each.kind in TARGETS)
 
     def marks(self) -> Iterator[tuple[str, str]]:
         """Labels that may distinguish clouds, with each of their values."""
@@ -223,14 +236,14 @@ class _Series:
         right = [place[uuid] == host for host, uuids in found.guests.items() for uuid in uuids]
         return sum(len(each.hosts) for each in found.exporters), 2 * sum(right) - len(right)
 
-    def has_foreign(self, everything, marked):
+    def leaves_out_others(self, found, mark):
         """Return whether a mark leaves out libvirt exporters of other clouds, and nothing else."""
-        whole, part = everything.exporter(LIBVIRT), marked.exporter(LIBVIRT)
-        if whole is None or part is None or part.naming is None:
+        libvirt = found.exporter(LIBVIRT)
+        if libvirt is None or libvirt.naming is None:
             return False
-        label, _equals, value = marked.selector.partition('=')
-        name_of = _name_function(part.naming, self.machines)
-        return all((name_of(sample) in self.known) == (sample.labels.get(label) == value.strip('"'))
+        label, value = mark
+        name_of = _name_function(libvirt.naming, self.machines)
+        return all((name_of(sample) in self.known) == (sample.labels.get(label) == value)
                    for sample in self.targets[LIBVIRT])
 
 
