@@ -55,6 +55,26 @@ class SizesTest(CloudTest):
         self.assertIn('vm_profile_unit: score', report.policies[0].detail)
 
 
+class QueriesTest(CloudTest):
+    def test_belief_and_sizes_cost_one_query_a_policy_at_most(self):
+        asked, answer = [], self.source.query
+
+        def query(query):
+            asked.append((query.policy, query.kind))
+            return answer(query)
+
+        self.source.query = query
+        even = {'h0': 0.4, 'h1': 0.0, 'h2': 0.0}, dict.fromkeys('abcd', 0.1)
+        self.report(*even)
+        self.assertEqual([('cpu', 'imbalance'), ('cpu', 'vm_profile')], sorted(asked))
+        asked.clear()
+        self.policy['host_capacity_query'] = 'cores'
+        self.source.answers['host_capacity'] = dict.fromkeys(('h0', 'h1', 'h2'), 1.0)
+        self.report(*even)
+        self.assertEqual([('cpu', 'host_capacity'), ('cpu', 'imbalance'), ('cpu', 'vm_profile')],
+                         sorted(asked))
+
+
 class GuardTest(CloudTest):
     """Guests that add up to more memory than their hosts use, beside a policy that is fine."""
 
