@@ -5,6 +5,7 @@ The answers are taken as JSON through openstacksdk's adapters. Its resource clas
 """
 
 import collections
+import contextlib
 import datetime
 import urllib.parse
 from collections.abc import Callable
@@ -65,14 +66,8 @@ class OpenStackInventory:
             ever returned
         """
         taken_at = self._clock().strftime('%Y-%m-%dT%H:%M:%SZ')
-        try:
+        with _answered():
             return self._read(taken_at, scopes, moves)
-        except (openstack.exceptions.SDKException, exceptions.ClientException) as error:
-            raise exception.InventoryError(problem=_cause(error)) from error
-        except (KeyError, TypeError, ValueError, AttributeError, boundary.OutOfBounds) as error:
-            raise exception.InventoryError(
-                problem='an answer lacks what its API version promises: '
-                        f'{boundary.shown(repr(error))}') from error
 
     def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
         """As :class:`kronos_nova.inventory.base.InventorySource` says; nothing more is read."""
@@ -83,11 +78,9 @@ class OpenStackInventory:
 
         :raises InventoryError: Nova cannot be read
         """
-        try:
+        with _answered():
             return {raw['name']: raw['hosts'] for raw in self._compute('/os-aggregates',
                                                                        'aggregates')}
-        except (openstack.exceptions.SDKException, exceptions.ClientException) as error:
-            raise exception.InventoryError(problem=_cause(error)) from error
 
     def past_moves(self, since: datetime.datetime) -> list[PastMove]:
         """The live migrations that ended well since a time, whoever asked for
@@ -97,10 +90,8 @@ class OpenStackInventory:
         """
         path = (f'/os-migrations?migration_type={migration_status.LIVE}'
                 f'&status={migration_status.COMPLETED}&changes-since={clock.stamp(since)}')
-        try:
+        with _answered():
             return [shape.past_move(m) for m in self._pages(path, 'migrations')]
-        except (openstack.exceptions.SDKException, exceptions.ClientException) as error:
-            raise exception.InventoryError(problem=_cause(error)) from error
 
     def _read(self, taken_at, scopes, moves):
         services = {s['host']: s for s in self._compute('/os-services?binary=nova-compute',
@@ -188,6 +179,21 @@ class OpenStackInventory:
                 'server_groups'):
             yield from page
             offset += len(page)
+
+
+@contextlib.contextmanager
+def _answered():
+    """Raise InventoryError for all that keeps an answer from being read: to
+    :mod:`kronos_nova.executor.outages` that is an outage."""
+    try:
+        yield
+    except (openstack.exceptions.SDKException, exceptions.ClientException,
+            ConnectionError) as error:
+        raise exception.InventoryError(problem=_cause(error)) from error
+    except (KeyError, TypeError, ValueError, AttributeError, boundary.OutOfBounds) as error:
+        raise exception.InventoryError(
+            problem='an answer lacks what its API version promises: '
+                    f'{boundary.shown(repr(error))}') from error
 
 
 def _cause(error):

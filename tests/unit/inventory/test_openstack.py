@@ -8,6 +8,7 @@ import fixtures
 import testtools
 from oslo_config import cfg
 
+from kronos_nova import clock
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.inventory.connection import connect
@@ -26,11 +27,14 @@ class OpenStackInventoryTest(testtools.TestCase):
         self.url = self.useFixture(self.cloud.fixture()).url
 
     def read(self):
+        return self.source().read()
+
+    def source(self):
         conf = cfg.ConfigOpts()
         kronos_conf.register_opts(conf)
         conf(['--config-dir', self.config_dir()], project='kronos')
         now = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
-        return OpenStackInventory(connect(conf), clock=lambda: now).read()
+        return OpenStackInventory(connect(conf), clock=lambda: now)
 
     def config_dir(self):
         folder = self.useFixture(fixtures.TempDir()).path
@@ -207,6 +211,17 @@ class OpenStackInventoryTest(testtools.TestCase):
     def test_answers_that_are_none(self, status, body):
         self.cloud.refuse['/compute/v2.1/os-aggregates'] = (status, body)
         self.refused()
+
+    @ddt.data((500, b'{}'), (200, b'<html>'), (200, b'{}'), (200, b'[]'), (404, b'{}'),
+              (200, b'{"aggregates": [1], "migrations": [1]}'))
+    @ddt.unpack
+    def test_answers_that_are_none_to_other_questions(self, status, body):
+        """An inventory that cannot be read, and no other error: that is an outage."""
+        for path in ('/compute/v2.1/os-aggregates', '/compute/v2.1/os-migrations'):
+            self.cloud.refuse[path] = (status, body)
+        source = self.source()
+        self.assertRaises(exception.InventoryError, source.aggregate_hosts)
+        self.assertRaises(exception.InventoryError, source.past_moves, clock.utcnow())
 
     def test_nobody_listens(self):
         with socket.socket() as unused:
