@@ -5,6 +5,7 @@ from nova import objects
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.db.engine import first_line
 from kronos_nova.placement import errors
 from kronos_nova.placement import moves
 from kronos_nova.placement import ownership
@@ -75,7 +76,7 @@ class AllocationClaim:
         except errors.InsufficientInventory:
             raise
         except errors.SourceRefused as error:
-            raise nova_exception.NoValidHost(reason=str(error)) from error
+            raise nova_exception.NoValidHost(reason=first_line(error)) from error
         except exception.PlacementError:
             self._parties = parties
             raise

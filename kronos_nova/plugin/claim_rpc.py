@@ -13,6 +13,7 @@ from nova.conductor import rpcapi as conductor_rpcapi
 from nova.objects import base as objects_base
 
 from kronos_nova import exception
+from kronos_nova.db.engine import first_line
 
 NAMESPACE = 'kronos_claims'
 STORE_NAMESPACE = 'kronos_claim_store'
@@ -68,11 +69,13 @@ class ClaimsClient:
             return self._call(context, host, 'prepare', instance=instance, migration=migration,
                               node=node)
         except nova_exc.ComputeResourcesUnavailable as error:
-            raise exception.PreFlightError(instance=instance.uuid, reason=str(error)) from error
+            raise exception.PreFlightError(
+                instance=instance.uuid, reason=first_line(error)) from error
         except messaging.MessagingException as error:
             if is_unserved(error):
                 return None
-            raise exception.NovaUnavailable(instance=instance.uuid, reason=str(error)) from error
+            raise exception.NovaUnavailable(
+                instance=instance.uuid, reason=first_line(error)) from error
 
     def confirm(self, context, host, claim_id):
         """The move was made. :returns: whether there was still something to do"""

@@ -14,6 +14,7 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.db.engine import first_line
 from kronos_nova.executor import compute
 from kronos_nova.objects import drain as drains
 from kronos_nova.objects import migration_status
@@ -250,7 +251,7 @@ def answered(what):
     except exception.MoveError:
         raise
     except Exception as e:
-        reason = f'Nova did not answer: {e}'
+        reason = f'Nova did not answer: {first_line(e)}'
         if outages.is_outage(e):
             raise exception.NovaUnavailable(instance=what, reason=reason) from e
         if isinstance(e, messaging.MessagingException | ks_exc.ClientException):

@@ -104,7 +104,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             LOG.warning('Live migration %s ends before it began: %s: %s', self.migration.uuid,
                         error.__class__.__name__, error, instance=self.instance)
         return nova_exception.MigrationPreCheckError(
-            reason=str(error), code=outages.CODE if is_outage else 500)
+            reason=first_line(error), code=outages.CODE if is_outage else 500)
 
     def _execute(self):
         self._check_instance_is_active()
@@ -157,7 +157,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             self._refusals.append(f'{destination}: {first_line(error)}')
             if isinstance(error, (nova_exception.Invalid, *REFUSALS)) or outages.is_outage(error):
                 raise
-            raise nova_exception.MigrationPreCheckError(reason=str(error)) from error
+            raise nova_exception.MigrationPreCheckError(reason=first_line(error)) from error
 
     def _get_request_spec_for_select_destinations(self, attempted_hosts=None):
         """Nova's, for what the instance has now."""

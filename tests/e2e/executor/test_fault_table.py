@@ -94,7 +94,7 @@ class FaultTableTest(test_drain.DrainTestCase):
         is_said = any(word in text for text in self.logged(marks) for word in WORDS)
         print(f'\nAWAY {self.id().rpartition(".")[2]}: {dict(sorted(ended.items()))}, '
               f'{"said" if is_said else "not said"}; '
-              f'{[each.error for each in done if each.error]}', flush=True)
+              f'{[each.error[:100] for each in done if each.error]}', flush=True)
         # Nothing is blamed on a move, nothing done twice, nothing leaked.
         self.assertEqual([], [detail for each in done for detail in history.blamed(
             self.journal.events(each.uuid), over)])

@@ -1,0 +1,35 @@
+"""What is said of a compute host that could not hold room."""
+
+from unittest import mock
+
+import oslo_messaging as messaging
+import testtools
+from nova import exception as nova_exception
+
+from kronos_nova import exception
+from kronos_nova.plugin import claim_rpc
+
+REFUSED = 'Unable to establish connection to http://placement/'
+TRACEBACK = ['Traceback (most recent call last):\n', '  File "a.py", line 1, in b\n'] * 50
+
+
+class ClaimErrorsTest(testtools.TestCase):
+    def prepare(self, error):
+        client = claim_rpc.ClaimsClient()
+        with mock.patch.object(client, '_call', side_effect=error):
+            return client.prepare(None, 'cmp1', mock.Mock(uuid='vm'))
+
+    def test_the_traceback_of_another_host_is_not_part_of_the_reason(self):
+        """The journal keeps the reason, and status and the page show it."""
+        error = self.assertRaises(
+            exception.NovaUnavailable, self.prepare,
+            messaging.RemoteError('ConnectFailure', REFUSED, TRACEBACK))
+        self.assertIn(f'ConnectFailure {REFUSED}', str(error))
+        self.assertNotIn('Traceback', str(error))
+        self.assertNotIn('\n', str(error))
+
+    def test_nor_is_one_of_what_does_not_fit(self):
+        error = self.assertRaises(
+            exception.PreFlightError, self.prepare,
+            nova_exception.ComputeResourcesUnavailable(reason='no PCI device\nTraceback'))
+        self.assertTrue(str(error).endswith('no PCI device'), error)
