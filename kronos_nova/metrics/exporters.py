@@ -175,14 +175,17 @@ class _Series:
         return best[0], ()
 
     def may_be_of_several(self, everything):
-        """Return whether hosts are missing, or libvirt exporters are of hosts that Nova has not."""
-        libvirt = everything.exporter(LIBVIRT)
-        if libvirt is not None and libvirt.naming is not None:
-            name_of = _name_function(libvirt.naming, self.machines)
-            if any(name_of(sample) not in self.known for sample in self.targets[LIBVIRT]):
+        """Return whether hosts are missing or have several series, or libvirt exporters are of
+        hosts that Nova has not."""
+        for each in everything.exporters:
+            if each.naming is None:
+                continue
+            names = collections.Counter(map(_name_function(each.naming, self.machines),
+                                            self.targets[each.kind]))
+            if (each.hosts.keys() != self.hosts or any(names[host] > 1 for host in self.hosts)
+                    or each.kind == LIBVIRT and names.keys() - self.known):
                 return True
-        return any(each.hosts.keys() != self.hosts for each in everything.exporters
-                   if each.kind in TARGETS)
+        return any(each.naming is None and each.kind in TARGETS for each in everything.exporters)
 
     def marks(self) -> Iterator[tuple[str, str]]:
         """Labels that may distinguish clouds, with each of their values."""
