@@ -46,12 +46,14 @@ class Assignment:
     """
 
     def __init__(self, state: State, model: Model, leaving: np.ndarray, others: np.ndarray,
-                 hosts: np.ndarray, by_weight: bool = False):
+                 hosts: np.ndarray, by_weight: bool = False,
+                 closed: np.ndarray | None = None):
         """
         :param leaving: intp, instances that have to leave
         :param others: intp, instances that may move; none of those
         :param hosts: intp, hosts that may be moved to; sorted
         :param by_weight: instances of one kind have the same weights
+        :param closed: bool (h,), of the hosts, those to which nothing goes; None for none
         """
         self.state, self.model, self.problem, self.hosts = state, model, state.problem, hosts
         self.vms = np.concatenate([leaving, others])
@@ -62,6 +64,8 @@ class Assignment:
         self.kind, self.allowed = self._kinds(by_weight)
         self.first = np.unique(self.kind, return_index=True)[1]
         self.sample, self.is_leaving = self.vms[self.first], self.must[self.first]
+        if closed is not None:
+            self.allowed &= ~closed
         self.forbidden: set[tuple[int, int]] = set()
 
     def _groups_apart(self) -> np.ndarray:

@@ -67,9 +67,12 @@ class Model:
             most=np.maximum(ceiling, state.scores), by_capacity=False, is_passing=True,
             what='the overload ceiling, or what it has now,'))
 
-    def with_mark(self, state: 'State', mark: float) -> 'Model':
+    def with_mark(self, state: 'State', mark: float | np.ndarray) -> 'Model':
         """The same, in which no host ends above the mark in any policy, unless it already is above
-        in ``state``: then it may not end above where it is."""
+        in ``state``: then it may not end above where it is.
+
+        :param mark: of all policies, or float64 (P,)
+        """
         return self.with_rules(LoadLimit(
             most=np.maximum(mark, state.scores), by_capacity=False,
             what='the mark above which it is full, or what it has now,'))

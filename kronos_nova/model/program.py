@@ -186,11 +186,13 @@ class Program:
         every = np.arange(begin, self.columns)
         self._add(every, np.ones(len(every)), float(least), np.inf)
 
-    def reward_relief(self, host: int, excess: np.ndarray, reward: float) -> None:
+    def reward_relief(self, host: int, excess: np.ndarray, reward: float,
+                      in_part: bool = False) -> None:
         """Make it worth something that so much load leaves a host, of every policy.
 
         :param host: position in the hosts of the assignment
         :param excess: float64 (P,); 0 and less is no matter
+        :param in_part: what is left of it costs as much as it is a part of the excess
         """
         of, first = self.of, len(self.arrive)
         leave = np.flatnonzero(self.leave[:, 1] == host)
@@ -199,6 +201,10 @@ class Program:
             amount = of.weights[self.leave[leave, 0], p] * of.problem.host_scale[of.hosts[host], p]
             self._add(np.append(first + leave, is_relieved), np.append(amount, -excess[p]), 0.0,
                       np.inf)
+            if in_part:
+                left = self._variable(reward / len(excess), 1.0)
+                self._add(np.append(first + leave, left), np.append(amount, excess[p]),
+                          float(excess[p]), np.inf)
 
     def _whole(self, cost: float) -> int:
         """A further column that is 0 or 1."""

@@ -16,10 +16,12 @@ import numpy as np
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Model
 from kronos_nova.model import State
+from kronos_nova.model import assignment
+from kronos_nova.model.program import Program
 from kronos_nova.objects.plan import RELIEVE
+from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.steps import StepRecorder
 
 PATIENCE = 2000
 """Sets of instances that are looked at for one host, the cheapest first. Of three of a hundred
@@ -27,6 +29,15 @@ instances, which is what most hosts take, that is enough to be sure; where many 
 go, what is found by then is good, and no proof is worth more time."""
 
 
+EXACT_PAIRS = 5000
+"""Pairs of instance and host up to which all hot hosts are relieved together, by an integer
+program. Raised, larger clusters are relieved as cheaply as can be, in more time; lowered, fewer."""
+NODES = 20
+"""Nodes of its branch and bound. Raised, larger programs are solved to the end, in more time;
+lowered, more end with the best that was found."""
+GAP = 1e-4
+"""Part of all that a plan is worth by which it may be worse than the best: a small part, because
+the memory to copy is one."""
 LEAST_TOGETHER = 0.1
 """Part of the excess of a host that its instances must be, together, for any of them to be moved.
 Raised, relief that helps a little is left out; lowered, instances are copied off hosts that are hot
@@ -61,7 +72,8 @@ class Relieve:
     brings the host to its target, to where no target is passed.
 
     Where that cannot be had, as much as can: first the host is brought to its mark instead, then
-    as low as others take instances of it.
+    as low as others take instances of it. In small clusters all hosts are relieved together, too,
+    and others give way if they must; what ends better is done.
     """
 
     phase = RELIEVE
@@ -72,15 +84,77 @@ class Relieve:
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
         model = state.model.with_ceiling(state, limits.overload_ceiling)
-        steps: list[Step] = []
-        recorder = StepRecorder(state)
+        hot = {host: self._search(state, model, host, limits.budget)
+               for host in self._hottest_first(state)}
+        moves = self._host_by_host(state, model, limits)
+        together = self._together(state, model, hot, limits)
+        if together and self._rate(state, together) < self._rate(state, moves):
+            moves = together
+        names = state.problem.hosts
+        return order.carry_out(moves, state, lambda source: (
+            hot[source].why if source in hot
+            else f'makes room on {names[source]} for what leaves hot hosts'))
+
+    def _search(self, state: State, model: Model, host: int, budget: int) -> '_Host':
+        return _Host(state, model, self._marks, host, budget, self._least_part)
+
+    def _host_by_host(self, state: State, model: Model,
+                      limits: Limits) -> list[tuple[int, int]]:
+        moves: list[tuple[int, int]] = []
+        trial = state.copy()
         for host in self._hottest_first(state):
-            if len(steps) >= limits.budget or limits.is_over:
+            if len(moves) >= limits.budget or limits.is_over:
                 break
-            search = _Host(state, model, self._marks, host, limits.budget - len(steps),
-                           self._least_part)
-            steps += [recorder.record(vm, place, search.why) for vm, place in search.moves()]
-        return steps
+            more = self._search(trial, model, host, limits.budget - len(moves)).moves()
+            for vm, place in more:
+                trial.move(vm, place)
+            moves += more
+        return moves
+
+    def _rate(self, state: State, moves: list[tuple[int, int]]) -> tuple[int, int, float, int]:
+        """(hosts that are not at their targets, that are above their marks, and by how much, memory
+        to copy), of those that were above a mark before: the smaller, the better."""
+        hot = self._hottest_first(state)
+        scores = state.after(moves).scores[hot]
+        over = np.maximum(scores - self._marks.high, 0.0)
+        return (int((scores > self._marks.target + TOLERANCE).any(axis=1).sum()),
+                int((over > TOLERANCE).any(axis=1).sum()), round(float(over.sum()), 6),
+                sum(int(state.problem.memory_mb[vm]) for vm, _place in moves))
+
+    def _together(self, state: State, model: Model, hot: 'dict[int, _Host]',
+                  limits: Limits) -> list[tuple[int, int]] | None:
+        """The moves that bring most hosts to their targets, then to their marks, with the least
+        memory, where the cluster is small enough and there is an order for them; else None."""
+        problem, places = state.problem, np.flatnonzero(state.problem.available)
+        others = np.flatnonzero(problem.movable & problem.available[state.vm_host]
+                                & ~np.isin(state.vm_host, list(hot)))
+        useful = np.array(sorted(vm for each in hot.values() for vm in each.useful),
+                          dtype=np.intp)
+        if (not len(useful) or (len(useful) + len(others)) * len(places) > EXACT_PAIRS
+                or any(each.is_by_server for each in hot.values()) or limits.is_over):
+            return None
+        choice = assignment.Assignment(
+            state, model, useful[:0], np.concatenate([useful, others]), places, by_weight=True,
+            closed=(state.scores[places] > self._marks.target).any(axis=1))
+        program = Program(choice, 0.0)
+        program.keep_load_limits()
+        program.keep_loads(np.tile(self._marks.target, (len(places), 1)))
+        program.limit_moves(limits.budget)
+        most = np.sort(problem.memory_mb[choice.vms])[-limits.budget:].sum()
+        reward = 1.0 + float(most) / program.unit
+        for host in hot:
+            at, scores = int(np.searchsorted(places, host)), state.scores[host]
+            program.reward_relief(at, scores - self._marks.target, reward * (len(hot) + 1))
+            program.reward_relief(at, scores - self._marks.high, reward, in_part=True)
+        solution = program.solve(limits.deadline - limits.clock(), GAP, NODES)
+        if solution is None:
+            return None
+        within = model.with_mark(state, self._marks.target)
+        ordering = order.Ordering(state.under(within), limits)
+        # What makes room goes first, while there is most.
+        moves = sorted(choice.ended(solution).moves, key=lambda move: (
+            int(state.vm_host[move[0]]) in hot, -int(problem.memory_mb[move[0]])))
+        return ordering.done if ordering.do_all(moves) else None
 
     def _hottest_first(self, state: State) -> list[int]:
         """The hosts that are above a mark before any move: a server that hurts wherever it is must
@@ -119,8 +193,9 @@ class _Host:
         together = self.share[here][:, self.hot].sum(axis=0)
         least = np.where(together < LEAST_TOGETHER * excess, np.inf,
                          np.maximum(least_part * excess, TOLERANCE))
-        self.vms = [vm for vm in here
-                    if (self.share[vm, self.hot] > least).any() and self._place(vm) is not None]
+        self.is_by_server = bool((excess <= TOLERANCE).all())
+        self.useful = [vm for vm in here if (self.share[vm, self.hot] > least).any()]
+        self.vms = [vm for vm in self.useful if self._place(vm) is not None]
 
     def _words(self) -> str:
         names = ' and '.join(self.state.problem.policies[policy] for policy in self.hot)
@@ -130,7 +205,7 @@ class _Host:
         """[(instance, destination)] in an order in which they may be made."""
         scores, marks = self.state.scores[self.host, self.hot], self.marks
         excess = scores - marks.target[self.hot]
-        if (excess <= TOLERANCE).all():    # it is an instance alone that hurts
+        if self.is_by_server:    # it is an instance alone that hurts
             return self._placed(self.sore[:self.budget]) or self._as_far_as_possible(excess)
         found = self._fewest(excess)
         if found is None:

@@ -43,7 +43,36 @@ def cloud(hosts, vms, limit):
         demands=demands)
 
 
+def fewest_hosts(problem, budget):
+    """Of all sequences of moves within the budget, the one after which fewest hosts are in use."""
+    fewest, places, seen = 99, {tuple(problem.vm_host.tolist())}, set()
+    for _ in range(budget + 1):
+        fewest = min([fewest, *(len(set(place)) for place in places)])
+        seen |= places
+        places = {after for place in places for after in _after_one_move(problem, place)} - seen
+    return fewest
+
+
+def _after_one_move(problem, place):
+    used = np.zeros(problem.limits.shape)
+    np.add.at(used, list(place), problem.demands)
+    for vm, here in enumerate(place):
+        for host in range(len(problem.hosts)):
+            if host != here and (used[host] + problem.demands[vm] <= problem.limits[host]).all():
+                yield (*place[:vm], host, *place[vm + 1:])
+
+
 class PackTest(testtools.TestCase):
+    @settings(max_examples=40 * clouds.MANY, deadline=None)
+    @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4), st.integers(1, 4)),
+                    min_size=4, max_size=7), st.integers(2, 5))
+    def test_as_many_hosts_are_freed_as_can_be(self, servers, budget):
+        problem = cloud(4, servers, [8, 8])
+        if (problem.used > problem.limits).any():
+            return
+        _steps, state = plan(Pack(), problem, Limits(budget=budget))
+        self.assertEqual(fewest_hosts(problem, budget), len(set(state.vm_host.tolist())))
+
     @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_every_constraint_holds_after_every_step(self, problem):

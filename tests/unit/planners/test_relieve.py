@@ -42,7 +42,7 @@ class RelieveTest(testtools.TestCase):
         steps, _after = plan(problem, wanted, budget=5, ceiling=.5)
         self.assertLessEqual(len(steps), 5)
         for step, state in clouds.replayed(self, problem, steps, ceiling=.5):
-            self.assertTrue(hot[step.source])
+            self.assertTrue(hot[step.source] or step.why.startswith('makes room on'))
             self.assertTrue((state.scores[step.destination] <= .8 * high + 1e-9).all())
 
     @settings(max_examples=100 * clouds.MANY, deadline=None)
@@ -76,6 +76,18 @@ class RelieveTest(testtools.TestCase):
     def test_what_others_take_helps_where_even_the_mark_cannot_be_reached(self):
         problem = cloud([0, 0, 0, 1], [.5, .55, .05, .65], hosts=2)
         self.assertEqual([2], [step.vm for step in plan(problem, marks(.95, .7))[0]])
+
+    def test_others_give_way_where_no_host_can_take_what_has_to_leave(self):
+        problem = cloud([0, 0, 1, 1, 2, 2], [.5, .4, .2, .2, .2, .1], hosts=3)
+        steps, state = plan(problem, marks(.8, .6))
+        self.assertEqual([(4, 1), (1, 2)], [(step.vm, step.destination) for step in steps])
+        self.assertEqual('makes room on h2 for what leaves hot hosts', steps[0].why)
+
+    def test_several_hosts_are_relieved_with_the_least_memory_together(self):
+        problem = cloud([0, 0, 1, 1, 2, 3], [.6, .3, .6, .3, .3, .25], [9, 2, 9, 1, 1, 1])
+        steps, state = plan(problem, marks(.8, .6))
+        self.assertEqual([3, 1], sorted((step.vm for step in steps), reverse=True))
+        self.assertTrue((state.scores <= .6 + 1e-9).all())
 
     def test_where_only_a_server_hurts_it_leaves(self):
         problem = cloud([0, 0, 1], [.2, .1, .1])
