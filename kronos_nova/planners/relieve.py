@@ -135,7 +135,7 @@ class Relieve:
             return None
         choice = assignment.Assignment(
             state, model, useful[:0], np.concatenate([useful, others]), places, by_weight=True,
-            closed=(state.scores[places] > self._marks.target).any(axis=1))
+            closed=np.any(state.scores[places] > self._marks.target, axis=1))
         program = Program(choice, 0.0)
         program.keep_load_limits()
         program.keep_loads(np.tile(self._marks.target, (len(places), 1)))

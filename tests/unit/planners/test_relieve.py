@@ -78,7 +78,7 @@ class RelieveTest(testtools.TestCase):
         self.assertEqual([2], [step.vm for step in plan(problem, marks(.95, .7))[0]])
 
     def test_others_give_way_where_no_host_can_take_what_has_to_leave(self):
-        problem = cloud([0, 0, 1, 1, 2, 2], [.5, .4, .2, .2, .2, .1], hosts=3)
+        problem = cloud([0, 0, 1, 1, 2, 2], [.5, .4, .2, .15, .25, .05], hosts=3)
         steps, state = plan(problem, marks(.8, .6))
         self.assertEqual([(4, 1), (1, 2)], [(step.vm, step.destination) for step in steps])
         self.assertEqual('makes room on h2 for what leaves hot hosts', steps[0].why)
