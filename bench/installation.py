@@ -96,6 +96,12 @@ class Cloud:
             taken_at=datetime.datetime.fromtimestamp(self.now, datetime.UTC).isoformat(),
             hosts=tuple(self._host_row(host) for host in range(len(names))),
             instances=tuple(self._instances),
+            server_groups=tuple(snapshot.ServerGroup(
+                uuid=group.uuid, name=group.name, members=tuple(
+                    self.problem.vms[vm] for vm in group.members),
+                policy=('' if group.hard else 'soft-') + (
+                    'anti-affinity' if group.anti else 'affinity'))
+                for group in self.problem.groups),
             aggregates=tuple(snapshot.Aggregate(
                 name=name, uuid=_uuid(name), hosts=tuple(names[host] for host in hosts))
                 for name, hosts in self.aggregates.items()))
