@@ -163,6 +163,27 @@ class Program:
                 # Of the load that counts as much is left as of the score up to this one.
                 self.keep_loads(rule.most[hosts] - rule.load(self.of.state, hosts) + scores, price)
 
+    def even_out(self, worst: np.ndarray) -> None:
+        """Make the combined imbalance cost what it is, and moves their prices alone.
+
+        :param worst: float64 (P,), the imbalance above which no policy may end
+        """
+        of, problem = self.of, self.of.problem
+        prices = of.state.delta((of.sample[:, None], of.hosts), model=of.model).price
+        self._costs[:2] = prices[tuple(self.arrive.T)], np.zeros(len(self.leave))
+        kind, host = np.concatenate([self.arrive, self.leave]).T
+        sign = np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
+        for p, weight in enumerate(problem.policy_weights):
+            # Both from the lowest score: a variable is 0 or more.
+            top, bottom = self._variable(weight, np.inf), self._variable(-weight, np.inf)
+            self._add(np.array([top, bottom]), np.array([1.0, -1.0]), -np.inf, float(worst[p]))
+            for at, (place, score) in enumerate(zip(
+                    of.hosts, of.state.scores[of.hosts, p].tolist(), strict=True)):
+                columns = np.flatnonzero(host == at)
+                change = (sign * of.weights[kind, p])[columns] * problem.host_scale[place, p]
+                self._add(np.append(columns, top), np.append(change, -1.0), -np.inf, -score)
+                self._add(np.append(columns, bottom), np.append(change, -1.0), -score, np.inf)
+
     def limit_moves(self, most: int) -> None:
         """Let no more instances move."""
         columns = len(self.arrive) + np.arange(len(self.leave))
