@@ -232,6 +232,28 @@ class ForbiddenBeforeTest(testtools.TestCase):
         self.assertLessEqual(state.combined(), greedy.combined() + 1e-9)
 
 
+class GroupTest(testtools.TestCase):
+    """Members of an anti-affinity group are on two of three hosts."""
+
+    def problem(self):
+        group = Group(uuid='g', name='g', members=np.array([0, 2]), anti=True, hard=True)
+        problem = clouds.idle([0, 0, 1, 2], hosts=3, groups=(group,))
+        loads = np.array([[.5], [.5], [.1], [.3]])
+        return dataclasses.replace(
+            problem, weights=loads, scores=np.array([[1.0], [.1], [.3]]),
+            movable=np.array([True, False, True, False]))
+
+    def test_a_host_that_a_member_leaves_in_the_same_plan_is_used(self):
+        steps, state = plan(Spread(), self.problem(), Limits(budget=2))
+        self.assertEqual([(2, 2), (0, 1)], [(step.vm, step.destination) for step in steps])
+        self.assertAlmostEqual(.1, state.combined())
+
+    def test_members_that_stay_are_kept_apart(self):
+        problem = dataclasses.replace(self.problem(), movable=np.array([True, False, False, False]))
+        steps, _state = plan(Spread(), problem, Limits(budget=2))
+        self.assertEqual([(0, 2)], [(step.vm, step.destination) for step in steps])
+
+
 class PriceTest(testtools.TestCase):
     """Two instances on one host of three; a move of either gains as much."""
 
