@@ -43,6 +43,7 @@ class Assignment:
     program; every other rule is asked of the state as it is.
 
     kind : intp (v,); allowed : bool (k, h), hosts that a kind may go to
+    is_exact : no rule forbids a host that might be permitted once others have moved
     """
 
     def __init__(self, state: State, model: Model, leaving: np.ndarray, others: np.ndarray,
@@ -61,6 +62,7 @@ class Assignment:
         self.groups = [rule for rule in model.rules if isinstance(rule, GroupPolicy)]
         self.apart = self._groups_apart()
         self.shared_rows = self._shared_rows()
+        self.is_exact = True
         self.kind, self.allowed = self._kinds(by_weight)
         self.first = np.unique(self.kind, return_index=True)[1]
         self.sample, self.is_leaving = self.vms[self.first], self.must[self.first]
@@ -79,11 +81,13 @@ class Assignment:
     def _kinds(self, by_weight: bool) -> tuple[np.ndarray, np.ndarray]:
         allowed = np.ones((len(self.vms), len(self.hosts)), dtype=bool)
         for rule in self.model.rules:
+            if isinstance(rule, Room | LoadLimit | ArrivalLimit | ReservedRoom):
+                continue
             if isinstance(rule, GroupPolicy):
                 rule = rule.together_only(self.model.memberships)
-            elif isinstance(rule, Room | LoadLimit | ArrivalLimit | ReservedRoom):
-                continue
-            allowed &= rule.allows(self.state, self.vms[:, None], self.hosts)
+            found = rule.allows(self.state, self.vms[:, None], self.hosts)
+            allowed &= found
+            self.is_exact &= rule.is_additive or bool(found.all())
         sets: dict[tuple[int, ...], int] = {}
         group = np.array([sets.setdefault(self._apart_of(vm), len(sets))
                           for vm in self.vms.tolist()])
@@ -194,7 +198,8 @@ class Assignment:
                     self.hosts[host]] @ weights
                 moves.append((int(self.vms[vm]), int(self.hosts[host])))
         return Ended(moves, np.array(sorted(stays), dtype=np.intp),
-                     not stays or solution.bound > STAYS * (len(stays) - 0.5))
+                     not stays or (
+                         self.is_exact and solution.bound > STAYS * (len(stays) - 0.5)))
 
 
 def parts_of_free_room(state: State, vms: np.ndarray) -> np.ndarray:

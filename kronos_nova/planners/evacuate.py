@@ -171,7 +171,7 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
         return
     every = _assignment(state, state.model, waiting(state), ~state.problem.draining)
     for vm in stay:
-        bound = every.why_too_large(vm) or every.why_too_little
+        bound = every.is_exact and every.why_too_large(vm) or every.why_too_little
         if bound:
             yield vm, NoPlace(bound, is_proven=True)
         elif is_proven:
