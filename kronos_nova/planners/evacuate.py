@@ -240,11 +240,12 @@ def _ordered(state: State, moves: Iterable[tuple[int, int]],
     turn = {vm: n for n, vm in enumerate(_in_turn(state))}
     leaving = sorted((move for move in moves if move[0] in turn), key=lambda move: turn[move[0]])
     others = [move for move in moves if move[0] not in turn]
-    first = [move for move in leaving
-             if leaving and state.vm_host[move[0]] == state.vm_host[leaving[0][0]]]
+    # Doubtful instances are the last, so those of the first host need not follow each other.
+    first = [move for move in leaving if state.vm_host[move[0]] == state.vm_host[leaving[0][0]]]
+    rest = [move for move in leaving if state.vm_host[move[0]] != state.vm_host[leaving[0][0]]]
     free = dataclasses.replace(limits, budget=len(moves) + len(problem.hosts))
     best: tuple[list[tuple[int, int]], list[tuple[int, int]]] = [], moves
-    for sequence in ([*first, *others, *leaving[len(first):]], [*others, *leaving]):
+    for sequence in ([*first, *others, *rest], [*others, *leaving]):
         ordering = order.Ordering(state, free)
         ordering.do_all(sequence)
         made = dict(ordering.done)

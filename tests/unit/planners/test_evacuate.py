@@ -115,6 +115,18 @@ def small(draw):
         groups=tuple(group for group in problem.groups if group.anti))
 
 
+def cloud(vm_host, demands, limits, disabled=2, **what):
+    """Hosts with little room, the first of which are disabled."""
+    count = np.arange(len(limits))
+    demands = np.array(demands, dtype=float)[:, None]
+    used = np.bincount(vm_host, demands[:, 0], len(limits))[:, None]
+    problem = clouds.idle(vm_host, hosts=len(limits))
+    return dataclasses.replace(
+        problem, **{'demands': demands, 'used': used, 'available': count >= disabled,
+                    'limits': np.array(limits, dtype=float)[:, None], 'draining': count < disabled,
+                    'evacuable': np.ones(len(vm_host), dtype=bool), **what})
+
+
 class EvacuatorTest(testtools.TestCase):
     @settings(max_examples=150 * clouds.MANY, deadline=None)
     @given(disabled())
@@ -161,6 +173,14 @@ class EvacuatorTest(testtools.TestCase):
             step, = Evacuator().plan(clouds.start(problem),
                                      Limits(budget=5, overload_ceiling=ceiling))
             self.assertEqual(destination, step.destination)
+
+    def test_a_doubtful_instance_is_not_ordered_in_the_place_of_another(self):
+        # Only if v3 leaves h2 is there room for v2.
+        problem = dataclasses.replace(
+            cloud([0, 0, 1, 2], [1, 1, 4, 1], [9, 9, 4, 3]), doubtful=np.arange(4) == 1,
+            memory_mb=np.array([512, 512, 4096, 512]))
+        steps = Evacuator().plan(clouds.start(problem), Limits(budget=9))
+        self.assertEqual([0, 1, 2, 3], sorted(step.vm for step in steps))
 
     def test_nothing_is_disabled(self):
         problem = clouds.idle([0, 0, 1])
