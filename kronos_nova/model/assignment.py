@@ -122,7 +122,7 @@ class Assignment:
         room = _free(self.state)
         others = self.vms[~self.must]
         np.add.at(room, self.state.vm_host[others], problem.demands[others])
-        missing = (problem.demands[vm] > room[hosts] + TOLERANCE) & (self.shared_rows[row] < 0)
+        missing = (problem.demands[vm] > room[hosts] + TOLERANCE) & self._is_own(hosts)
         if not len(hosts) or not missing.any(axis=1).all():
             return ''
         c = int(missing.sum(axis=0).argmax())
@@ -135,13 +135,18 @@ class Assignment:
         """Why those that have to leave do not fit elsewhere together; '' if that is not known."""
         needed = self.problem.demands[self.vms[self.must]].sum(axis=0)
         free = _free(self.state)[self.hosts].sum(axis=0)
-        short = (needed > free + TOLERANCE) & (self.shared_rows < 0).all(axis=0)
+        short = (needed > free + TOLERANCE) & self._is_own(self.hosts).all(axis=0)
         if not short.any():
             return ''
         c = int(short.argmax())
         return (f'{int(self.must.sum())} servers that have to leave need {needed[c]:g} '
                 f'{self.problem.resource_classes[c]} together, and {len(self.hosts)} other hosts '
                 f'have {free[c]:g} free')
+
+    def _is_own(self, hosts: np.ndarray) -> np.ndarray:
+        """bool (h, C): whether hosts have a class themselves, and share it with none."""
+        classes = np.arange(self.problem.demands.shape[1])
+        return np.asarray(self.problem.row(hosts[:, None], classes) == hosts[:, None])
 
     def here(self) -> np.ndarray:
         """intp (k, h): how many of each kind that may move are on each host."""
@@ -228,8 +233,12 @@ def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]
 
     :param hosts: bool (H,)
     """
-    needed = np.cumsum(state.problem.demands[vms], axis=0)
-    fit = (needed <= _free(state)[hosts].sum(axis=0)).all(axis=1)
+    problem = state.problem
+    needed, free = np.cumsum(problem.demands[vms], axis=0), problem.limits - state.used
+    for c in range(free.shape[1]):
+        rows = np.unique(problem.row(np.flatnonzero(hosts), c))
+        needed[:, c] -= np.maximum(free[rows, c], 0.0).sum()
+    fit = (needed <= 0.0).all(axis=1)
     return vms[:max(int(fit.sum()), 1)]
 
 

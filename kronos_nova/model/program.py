@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kronos_nova.model.rules import LoadLimit
+from kronos_nova.model.rules import ReservedRoom
 
 if TYPE_CHECKING:
     from kronos_nova.model.assignment import Assignment
@@ -183,6 +184,25 @@ class Program:
                 change = (sign * of.weights[kind, p])[columns] * problem.host_scale[place, p]
                 self._add(np.append(columns, top), np.append(change, -1.0), -np.inf, -score)
                 self._add(np.append(columns, bottom), np.append(change, -1.0), -score, np.inf)
+
+    def keep_reserve(self) -> None:
+        """Let what leaves hosts that are not available take no more than a reserve leaves free. What
+        moves between available hosts changes only which of them are in use."""
+        of, problem, state = self.of, self.of.problem, self.of.state
+        free = (problem.limits - state.used)[:len(problem.hosts)]
+        now = free[problem.available & (state.guests > 0)].sum(axis=0)
+        most = np.maximum(free[problem.available], 0.0).sum(axis=0)
+        kind, host = self.arrive.T
+        comes = of.is_leaving & ~problem.available[state.vm_host[of.sample]]
+        for rule in of.model.rules:
+            if not isinstance(rule, ReservedRoom):
+                continue
+            for c in range(free.shape[1]):
+                own = problem.row(of.hosts, c) == of.hosts
+                amount = problem.demands[of.sample[kind], c] * (comes[kind] & own[host])
+                columns = np.flatnonzero(amount)
+                left = most[c] - min(float(rule.needed[c]), float(now[c]))
+                self._add(columns, amount[columns], -np.inf, max(left, 0.0))
 
     def limit_moves(self, most: int) -> None:
         """Let no more instances move."""

@@ -187,6 +187,7 @@ def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended
     limits and the least memory of others to move. None if none was found in time."""
     program = Program(together)
     program.keep_load_limits(price=PASSING)
+    program.keep_reserve()
     solution = program.solve(limits.deadline - limits.clock(), GAP, NODES)
     return None if solution is None else together.ended(solution)
 

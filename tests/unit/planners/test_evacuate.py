@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.engine.explain import blocked
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.evacuate import Evacuator
@@ -181,6 +182,26 @@ class EvacuatorTest(testtools.TestCase):
             memory_mb=np.array([512, 512, 4096, 512]))
         steps = Evacuator().plan(clouds.start(problem), Limits(budget=9))
         self.assertEqual([0, 1, 2, 3], sorted(step.vm for step in steps))
+
+    def test_what_hosts_share_is_not_what_an_instance_lacks(self):
+        # h0 has a disk; h1 has a part of the pool in row 2, where there is room.
+        problem = dataclasses.replace(
+            cloud([0], [5], [9, 4], disabled=1), resource_classes=('DISK_GB', 'VCPU'),
+            demands=np.array([[2.0, 5.0]]), used=np.array([[2.0, 5], [0, 0], [0, 0]]),
+            limits=np.array([[9.0, 9], [0, 4], [9, 0]]), provider=np.array([[0, 0], [2, 1]]),
+            shared=('pool',))
+        limits = Limits(budget=9)
+        self.assertEqual([], Evacuator().plan(clouds.start(problem), limits))
+        self.assertIn('it needs 5 VCPU', limits.unplaced[0].why)
+
+    def test_room_is_kept_in_reserve_by_what_is_chosen_together(self):
+        # 13 are free and 10 have to stay so: three small ones may leave, or the large one.
+        problem = dataclasses.replace(
+            cloud([0, 0, 0, 0, 1, 2], [3, 1, 1, 1, 3, 4], [10, 10, 10], disabled=1),
+            movable=np.zeros(6, dtype=bool))
+        state = clouds.start(problem, rules=ConstraintRules(reserve_hosts=1))
+        steps = Evacuator().plan(state, Limits(budget=9))
+        self.assertEqual([1, 2, 3], sorted(step.vm for step in steps))
 
     def test_nothing_is_disabled(self):
         problem = clouds.idle([0, 0, 1])
