@@ -186,20 +186,20 @@ class Program:
                 self._add(np.append(columns, bottom), np.append(change, -1.0), -score, np.inf)
 
     def keep_reserve(self) -> None:
-        """Let what leaves hosts that are not available take no more than a reserve leaves free. What
-        moves between available hosts changes only which of them are in use."""
+        """Let what arrives at available hosts less what leaves them take no more than a reserve
+        leaves free. Which of them are in use does not matter: all of their room counts."""
         of, problem, state = self.of, self.of.problem, self.of.state
         free = (problem.limits - state.used)[:len(problem.hosts)]
         now = free[problem.available & (state.guests > 0)].sum(axis=0)
         most = np.maximum(free[problem.available], 0.0).sum(axis=0)
-        kind, host = self.arrive.T
-        comes = of.is_leaving & ~problem.available[state.vm_host[of.sample]]
+        kind, host = np.concatenate([self.arrive, self.leave]).T
+        sign = np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
         for rule in of.model.rules:
             if not isinstance(rule, ReservedRoom):
                 continue
             for c in range(free.shape[1]):
-                own = problem.row(of.hosts, c) == of.hosts
-                amount = problem.demands[of.sample[kind], c] * (comes[kind] & own[host])
+                counts = problem.available[of.hosts] & (problem.row(of.hosts, c) == of.hosts)
+                amount = sign * problem.demands[of.sample[kind], c] * counts[host]
                 columns = np.flatnonzero(amount)
                 left = most[c] - min(float(rule.needed[c]), float(now[c]))
                 self._add(columns, amount[columns], -np.inf, max(left, 0.0))
