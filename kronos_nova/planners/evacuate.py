@@ -210,12 +210,13 @@ def _choose_places(state: State, model: Model, places: dict[int, int],
     """
     in_turn, is_proven = _in_turn(state), False
     for pairs in PAIRS:
+        is_whole = False
         while left := [vm for vm in in_turn if vm not in places]:
             if limits.is_over:
                 return False
             now = state.after(places.items())
             reach = assignment.roomiest(now, pairs)
-            here = assignment.first_that_fit(now, left, reach)
+            here = left if is_whole else assignment.first_that_fit(now, left, reach)
             lifted = [vm for vm in in_turn if vm in places and reach[places[vm]]]
             begin = state.after((vm, host) for vm, host in places.items() if vm not in set(lifted))
             together = _assignment(begin, model, lifted + here, reach)
@@ -223,10 +224,14 @@ def _choose_places(state: State, model: Model, places: dict[int, int],
                 together.forbid(*pair)
             ended = _solved(together, limits)
             is_proven = (ended is not None and ended.is_proven and not forbidden
+                         and not together.depends_on_order
                          and len(lifted) + len(here) == len(in_turn)
                          and bool((reach | state.problem.draining).all()))
             if ended is None or len(ended.stays) >= len(here):
-                break
+                if len(here) == len(left):
+                    break
+                is_whole = True  # Those behind the first may fit where these do not.
+                continue
             for vm in lifted:
                 del places[vm]
             places.update(ended.moves)

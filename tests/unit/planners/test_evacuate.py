@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.engine.explain import blocked
+from kronos_nova.model import Group
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.evacuate import Evacuator
 from kronos_nova.planners.evacuate import waiting
@@ -202,6 +203,24 @@ class EvacuatorTest(testtools.TestCase):
         state = clouds.start(problem, rules=ConstraintRules(reserve_hosts=1))
         steps = Evacuator().plan(state, Limits(budget=9))
         self.assertEqual([1, 2, 3], sorted(step.vm for step in steps))
+
+    def test_what_fits_behind_what_does_not_leaves(self):
+        # v3 of 3 and v4 of 2 are on h1, v5 of 2 on h0. Only without v3 do both others fit.
+        problem = dataclasses.replace(
+            cloud([3, 2, 2, 1, 1, 0], [3, 1, 2, 3, 2, 2], [6, 6, 6, 5]),
+            movable=np.arange(6) == 0, used=np.array([[3.0], [6], [3], [4]]))
+        state = clouds.start(problem)
+        Evacuator().plan(state, Limits(budget=9))
+        self.assertEqual([3], waiting(state).tolist())
+
+    def test_nothing_is_proven_where_a_group_that_is_kept_together_is_apart(self):
+        # v0 may go to h1 alone, where v1 and v2 are, until v1 goes to v3 on h2.
+        group = Group(uuid='g', name='g', members=np.arange(4), anti=False, hard=True)
+        problem = cloud([0, 1, 1, 2], [4, 1, 1, 1], [9, 3, 7], disabled=1, groups=(group,))
+        limits = Limits(budget=9)
+        Evacuator().plan(clouds.start(problem), limits)
+        self.assertFalse(any(each.is_proven and 'none leaves fewer' in each.why
+                             for each in limits.unplaced.values()))
 
     def test_nothing_is_disabled(self):
         problem = clouds.idle([0, 0, 1])
