@@ -143,17 +143,6 @@ class Assignment:
                 f'{self.problem.resource_classes[c]} together, and {len(self.hosts)} other hosts '
                 f'have {free[c]:g} free')
 
-    @property
-    def depends_on_order(self) -> bool:
-        """Whether moves change where others may go: members of a group that is kept together are on
-        more than one host."""
-        kept = np.zeros(len(self.problem.groups), dtype=bool)
-        for rule in self.groups:
-            kept |= rule.forbids & ~self.model.memberships.anti
-        return any(len({*self.state.vm_host[group.members].tolist(), *group.arriving.tolist()}) > 1
-                   and bool(np.isin(group.members, self.vms).any())
-                   for group, counts in zip(self.problem.groups, kept, strict=True) if counts)
-
     def _is_own(self, hosts: np.ndarray) -> np.ndarray:
         """bool (h, C): whether hosts have a class themselves, and share it with none."""
         classes = np.arange(self.problem.demands.shape[1])

@@ -224,7 +224,6 @@ def _choose_places(state: State, model: Model, places: dict[int, int],
                 together.forbid(*pair)
             ended = _solved(together, limits)
             is_proven = (ended is not None and ended.is_proven and not forbidden
-                         and not together.depends_on_order
                          and len(lifted) + len(here) == len(in_turn)
                          and bool((reach | state.problem.draining).all()))
             if ended is None or len(ended.stays) >= len(here):
