@@ -185,7 +185,7 @@ class Program:
                 self._add(np.append(columns, top), np.append(change, -1.0), -np.inf, -score)
                 self._add(np.append(columns, bottom), np.append(change, -1.0), -score, np.inf)
 
-    def keep_reserve(self) -> None:
+    def keep_reserved_room(self) -> None:
         """Let what arrives at available hosts less what leaves them take no more than a reserve
         leaves free. Which of them are in use does not matter: all of their room counts."""
         of, problem, state = self.of, self.of.problem, self.of.state

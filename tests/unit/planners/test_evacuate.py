@@ -151,6 +151,20 @@ class EvacuatorTest(testtools.TestCase):
         self.assertEqual(fewest_that_stay(problem), len(waiting(state)))
 
     @settings(max_examples=60 * clouds.MANY, deadline=None)
+    @given(small())
+    def test_no_other_gives_way_for_nothing(self, problem):
+        steps = Evacuator().plan(clouds.start(problem), Limits(budget=100))
+        for vm in {step.vm for step in steps if not problem.draining[problem.vm_host[step.vm]]}:
+            state = clouds.start(problem)
+            state = state.under(state.model.for_emptying)
+            possible = True
+            for step in steps:
+                if step.vm != vm:
+                    possible &= bool(state.delta((step.vm, step.destination)).feasible)
+                    state.move(step.vm, step.destination)
+            self.assertFalse(possible)
+
+    @settings(max_examples=60 * clouds.MANY, deadline=None)
     @given(disabled())
     def test_what_is_not_called_blocked_can_leave_alone(self, problem):
         state = clouds.start(problem)
