@@ -103,12 +103,13 @@ def blocked(state: State, host: int, held: dict[int, str],
     """
     found = {}
     for vm in np.flatnonzero(state.vm_host == host).tolist():
+        against = None if vm in held else obstacle(state, vm)
         if vm in held:
             found[state.problem.vms[vm]] = held[vm]
+        elif against and (against[0] != 'capacity' or vm not in unplaced):
+            found[state.problem.vms[vm]] = against[1]
         elif vm in unplaced:
             found[state.problem.vms[vm]] = unplaced[vm].why
-        elif against := obstacle(state, vm):
-            found[state.problem.vms[vm]] = against[1]
     return found
 
 
