@@ -174,9 +174,9 @@ class Feed:
         try:
             found = self._source.read(since)
             changed = {key: value for key, value in found.items() if self._now.get(key) != value}
-            told = self._source.tell(changed) if changed else {}
+            payloads = self._source.tell(changed) if changed else {}
             with self.changed:
-                self._update(now, found, told)
+                self._update(now, found, payloads)
         except Exception as error:
             # Whatever it is: those who listen must not take silence for rest.
             self._fail(error)
@@ -190,12 +190,12 @@ class Feed:
             self._is_stale = True
             self._add(self._moment(STALE))
 
-    def _update(self, now, found, told):
+    def _update(self, now, found, payloads):
         was_stale, self._looked_at = self._is_stale, now
         self._is_stale, self._error = False, None
         self._now.update(found)
         self._seen_at.update(dict.fromkeys(found, now))
-        for key, value in told.items():
+        for key, value in payloads.items():
             self._frames[key] = _frame(key[0], value)
             self._add(self._frames[key])
         for key in [key for key, at in self._seen_at.items() if now - at > KEPT]:

@@ -47,7 +47,7 @@ EVENTS = {PLAN: plans.Plan, MOVE: moves.Move, DRAIN: drain_contract.Drain, LEVEL
 
 
 class EventSource:
-    """Everything that listeners are told of; see :class:`kronos_nova.api.event_feed.Source`."""
+    """All that listeners receive; see :class:`kronos_nova.api.event_feed.Source`."""
 
     def __init__(self, conf, database):
         self._conf = conf

@@ -1,4 +1,4 @@
-"""What an evaluation reads from, writes to, and goes by."""
+"""The ports and the rules of an evaluation."""
 
 import dataclasses
 import datetime
