@@ -115,12 +115,14 @@ class Assignment:
             kind = int(self.kind[np.flatnonzero(self.vms == vm)[0]])
             self.forbidden.add((kind, int(np.searchsorted(self.hosts, host))))
 
-    def why_too_large(self, vm: int) -> str:
-        """Why no host could hold an instance if all that may give way left it; '' if one could."""
+    def why_too_large(self, vm: int, others: np.ndarray) -> str:
+        """Why no host could hold an instance if all that may give way left it; '' if one could.
+
+        :param others: intp, instances that may give way
+        """
         problem, (row,) = self.problem, np.flatnonzero(self.vms == vm)
         hosts = self.hosts[self.allowed[self.kind[row]]]
         room = _free(self.state)
-        others = self.vms[~self.must]
         np.add.at(room, self.state.vm_host[others], problem.demands[others])
         missing = (problem.demands[vm] > room[hosts] + TOLERANCE) & self._is_own(hosts)
         if not len(hosts) or not missing.any(axis=1).all():

@@ -2,6 +2,7 @@
 ``scipy.optimize.milp`` ships it."""
 
 import dataclasses
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,6 +96,12 @@ class Program:
             self._add(np.concatenate([came, left, stay]), np.concatenate([
                 np.ones(len(came)), -np.ones(len(left)), np.ones(len(stay))]), total, total)
 
+    @functools.cached_property
+    def _flows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of each column of what arrives and leaves: its kind, its host, and 1.0 or -1.0."""
+        kind, host = np.concatenate([self.arrive, self.leave]).T
+        return kind, host, np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
+
     def _changes(self, amount: np.ndarray, rows: np.ndarray, most: np.ndarray) -> None:
         """For each row what arrives there less what leaves is at most as much.
 
@@ -102,8 +109,7 @@ class Program:
         :param rows: intp (h,), to which row each host belongs
         :param most: float64 (n,), of each row; inf where anything goes
         """
-        kind, host = np.concatenate([self.arrive, self.leave]).T
-        sign = np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
+        kind, host, sign = self._flows
         row, value = rows[host], sign * amount[kind, host]
         counts = value != 0
         order = np.flatnonzero(counts)[np.argsort(row[counts], kind='stable')]
@@ -172,8 +178,7 @@ class Program:
         of, problem = self.of, self.of.problem
         prices = of.state.delta((of.sample[:, None], of.hosts), model=of.model).price
         self._costs[:2] = prices[tuple(self.arrive.T)], np.zeros(len(self.leave))
-        kind, host = np.concatenate([self.arrive, self.leave]).T
-        sign = np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
+        kind, host, sign = self._flows
         for p, weight in enumerate(problem.policy_weights):
             # Both from the lowest score: a variable is 0 or more.
             top, bottom = self._variable(weight, np.inf), self._variable(-weight, np.inf)
@@ -192,8 +197,7 @@ class Program:
         free = (problem.limits - state.used)[:len(problem.hosts)]
         now = free[problem.available & (state.guests > 0)].sum(axis=0)
         most = np.maximum(free[problem.available], 0.0).sum(axis=0)
-        kind, host = np.concatenate([self.arrive, self.leave]).T
-        sign = np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
+        kind, host, sign = self._flows
         for rule in of.model.rules:
             if not isinstance(rule, ReservedRoom):
                 continue

@@ -172,9 +172,12 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
     """
     if not stay:
         return
-    every = _assignment(state, state.model, waiting(state), ~state.problem.draining)
+    problem, leaving = state.problem, waiting(state)
+    others = np.flatnonzero(problem.movable & ~problem.draining[state.vm_host])
+    every = assignment.Assignment(state, state.model, leaving, leaving[:0],
+                                  np.flatnonzero(~problem.draining))
     for vm in stay:
-        bound = every.is_exact and every.why_too_large(vm) or every.why_too_little
+        bound = every.is_exact and every.why_too_large(vm, others) or every.why_too_little
         if bound:
             yield vm, NoPlace(bound, is_proven=True)
         elif is_proven:
