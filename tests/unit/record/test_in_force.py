@@ -138,7 +138,8 @@ class ReplayTest(InForceTestCase):
         return [move['instance_uuid'] for row in report['aggregates'] for move in row['moves']]
 
     def planned_live(self):
-        """The report of an evaluation of the same cloud, by the same options and database."""
+        """The report of an evaluation of the same cloud, by the same options and database, at the
+        moment of the recording: the statistics of loads depend on it."""
         conf = cfg.ConfigOpts()
         kronos_conf.register_opts(conf)
         kronos_conf.read(conf, [], project='test', default_config_dirs=[],
@@ -149,11 +150,12 @@ class ReplayTest(InForceTestCase):
         ports = CyclePorts.over(
             self.database, Journal(self.database, 'one'), inventory=inventory, metrics=source,
             history=inventory.past_moves)
+        taken_at = reader.read(self.target).taken_at
         before = past.planning_history(ports, chosen, CycleRules.from_conf(conf),
                                        self.database.utcnow(), None, {}, {})
         [report] = planner.plan_cycle(
             inventory.read(), loader.load(str(self.folder / 'policies.yaml')), chosen,
-            planner.PlannerPorts(source=source, clock=time.monotonic, now=time.time()),
+            planner.PlannerPorts(source=source, clock=time.monotonic, now=taken_at),
             before).aggregates
         return report
 
