@@ -113,6 +113,10 @@ class NotInScope(RequestRefused):
     code = 'kronos.not_in_scope'
 
 
+class HostNotFound(RequestRefused):
+    code = 'kronos.host_not_found'
+
+
 class HostInService(RequestRefused):
     code = 'kronos.host_in_service'
 

@@ -1,5 +1,6 @@
-"""Writes everything in the repository that is made of the code: the samples of nova.conf's groups
-and of the API's policy file, the JSON schema of the policies file, and the manual pages.
+"""Writes the files of the repository that are made of the code: the samples of nova.conf's groups
+and of the API's policy file, the JSON schema of the policies file, the table of the commands that
+both programs have, and the manual pages.
 
     python -m tools.generate
 
@@ -14,6 +15,7 @@ from oslo_config import cfg
 from oslo_config import generator as options
 from oslo_policy import generator as rules
 
+from kronos_nova.contract import table
 from kronos_nova.policies import schema
 from tools import manual
 
@@ -25,7 +27,8 @@ def files() -> dict[pathlib.Path, str]:
     """What each of the files should have in it."""
     made = {ROOT / 'etc/kronos/samples/kronos.conf.sample': _options(),
             ROOT / 'etc/kronos/samples/kronos-policy.yaml.sample': _rules(),
-            ROOT / 'etc/kronos/policies/schema.json': schema.text()}
+            ROOT / 'etc/kronos/policies/schema.json': schema.text(),
+            ROOT / 'doc/source/commands.inc': _commands()}
     return made | {MANUAL / f'{name}.1': manual.roff(page) for name, page in manual.pages().items()}
 
 
@@ -35,6 +38,16 @@ def _options():
     conf(['--config-file', str(ROOT / 'etc/kronos/kronos-config-generator.conf')])
     options.generate(conf, output)
     return output.getvalue()
+
+
+def _commands():
+    lines = ['.. list-table::', '   :header-rows: 1', '   :widths: 30 15 55', '',
+             '   * - Command', '     - By default for', '     - What it does']
+    for each in sorted(table.OPERATIONS, key=lambda each: each.command or ''):
+        if each.command:
+            lines += [f'   * - ``{each.command}``', f'     - {each.audience}s',
+                      f'     - {each.summary}']
+    return '\n'.join(lines) + '\n'
 
 
 def _rules():

@@ -30,6 +30,7 @@ STATUSES = (
     (exception.MaintenanceNotFound, 404),
     (exception.QuarantineNotFound, 404),
     (exception.NotInScope, 404),
+    (exception.HostNotFound, 404),
     (exception.RequestRefused, 400),
     (exception.SnapshotNotFound, 404),
     (exception.ReplayTooLarge, 422),

@@ -12,6 +12,7 @@ from kronos_nova.contract import operation as operations
 from kronos_nova.contract.base import Request
 from kronos_nova.db.engine import Database
 from kronos_nova.engine.planner import PlannerPorts
+from kronos_nova.executor.hosts import HostApi
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.operations.snapshots import SnapshotFolder
 from kronos_nova.services import dispatch
@@ -24,7 +25,8 @@ class Services:
 
     conf : the ConfigOpts
     utcnow : gives the time
-    read_cloud : gives the cloud as it is now; only drains need it
+    read_cloud : returns the cloud as it is now; only drains need it
+    host_api : returns the port to single hosts; only the occupancy of a host needs it
     planner_ports : gives what planning reaches out to
     feed : what those who listen are given
     snapshots : what was recorded of the cloud
@@ -34,13 +36,15 @@ class Services:
     database: Database
     utcnow: Callable[[], datetime.datetime]
     read_cloud: Callable[[], Snapshot]
+    host_api: Callable[[], HostApi]
     planner_ports: Callable[[], PlannerPorts]
     feed: Feed
     snapshots: SnapshotFolder
 
     def context(self, who: str) -> Context:
         return Context(conf=self.conf, database=self.database, who=who,
-                       read_cloud=self.read_cloud, planner_ports=self.planner_ports)
+                       read_cloud=self.read_cloud, host_api=self.host_api,
+                       planner_ports=self.planner_ports)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,6 +82,7 @@ def services(conf) -> Services:
     database = databases.impatient_database(conf, ANSWER_SECONDS, SILENT_SECONDS)
     return Services(
         conf=conf, database=database, utcnow=database.utcnow, read_cloud=lambda: opened().read(),
+        host_api=lambda: opened().hosts,
         planner_ports=lambda: cloud.planner_ports(conf),
         feed=Feed(events.EventSource(conf, database), database.utcnow, group.listeners),
         snapshots=SnapshotFolder(group.snapshots_path, group.replay_seconds, group.replay_memory,

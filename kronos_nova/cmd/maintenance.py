@@ -1,13 +1,11 @@
 """``kronos-manage maintenance``: service hosts one after the other."""
 
-import argparse
 import contextlib
-import datetime
+import dataclasses
 import os
 import time
 
 from cliff import command
-from cliff import lister
 from oslo_db import exception as db_exc
 from oslo_utils import uuidutils
 
@@ -15,22 +13,22 @@ from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cli import arguments
 from kronos_nova.cli import columns
+from kronos_nova.cli import hosts as host_commands
+from kronos_nova.cmd import cloud
 from kronos_nova.cmd import database as databases
-from kronos_nova.cmd import host as host_commands
 from kronos_nova.cmd import maintenance_runner
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.error_text import error_text
 from kronos_nova.db.maintenances import Maintenances
-from kronos_nova.objects import drain as drains
+from kronos_nova.executor import outages
 from kronos_nova.objects import maintenance as m
+from kronos_nova.operations import draining
+from kronos_nova.services.maintenance import SILENT
 
 # Exit codes, documented in maintenance.rst.
 DONE, STOPPED, FAILED = 0, 3, 4
 
 LOOK_SECONDS = 2.0
-SILENT = datetime.timedelta(seconds=30)
-"""How long a run may be silent before another may take it over: many looks."""
-
 
 class _Running(command.Command):
     """What beginning and resuming have in common."""
@@ -47,7 +45,8 @@ class _Running(command.Command):
                     acquire(maintenances, uuid)
                     code, problem = self._advance(maintenances, work), None
                 except (exception.KronosException, db_exc.DBError) as error:
-                    if not host_commands.is_unanswered(error):
+                    if not (isinstance(error, exception.NovaClientError)
+                            or outages.is_outage(error)):
                         raise
                     code, before, problem = None, problem, error_text(error)
                     if problem != before:
@@ -119,10 +118,20 @@ def fitting(check, options, wanted, later):
 
 
 def _request(options, host, avoid):
-    drain = host_commands.request(host, argparse.Namespace(
-        reason=options.reason or 'maintenance', with_stopped=options.with_stopped,
-        parallel=options.parallel, deadline=None, keep_spare=options.keep_spare))
-    return host_commands.avoiding(drain, avoid)
+    wish = draining.Wish(
+        who=databases.operator(), reason=options.reason or 'maintenance',
+        with_stopped=options.with_stopped, parallel=options.parallel,
+        keep_spare=options.keep_spare)
+    return dataclasses.replace(wish.to_drain(host), avoid=tuple(avoid))
+
+
+class Checker(draining.Checker):
+    """Whether hosts can be emptied, for a command."""
+
+    def __init__(self, app):
+        self.cloud = cloud.open_cloud(app)
+        super().__init__(app.conf, databases.control_database(app.conf), self.cloud.read,
+                         lambda: cloud.planner_ports(app.conf))
 
 
 class Run(_Running):
@@ -146,18 +155,11 @@ class Run(_Running):
         parser.add_argument('--hook', metavar='CMD',
                             help='Command that services the empty host $KRONOS_HOST; without one, '
                                  '"maintenance done HOST" says that it is done.')
-        parser.add_argument('--keep-spare', type=arguments.COUNT, default=0, metavar='N',
-                            help="Hosts' worth of room that stays free; default: 0.")
-        parser.add_argument('--with-stopped', action='store_true',
-                            help='Migrate stopped servers too, cold.')
-        parser.add_argument('--parallel', type=arguments.POSITIVE, metavar='N',
-                            help='Moves at once off each host.')
-        parser.add_argument('--reason', type=arguments.remark, default='', metavar='TEXT',
-                            help='Kept and shown.')
+        host_commands.add_drain_arguments(parser)
         return parser
 
     def take_action(self, parsed_args):
-        checker = host_commands.Checker(self.app)
+        checker = Checker(self.app)
         options = m.MaintenanceOptions(**{name: getattr(parsed_args, name) for name in (
             'batch', 'hook', 'keep_spare', 'with_stopped', 'parallel', 'reason')})
         snapshot = checker.cloud.read()
@@ -228,96 +230,7 @@ class Resume(_Running):
         for host in found.in_state(m.FAILED):
             maintenances.set_host(found.uuid, host,
                                   m.RETURNING if parsed_args.serviced else m.HOOK, (m.FAILED,))
-        return self.carry_on(found.uuid, host_commands.Checker(self.app))
-
-
-class Stop(command.Command):
-    """Begin with no further host; those that are at work are carried to their end.
-
-    "maintenance resume" goes on, "maintenance end" gives up what is left.
-    """
-
-    def take_action(self, parsed_args):
-        maintenances = Maintenances(databases.control_database(self.app.conf))
-        found = maintenances.open()
-        bring(maintenances, found.uuid, m.STOPPED)
-        left = ', '.join(found.in_state(*m.AT_WORK)) or 'none'
-        self.app.stdout.write(f'Stopped; hosts still at work: {left}.\n')
-
-
-class End(command.Command):
-    """End a maintenance that is not to be gone on with: its hosts that wait are not serviced.
-
-    Hosts at work stay as they are, disabled, and are named: "host release" enables each.
-    """
-
-    def take_action(self, parsed_args):
-        maintenances = Maintenances(databases.control_database(self.app.conf))
-        found = maintenances.open()
-        bring(maintenances, found.uuid, m.DONE)
-        waiting = ', '.join(found.in_state(m.WAITING)) or 'none'
-        self.app.stdout.write(f'Ended; hosts not serviced: {waiting}.\n')
-        known = Drains(maintenances.database)
-        for host in found.in_state(*m.AT_WORK, m.FAILED):
-            if known.latest(host).state in drains.OPENED:
-                continue
-            self.app.stdout.write(f'{host} is {found.hosts[host]}: "kronos-manage host release '
-                                  f'{host}" ends that.\n')
-
-
-class Done(command.Command):
-    """Say that a host of a maintenance without a hook was serviced."""
-
-    def get_parser(self, prog_name):
-        parser = super().get_parser(prog_name)
-        parser.add_argument('host', metavar='HOST')
-        return parser
-
-    def take_action(self, parsed_args):
-        maintenances = Maintenances(databases.control_database(self.app.conf))
-        found, host = maintenances.open(), parsed_args.host
-        silent_since = maintenances.database.utcnow() - SILENT
-        is_run = found.runner is not None and found.runner_at >= silent_since
-        if is_run and found.options.hook and found.hosts.get(host) == m.HOOK:
-            raise exception.ConfigurationError(
-                what=f'Host {host}', problem='its hook runs',
-                remedy='When that ends with 0 the host is taken for serviced.')
-        if not maintenances.set_host(found.uuid, host, m.RETURNING, (m.HOOK, m.FAILED)):
-            raise exception.ConfigurationError(
-                what=f'Host {host}',
-                problem=f'is {found.hosts.get(host, "no host of this maintenance")}, and not empty '
-                        'and waiting to be serviced',
-                remedy='"kronos-manage maintenance show" has the hosts and their states.')
-        if not is_run:
-            self.app.stdout.write('Noted. Nobody runs the maintenance; "kronos-manage maintenance '
-                                  'resume" goes on with it.\n')
-
-
-class Show(lister.Lister):
-    """Show the hosts of the maintenance that runs, in order, and how far each is; for people also
-    how many are serviced, and until about when it lasts."""
-
-    def take_action(self, parsed_args):
-        database = databases.control_database(self.app.conf)
-        found, known = Maintenances(database).open(), Drains(database)
-        if parsed_args.formatter == 'table':
-            self.app.stdout.write(f'{summary(found, database.utcnow())}\n')
-        return ('Host', 'State', 'Servers left', 'Blocked'), [
-            (host, state, *self._drain(known.latest(host), state))
-            for host, state in found.hosts.items()]
-
-    @staticmethod
-    def _drain(drain, state):
-        if drain is None or state == m.WAITING:
-            return columns.Optional(None), columns.Optional(None)
-        return columns.Optional(drain.left), len(drain.blocked)
-
-
-def summary(found: m.Maintenance, now: datetime.datetime) -> str:
-    """A line for people: how many hosts are serviced, and until about when it lasts."""
-    text = f'{found.serviced} of {columns.count(len(found.hosts), "host")} serviced, {found.state}'
-    end = found.expected_end(now)
-    return text if end is None else f'{text} until about {columns.local(end)}'
+        return self.carry_on(found.uuid, Checker(self.app))
 
 
 def runner():

@@ -87,11 +87,15 @@ class ClientManager:
             return WithoutDatabase(conf, database.operator(), error)
         return InProcessClient(Context(
             conf=conf, database=found, who=database.operator(),
-            read_cloud=lambda: self._cloud().open_cloud(self._app).read(),
-            planner_ports=lambda: self._cloud().planner_ports(conf)))
+            read_cloud=lambda: self._cloud.read(), host_api=lambda: self._cloud.hosts,
+            planner_ports=lambda: self._module.planner_ports(conf)))
 
-    @staticmethod
-    def _cloud():
+    @functools.cached_property
+    def _cloud(self):
+        return self._module.open_cloud(self._app)
+
+    @property
+    def _module(self):
         from kronos_nova.cmd import cloud
         return cloud
 

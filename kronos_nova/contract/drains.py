@@ -44,12 +44,13 @@ class Drains(Response):
 
 
 class CheckedHost(Response):
-    """What can leave a host, where to, and what cannot and why. ``names`` has the names of the
-    servers in ``blocked``."""
+    """The servers that can leave a host, ``cold`` of them by a cold migration, where to, and which
+    cannot and why. ``names`` has the names of the servers in ``blocked``."""
 
     host: str
     servers: int
     leaving: int
+    cold: int
     memory_mb: int
     destinations: dict[str, int]
     blocked: dict[str, str]
@@ -58,9 +59,10 @@ class CheckedHost(Response):
 
 class DrainsBegun(Response):
     """``drains`` is empty where it was only checked; ``expected_seconds`` is null where nothing can
-    leave."""
+    leave. ``down`` are hosts whose nova-compute is down, with servers on them."""
 
     checked: list[CheckedHost]
+    down: list[str]
     expected_seconds: float | None
     drains: list[Drain]
 
@@ -91,10 +93,51 @@ class BeginDrains(Request):
     keep_spare: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
 
 
-class ReleaseHost(Request):
+class OneHost(Request):
     """``host`` is the name of a host."""
 
     host: str
+
+
+class ComputeService(Response):
+    """The nova-compute of a host: ``state`` up or down, ``status`` enabled or disabled."""
+
+    state: str
+    status: str
+    forced_down: bool
+    disabled_reason: str | None
+
+
+class ServerOnHost(Response):
+    """A server on a host. ``is_unsettled``: it was migrated or resized off the host, which is
+    neither confirmed nor reverted."""
+
+    uuid: str
+    name: str
+    status: str
+    task_state: str | None
+    is_unsettled: bool
+
+
+class Occupancy(Response):
+    """What is on a host, and its newest drain.
+
+    state : one of :data:`OCCUPANCY`
+    is_over : whether waiting for the host to be empty changes nothing any more
+    """
+
+    host: str
+    state: str
+    is_over: bool
+    service: ComputeService
+    servers: list[ServerOnHost]
+    drain: Drain | None
+
+
+EMPTY, NOT_EMPTY, BLOCKED, DOWN = OCCUPANCY = ('empty', 'not empty', 'blocked', 'down')
+"""States of a host: nothing is on it, and its drain is over if there is one; servers are on it, or
+its drain is not over; all that is left has to stay; its nova-compute is down, with servers on
+it."""
 
 
 LIST = Operation(
@@ -106,10 +149,15 @@ SHOW = Operation(
 BEGIN = Operation(
     name='drains:begin', method='POST', path='/v1/drains', request=BeginDrains,
     response=DrainsBegun, audience=OPERATOR, status=202, is_slow=True, refusals=(404, 409),
+    command='host drain',
     summary='Empty hosts, or only check whether and where everything fits.')
 RELEASE = Operation(
-    name='drains:release', method='POST', path='/v1/hosts/{host}/release', request=ReleaseHost,
-    response=Drain, audience=OPERATOR, status=202, refusals=(404, 409),
+    name='drains:release', method='POST', path='/v1/hosts/{host}/release', request=OneHost,
+    response=Drain, audience=OPERATOR, status=202, refusals=(404, 409), command='host release',
     summary='Enable a host that a drain disabled; a drain in progress ends.')
+OCCUPIED = Operation(
+    name='drains:host', method='GET', path='/v1/hosts/{host}/occupancy', request=OneHost,
+    response=Occupancy, refusals=(404,), command='host status', is_slow=True,
+    summary='Whether a host is empty, what is on it, and what stays and why.')
 
-OPERATIONS = (LIST, SHOW, BEGIN, RELEASE)
+OPERATIONS = (LIST, SHOW, BEGIN, RELEASE, OCCUPIED)

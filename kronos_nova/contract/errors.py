@@ -29,14 +29,11 @@ class Errors(msgspec.Struct):
 
 
 class Refused(Exception):  # noqa: N818 - named as what happened
-    """An operation that kronos-api refused. The text is the one that kronos-manage prints."""
+    """An operation that is refused. ``code`` is the code of the error."""
 
-    def __init__(self, error: Error):
-        # What has no operation is refused without a detail.
-        text = error.detail or f'kronos-api answers {error.status}: {error.title}.'
-        super().__init__(sanitize.shown(text, DETAIL_CHARACTERS))
-        self.code = error.code
-        self.status = error.status
+    def __init__(self, text: str, code: str):
+        super().__init__(text)
+        self.code = code
 
 
 class Unreachable(Exception):  # noqa: N818 - named as what happened
@@ -51,6 +48,8 @@ def from_answer(error: Error) -> Exception:
     """What a client raises for an error of kronos-api. The text of a server error names the
     request, which the log of kronos-api has."""
     if error.status < SERVER_ERROR:
-        return Refused(error)
+        # An address without an operation is refused without a detail.
+        text = error.detail or f'kronos-api answers {error.status}: {error.title}.'
+        return Refused(sanitize.shown(text, DETAIL_CHARACTERS), error.code)
     return Unreachable(f'{sanitize.shown(error.detail, DETAIL_CHARACTERS)} (HTTP {error.status}, '
                        f'{sanitize.shown(error.request_id)})')

@@ -11,6 +11,7 @@ from oslo_config import cfg
 from kronos_nova.db import journal
 from kronos_nova.db import server_names
 from kronos_nova.db.engine import Database
+from kronos_nova.executor.hosts import HostApi
 from kronos_nova.objects.snapshot import Snapshot
 
 if typing.TYPE_CHECKING:    # numpy is most of the time that a command takes
@@ -22,6 +23,7 @@ class Context:
     """
     who : the caller, as it is stored with each change
     read_cloud : returns the cloud as it is now; only drains need it
+    host_api : returns the port to single hosts; only the occupancy of a host needs it
     planner_ports : returns what planning reaches out to
     """
 
@@ -29,6 +31,7 @@ class Context:
     database: Database
     who: str
     read_cloud: Callable[[], Snapshot]
+    host_api: Callable[[], HostApi]
     planner_ports: Callable[[], 'PlannerPorts']
 
     def utcnow(self) -> datetime.datetime:

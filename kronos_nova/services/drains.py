@@ -1,5 +1,6 @@
 """Drains: check, begin, list and release them."""
 
+import dataclasses
 import datetime
 
 from kronos_nova import exception
@@ -47,10 +48,10 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
     return contract.DrainsBegun(
         checked=[_checked(each, plan, names) for _name, found, plan in checked for each in found],
         expected_seconds=checker.seconds(moves, request.parallel),
-        drains=[view(each) for each in begun])
+        down=draining.down(snapshot, request.hosts), drains=[view(each) for each in begun])
 
 
-def release(context: Context, request: contract.ReleaseHost) -> contract.Drain:
+def release(context: Context, request: contract.OneHost) -> contract.Drain:
     """
     :raises DrainNotFound: Kronos has not drained the host
     :raises HostInService: a maintenance is servicing the host
@@ -58,7 +59,39 @@ def release(context: Context, request: contract.ReleaseHost) -> contract.Drain:
     known = db_drains.Drains(context.database)
     drain = draining.releasable(known.database, request.host)
     draining.release(known, drain, context.who)
-    return view(known.get(drain.uuid))
+    return view(dataclasses.replace(drain, state=drains.RELEASING))
+
+
+def occupied(context: Context, request: contract.OneHost) -> contract.Occupancy:
+    """
+    :raises HostNotFound: Nova has no such host
+    """
+    api = context.host_api()
+    service = api.service(request.host)
+    if service is None:
+        raise exception.HostNotFound(
+            what=f'Host {request.host}', problem='Nova has no nova-compute of that name',
+            remedy='"openstack compute service list" has the names.')
+    servers = api.servers_on(request.host)
+    drain = db_drains.Drains(context.database).latest(request.host)
+    state = _occupancy(service, servers, drain)
+    return contract.Occupancy(
+        host=request.host, state=state, drain=drain and view(drain),
+        is_over=state == contract.EMPTY or drain is None or drain.state not in drains.ACTIVE,
+        service=contract.ComputeService.made_from(service),
+        servers=[contract.ServerOnHost.made_from(each) for each in servers])
+
+
+def _occupancy(service, servers, drain):
+    if not servers:
+        # The drain may not have disabled the host yet, or a server is still on its way to it.
+        return contract.NOT_EMPTY if drain and drain.state in drains.ACTIVE else contract.EMPTY
+    if service.state != 'up':
+        return contract.DOWN
+    if drain and (drain.state == drains.BLOCKED or (
+            drain.state == drains.EMPTY and all(each.is_unsettled for each in servers))):
+        return contract.BLOCKED
+    return contract.NOT_EMPTY
 
 
 def view(found: drains.Drain) -> contract.Drain:
@@ -83,10 +116,12 @@ def _checked(drain, plan, names):
     leaving, blocked = draining.leaving(plan, drain.host), plan.blocked.get(drain.host, {})
     return contract.CheckedHost(
         host=drain.host, servers=plan.left[drain.host], leaving=len(leaving),
+        cold=sum(move.instance_uuid in plan.cold for move in leaving),
         memory_mb=sum(move.memory_mb for move in leaving),
         destinations=draining.destinations(leaving), blocked=dict(blocked),
         names={uuid: names[uuid] for uuid in blocked})
 
 
 FUNCTIONS = {contract.LIST.name: list_drains, contract.SHOW.name: show,
-             contract.BEGIN.name: begin, contract.RELEASE.name: release}
+             contract.BEGIN.name: begin, contract.RELEASE.name: release,
+             contract.OCCUPIED.name: occupied}

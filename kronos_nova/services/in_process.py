@@ -2,11 +2,16 @@
 
 from oslo_db import exception as db_exc
 
+from kronos_nova import exception
+from kronos_nova.contract import errors
 from kronos_nova.contract.base import Request
 from kronos_nova.contract.base import Response
 from kronos_nova.contract.operation import Operation
 from kronos_nova.services import dispatch
 from kronos_nova.services.context import Context
+
+UNANSWERED = (exception.InventoryError, exception.NovaClientError, exception.MetricsError)
+"""Errors of which kronos-api answers that something does not answer."""
 
 
 class InProcessClient:
@@ -17,14 +22,21 @@ class InProcessClient:
 
     def call(self, operation: Operation, request: Request) -> Response | None:
         """
-        :raises KronosException: the operation is refused
+        :raises Refused: the operation is refused
         :raises StopPending: it is stopped without the control database
-        :raises Unreachable: the control database does not answer
+        :raises Unreachable: the control database, Nova or Prometheus does not answer
         """
         context = self._context
         try:
+            if getattr(request, 'deadline', None):
+                # It was typed by the clock of this host.
+                context.database.utcnow.check()
             return dispatch.run(operation, context, request)
         except db_exc.DBError as error:
             # Only now: most commands do not need it.
             from kronos_nova.services.without_database import WithoutDatabase
             return WithoutDatabase(context.conf, context.who, error).call(operation, request)
+        except UNANSWERED as error:
+            raise errors.Unreachable(str(error)) from error
+        except exception.KronosException as error:
+            raise errors.Refused(str(error), error.code) from error

@@ -1,21 +1,94 @@
 """The maintenance in progress."""
 
+import datetime
+
+from kronos_nova import exception
 from kronos_nova.contract import maintenance as contract
 from kronos_nova.contract.base import Request
-from kronos_nova.contract.status import MaintainedHost
-from kronos_nova.db import maintenances
+from kronos_nova.db.drains import Drains
+from kronos_nova.db.maintenances import Maintenances
+from kronos_nova.objects import drain as drains
+from kronos_nova.objects import maintenance as m
 from kronos_nova.services.context import Context
+
+SILENT = datetime.timedelta(seconds=30)
+"""Time without a sign of life after which another process may run a maintenance. Raised, a
+maintenance whose process died waits longer; lowered, one that reads a large cloud is taken from a
+process that lives. Chosen as several looks of a run."""
 
 
 def show(context: Context, _request: Request) -> contract.Maintenance:
     """
     :raises MaintenanceNotFound: none is in progress
     """
-    found = maintenances.Maintenances(context.database).open()
+    return _view(context, Maintenances(context.database).open())
+
+
+def stop(context: Context, _request: Request) -> contract.Maintenance:
+    """
+    :raises MaintenanceNotFound: none is in progress
+    """
+    return _to(context, m.STOPPED)
+
+
+def end(context: Context, _request: Request) -> contract.Maintenance:
+    """
+    :raises MaintenanceNotFound: none is in progress
+    """
+    return _to(context, m.DONE)
+
+
+def done(context: Context, request: contract.ServicedHost) -> contract.Maintenance:
+    """
+    :raises MaintenanceNotFound: none is in progress
+    :raises HostInService: its hook runs, or it does not wait to be serviced
+    """
+    maintenances = Maintenances(context.database)
+    found, host = maintenances.open(), request.host
+    if is_run(context, found) and found.options.hook and found.hosts.get(host) == m.HOOK:
+        raise exception.HostInService(
+            what=f'Host {host}', problem='its hook runs',
+            remedy='When that ends with 0 the host is taken for serviced.')
+    if not maintenances.set_host(found.uuid, host, m.RETURNING, (m.HOOK, m.FAILED)):
+        raise exception.HostInService(
+            what=f'Host {host}',
+            problem=f'is {found.hosts.get(host, "no host of this maintenance")}, and not empty '
+                    'and waiting to be serviced',
+            remedy='"kronos-manage maintenance show" has the hosts and their states.')
+    return _view(context, maintenances.get(found.uuid))
+
+
+def is_run(context: Context, found: m.Maintenance) -> bool:
+    """Whether a process that lives runs a maintenance."""
+    return found.runner is not None and found.runner_at >= context.utcnow() - SILENT
+
+
+def _to(context, state):
+    """
+    :raises MaintenanceNotFound: none is in progress, or it has ended meanwhile
+    """
+    maintenances = Maintenances(context.database)
+    found = maintenances.open()
+    if not maintenances.set_state(found.uuid, state):
+        raise exception.MaintenanceNotFound
+    return _view(context, maintenances.get(found.uuid))
+
+
+def _view(context, found):
+    known = Drains(context.database)
     return contract.Maintenance.made_from(
-        found, serviced=found.serviced,
-        expected_end=found.expected_end(context.utcnow()), hosts=[
-            MaintainedHost(host=host, state=state) for host, state in found.hosts.items()])
+        found, serviced=found.serviced, expected_end=found.expected_end(context.utcnow()),
+        is_run=is_run(context, found),
+        hosts=[_host(host, state, known.latest(host)) for host, state in found.hosts.items()])
 
 
-FUNCTIONS = {contract.SHOW.name: show}
+def _host(name, state, drain):
+    is_drained = drain is not None and state != m.WAITING
+    return contract.HostInMaintenance(
+        host=name, state=state, left=drain.left if is_drained else None,
+        blocked=len(drain.blocked) if is_drained else None,
+        is_released=is_drained and drain.state in drains.OPENED)
+
+
+FUNCTIONS = {contract.SHOW.name: show, contract.STOP.name: stop, contract.END.name: end,
+             contract.DONE.name: done}

@@ -159,7 +159,7 @@ class DrainTest(test_host.WithRecordedCloud, ActingTestCase):
         found = self.do('/v1/drains', expected=202, json={'hosts': ['a'], 'check': True})
         [checked] = found['checked']
         self.assertEqual(2, sum(checked.pop('destinations').values()))
-        self.assertEqual({'host': 'a', 'servers': 2, 'leaving': 2, 'memory_mb': 1024,
+        self.assertEqual({'host': 'a', 'servers': 2, 'leaving': 2, 'cold': 0, 'memory_mb': 1024,
                           'blocked': {}, 'names': {}}, checked)
         self.assertEqual(([], []), (found['drains'], self.drains.in_states(drains.ACTIVE)))
 

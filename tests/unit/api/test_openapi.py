@@ -10,6 +10,7 @@ from kronos_nova.api import openapi
 from kronos_nova.api import routes
 from kronos_nova.objects import plan as plans
 from tests.unit.api import base
+from tests.unit.cmd import test_host
 
 DOCUMENTATION = pathlib.Path(__file__).parents[3] / 'doc/source'
 
@@ -24,7 +25,7 @@ def table():
     return '\n'.join(lines) + '\n'
 
 
-class DocumentTest(base.ApiTestCase):
+class DocumentTest(test_host.WithRecordedCloud, base.ApiTestCase):
     def setUp(self):
         super().setUp()
         self.document = openapi.document()

@@ -234,8 +234,10 @@ class OperationsTest(base.ApiTestCase):
         db_maintenances.Maintenances(self.database).begin(maintenance.Maintenance(
             uuid='m', state='running', requested_by='jane', requested_at=clock.utcnow(),
             options=maintenance.MaintenanceOptions(), hosts={'b': 'hook', 'a': 'waiting'}))
-        self.assertEqual([{'host': 'b', 'state': 'hook'}, {'host': 'a', 'state': 'waiting'}],
-                         self.ask('/v1/maintenance')['hosts'])
+        found = self.ask('/v1/maintenance')
+        self.assertEqual([('b', 'hook'), ('a', 'waiting')],
+                         [(each['host'], each['state']) for each in found['hosts']])
+        self.assertFalse(found['is_run'])
 
     def test_who_is_in_quarantine_and_why(self):
         db_cooldowns.Cooldowns(self.database).quarantine('vm1', -1, 'why', clock.utcnow())

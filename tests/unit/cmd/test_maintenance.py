@@ -103,7 +103,7 @@ class MaintenanceTest(test_host.HostTestCase):
     def test_one_whose_run_has_died_may_be_said_to_be_serviced(self):
         self.begin()
         self.runs_since(99)
-        self.assertIn('Nobody runs the maintenance', self.manage('maintenance', 'done', 'a'))
+        self.assertIn('No process runs the maintenance', self.manage('maintenance', 'done', 'a'))
         self.assertEqual({'a': m.RETURNING}, self.known.get('m').hosts)
 
     def test_it_shows_how_many_hosts_are_serviced_and_until_when_it_lasts(self):

@@ -13,13 +13,16 @@ from openstackclient import shell
 from osc_lib import clientmanager
 
 from kronos_nova import clock
+from kronos_nova.cli import hosts as hosts_cli
 from kronos_nova.cli import moves as moves_cli
 from kronos_nova.cli import plans as plans_cli
 from kronos_nova.cmd import manage
 from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import switches
+from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.objects import drain as drains
+from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.operations import draining
@@ -201,19 +204,40 @@ class HostTest(test_host.WithRecordedCloud, CommandsTestCase):
         self.assertIn('would have no host left', said)
 
     def test_a_host_is_drained_followed_and_released(self):
-        host = next(iter(self.cloud.read().hosts)).name
-        self.openstack('host', 'status', host, expected=3)
-        self.assertIn(f'{host}: ', self.openstack('host', 'drain', host, '--check',
-                                                  token=base.OPERATOR))
+        self.patch(hosts_cli, 'RELEASE_SECONDS', 0)
+        self.openstack('host', 'status', 'a', expected=3)
+        self.assertIn('Everything can leave.',
+                      self.openstack('host', 'drain', 'a', '--check', token=base.OPERATOR))
         self.assertEqual([], self.table('host', 'status'))
-        self.openstack('host', 'drain', host, '--reason', 'fan', token=base.OPERATOR)
-        [row] = self.table('host', 'status', host, expected=3)
-        self.assertEqual((host, 'requested', 'fan'), (row['Host'], row['State'], row['Reason']))
+        self.openstack('host', 'drain', 'a', '--reason', 'fan', token=base.OPERATOR)
+        [found] = self.table('host', 'status', expected=3)
+        self.assertEqual(('a', 'requested', 'fan'), (
+            found['host'], found['drain']['state'], found['drain']['reason']))
         known = db_drains.Drains(self.database)
-        db_fixtures.bring(known, known.latest(host), drains.EMPTY)
-        self.openstack('host', 'status', host)
-        self.openstack('host', 'release', host, token=base.OPERATOR)
-        self.assertEqual(drains.RELEASING, known.latest(host).state)
+        db_fixtures.bring(known, known.latest('a'), drains.EMPTY)
+        self.cloud.placed.clear()
+        self.openstack('host', 'status', 'a')
+        self.openstack('host', 'release', 'a', token=base.OPERATOR, expected=3)
+        self.assertEqual(drains.RELEASING, known.latest('a').state)
+
+    def test_a_maintenance_is_shown_stopped_and_ended(self):
+        Maintenances(self.database).begin(maintenance.Maintenance(
+            uuid='m', state=maintenance.RUNNING, requested_by='jane', requested_at=clock.utcnow(),
+            options=maintenance.MaintenanceOptions(),
+            hosts={'a': maintenance.HOOK, 'b': maintenance.WAITING}))
+        self.assertEqual(['hook', 'waiting'],
+                         [row['State'] for row in self.table('maintenance', 'show')])
+        self.openstack('maintenance', 'stop', expected=1)
+        self.assertIn('hosts still at work: a.',
+                      self.openstack('maintenance', 'stop', token=base.OPERATOR))
+        self.assertIn('No process runs the maintenance',
+                      self.openstack('maintenance', 'done', 'a', token=base.OPERATOR))
+        self.openstack('maintenance', 'done', 'b', token=base.OPERATOR, expected=1)
+        self.assertIn('is waiting, and not empty', self.err.getvalue())
+        said = self.openstack('maintenance', 'end', token=base.OPERATOR)
+        self.assertIn('hosts not serviced: b.', said)
+        self.assertIn('a is returning: "host release a" ends that.', said)
+        self.openstack('maintenance', 'show', expected=1)
 
 
 class CostTest(testtools.TestCase):
