@@ -102,8 +102,8 @@ class Cloud:
 
         :param beside: what that one is called; aggregates are planned in the order of their names
         """
-        from kronos_nova.engine import planner
-        from kronos_nova.engine.options import EngineOptions
+        from kronos_nova.cycle import steps
+        from kronos_nova.cycle.options import EngineOptions
         from kronos_nova.policies import loader
         snapshot = self.objects.Snapshot(
             taken_at='', hosts=tuple(self.hosts.values()),
@@ -112,7 +112,7 @@ class Cloud:
                 host for host in self.hosts if host.startswith(side)))
                 for side, name in (('bad', beside), ('good', HEALTHY))))
         spent_on_bad = []
-        real = planner._Cycle.plan_alone
+        real = steps._Cycle.plan_alone
 
         def plan_alone(this, scope):
             begun = time.process_time()
@@ -121,17 +121,17 @@ class Cloud:
                 spent_on_bad.append(time.process_time() - begun)
             return found
 
-        planner._Cycle.plan_alone = plan_alone
+        steps._Cycle.plan_alone = plan_alone
         begun = time.process_time()
         try:
-            found = planner.plan_cycle(
+            found = steps.plan_cycle(
                 snapshot, loader.parse(POLICIES),
                 EngineOptions(include_unassigned_hosts=False,
                               spread_planner='greedy', evacuate_disabled_hosts=True,
                               enforce_hard_affinity=True),
-                planner.PlannerPorts(source=self, clock=lambda: 0.0, now=0.0))
+                steps.PlannerPorts(source=self, clock=lambda: 0.0, now=0.0))
         finally:
-            planner._Cycle.plan_alone = real
+            steps._Cycle.plan_alone = real
         spent = time.process_time() - begun - sum(spent_on_bad)
         return next(each for each in found.aggregates if each.name == HEALTHY), spent
 

@@ -124,7 +124,7 @@ def _cloud(seed, mode, version):
 
 
 def _replay(cloud, folder, **chosen):
-    from kronos_nova.engine.options import EngineOptions
+    from kronos_nova.cycle.options import EngineOptions
     from kronos_nova.record import replay
 
     options = EngineOptions(aggregates=None, include_unassigned_hosts=True,

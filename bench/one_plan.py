@@ -11,10 +11,10 @@ import numpy as np
 from bench import inputs
 from bench import installation
 from bench import operation
-from kronos_nova.engine import drain
-from kronos_nova.engine.planner import PlannerPorts
-from kronos_nova.objects.drain import DRAINING
-from kronos_nova.objects.drain import Drain
+from kronos_nova.cycle.steps import PlannerPorts
+from kronos_nova.drain import planning
+from kronos_nova.drain.states import DRAINING
+from kronos_nova.drain.states import Drain
 from kronos_nova.objects.plan import PlannedMove
 
 HOT_PART, BELOW = 0.2, 0.1
@@ -107,8 +107,8 @@ class Case:
                         requested_at=datetime.datetime.fromtimestamp(cloud.now, datetime.UTC))
                   for host in self._emptied]
         ports = PlannerPorts(source=cloud, clock=time.process_time, now=cloud.now)
-        return drain.plan(cloud.snapshot(), found.policies, found.options, ports,
-                          installation.AGGREGATE, wanted).report
+        return planning.plan(cloud.snapshot(), found.policies, found.options, ports,
+                             installation.AGGREGATE, wanted).report
 
     def _end(self, cloud):
         scores = cloud.scores()

@@ -1,7 +1,8 @@
 """Cycles of an installation, one after the other, in virtual time.
 
-A cycle is :func:`kronos_nova.engine.planner.plan_cycle`. Every planned move completes. The history
-of the cycles is what :class:`kronos_nova.engine.cycle.Cycle` would read from the control database.
+A cycle is :func:`kronos_nova.cycle.steps.plan_cycle`. Every planned move completes. The history
+of the cycles is what :class:`kronos_nova.cycle.evaluation.Cycle` would read from the control
+database.
 """
 
 import dataclasses
@@ -15,10 +16,10 @@ from kronos_nova.cooldown import PastMove
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.cooldown.repetition import growing
-from kronos_nova.engine import cycle
-from kronos_nova.engine import options as engine_options
-from kronos_nova.engine.planner import PlannerPorts
-from kronos_nova.engine.planner import plan_cycle
+from kronos_nova.cycle import evaluation
+from kronos_nova.cycle import options as engine_options
+from kronos_nova.cycle.steps import PlannerPorts
+from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.objects import plan
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import PlannedMove
@@ -50,7 +51,7 @@ class Installation:
 
     def __init__(self, cloud: installation.Cloud, policies: PolicySet, conf):
         self.cloud, self.policies = cloud, policies
-        self.rules = cycle.CycleRules.from_conf(conf)
+        self.rules = evaluation.CycleRules.from_conf(conf)
         self.interval = conf.kronos.evaluation_interval
         self.options = dataclasses.replace(
             engine_options.from_conf(conf), aggregates=tuple(cloud.aggregates),

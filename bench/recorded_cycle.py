@@ -18,7 +18,7 @@ from nova import objects
 
 from bench import installation
 from bench import recording
-from kronos_nova.engine import options
+from kronos_nova.cycle import options
 from kronos_nova.engine import planning_worker
 from kronos_nova.record import replay
 

@@ -76,8 +76,8 @@ def _problem(cloud):
     import numpy as np
 
     from kronos_nova import model
-    from kronos_nova.engine.in_flight import MovesInFlight
-    from kronos_nova.engine.scope import ScopeIndex
+    from kronos_nova.cycle.aggregates import ScopeIndex
+    from kronos_nova.cycle.problem import MovesInFlight
 
     scope = ScopeIndex(cloud).scope('a0', MovesInFlight())
     hosts, vms, one = len(scope.hosts), len(scope.instances), np.ones(1)
@@ -111,8 +111,8 @@ def _plan(cloud):
 
 
 def _scopes(cloud):
-    from kronos_nova.engine.in_flight import MovesInFlight
-    from kronos_nova.engine.scope import ScopeIndex
+    from kronos_nova.cycle.aggregates import ScopeIndex
+    from kronos_nova.cycle.problem import MovesInFlight
 
     scopes, nothing = ScopeIndex(cloud), MovesInFlight()
     return [scopes.scope(aggregate.name, nothing) for aggregate in cloud.aggregates]

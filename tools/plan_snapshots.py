@@ -21,11 +21,11 @@ import kronos_nova
 from kronos_nova import exception
 from kronos_nova.cmd.replay import NAME
 from kronos_nova.cmd.replay import Replay
-from kronos_nova.engine import drain
-from kronos_nova.engine.options import EngineOptions
-from kronos_nova.engine.planner import PlannerPorts
-from kronos_nova.objects.drain import DRAINING
-from kronos_nova.objects.drain import Drain
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.steps import PlannerPorts
+from kronos_nova.drain import planning
+from kronos_nova.drain.states import DRAINING
+from kronos_nova.drain.states import Drain
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.record import replay
 
@@ -84,8 +84,9 @@ def drained(folder):
     ports = PlannerPorts(source=recording.metrics, clock=time.monotonic, now=recording.taken_at)
     found = []
     for aggregate, wishes in wishes_of(recording.snapshot):
-        outcome = drain.plan(recording.snapshot, policies,
-                             EngineOptions(planning_time_limit=NO_LIMIT), ports, aggregate, wishes)
+        outcome = planning.plan(
+            recording.snapshot, policies, EngineOptions(planning_time_limit=NO_LIMIT), ports,
+            aggregate, wishes)
         found.append({
             'aggregate': aggregate, 'hosts': [wish.host for wish in wishes],
             'report': json.loads(outcome.report.to_json()), 'cold': sorted(outcome.cold),

@@ -14,10 +14,10 @@ import pathlib
 import sys
 import time
 
-from kronos_nova.engine import cycle
-from kronos_nova.engine import past
-from kronos_nova.engine import phases
-from kronos_nova.engine import planner
+from kronos_nova.cycle import evaluation
+from kronos_nova.cycle import observe
+from kronos_nova.cycle import solve
+from kronos_nova.cycle import steps
 from kronos_nova.metrics import prometheus
 from kronos_nova.objects.dry_run import not_asked
 from kronos_nova.plugin import dry_run
@@ -73,13 +73,13 @@ def _peak():
 def main():
     clocked(inventory.InProcessInventory, 'read', 'reading the cloud')
     clocked(prometheus.PrometheusClient, 'query', 'reading metrics')
-    clocked(planner, 'plan_cycle', 'plan_cycle: all of it')
-    clocked(phases, 'run', 'planners')
-    clocked(cycle.Cycle, '_write_down', 'writing down')
-    clocked(past, 'planning_history', 'remembering')
+    clocked(steps, 'plan_cycle', 'plan_cycle: all of it')
+    clocked(solve, 'run', 'planners')
+    clocked(evaluation.Cycle, '_write_down', 'writing down')
+    clocked(observe, 'planning_history', 'remembering')
     # nova-scheduler's work, and there is none here.
     dry_run.SchedulerDryRun = lambda: not_asked
-    cycle.Cycle.run = told(cycle.Cycle.run)
+    evaluation.Cycle.run = told(evaluation.Cycle.run)
     return child_process.main()
 
 

@@ -11,11 +11,11 @@ import numpy as np
 from bench import installation
 from bench.days import scenario as scenarios
 from kronos_nova.cooldown import PastMove
+from kronos_nova.cycle import evaluation
+from kronos_nova.cycle import options as engine_options
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import migrate
-from kronos_nova.engine import cycle
-from kronos_nova.engine import options as engine_options
 from kronos_nova.executor import compute
 from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import metrics
@@ -65,7 +65,7 @@ class Kronos:
         migrate.sync(engine, migrate.CONTROL)
         self._engine, database, conf = engine, db_engine.Database(engine), self._conf()
         self.world, self._cloud = world, self._seen(world)
-        self._rules = cycle.CycleRules.from_conf(conf)
+        self._rules = evaluation.CycleRules.from_conf(conf)
         self._options = engine_options.from_conf(conf)
         self._interval = conf.kronos.evaluation_interval
         self._policies = loader.parse(
@@ -86,8 +86,8 @@ class Kronos:
     def evaluate(self):
         now = self._cloud.utcnow()
         if self._ports.cycles.begin(snapshot.UNASSIGNED, 'bench', now, self._interval):
-            cycle.Cycle(self._ports, self._policies, self._options, self._rules,
-                        self._cloud.utcnow).run()
+            evaluation.Cycle(self._ports, self._policies, self._options, self._rules,
+                             self._cloud.utcnow).run()
 
     def tick(self):
         """Whether anything is to be done yet."""
@@ -102,7 +102,7 @@ class Kronos:
 
 
 def _ports(database, cloud):
-    return cycle.CyclePorts.over(
+    return evaluation.CyclePorts.over(
         database, journal.Journal(database, 'bench'), inventory=cloud, metrics=cloud,
         history=cloud.history)
 

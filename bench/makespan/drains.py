@@ -13,7 +13,7 @@ from bench.days import scenario as scenarios
 from bench.makespan import world as worlds
 from kronos_nova.db import models
 from kronos_nova.db.drains import Drains
-from kronos_nova.objects import drain as drains
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.move import Caps
 

@@ -17,7 +17,7 @@ from kronos_nova.contract.base import Time
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import event_queries
 from kronos_nova.db import switches as db_switches
-from kronos_nova.objects import drain as drains
+from kronos_nova.drain import states as drains
 from kronos_nova.services import automation as automation_service
 from kronos_nova.services import drains as drain_service
 from kronos_nova.services import moves as move_service

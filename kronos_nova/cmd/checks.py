@@ -21,13 +21,13 @@ from kronos_nova.cmd import query_checks
 from kronos_nova.cmd import roles
 from kronos_nova.conf import invalid_values
 from kronos_nova.conf import unknown_options
+from kronos_nova.cycle import aggregates
+from kronos_nova.cycle import options as engine_options
+from kronos_nova.cycle import steps
+from kronos_nova.cycle import windows as engine_windows
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.db.cycles import Cycles
-from kronos_nova.engine import options as engine_options
-from kronos_nova.engine import planner
-from kronos_nova.engine import scope
-from kronos_nova.engine import windows as engine_windows
 from kronos_nova.metrics import prometheus
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.operations import overview
@@ -292,7 +292,7 @@ def _nova(reach):
 
 def _scope(conf, snapshot):
     parts = []
-    for name in scope.aggregates_in_scope(conf):
+    for name in aggregates.aggregates_in_scope(conf):
         try:
             hosts = snapshot.hosts_of(name)
         except KeyError as error:
@@ -340,9 +340,9 @@ def _noise(database):
 
 def _loads(conf, policy_set, answers, snapshot):
     """What a cycle would make of the answers to all queries together."""
-    planner_ports = planner.PlannerPorts(source=answers, clock=time.monotonic, now=time.time())
-    found = list(planner.measured(snapshot, policy_set, engine_options.from_conf(conf),
-                                  planner_ports))
+    planner_ports = steps.PlannerPorts(source=answers, clock=time.monotonic, now=time.time())
+    found = list(steps.measured(snapshot, policy_set, engine_options.from_conf(conf),
+                                planner_ports))
     void = [f'{policy} in {name}: {why}' for name, load in found
             for policy, why in sorted(load.no_data.items())]
     if void:

@@ -4,6 +4,7 @@ import functools
 import sys
 
 from kronos_nova.cmd import daemon
+from kronos_nova.drain.progress import HostDrains
 from kronos_nova.engine import planning_worker
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
@@ -23,7 +24,7 @@ def make_sources(conf):
     connection = connect(conf)
     inventory = OpenStackInventory(connection)
     return planning_worker.Sources(inventory=inventory, history=inventory.past_moves,
-                         dry_run=_dry_run(connection))
+                                   dry_run=_dry_run(connection), requesters=(HostDrains,))
 
 
 def _dry_run(connection):

@@ -21,14 +21,14 @@ from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.cmd import manage
+from kronos_nova.cycle import levels
+from kronos_nova.cycle import windows
 from kronos_nova.db import cooldowns
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import migrate
 from kronos_nova.db import worker
 from kronos_nova.engine import guard
-from kronos_nova.engine import levels
-from kronos_nova.engine import windows
 from kronos_nova.executor import broker
 from kronos_nova.executor import pending_stops
 from kronos_nova.executor import permits

@@ -8,11 +8,11 @@ from cliff import lister
 from kronos_nova.cli import arguments
 from kronos_nova.cmd import database
 from kronos_nova.conf import bounds
+from kronos_nova.cycle import aggregates
 from kronos_nova.db import check
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.db import retention
-from kronos_nova.engine import scope
 
 # Exit codes, documented in database.rst.
 CLEAN, FOUND, LEFT = 0, 3, 4
@@ -92,7 +92,8 @@ class Check(lister.Lister):
 
     def take_action(self, parsed_args):
         conf = self.app.conf
-        found = check.examine(db_engine.control_database(conf), scope.aggregates_in_scope(conf),
+        found = check.examine(db_engine.control_database(conf),
+                              aggregates.aggregates_in_scope(conf),
                               parsed_args.fix)
         if not all(each.is_fixed for each in found):
             self.exit_code = LEFT if parsed_args.fix else FOUND

@@ -6,6 +6,7 @@ from oslo_config import cfg
 
 from kronos_nova import exception
 from kronos_nova.cmd import daemon
+from kronos_nova.cycle import aggregates
 from kronos_nova.db import cycles
 from kronos_nova.db import retention
 from kronos_nova.db import switches
@@ -13,7 +14,6 @@ from kronos_nova.db.journal.queue import ENGINE
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
 from kronos_nova.engine import planning_client
-from kronos_nova.engine import scope
 from kronos_nova.executor import service
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
@@ -28,7 +28,7 @@ class Engine:
     """Planning in child processes, and the dispatch of what they planned."""
 
     def __init__(self, conf, arguments):
-        context = daemon.make_context(conf, scope.aggregates_in_scope(conf))
+        context = daemon.make_context(conf, aggregates.aggregates_in_scope(conf))
         journal = self._journal = context.executor_ports.journal
         self._planning = cycle_scheduler.CycleScheduler(
             conf, cycle_scheduler.SchedulerPorts(
@@ -59,7 +59,7 @@ class Engine:
 def check(conf):
     """:raises ConfigurationError: an operator has to mend something first"""
     daemon.refuse_unless_wanted(conf)
-    scope.refuse_empty_scope(conf)
+    aggregates.refuse_empty_scope(conf)
     loader.load(conf.kronos.policies_file)
     connect(conf)
     prometheus.from_conf(conf)

@@ -7,7 +7,7 @@ from oslo_config import cfg
 
 from kronos_nova import exception
 from kronos_nova.cmd import daemon
-from kronos_nova.executor import draining
+from kronos_nova.drain import disabling
 from kronos_nova.executor import high_availability
 from kronos_nova.executor import service
 from kronos_nova.executor.openstack import OpenStackComputeApi
@@ -34,7 +34,7 @@ class ExecutorParts:
         self._dispatch = service.DispatchService(context, listens=False)
         self._execution = service.ExecutionService(
             context, OpenStackComputeApi(connection.connect(conf)))
-        self._drains = draining.DrainService(
+        self._drains = disabling.DrainService(
             context.executor_ports, OpenStackHostApi(connection.connect(conf)),
             lambda: conf.kronos_executor.ha_disabled_reasons, high_availability.for_conf(conf))
 

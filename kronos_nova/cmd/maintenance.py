@@ -20,9 +20,9 @@ from kronos_nova.cmd import maintenance_runner
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.error_text import error_text
 from kronos_nova.db.maintenances import Maintenances
+from kronos_nova.drain import orders
 from kronos_nova.executor import outages
 from kronos_nova.objects import maintenance as m
-from kronos_nova.operations import draining
 from kronos_nova.services.maintenance import SILENT
 
 # Exit codes, documented in maintenance.rst.
@@ -118,14 +118,14 @@ def fitting(check, options, wanted, later):
 
 
 def _request(options, host, avoid):
-    wish = draining.Wish(
+    wish = orders.Wish(
         who=databases.operator(), reason=options.reason or 'maintenance',
         with_stopped=options.with_stopped, parallel=options.parallel,
         keep_spare=options.keep_spare)
     return dataclasses.replace(wish.to_drain(host), avoid=tuple(avoid))
 
 
-class Checker(draining.Checker):
+class Checker(orders.Checker):
     """Whether hosts can be emptied, for a command."""
 
     def __init__(self, app):

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 from kronos_nova import exception
 from kronos_nova.cli import columns
+from kronos_nova.drain import states as drains
+from kronos_nova.drain.states import Drain
 from kronos_nova.executor.hosts import HostApi
-from kronos_nova.objects import drain as drains
 from kronos_nova.objects import maintenance as m
-from kronos_nova.objects.drain import Drain
 
 HOST_VARIABLE = 'KRONOS_HOST'
 """In the environment of a hook: the host that is empty and may be serviced."""

@@ -8,7 +8,7 @@ import sysconfig
 
 from kronos_nova import exception
 from kronos_nova import policies
-from kronos_nova.engine import options as engine_options
+from kronos_nova.cycle import options as engine_options
 from kronos_nova.load import host_sizes
 from kronos_nova.metrics import adaptation
 from kronos_nova.metrics import exporters

@@ -4,9 +4,9 @@ import dataclasses
 from collections.abc import Iterator
 
 from kronos_nova import exception
-from kronos_nova.engine import forecast_columns
-from kronos_nova.engine import pace_measured
-from kronos_nova.engine.options import EngineOptions
+from kronos_nova.cycle import forecast_columns
+from kronos_nova.cycle.metrics import migration_queries
+from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.metrics import adaptation
 from kronos_nova.metrics import exporters
 from kronos_nova.metrics import health
@@ -82,7 +82,7 @@ def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
                       if not _is_of_instances(by_name[each.policy], each.kind)]
             finding = _with_join(source, query, expected, finding, others)
         yield _with_ranges(source, query, _with_extra(source, query, expected, finding, extra))
-    for query in pace_measured.questions(policy_set.migration):
+    for query in migration_queries(policy_set.migration):
         yield _of_migration(source, query, cloud, policy_set.migration)
 
 

@@ -11,12 +11,12 @@ from kronos_nova import policies
 from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import program
+from kronos_nova.cycle import observe
+from kronos_nova.cycle import options as engine_options
+from kronos_nova.cycle.ports import CyclePorts
+from kronos_nova.cycle.ports import CycleRules
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
-from kronos_nova.engine import options as engine_options
-from kronos_nova.engine import past
-from kronos_nova.engine.cycle_ports import CyclePorts
-from kronos_nova.engine.cycle_ports import CycleRules
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.metrics import prometheus
@@ -90,8 +90,8 @@ def _history(conf, inventory, source):
     cycle_ports = CyclePorts.over(
         database, journal.Journal(database, 'observer'), inventory=inventory, metrics=source,
         history=inventory.past_moves)
-    return past.planning_history(cycle_ports, chosen, rules, database.utcnow(), names=None,
-                                 units={}, proposals={})
+    return observe.planning_history(cycle_ports, chosen, rules, database.utcnow(), names=None,
+                                    units={}, proposals={})
 
 
 def main(argv=None):

@@ -9,9 +9,9 @@ from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.cli import arguments
 from kronos_nova.cmd import program
-from kronos_nova.engine import options as engine_options
-from kronos_nova.engine.options import EngineOptions
-from kronos_nova.engine.restraint import Restraint
+from kronos_nova.cycle import options as engine_options
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.restraint import Restraint
 from kronos_nova.planners import base
 from kronos_nova.record import history as recorded_history
 from kronos_nova.record import html

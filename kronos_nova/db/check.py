@@ -20,8 +20,8 @@ from kronos_nova.db import migrate
 from kronos_nova.db import models
 from kronos_nova.db.journal import plans as journal_plans
 from kronos_nova.db.journal import rows
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import automation
-from kronos_nova.objects import drain as drains
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans

@@ -10,10 +10,10 @@ from kronos_nova.db import models
 from kronos_nova.db import notifications
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
+from kronos_nova.drain import states as drains
+from kronos_nova.drain.states import Drain
 from kronos_nova.objects import automation
-from kronos_nova.objects import drain as drains
 from kronos_nova.objects import move as moves
-from kronos_nova.objects.drain import Drain
 
 
 class Drains:

@@ -399,7 +399,7 @@ class LeaseRow(Base):
 
 
 class DrainRow(Base):
-    """The wish to empty a host; see :class:`kronos_nova.objects.drain.Drain`. ``avoid`` and
+    """The wish to empty a host; see :class:`kronos_nova.drain.states.Drain`. ``avoid`` and
     ``blocked`` are JSON."""
 
     __tablename__ = 'drains'

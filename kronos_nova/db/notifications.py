@@ -12,7 +12,7 @@ from kronos_nova import clock
 from kronos_nova.db import models
 from kronos_nova.db import outbox
 from kronos_nova.db.engine import is_announced
-from kronos_nova.objects import drain as drains
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import notification as n
 

@@ -16,7 +16,7 @@ from kronos_nova.db import future_times
 from kronos_nova.db import leases
 from kronos_nova.db import models
 from kronos_nova.db.retry import retried
-from kronos_nova.objects import drain as drains
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import maintenance as maintenances
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans

@@ -1,1 +1,1 @@
-"""One cycle of the engine: :func:`kronos_nova.engine.planner.plan_cycle`."""
+"""When and where cycles run: :class:`kronos_nova.cycle.evaluation.Cycle` is one."""

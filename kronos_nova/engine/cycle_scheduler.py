@@ -19,18 +19,18 @@ from collections.abc import Sequence
 
 from oslo_log import log as logging
 
+from kronos_nova.cycle import levels
+from kronos_nova.cycle.aggregates import aggregates_in_scope
+from kronos_nova.cycle.aggregates import planning_units
 from kronos_nova.db.cycles import Cycles
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.journal import Journal
 from kronos_nova.db.switches import SwitchBoard
-from kronos_nova.engine import levels
+from kronos_nova.drain.states import ACTIVE
 from kronos_nova.engine import planning_client
 from kronos_nova.engine.locks import TAKING
 from kronos_nova.engine.locks import AggregateLocks
-from kronos_nova.engine.scope import aggregates_in_scope
-from kronos_nova.engine.scope import planning_units
 from kronos_nova.objects import automation
-from kronos_nova.objects.drain import ACTIVE
 
 LOG = logging.getLogger(__name__)
 

@@ -27,13 +27,14 @@ from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.cooldown.planning_history import PastMove
+from kronos_nova.cycle import evaluation
+from kronos_nova.cycle import options
+from kronos_nova.cycle.forecast_columns import ForecastCache
+from kronos_nova.cycle.ports import MakeRequester
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import worker
-from kronos_nova.engine import cycle
 from kronos_nova.engine import gc_tuning
-from kronos_nova.engine import options
-from kronos_nova.engine.forecast_columns import ForecastCache
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics import prometheus
 from kronos_nova.objects import snapshot
@@ -55,11 +56,12 @@ OOM_SCORE = 500
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What is read of Nova; see :class:`kronos_nova.engine.cycle.CyclePorts`."""
+    """What is read of Nova; see :class:`kronos_nova.cycle.evaluation.CyclePorts`."""
 
     inventory: InventorySource
     history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
     dry_run: DryRun = not_asked
+    requesters: tuple[MakeRequester, ...] = ()
 
 
 def parse(prog, argv):
@@ -148,12 +150,13 @@ def make_cycle(conf, database, sources, forecast_cache, scopes, may_write):
     """
     :raises ConfigurationError: options or policies are wrong
     """
-    cycle_ports = cycle.CyclePorts.over(
+    cycle_ports = evaluation.CyclePorts.over(
         database, journal.Journal(database, worker.name(socket.gethostname())),
         inventory=sources.inventory, history=sources.history, dry_run=sources.dry_run,
+        requesters=sources.requesters,
         metrics=prometheus.for_cycle(conf), forecast_cache=forecast_cache)
     chosen = dataclasses.replace(
         options.from_conf(conf), include_unassigned_hosts=snapshot.UNASSIGNED in scopes,
         aggregates=tuple(scope for scope in scopes if scope != snapshot.UNASSIGNED))
-    return cycle.Cycle(cycle_ports, loader.load(conf.kronos.policies_file), chosen,
-                       cycle.CycleRules.from_conf(conf), database.utcnow, may_write)
+    return evaluation.Cycle(cycle_ports, loader.load(conf.kronos.policies_file), chosen,
+                            evaluation.CycleRules.from_conf(conf), database.utcnow, may_write)

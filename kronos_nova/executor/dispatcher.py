@@ -6,7 +6,7 @@ import datetime
 from oslo_log import log as logging
 
 from kronos_nova.db import drains
-from kronos_nova.objects.drain import ACTIVE
+from kronos_nova.drain.states import ACTIVE
 
 LOG = logging.getLogger(__name__)
 

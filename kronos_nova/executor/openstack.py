@@ -9,9 +9,9 @@ from oslo_log import log as logging
 
 from kronos_nova import clock
 from kronos_nova import exception
+from kronos_nova.drain import states as drains
 from kronos_nova.executor import compute
 from kronos_nova.executor import outages
-from kronos_nova.objects import drain as drains
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.move import request_id

@@ -12,8 +12,8 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.drain import states as drains
 from kronos_nova.executor import options
-from kronos_nova.objects import drain as drains
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans

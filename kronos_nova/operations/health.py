@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from kronos_nova.contract.status import Aggregate
 from kronos_nova.contract.status import DrainState
-from kronos_nova.objects import drain as drains
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import plan as plans
 
 BEST = 100.0

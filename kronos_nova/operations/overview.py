@@ -8,6 +8,9 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from kronos_nova.contract import status
+from kronos_nova.cycle import aggregates
+from kronos_nova.cycle import levels
+from kronos_nova.cycle import windows
 from kronos_nova.db import cooldowns
 from kronos_nova.db import cycles
 from kronos_nova.db import migrate
@@ -18,15 +21,12 @@ from kronos_nova.db import switches as db_switches
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.journal import Journal
 from kronos_nova.db.maintenances import Maintenances
-from kronos_nova.engine import levels
-from kronos_nova.engine import scope
-from kronos_nova.engine import windows
+from kronos_nova.drain import states as drains
 from kronos_nova.executor import pending_stops
 from kronos_nova.executor import progress
 from kronos_nova.executor.executor import FORGOTTEN_AFTER
 from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import automation
-from kronos_nova.objects import drain as drains
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.operations import switching
@@ -108,7 +108,7 @@ class Observer:
         open_plans = {plan.aggregate: self._open_plan(plan, observed, now)
                       for plan in self.journal.open_plans()}
         return [self._aggregate(name, last.get(name), switches, open_plans.get(name), now)
-                for name in scope.aggregates_in_scope(self.conf)]
+                for name in aggregates.aggregates_in_scope(self.conf)]
 
     def _aggregate(self, name, last, switches, plan, now):
         defaults = levels.defaults(self.conf)

@@ -7,11 +7,11 @@ import contextlib
 import dataclasses
 
 from kronos_nova import exception
+from kronos_nova.cycle import aggregates
+from kronos_nova.cycle import levels
 from kronos_nova.db import stopping
 from kronos_nova.db import switches
 from kronos_nova.db.journal import Journal
-from kronos_nova.engine import levels
-from kronos_nova.engine import scope
 from kronos_nova.executor import pending_stops
 from kronos_nova.objects import automation
 from kronos_nova.objects import plan as plans
@@ -22,7 +22,7 @@ def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
     :param is_single: whether one is meant; otherwise ``*`` is every one
     :raises NotInScope: Kronos looks after no aggregate of that name
     """
-    known = scope.aggregates_in_scope(conf)
+    known = aggregates.aggregates_in_scope(conf)
     is_every = aggregate == automation.EVERY and not is_single
     if not is_every and aggregate not in known:
         raise exception.NotInScope(
@@ -160,7 +160,7 @@ def _fan_out(conf, method, **arguments):
     try:
         transports = broker.Transports(conf)
         try:
-            broker.fan_out(transports, scope.aggregates_in_scope(conf), method, **arguments)
+            broker.fan_out(transports, aggregates.aggregates_in_scope(conf), method, **arguments)
         finally:
             transports.close()
     except (messaging.MessagingException, messaging.DriverLoadFailure,

@@ -15,8 +15,8 @@ from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.db.engine import first_line
+from kronos_nova.drain import states as drains
 from kronos_nova.executor import compute
-from kronos_nova.objects import drain as drains
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.move import request_id

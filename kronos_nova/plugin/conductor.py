@@ -19,6 +19,9 @@ from oslo_utils import timeutils
 from kronos_nova import exception
 from kronos_nova.claims import central
 from kronos_nova.conf import unknown_options
+from kronos_nova.cycle import aggregates
+from kronos_nova.cycle import levels
+from kronos_nova.cycle import windows
 from kronos_nova.db import cooldowns
 from kronos_nova.db import cycles
 from kronos_nova.db import engine as db_engine
@@ -30,15 +33,12 @@ from kronos_nova.db import retention
 from kronos_nova.db import switches
 from kronos_nova.db import tasks
 from kronos_nova.db import worker
+from kronos_nova.drain import disabling
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import guard
-from kronos_nova.engine import levels
 from kronos_nova.engine import locks
 from kronos_nova.engine import planning_client
-from kronos_nova.engine import scope
-from kronos_nova.engine import windows
 from kronos_nova.executor import broker
-from kronos_nova.executor import draining
 from kronos_nova.executor import high_availability
 from kronos_nova.executor import pending_stops
 from kronos_nova.executor import permits
@@ -276,7 +276,7 @@ class Kronos:
         Only where nova.conf leaves Kronos off and names no aggregate there is nothing to do.
         """
         group = self.conf.kronos
-        has_work = group.automation != 'off' or scope.aggregates_in_scope(self.conf)
+        has_work = group.automation != 'off' or aggregates.aggregates_in_scope(self.conf)
         return bool(has_work and self.conf.api_database.connection
                     and group.run_in == 'conductor' and not self._is_stopping)
 
@@ -300,8 +300,8 @@ class Kronos:
                 permits=permits.Permits(
                     database, functools.partial(levels.defaults, self.conf),
                     functools.partial(windows.may_start, self.conf), stops.hold),
-                stops=stops, aggregates=tuple(scope.aggregates_in_scope(self.conf))))
-        self._drains = draining.DrainService(
+                stops=stops, aggregates=tuple(aggregates.aggregates_in_scope(self.conf))))
+        self._drains = disabling.DrainService(
             context.executor_ports, host_api.InProcessHostApi(),
             lambda: self.conf.kronos_executor.ha_disabled_reasons,
             high_availability.for_conf(self.conf))
@@ -346,7 +346,7 @@ class Kronos:
     def _make_planning(self):
         """:raises ConfigurationError: an operator has to mend something first"""
         conf = self.conf
-        scope.refuse_empty_scope(conf)
+        aggregates.refuse_empty_scope(conf)
         problems = unknown_options.unknown_keys(conf)
         if problems:
             LOG.error('These are passed over: %s', '; '.join(problems))

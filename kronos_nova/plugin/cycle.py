@@ -17,6 +17,7 @@ from nova import objects
 from oslo_log import log as logging
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.drain.progress import HostDrains
 from kronos_nova.engine import planning_worker
 from kronos_nova.inventory import pace
 from kronos_nova.plugin import dry_run
@@ -53,7 +54,8 @@ def make_sources():
     return planning_worker.Sources(
         inventory=inventory.InProcessInventory(
             pace.ReadingPace(REST_TIME), PATIENCE, SHORT_PATIENCE),
-        history=history.past_moves, dry_run=dry_run.SchedulerDryRun())
+        history=history.past_moves, dry_run=dry_run.SchedulerDryRun(),
+        requesters=(HostDrains,))
 
 
 if __name__ == '__main__':

@@ -6,9 +6,9 @@ import time
 
 from kronos_nova import exception
 from kronos_nova import policies
-from kronos_nova.engine.options import EngineOptions
-from kronos_nova.engine.planner import PlannerPorts
-from kronos_nova.engine.planner import plan_cycle
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.steps import PlannerPorts
+from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.objects.plan import CycleReport
 from kronos_nova.policies import PolicySet
 from kronos_nova.record import reader

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from kronos_nova import exception
 from kronos_nova.cooldown import PlanningHistory
-from kronos_nova.engine import pace_measured
+from kronos_nova.cycle.metrics import migration_queries
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics import answer
 from kronos_nova.objects import metrics
@@ -79,7 +79,7 @@ def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], byt
     :raises MetricsError: one was not answered
     """
     found = {}
-    for query in (*questions(policies), *pace_measured.questions(policies.migration)):
+    for query in (*questions(policies), *migration_queries(policies.migration)):
         body = source.body(query)
         answer.read_vector(body, f'policy {query.policy}, {query.kind}')
         found[query.policy, query.kind] = body

@@ -2,9 +2,9 @@
 
 from kronos_nova.contract import automation as contract
 from kronos_nova.contract.base import Request
+from kronos_nova.cycle import aggregates
+from kronos_nova.cycle import levels
 from kronos_nova.db import switches as db_switches
-from kronos_nova.engine import levels
-from kronos_nova.engine import scope
 from kronos_nova.objects import automation
 from kronos_nova.operations import switching
 from kronos_nova.services.context import Context
@@ -71,7 +71,7 @@ def _switch(context, request, kind, value):
 def levels_of(conf, found: automation.Switches) -> list[contract.Level]:
     """The level in force of each aggregate in scope."""
     defaults = levels.defaults(conf)
-    return [_level(name, found, defaults) for name in scope.aggregates_in_scope(conf)]
+    return [_level(name, found, defaults) for name in aggregates.aggregates_in_scope(conf)]
 
 
 def _facts(conf, database):

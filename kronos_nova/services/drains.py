@@ -6,8 +6,8 @@ import datetime
 from kronos_nova import exception
 from kronos_nova.contract import drains as contract
 from kronos_nova.db import drains as db_drains
-from kronos_nova.objects import drain as drains
-from kronos_nova.operations import draining
+from kronos_nova.drain import orders
+from kronos_nova.drain import states as drains
 from kronos_nova.services.context import Context
 
 
@@ -33,22 +33,22 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
     :raises DrainRefused: nothing can leave, or an aggregate would have no host left
     :raises RequestRefused: the deadline is over
     """
-    wish = draining.Wish(
+    wish = orders.Wish(
         who=context.who, reason=request.reason, with_stopped=request.with_stopped,
         parallel=request.parallel, deadline=_later(request.deadline, context.utcnow()),
         keep_spare=request.keep_spare)
-    checker = draining.Checker(context.conf, context.database, context.read_cloud,
-                               context.planner_ports)
+    checker = orders.Checker(context.conf, context.database, context.read_cloud,
+                             context.planner_ports)
     snapshot, checked = checker.check([wish.to_drain(host)
                                        for host in dict.fromkeys(request.hosts)])
     names = {server.uuid: server.display_name for server in snapshot.instances}
     moves = [move for _name, _found, plan in checked for move in plan.report.moves]
-    begun = [] if request.check else draining.begin(
+    begun = [] if request.check else orders.begin(
         context.database, snapshot, checked, request.force)
     return contract.DrainsBegun(
         checked=[_checked(each, plan, names) for _name, found, plan in checked for each in found],
         expected_seconds=checker.seconds(moves, request.parallel),
-        down=draining.down(snapshot, request.hosts), drains=[view(each) for each in begun])
+        down=orders.down(snapshot, request.hosts), drains=[view(each) for each in begun])
 
 
 def release(context: Context, request: contract.OneHost) -> contract.Drain:
@@ -57,8 +57,8 @@ def release(context: Context, request: contract.OneHost) -> contract.Drain:
     :raises HostInService: a maintenance is servicing the host
     """
     known = db_drains.Drains(context.database)
-    drain = draining.releasable(known.database, request.host)
-    draining.release(known, drain, context.who)
+    drain = orders.releasable(known.database, request.host)
+    orders.release(known, drain, context.who)
     return view(dataclasses.replace(drain, state=drains.RELEASING))
 
 
@@ -113,12 +113,12 @@ def _later(deadline, now):
 
 
 def _checked(drain, plan, names):
-    leaving, blocked = draining.leaving(plan, drain.host), plan.blocked.get(drain.host, {})
+    leaving, blocked = orders.leaving(plan, drain.host), plan.blocked.get(drain.host, {})
     return contract.CheckedHost(
         host=drain.host, servers=plan.left[drain.host], leaving=len(leaving),
         cold=sum(move.instance_uuid in plan.cold for move in leaving),
         memory_mb=sum(move.memory_mb for move in leaving),
-        destinations=draining.destinations(leaving), blocked=dict(blocked),
+        destinations=orders.destinations(leaving), blocked=dict(blocked),
         names={uuid: names[uuid] for uuid in blocked})
 
 

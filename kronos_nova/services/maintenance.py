@@ -7,7 +7,7 @@ from kronos_nova.contract import maintenance as contract
 from kronos_nova.contract.base import Request
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.maintenances import Maintenances
-from kronos_nova.objects import drain as drains
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import maintenance as m
 from kronos_nova.services.context import Context
 

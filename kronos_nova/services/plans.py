@@ -2,9 +2,9 @@
 
 from kronos_nova import exception
 from kronos_nova.contract import plans as contract
+from kronos_nova.cycle import levels
 from kronos_nova.db import pagination
 from kronos_nova.db import switches as db_switches
-from kronos_nova.engine import levels
 from kronos_nova.objects import plan as plans
 from kronos_nova.operations import approving
 from kronos_nova.operations import switching

@@ -15,11 +15,11 @@ from nova.virt import fake
 
 from kronos_nova import clock
 from kronos_nova import conf as kronos_conf
+from kronos_nova.cycle import evaluation
+from kronos_nova.cycle import options
 from kronos_nova.db import cooldowns
 from kronos_nova.db import cycles
 from kronos_nova.db import journal as db_journal
-from kronos_nova.engine import cycle
-from kronos_nova.engine import options
 from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves
@@ -97,13 +97,13 @@ class BalancingTestCase(base.NovaTestCase):
     def cycle(self, **ports):
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'policies.yaml')
         path.write_text(POLICIES)
-        ports = cycle.CyclePorts.over(
+        ports = evaluation.CyclePorts.over(
             self.database, self.journal, inventory=self.inventory,
             metrics=CountingMetrics(self.inventory.read), **ports)
         cycles.Cycles(self.database).begin(snapshot.UNASSIGNED, 'tester', clock.utcnow(), 1)
-        [report] = cycle.Cycle(
+        [report] = evaluation.Cycle(
             ports, loader.load(path), options.from_conf(CONF),
-            cycle.CycleRules.from_conf(CONF), clock.utcnow).run().aggregates
+            evaluation.CycleRules.from_conf(CONF), clock.utcnow).run().aggregates
         return report
 
     def carry_out(self):

@@ -2,12 +2,13 @@
 
 import dataclasses
 
+from kronos_nova.cycle import evaluation
+from kronos_nova.cycle import options
 from kronos_nova.db import cooldowns
 from kronos_nova.db import cycles
 from kronos_nova.db import drains
 from kronos_nova.db import journal as db_journal
-from kronos_nova.engine import cycle
-from kronos_nova.engine import options
+from kronos_nova.drain.progress import HostDrains
 from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import snapshot
@@ -23,7 +24,7 @@ policies:
    imbalance_query: hosts, vm_profile_query: servers, vm_profile_label: id,
    vm_profile_label_type: {label}, vm_profile_fallback: {fallback}, {more}}}
 """
-RULES = cycle.CycleRules(
+RULES = evaluation.CycleRules(
     automation=Defaults(level='auto'), cooldown=600, instance_cooldown=3600,
     instance_cooldown_factor=2, instance_cooldown_max=86400, no_return_window=21600,
     experience_window=600, stale_plan_age=600, start_interval=0)
@@ -112,11 +113,11 @@ class Control:
 
     def run(self):
         """One cycle. :returns: the AggregateReport; None where the aggregate is being drained"""
-        ports = cycle.CyclePorts.over(
+        ports = evaluation.CyclePorts.over(
             self.database, self.journal, inventory=self.cloud, metrics=self.cloud,
-            drains=self.drains, cooldowns=self.cooldowns, cycles=self.cycles,
+            requesters=(HostDrains,), cooldowns=self.cooldowns, cycles=self.cycles,
             history=lambda since: tuple(self.history))
-        reports = cycle.Cycle(ports, self.policies, self.options, self.rules, self.clock).run()
+        reports = evaluation.Cycle(ports, self.policies, self.options, self.rules, self.clock).run()
         return next(iter(reports.aggregates), None)
 
     def carry_out(self):

@@ -7,10 +7,10 @@ import ddt
 import testtools
 
 from kronos_nova.db import cooldowns
+from kronos_nova.drain.states import Drain
 from kronos_nova.objects import eligibility
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
-from kronos_nova.objects.drain import Drain
 from tests.hostile import fakes_cloud as clouds
 
 SERVERS = ('vm1', 'vm2', 'vm3')

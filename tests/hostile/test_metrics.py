@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kronos_nova import exception
-from kronos_nova.engine import measure
+from kronos_nova.cycle import metrics
 from kronos_nova.metrics import answer
 from kronos_nova.metrics import labels
 from kronos_nova.metrics import prometheus
@@ -243,8 +243,8 @@ class HostileAnswerTest(testtools.TestCase):
         policies = tuple(
             Policy(name=name, mode='spread', weight=0.5, threshold=0.1, imbalance_query='x',
                    vm_profile_fallback='host_average') for name in ('bad', 'good'))
-        load = measure.measure(measure.MetricsReader(Source()), policies, ('cmp1',),
-                               np.array([True]), measure.host_readings.ScoringRules())
+        load = metrics.measure(metrics.MetricsReader(Source()), policies, ('cmp1',),
+                               np.array([True]), metrics.host_readings.ScoringRules())
         self.assertEqual(['good'], [policy.name for policy in load.policies])
         self.assertIn('bad', load.no_data)
 

@@ -5,8 +5,8 @@ import dataclasses
 import testtools
 
 from kronos_nova.cooldown import PastMove
-from kronos_nova.engine.move_limits import MoveLimits
-from kronos_nova.engine.restraint import Restraint
+from kronos_nova.cycle.move_limits import MoveLimits
+from kronos_nova.cycle.restraint import Restraint
 from kronos_nova.objects import plan as plans
 from tests.hostile import fakes_cloud as clouds
 

@@ -5,17 +5,18 @@ import datetime
 
 import fixtures
 
-from kronos_nova.engine import cycle
-from kronos_nova.engine import planner
+from kronos_nova.cycle import evaluation
+from kronos_nova.cycle import steps
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.automation import Defaults
+from tests.unit.cycle import test_evaluation
 from tests.unit.db import fixtures as db_fixtures
-from tests.unit.engine import test_cycle
 
-OBSERVE = dataclasses.replace(test_cycle.RULES, automation=Defaults(level='observe', levels={}))
+OBSERVE = dataclasses.replace(test_evaluation.RULES,
+                              automation=Defaults(level='observe', levels={}))
 
 
-class TwoAggregatesTest(test_cycle.CycleTestCase):
+class TwoAggregatesTest(test_evaluation.CycleTestCase):
     """``gpu`` is healthy; what is done to ``bad`` must not be seen in it."""
 
     def setUp(self):
@@ -31,17 +32,17 @@ class TwoAggregatesTest(test_cycle.CycleTestCase):
                     snapshot.aggregates[0], name='bad', uuid='bad')))
 
         self.cloud.read = read
-        self.both = dataclasses.replace(test_cycle.OPTIONS, aggregates=('bad', 'gpu'))
+        self.both = dataclasses.replace(test_evaluation.OPTIONS, aggregates=('bad', 'gpu'))
 
     def break_planning(self):
-        real = planner._Cycle.plan
+        real = steps._Cycle.plan
 
         def plan(this, scope):
             if scope.name == 'bad':
                 raise OverflowError('int too big to convert\x1b[2J')
             return real(this, scope)
 
-        self.patch(planner._Cycle, 'plan', plan)
+        self.patch(steps._Cycle, 'plan', plan)
 
     def outcomes(self):
         return {row.aggregate: row.outcome for row in self.cycles.last()}
@@ -59,14 +60,14 @@ class TwoAggregatesTest(test_cycle.CycleTestCase):
         self.assertIn('Traceback', self.log.output)
 
     def test_one_that_cannot_be_written_down(self):
-        real = cycle.Cycle._save_scores
+        real = evaluation.Cycle._save_scores
 
         def keep(this, report, now):
             if report.name == 'bad':
                 raise TypeError('not today')
             real(this, report, now)
 
-        self.patch(cycle.Cycle, '_save_scores', keep)
+        self.patch(evaluation.Cycle, '_save_scores', keep)
         self.run_cycle(engine_options=self.both)
         self.assertIn('bad is left out', self.log.output)
         self.assertIsNotNone(self.outcomes()['gpu'])

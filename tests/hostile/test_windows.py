@@ -6,7 +6,7 @@ import ddt
 import testtools
 
 from kronos_nova import exception
-from kronos_nova.engine import windows
+from kronos_nova.cycle import windows
 
 
 def utc(text):

@@ -13,7 +13,7 @@ from kronos_nova.db import evaluations
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import models
 from kronos_nova.db import server_names
-from kronos_nova.objects import drain as drains
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import host_load
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans

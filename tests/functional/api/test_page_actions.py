@@ -12,8 +12,8 @@ from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import models
 from kronos_nova.db import switches
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import automation
-from kronos_nova.objects import drain as drains
 from kronos_nova.objects import plan as plans
 from tests.functional.api import fakes_large_cloud
 from tests.functional.api import pages

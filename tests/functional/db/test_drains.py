@@ -5,7 +5,7 @@ import datetime
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
-from kronos_nova.objects import drain as drains
+from kronos_nova.drain import states as drains
 from tests.functional.db import test_mariadb
 
 

@@ -23,15 +23,15 @@ from placement import conf as placement_conf
 from placement import direct
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.cycle import evaluation
+from kronos_nova.cycle import options
 from kronos_nova.db import cycles
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import migrate
 from kronos_nova.db import switches
-from kronos_nova.engine import cycle
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
-from kronos_nova.engine import options
 from kronos_nova.engine import planning_client
 from kronos_nova.inventory import providers
 from kronos_nova.inventory import scope
@@ -236,9 +236,9 @@ class Worker(cycle_scheduler.CycleScheduler):
         scheduler_ports, cloud = self.scheduler_ports, self.rounds.cloud
         chosen = options.EngineOptions(
             aggregates=tuple(due), include_unassigned_hosts=False, planning_time_limit=2.0)
-        made = cycle.Cycle(
-            cycle.CyclePorts.over(self.database, scheduler_ports.journal, inventory=cloud,
-                                  metrics=cloud),
+        made = evaluation.Cycle(
+            evaluation.CyclePorts.over(self.database, scheduler_ports.journal, inventory=cloud,
+                                       metrics=cloud),
             POLICIES, chosen, self.rounds.rules, self.rounds.clock)
         self.planned += 1
         self._process = PlanningThread(made.run)
@@ -272,7 +272,7 @@ class Rounds:
         for name, value in (('automation', 'auto'), ('aggregates', list(AGGREGATES)),
                             ('evaluation_interval', INTERVAL), ('aggregates_per_cycle', 1)):
             self.conf.set_override(name, value, 'kronos')
-        self.rules = cycle.CycleRules(
+        self.rules = evaluation.CycleRules(
             automation=Defaults(level='auto'), cooldown=1, instance_cooldown=1,
             instance_cooldown_factor=1, instance_cooldown_max=1, no_return_window=0,
             experience_window=0, stale_plan_age=10 * INTERVAL, start_interval=0,

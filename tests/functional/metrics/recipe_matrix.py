@@ -21,8 +21,8 @@ import fixtures
 import numpy as np
 
 from kronos_nova import policies
-from kronos_nova.engine import planner
-from kronos_nova.engine.options import EngineOptions
+from kronos_nova.cycle import steps
+from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.metrics import adaptation
 from kronos_nova.metrics import exporters
 from kronos_nova.metrics import prometheus
@@ -163,10 +163,10 @@ class Cell:
 
     def verdict(self):
         """Return 'right', with what is left out; or begin with 'WRONG'."""
-        ports = planner.PlannerPorts(source=self.client, clock=lambda: 0.0, now=time.time())
-        (_name, load), = planner.measured(self.snapshot, self.policy_set, self.options, ports)
-        report, = planner.plan_cycle(self.snapshot, self.policy_set, self.options,
-                                     ports).aggregates
+        ports = steps.PlannerPorts(source=self.client, clock=lambda: 0.0, now=time.time())
+        (_name, load), = steps.measured(self.snapshot, self.policy_set, self.options, ports)
+        report, = steps.plan_cycle(self.snapshot, self.policy_set, self.options,
+                                   ports).aggregates
         wrong = [*self.wrong_scores(load), *self.wrong_plan(report)]
         if wrong:
             return f'WRONG: {"; ".join(wrong)}'

@@ -12,13 +12,13 @@ import testtools
 
 from kronos_nova import exception
 from kronos_nova import policies
-from kronos_nova.engine import history
-from kronos_nova.engine.forecast_columns import ForecastCache
-from kronos_nova.engine.history import HOUR
-from kronos_nova.engine.options import EngineOptions
-from kronos_nova.engine.planner import PlannerPorts
-from kronos_nova.engine.planner import plan_cycle
-from kronos_nova.engine.restraint import Restraint
+from kronos_nova.cycle import forecast_columns
+from kronos_nova.cycle.forecast_columns import HOUR
+from kronos_nova.cycle.forecast_columns import ForecastCache
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.restraint import Restraint
+from kronos_nova.cycle.steps import PlannerPorts
+from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.metrics import prometheus
 from kronos_nova.metrics.endpoint import Endpoint
 from kronos_nova.objects import snapshot as objects
@@ -123,7 +123,7 @@ class ForecastTest(testtools.TestCase):
     def test_what_the_recipe_asks_of_the_past_is_what_the_rules_recorded(self):
         query = policies.load(RECIPE).active[0].forecast.history_query
         hour = int(self.now // HOUR) - 24
-        table = history.HourlyHistory()
+        table = forecast_columns.HourlyHistory()
         table.read(self.client, MetricQuery('cpu', 'history', query), 'domain', [hour, hour + 4],
                    self.now)
         rows = table.rows(list(PLACE))

@@ -10,9 +10,9 @@ import time
 
 from kronos_nova import policies
 from kronos_nova.cmd import test_config
-from kronos_nova.engine.options import EngineOptions
-from kronos_nova.engine.planner import PlannerPorts
-from kronos_nova.engine.planner import plan_cycle
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.steps import PlannerPorts
+from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.metrics import prometheus
 from kronos_nova.metrics.endpoint import Endpoint
 from tests.functional.metrics import machines

@@ -8,8 +8,8 @@ import ddt
 import testtools
 
 from kronos_nova import policies
-from kronos_nova.engine import planner
-from kronos_nova.engine.options import EngineOptions
+from kronos_nova.cycle import steps
+from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.metrics import prometheus
 from kronos_nova.metrics.endpoint import Endpoint
 from tests.functional.metrics import machines
@@ -55,8 +55,8 @@ class RecipeMatrixTest(testtools.TestCase):
                                           used=each.memory / 4, flavor=each.memory / 4)]
         cloud = machines.Machines(even, machines.inovex)
         client = prometheus.PrometheusClient(Endpoint(url=cloud.server(self).url))
-        report, = planner.plan_cycle(
+        report, = steps.plan_cycle(
             cloud.snapshot(), policies.load(matrix.RECIPES / 'cpu-memory-io.yaml'),
             EngineOptions(aggregates=('agg',), include_unassigned_hosts=False),
-            planner.PlannerPorts(source=client, clock=lambda: 0.0, now=time.time())).aggregates
+            steps.PlannerPorts(source=client, clock=lambda: 0.0, now=time.time())).aggregates
         self.assertEqual(('balanced', ()), (report.outcome, report.moves), report)

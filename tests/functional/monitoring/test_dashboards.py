@@ -13,11 +13,11 @@ from kronos_nova.db import counters
 from kronos_nova.db import drains
 from kronos_nova.db import repairs as repairs_db
 from kronos_nova.db import scores
+from kronos_nova.drain.states import BLOCKED
+from kronos_nova.drain.states import Drain
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import repair as repairs
-from kronos_nova.objects.drain import BLOCKED
-from kronos_nova.objects.drain import Drain
 from tests.functional.prometheus import Prometheus
 from tests.unit.cmd import test_automation
 from tests.unit.cmd import test_exporter

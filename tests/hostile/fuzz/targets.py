@@ -9,10 +9,10 @@ import tempfile
 
 from kronos_nova import exception
 from kronos_nova.cmd import replay as replay_command
-from kronos_nova.engine import windows
-from kronos_nova.engine.options import EngineOptions
-from kronos_nova.engine.planner import PlannerPorts
-from kronos_nova.engine.planner import plan_cycle
+from kronos_nova.cycle import windows
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.steps import PlannerPorts
+from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.metrics import answer
 from kronos_nova.metrics import labels
 from kronos_nova.objects import plan as plans

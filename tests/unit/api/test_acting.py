@@ -10,7 +10,7 @@ from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import maintenances as db_maintenances
 from kronos_nova.db import switches
-from kronos_nova.objects import drain as drains
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans

@@ -19,10 +19,10 @@ from kronos_nova.cmd import api
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import event_queries
 from kronos_nova.db import switches
+from kronos_nova.drain import orders
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
-from kronos_nova.operations import draining
 from tests.unit.api import base
 from tests.unit.api import listeners
 
@@ -93,11 +93,11 @@ class EventsTest(EventsTestCase):
         self.assertIn('jane', listener.until('automation', aggregate='gpu')[-1].data['paused'])
         self.evaluate(outcome=plans.NO_MOVE)
         listener.until('evaluation', aggregate='gpu', outcome='no_move')
-        drain = draining.Wish(who='jane').to_drain('a')
+        drain = orders.Wish(who='jane').to_drain('a')
         known = db_drains.Drains(self.database)
         known.request([drain])
         listener.until('drain', host='a', state='requested')
-        draining.release(known, drain, 'jane')
+        orders.release(known, drain, 'jane')
         listener.until('drain', host='a', state='releasing')
 
     def test_what_does_not_change_is_told_once(self):

@@ -15,7 +15,7 @@ from kronos_nova.contract import table
 from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db.maintenances import Maintenances
-from kronos_nova.objects import drain as drains
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import plan as plans
 from kronos_nova.services.context import Context

@@ -12,8 +12,8 @@ from kronos_nova.db import refusals
 from kronos_nova.db import scores
 from kronos_nova.db import server_names
 from kronos_nova.db import switches
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import automation
-from kronos_nova.objects import drain as drains
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans

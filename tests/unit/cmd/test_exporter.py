@@ -19,11 +19,11 @@ from kronos_nova.db import counters
 from kronos_nova.db import cycles
 from kronos_nova.db import drains
 from kronos_nova.db import scores
+from kronos_nova.drain.states import BLOCKED
+from kronos_nova.drain.states import DRAINING
+from kronos_nova.drain.states import Drain
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
-from kronos_nova.objects.drain import BLOCKED
-from kronos_nova.objects.drain import DRAINING
-from kronos_nova.objects.drain import Drain
 from tests.unit.cmd import test_automation
 
 AT_WORK = (moves.MIGRATING, moves.VERIFYING)

@@ -14,11 +14,11 @@ from kronos_nova.cli import hosts as host
 from kronos_nova.cmd import cloud
 from kronos_nova.cmd import manage
 from kronos_nova.cooldown.planning_history import PastTry
+from kronos_nova.cycle.steps import PlannerPorts
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.maintenances import Maintenances
-from kronos_nova.engine.planner import PlannerPorts
+from kronos_nova.drain import states as drains
 from kronos_nova.executor.hosts import ServerOnHost
-from kronos_nova.objects import drain as drains
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves

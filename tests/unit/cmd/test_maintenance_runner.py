@@ -8,7 +8,7 @@ from kronos_nova import exception
 from kronos_nova.cmd import maintenance_runner
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import maintenances
-from kronos_nova.objects import drain as drains
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import maintenance as m
 from kronos_nova.objects import snapshot
 from tests.unit.db import fixtures

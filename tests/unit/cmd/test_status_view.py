@@ -19,10 +19,10 @@ from kronos_nova.db import drains
 from kronos_nova.db import maintenances
 from kronos_nova.db import models
 from kronos_nova.db.journal.queue import ENGINE
+from kronos_nova.drain.states import Drain
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
-from kronos_nova.objects.drain import Drain
 from kronos_nova.operations import overview
 from tests.unit.cmd import test_automation
 from tests.unit.db import fixtures as db_fixtures

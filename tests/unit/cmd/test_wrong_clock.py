@@ -4,7 +4,7 @@ import datetime
 
 from kronos_nova import clock
 from kronos_nova.db import shared_clock
-from kronos_nova.objects import drain as drains
+from kronos_nova.drain import states as drains
 from tests.unit.cmd import test_host
 
 DAY = 86400

@@ -10,9 +10,9 @@ import fixtures
 
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
+from kronos_nova.drain.states import DRAIN_TRANSITIONS
+from kronos_nova.drain.states import DRAINING
 from kronos_nova.objects import plan as plans
-from kronos_nova.objects.drain import DRAIN_TRANSITIONS
-from kronos_nova.objects.drain import DRAINING
 
 
 class ControlDatabase(fixtures.Fixture):

@@ -10,9 +10,9 @@ from kronos_nova.db import journal as db_journal
 from kronos_nova.db import outbox
 from kronos_nova.db import server_names
 from kronos_nova.db import switches
+from kronos_nova.drain import states as drains
 from kronos_nova.executor import broker
 from kronos_nova.objects import automation
-from kronos_nova.objects import drain as drains
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from tests.unit.db import fixtures

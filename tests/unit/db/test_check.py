@@ -14,7 +14,7 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import migrate
 from kronos_nova.db import models
-from kronos_nova.objects import drain as drains
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans

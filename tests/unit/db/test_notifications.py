@@ -7,8 +7,8 @@ import testtools
 
 from kronos_nova import exception
 from kronos_nova.db import stopping
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import automation
-from kronos_nova.objects import drain as drains
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import notification as n
 from kronos_nova.objects import plan as plans

@@ -22,8 +22,8 @@ from kronos_nova.db import retention
 from kronos_nova.db import server_names
 from kronos_nova.db import switches
 from kronos_nova.db import tasks as db_tasks
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import automation
-from kronos_nova.objects import drain as drains
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans

@@ -7,7 +7,7 @@ from oslo_db import exception as db_exc
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import journal
 from kronos_nova.db.retry import retried
-from kronos_nova.objects import drain as drains
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import plan as plans
 from tests.unit.db import fixtures
 

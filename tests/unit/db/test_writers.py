@@ -7,7 +7,7 @@ import testtools
 
 from kronos_nova import exception
 from kronos_nova.db import drains as db_drains
-from kronos_nova.objects import drain as drains
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import plan as plans
 from tests.unit.db import fixtures
 from tests.unit.test_layers import ROOT

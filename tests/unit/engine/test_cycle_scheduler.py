@@ -15,11 +15,11 @@ from kronos_nova.db import drains as db_drains
 from kronos_nova.db import journal
 from kronos_nova.db import models
 from kronos_nova.db import switches
+from kronos_nova.drain.states import Drain
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.engine import locks
 from kronos_nova.engine import planning_client
 from kronos_nova.objects import plan as plans
-from kronos_nova.objects.drain import Drain
 from tests.unit.db import fixtures as db_fixtures
 
 INTERVAL = 300

@@ -12,6 +12,8 @@ from kronos_nova.db import drains
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import stopping
 from kronos_nova.db import switches
+from kronos_nova.drain.states import ACTIVE
+from kronos_nova.drain.states import Drain
 from kronos_nova.executor import compute
 from kronos_nova.executor import options
 from kronos_nova.executor import runner
@@ -19,8 +21,6 @@ from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
-from kronos_nova.objects.drain import ACTIVE
-from kronos_nova.objects.drain import Drain
 from tests.unit.db import fixtures
 from tests.unit.executor import fakes_executor
 

@@ -21,11 +21,11 @@ from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import switches
 from kronos_nova.db.maintenances import Maintenances
-from kronos_nova.objects import drain as drains
+from kronos_nova.drain import orders
+from kronos_nova.drain import states as drains
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
-from kronos_nova.operations import draining
 from kronos_nova.osc import rebalancing
 from tests.unit.api import base
 from tests.unit.cmd import test_host
@@ -110,7 +110,7 @@ class SameTest(CommandsTestCase):
             name='cpu', weight=1.0, threshold=0.2, imbalance_before=0.4, imbalance_after=0.4,
             state='ok'),))
         self.plan(('vm1', 'a', 'b'))
-        db_drains.Drains(self.database).request([draining.Wish(who='jane').to_drain('a')])
+        db_drains.Drains(self.database).request([orders.Wish(who='jane').to_drain('a')])
         ours = json.loads(self.openstack('status', '-f', 'json', expected=4))
         theirs = self.manage('status')
         for each in (ours, theirs):

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from kronos_nova.constraints.base import ConstraintRules
-from kronos_nova.engine.explain import blocked
+from kronos_nova.cycle.explain import blocked
 from kronos_nova.model import Group
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.evacuate import Evacuator

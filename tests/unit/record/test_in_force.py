@@ -13,14 +13,14 @@ from kronos_nova import conf as kronos_conf
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.cooldown.planning_history import PastTry
+from kronos_nova.cycle import observe
+from kronos_nova.cycle import options
+from kronos_nova.cycle import steps
+from kronos_nova.cycle.ports import CyclePorts
+from kronos_nova.cycle.ports import CycleRules
 from kronos_nova.db.cycles import Cycles
 from kronos_nova.db.journal import Journal
 from kronos_nova.db.load_stats import LoadStatsStore
-from kronos_nova.engine import options
-from kronos_nova.engine import past
-from kronos_nova.engine import planner
-from kronos_nova.engine.cycle_ports import CyclePorts
-from kronos_nova.engine.cycle_ports import CycleRules
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.load import LoadStats
@@ -151,11 +151,11 @@ class ReplayTest(InForceTestCase):
             self.database, Journal(self.database, 'one'), inventory=inventory, metrics=source,
             history=inventory.past_moves)
         taken_at = reader.read(self.target).taken_at
-        before = past.planning_history(ports, chosen, CycleRules.from_conf(conf),
-                                       self.database.utcnow(), None, {}, {})
-        [report] = planner.plan_cycle(
+        before = observe.planning_history(ports, chosen, CycleRules.from_conf(conf),
+                                          self.database.utcnow(), None, {}, {})
+        [report] = steps.plan_cycle(
             inventory.read(), loader.load(str(self.folder / 'policies.yaml')), chosen,
-            planner.PlannerPorts(source=source, clock=time.monotonic, now=taken_at),
+            steps.PlannerPorts(source=source, clock=time.monotonic, now=taken_at),
             before).aggregates
         return report
 

@@ -14,9 +14,9 @@ import testtools
 from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.cmd import record
-from kronos_nova.engine import pace_measured
-from kronos_nova.engine.measure import MetricsReader
-from kronos_nova.engine.options import EngineOptions
+from kronos_nova.cycle.metrics import MetricsReader
+from kronos_nova.cycle.metrics import measure_guests
+from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.objects.metrics import IMBALANCE
 from kronos_nova.objects.metrics import VM_PROFILE
 from kronos_nova.objects.metrics import MetricQuery
@@ -169,7 +169,7 @@ class RecordTest(RecordTestCase):
         recording, policy_set = replay.read(self.target)
         self.assertEqual(self.answers['dirty'],
                          (self.target / 'metrics/_migration/dirty_rate.json').read_bytes())
-        measured = pace_measured.measure(
+        measured = measure_guests(
             policy_set.migration, MetricsReader(recording.metrics))
         self.assertEqual(({self.uuid: 512.0}, {'cmp1': 1250.0}, {}),
                          (measured.dirty, measured.links, measured.used))
@@ -230,7 +230,7 @@ class AnonymiseTest(RecordTestCase):
         self.test_no_name_uuid_or_project_is_left_in_any_file()
         recording, policy_set = replay.read(self.target)
         instance, host = recording.snapshot.instances[0], recording.snapshot.hosts[0]
-        measured = pace_measured.measure(
+        measured = measure_guests(
             policy_set.migration, MetricsReader(recording.metrics))
         self.assertEqual(({instance.uuid: 512.0}, {host.name: 1250.0}),
                          (measured.dirty, measured.links))

@@ -7,7 +7,7 @@ import ddt
 import fixtures
 import testtools
 
-from kronos_nova.engine.options import EngineOptions
+from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.record import anonymise
 from kronos_nova.record import replay
 from kronos_nova.record import writer

@@ -1,0 +1,1 @@
+"""One evaluation as a line of steps."""

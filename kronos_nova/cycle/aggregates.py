@@ -1,0 +1,181 @@
+"""What Kronos looks after: which aggregates, their hosts and instances, and which share hosts."""
+
+import collections
+import dataclasses
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kronos_nova import exception
+from kronos_nova.cycle.requests import BALANCING
+from kronos_nova.cycle.requests import PlanRequest
+from kronos_nova.objects import nova_facts
+from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.objects.snapshot import Host
+from kronos_nova.objects.snapshot import Instance
+from kronos_nova.objects.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from kronos_nova.cycle.problem import MovesInFlight
+
+
+def aggregates_in_scope(conf):
+    """Names of the aggregates that ``[kronos]`` names, and of the pool of unassigned hosts if it is
+    included."""
+    pool = [UNASSIGNED] if conf.kronos.include_unassigned_hosts else []
+    return [*dict.fromkeys(conf.kronos.aggregates), *pool]
+
+
+def refuse_empty_scope(conf):
+    """:raises ConfigurationError: there is nothing to plan for"""
+    if not aggregates_in_scope(conf):
+        raise exception.ConfigurationError(
+            what='[kronos] aggregates', problem='no aggregate is in scope',
+            remedy='Name the aggregates to balance, or set include_unassigned_hosts.')
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """One aggregate (or the pool): its hosts by name and the instances on them by uuid, where the
+    moves planned for other aggregates leave them, and what is asked for."""
+
+    name: str
+    hosts: tuple[Host, ...]
+    instances: tuple[Instance, ...]
+    request: PlanRequest = BALANCING
+
+    @property
+    def available(self) -> 'np.ndarray':
+        """bool (H,)"""
+        import numpy as np  # commands that only name aggregates start without
+        return np.array([self.request.takes(host) for host in self.hosts], dtype=bool)
+
+    @property
+    def emptied(self) -> 'np.ndarray':
+        """bool (H,): the hosts that all servers are to leave."""
+        import numpy as np  # as above
+        return np.array([self.request.empties(host) for host in self.hosts], dtype=bool)
+
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        return tuple(host.name for host in self.hosts)
+
+    @property
+    def vm_host(self) -> 'np.ndarray':
+        """intp (V,)"""
+        import numpy as np  # as above
+        index = {name: position for position, name in enumerate(self.host_names)}
+        return np.array([index[instance.host] for instance in self.instances], dtype=np.intp)
+
+
+class ScopeIndex:
+    """The hosts of a snapshot that Kronos can do anything with, by aggregate, what runs there by
+    host, and what else has to do with them.
+
+    Made once a cycle: to look through everything for each aggregate costs the square of the cloud.
+    """
+
+    def __init__(self, snapshot: Snapshot, request: PlanRequest = BALANCING):
+        self._snapshot, self._request = snapshot, request
+        hosts = {host.name: host for host in snapshot.hosts
+                 if nova_facts.is_supported(host.hypervisor_type)}
+        inside = {name for aggregate in snapshot.aggregates for name in aggregate.hosts}
+        self._hosts = {
+            aggregate.name: [hosts[name] for name in set(aggregate.hosts) if name in hosts]
+            for aggregate in snapshot.aggregates}
+        self._hosts[UNASSIGNED] = [host for name, host in hosts.items() if name not in inside]
+        self._aggregates_of = _positions(aggregate.hosts for aggregate in snapshot.aggregates)
+        self._groups_of = _positions(group.members for group in snapshot.server_groups)
+        self._moves_of = _positions((move.instance_uuid, move.destination)
+                                    for move in snapshot.moves_under_way)
+        self._guests = collections.defaultdict(list)
+        self._instances = {}
+        for instance in snapshot.instances:
+            self._guests[instance.host].append(instance)
+            self._instances[instance.uuid] = instance
+
+    def scope(self, name: str, planned: 'MovesInFlight') -> Scope:
+        """
+        :param planned: the moves of this cycle so far; instances are where these leave them
+        :raises ConfigurationError: there is no aggregate of that name
+        """
+        if name not in self._hosts:
+            raise exception.ConfigurationError(
+                what=f'aggregate "{name}"', problem='there is no aggregate of that name',
+                remedy='Correct [kronos] aggregates, or create it')
+        hosts = tuple(sorted(self._hosts[name], key=lambda host: host.name))
+        names = {host.name for host in hosts}
+        stayed = (instance for host in hosts for instance in self._guests[host.name]
+                  if instance.uuid not in planned.moved)
+        came = (planned.place(self._instances[uuid])
+                for uuid, host in planned.moved.items() if host in names)
+        return Scope(name=name, hosts=hosts, request=self._request, instances=tuple(
+            sorted((*stayed, *came), key=lambda instance: instance.uuid)))
+
+    def around(self, scope: Scope) -> Snapshot:
+        """Of the snapshot what has to do with the hosts and instances of ``scope``: they
+        themselves, where they are before any move of this cycle; the moves under way of or to
+        them, with their instances; the aggregates and server groups that they are in.
+        """
+        whole = self._snapshot
+        uuids = {instance.uuid: None for instance in scope.instances}
+        moves = _chosen(whole.moves_under_way, self._moves_of, (*uuids, *scope.host_names))
+        uuids |= {move.instance_uuid: None for move in moves
+                  if move.instance_uuid in self._instances}
+        return dataclasses.replace(
+            whole, hosts=scope.hosts,
+            instances=tuple(self._instances[uuid] for uuid in uuids), moves_under_way=moves,
+            aggregates=_chosen(whole.aggregates, self._aggregates_of, scope.host_names),
+            server_groups=_chosen(whole.server_groups, self._groups_of, uuids))
+
+
+def _positions(names_of_each):
+    """{name: the positions of those that have it}"""
+    found = collections.defaultdict(list)
+    for position, names in enumerate(names_of_each):
+        for name in names:
+            found[name].append(position)
+    return found
+
+
+def _chosen(values, positions, names):
+    """Those of ``values`` that have any of ``names``, in their order."""
+    found = {position for name in names for position in positions.get(name, ())}
+    return tuple(values[position] for position in sorted(found))
+
+
+def planning_units(names: Iterable[str], hosts_of: Mapping[str, Collection[str]]
+                   ) -> dict[str, frozenset[str]]:
+    """Which aggregates are planned, locked and cooled together.
+
+    Two that have a host in common are one unit, and so are those that are connected through
+    others. An aggregate without hosts, or one that is not known, is a unit of its own.
+
+    :param hosts_of: names of the hosts of each aggregate
+    :returns: each name to the names of its unit
+    """
+    names = tuple(names)
+    of_host = collections.defaultdict(list)
+    for name in names:
+        for host in hosts_of.get(name, ()):
+            of_host[host].append(name)
+    neighbours = {name: {other for host in hosts_of.get(name, ()) for other in of_host[host]}
+                  for name in names}
+    found = {}
+    for name in names:
+        if name not in found:
+            unit = _reached(name, neighbours)
+            found.update(dict.fromkeys(unit, unit))
+    return found
+
+
+def _reached(start, neighbours):
+    reached, waiting = {start}, [start]
+    while waiting:
+        new = neighbours[waiting.pop()] - reached
+        reached |= new
+        waiting += new
+    return frozenset(reached)

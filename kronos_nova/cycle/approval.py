@@ -1,0 +1,193 @@
+"""A plan that waits for approval, or was approved: whether it is still the plan to make."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import field
+
+import numpy as np
+
+from kronos_nova.cycle.prices import still_gains
+from kronos_nova.cycle.problem import PlanningCase
+from kronos_nova.cycle.solve import rules_of
+from kronos_nova.model import Model
+from kronos_nova.model import State
+from kronos_nova.objects import automation
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects.plan import PACK
+from kronos_nova.objects.plan import SPREAD
+from kronos_nova.objects.plan import AggregateReport
+from kronos_nova.planners.base import Step
+
+NO_GAIN = 'with the load of now, what is left of the plan gains too little for what it costs'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What has become of a plan.
+
+    wrong : order to why not, of the moves that may not be made any more; one that depends on such a
+        move is among them
+    waits_for : why that is not known now; '' if it is
+    void : why none of it is to be started; '' if it may be
+    """
+
+    wrong: Mapping[int, str] = field(default_factory=dict)
+    waits_for: str = ''
+    void: str = ''
+
+
+def check_again(case: PlanningCase, state: State, capped: Model,
+                report: AggregateReport) -> Checked:
+    """Which moves may not be made any more, taken one after the other, and whether those that may
+    still gain what they should.
+
+    :param state: before any move; it is moved about
+    :param capped: its model with the overload ceiling
+    """
+    wrong, steps = replay(case, state, capped, report)
+    moves = sorted(report.moves, key=lambda move: move.order)
+    hosts = {name: index for index, name in enumerate(case.problem.hosts)}
+    of_phase = {move.order: move.phase for move in moves}
+    spread = {order: step for order, step in steps.items() if of_phase[order] == SPREAD}
+    emptied = {hosts[name] for name in report.hosts_emptied if name in hosts}
+    wrong |= {order: 'its host would not become empty any more' for order, step in steps.items()
+              if of_phase[order] == PACK and step.source in emptied and state.guests[step.source]}
+    wrong |= dict.fromkeys(_needless(state, spread), NO_GAIN)
+    return Checked(wrong=_with_dependants(wrong, moves))
+
+
+def replay(case: PlanningCase, state: State, capped: Model,
+           report: AggregateReport) -> tuple[dict[int, str], dict[int, Step]]:
+    """Make the moves of a plan that are still permitted, one after the other.
+
+    :param state: before any move; it is moved about
+    :param capped: its model with the overload ceiling
+    :returns: (order to why not, of those that are not; order to Step, of the others)
+    """
+    wrong, steps = {}, {}
+    vms = {uuid: index for index, uuid in enumerate(case.problem.vms)}
+    hosts = {name: index for index, name in enumerate(case.problem.hosts)}
+    for move in sorted(report.moves, key=lambda move: move.order):
+        vm, destination = vms.get(move.instance_uuid), hosts.get(move.destination)
+        why = _why_not(case, state, capped, move, vm, destination)
+        missed = wrong.keys() & set(move.depends_on)
+        if missed and not why:
+            why = f'move {min(missed)}, on which it depends, is left out'
+        if why:
+            wrong[move.order] = why
+        else:
+            steps[move.order] = Step(vm=vm, source=state.move(vm, destination),
+                                     destination=destination, combined_after=0.0, reason='')
+    return wrong, steps
+
+
+def _why_not(case, state, capped, move, vm, destination):
+    if vm is None:
+        return 'the instance is not in the aggregate any more'
+    if vm in case.held:
+        return f'the instance is {case.held[vm] or "on a host that is down"}'
+    if case.problem.hosts[state.vm_host[vm]] != move.source:
+        return f'the instance is on {case.problem.hosts[state.vm_host[vm]]} now'
+    if destination is None:
+        return f'{move.destination} is not in the aggregate any more'
+    model = rules_of(move.phase, state.model, capped)
+    against = int(state.delta((vm, destination), model=model).against)
+    return '' if against < 0 else model.rules[against].why(state, vm, destination)
+
+
+def _needless(after, steps):
+    """Orders of the moves that spread the load and do not gain what they cost: all, or the last
+    ones."""
+    before = after.copy()
+    for step in reversed(steps.values()):
+        before.move(step.vm, step.source)
+    return list(steps)[len(still_gains(before, list(steps.values()))):]
+
+
+def _with_dependants(wrong, moves):
+    for move in moves:
+        missed = wrong.keys() & set(move.depends_on)
+        if missed and move.order not in wrong:
+            wrong[move.order] = f'move {min(missed)}, on which it depends, is left out'
+    return wrong
+
+
+MARGIN = 0.25
+"""Share of a new plan's gain by which it has to end better than the plan that waits. Raised, people
+decide on plans that fit less; lowered, plans are replaced because loads fluctuate. Chosen so that a
+host that comes back empty exceeds it, and a fluctuation of a threshold's size does not."""
+
+LEAST_GAIN = 0.5
+"""Share of the promised gain that an approved plan has to keep in order to be started. Raised, more
+approvals come to nothing; lowered, more is copied to little use."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProposalOutlook:
+    """What a plan that waits would come to by now.
+
+    combined : combined imbalance after its moves that are still permitted
+    unrelieved : names of hosts that are hot after it, and not after a new plan
+    """
+
+    combined: float
+    unrelieved: tuple[str, ...] = ()
+
+
+def outlook(report: AggregateReport, case, start: State, capped, end: State, marks,
+            weights: np.ndarray) -> ProposalOutlook:
+    """What a plan comes to from ``start``.
+
+    :param case: PlanningCase
+    :param capped: the model of ``start`` with the overload ceiling
+    :param end: where a new plan ends
+    :param marks: above which hosts are hot
+    :param weights: float64 (P,), of the policies in the combined imbalance
+    """
+    state = start.copy()
+    replay(case, state, capped, report)
+    hot = marks.hot(state).any(axis=1) & ~marks.hot(end).any(axis=1)
+    return ProposalOutlook(combined=float(state.imbalances()[:len(weights)] @ weights),
+                           unrelieved=tuple(
+                               case.problem.hosts[host] for host in np.flatnonzero(hot)))
+
+
+def superseded_because(found: ProposalOutlook | None, level: str, new: AggregateReport) -> str:
+    """Why a plan that waits gives way to the result of a new evaluation; '' where it stays.
+
+    :param found: None where that evaluation made no plan
+    :param level: the level of its aggregate
+    """
+    if new.outcome == plans.BALANCED:
+        return 'every policy is at or below its threshold by now'
+    if new.outcome == plans.NO_MOVE:
+        return 'no move is permitted and of use by now'
+    if new.outcome != plans.PLANNED or found is None:
+        return ''
+    if level == automation.AUTO:
+        return 'the level is auto by now, and a new plan starts without approval'
+    if found.unrelieved:
+        return f'{found.unrelieved[0]} is hot by now, and the plan does not relieve it'
+    if new.combined_before is None or new.combined_after is None:
+        return ''
+    gain = new.combined_before - new.combined_after
+    if found.combined - new.combined_after > MARGIN * gain:
+        return (f'it would end at a combined imbalance of {found.combined:.3f} by now, and a new '
+                f'plan at {new.combined_after:.3f}')
+    return ''
+
+
+def not_worth_starting(report: AggregateReport, before: float, after: float) -> str:
+    """Why an approved plan that only spreads load is not started; '' where it may be.
+
+    :param before: combined imbalance by now
+    :param after: combined imbalance after the moves that are still permitted
+    """
+    promised_before, promised_after = report.combined_before, report.combined_after
+    if promised_before is None or promised_after is None or any(
+            move.phase != plans.SPREAD for move in report.moves):
+        return ''
+    if before - after >= LEAST_GAIN * (promised_before - promised_after):
+        return ''
+    return (f'it was to bring the combined imbalance from {promised_before:.3f} to '
+            f'{promised_after:.3f}, and by now brings it from {before:.3f} to {after:.3f} only')

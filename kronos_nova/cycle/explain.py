@@ -1,0 +1,361 @@
+"""Why a move is made and not another, why instances stayed, and what else an operator must know."""
+
+import collections
+import dataclasses
+import math
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import numpy as np
+
+from kronos_nova.cycle.solve import rules_of
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model import Model
+from kronos_nova.model import State
+from kronos_nova.objects import plan
+from kronos_nova.objects.plan import EVACUATE
+from kronos_nova.objects.plan import SKIP_REASONS
+from kronos_nova.objects.plan import SPREAD
+from kronos_nova.objects.plan import NextBest
+from kronos_nova.objects.plan import PlannedMove
+from kronos_nova.objects.plan import Skip
+from kronos_nova.planners import level
+from kronos_nova.planners import relieve
+from kronos_nova.planners.base import NoPlace
+from kronos_nova.planners.base import Step
+from kronos_nova.planners.best_move import least_harmful
+from kronos_nova.planners.evacuate import by_room
+from kronos_nova.planners.evacuate import waiting
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """A single move in indexes of the problem; ``combined_after`` is the combined imbalance had it
+    been made and not the other."""
+
+    vm: int
+    destination: int
+    combined_after: float
+
+
+def alternatives(state: State, steps: Iterable[tuple[str, Step]],
+                 ceiling: float) -> Iterator[Alternative | None]:
+    """For each step of a plan the move that would have lowered the combined imbalance most in its
+    place, None where the rules and the policies permit no other.
+
+    To spread the load any server of the same host might have left it. Everything else is about the
+    one server that is moved, which might have gone to another host; where its load is not known, to
+    the next roomiest.
+
+    :param state: before the first of the steps; the steps are made in it
+    :param steps: (phase, step)
+    :param ceiling: load that no host passes, unless it is to empty another or to pack
+    """
+    within = state.model.with_ceiling(state, ceiling)
+    for phase, step in steps:
+        yield _alternative(state, rules_of(phase, state.model, within), phase, step)
+        state.move(step.vm, step.destination)
+
+
+def _alternative(state, model, phase, step):
+    def wanted(delta):
+        (vms, hosts), = delta.moves
+        return (vms != step.vm) | (hosts != step.destination)
+
+    if not state.problem.policies or state.problem.unweighed[step.vm]:
+        return _roomiest_but(state, step)
+    vms = np.array([step.vm])
+    if phase == SPREAD:
+        vms = np.flatnonzero((state.vm_host == step.source) & state.problem.movable)
+    pair = least_harmful(state, vms, wanted, is_forced=phase == EVACUATE, model=model)
+    if pair is None:
+        return _roomiest_but(state, step) if phase == EVACUATE else None
+    return Alternative(vm=pair[0], destination=pair[1],
+                       combined_after=state.combined() - float(state.delta(pair).decrease))
+
+
+def _roomiest_but(state, step):
+    hosts = [host for host in by_room(state, step.vm) if host != step.destination]
+    if not hosts:
+        return None
+    return Alternative(vm=step.vm, destination=hosts[0], combined_after=step.combined_after)
+
+
+LOOKED_AT = 2000
+"""Instances on the coldest hosts that pack explains; others were not in its way."""
+
+NEAREST = 16
+"""Hosts that are asked what they have against an instance."""
+
+PAIRS_AT_ONCE = 1_000_000
+
+
+def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
+                   moves: Sequence[PlannedMove], ceiling: float) -> tuple[PlannedMove, ...]:
+    """The moves of a plan, each with what could have been moved in its place.
+
+    :param start: before the first of them
+    :param steps: (phase, step) of the same plan, in the same order
+    :param ceiling: load that no host passes, unless it is to empty another or to pack
+    """
+    problem = start.problem
+    return tuple(
+        move if found is None else dataclasses.replace(move, next_best=NextBest(
+            instance_uuid=problem.vms[found.vm], destination=problem.hosts[found.destination],
+            memory_mb=int(problem.memory_mb[found.vm]), combined_after=found.combined_after))
+        for move, found in zip(moves, alternatives(start, steps, ceiling), strict=True))
+
+
+def skips(reasons: dict[int, str], vms: tuple[str, ...]) -> tuple[Skip, ...]:
+    """Group instances by reason, in the order of the documented words."""
+    grouped = collections.defaultdict(list)
+    for vm, reason in reasons.items():
+        if reason:
+            grouped[reason].append(vms[vm])
+    return tuple(Skip(reason=word, instances=tuple(sorted(grouped[word])))
+                 for word in SKIP_REASONS if word in grouped)
+
+
+def stayed(state: State, budget_left: int, packs: bool) -> dict[int, str]:
+    """Instance index to why no planner moved it, given where the plan ended."""
+    problem = state.problem
+    candidates = np.flatnonzero(problem.movable & (state.vm_host == problem.vm_host))
+    reasons = dict.fromkeys(candidates.tolist(), 'no_gain')
+    look = _packing if packs else _spreading
+    for vms, hosts, gains, accepted in look(state, candidates):
+        words = _words(state, (vms, hosts), gains, accepted)
+        words[words == ''] = 'budget' if budget_left <= 0 else 'no_gain'
+        reasons |= zip(vms.tolist(), words.tolist(), strict=True)
+    return reasons
+
+
+def not_evacuated(state: State, budget_left: int,
+                  unplaced: Mapping[int, NoPlace]) -> dict[int, str]:
+    """The same for instances that are left on hosts which were to be emptied.
+
+    :param unplaced: instances for which the planner found no place
+    """
+    found = {int(vm): obstacle(state, int(vm)) for vm in waiting(state)}
+    otherwise = 'budget' if budget_left <= 0 else 'no_gain'
+    return {vm: held[0] if held else 'capacity' if vm in unplaced else otherwise
+            for vm, held in found.items()}
+
+
+def obstacle(state: State, vm: int) -> tuple[str, str] | None:
+    """What keeps an instance on its draining host: a word of
+    :data:`~kronos_nova.objects.plan.SKIP_REASONS` and a line for a person; None if it may go."""
+    hosts = np.arange(len(state.problem.hosts))
+    hosts = hosts[hosts != state.vm_host[vm]]
+    if not len(hosts):
+        return 'capacity', 'there is no other host'
+    delta = state.delta((vm, hosts), model=state.model.for_emptying)
+    if delta.feasible.any():
+        return None
+    # The host that comes nearest to taking it is the one that fails the latest rule.
+    nearest = int(delta.against.argmax())
+    rule = delta.model.rules[delta.against[nearest]]
+    return rule.reason, rule.why(state, vm, int(hosts[nearest]))
+
+
+def blocked(state: State, host: int, held: dict[int, str],
+            unplaced: Mapping[int, NoPlace]) -> dict[str, str]:
+    """Uuid of each instance of a host that has nowhere to go, to what blocks it.
+
+    :param held: instance index to why it may not be moved at all
+    :param unplaced: instances for which the planner found no place
+    """
+    found = {}
+    for vm in np.flatnonzero(state.vm_host == host).tolist():
+        against = None if vm in held else obstacle(state, vm)
+        if vm in held:
+            found[state.problem.vms[vm]] = held[vm]
+        elif against and (against[0] != 'capacity' or vm not in unplaced):
+            found[state.problem.vms[vm]] = against[1]
+        elif vm in unplaced:
+            found[state.problem.vms[vm]] = unplaced[vm].why
+    return found
+
+
+def _words(state, pairs, gains, accepted):
+    """The word of :data:`SKIP_REASONS` for each instance; '' if nothing held it.
+
+    :param pairs: instances (n,) and hosts (m,)
+    :param gains: bool (n, m), where they would gain something
+    :param accepted: bool (n, m), where that spoils no policy
+    """
+    vms, hosts = pairs
+    permitted = state.delta((vms[:, None], hosts[None, :])).feasible
+    words = np.full(len(vms), 'no_gain', dtype=object)
+    words[gains.any(axis=1)] = 'threshold'
+    words[(gains & accepted & permitted).any(axis=1)] = ''
+    for row in np.flatnonzero((gains & accepted).any(axis=1) & (words != '')):
+        words[row] = _veto(state, vms[row], hosts[gains[row] & accepted[row]])
+    return words
+
+
+def _veto(state, vm, hosts):
+    """What stands most often between an instance and some hosts, none of which it may go to."""
+    against = state.delta((vm, hosts[:NEAREST])).against
+    return collections.Counter(state.model.rules[n].reason for n in against).most_common(1)[0][0]
+
+
+def _spreading(state, candidates):
+    """Instances that could lower the combined imbalance by leaving a top host or entering a bottom
+    host: (instances, hosts, gains, accepted)."""
+    extremes = state.extremes()
+    if extremes.is_balanced:
+        return
+    tops, bottoms = (np.unique(np.concatenate(extremes.counting(ends)))
+                     for ends in (extremes.tops, extremes.bottoms))
+    on_top = np.isin(state.vm_host[candidates], tops)
+    everywhere = np.flatnonzero(state.problem.available)
+    for vms, hosts in ((candidates[on_top], everywhere), (candidates[~on_top], bottoms)):
+        for part in np.array_split(vms, max(1, vms.size * hosts.size // PAIRS_AT_ONCE)):
+            if part.size:
+                delta = state.delta((part[:, None], hosts[None, :]))
+                elsewhere = state.vm_host[part][:, None] != hosts
+                yield part, hosts, (delta.decrease > TOLERANCE) & elsewhere, delta.accepted
+
+
+def _packing(state, candidates):
+    """Instances on the coldest hosts still in use, and the fullest of the other hosts in use: there
+    to be taken in is what they would need."""
+    problem = state.problem
+    load = state.scores @ problem.policy_weights
+    used = np.flatnonzero(problem.available & (state.guests > 0))
+    coldest = candidates[np.argsort(load[state.vm_host[candidates]], kind='stable')][:LOOKED_AT]
+    fullest = used[np.argsort(-load[used], kind='stable')][:NEAREST]
+    if coldest.size:
+        elsewhere = state.vm_host[coldest][:, None] != fullest
+        yield coldest, fullest, elsewhere, elsewhere
+
+
+OTHERS = 3
+"""Live migrations of others, of servers that Kronos has moved, within ``no_return_window`` that are
+reported. Raised, a second balancer is reported later; lowered, an operator who moves two servers
+back is taken for one."""
+
+
+def below_noise(policies, noise):
+    """The warnings about thresholds that cannot be kept to."""
+    for policy in policies:
+        if noise.get(policy.name, 0.0) > policy.threshold:
+            yield (f'{policy.name}: the threshold {policy.threshold:g} is below what noise makes '
+                   f'of the imbalance of these hosts, {noise[policy.name]:.3f}; nothing is moved '
+                   'for differences up to that. Raise the threshold.')
+
+
+def left_above(before, outlook):
+    """The notes about policies above their thresholds for which nothing is moved.
+
+    :param before: the state of the measured load
+    """
+    expected = State(Model(outlook.problem))
+    columns = zip(before.problem.policies, before.problem.thresholds, before.imbalances(),
+                  expected.imbalances(), outlook.problem.thresholds, outlook.least, strict=True)
+    for name, threshold, measured, likely, target, least in columns:
+        if measured <= threshold + TOLERANCE:
+            continue
+        if likely <= target + TOLERANCE and least > threshold:
+            yield (f'{name}: no placement goes below {least:.3f}, because of one instance or of '
+                   f'what cannot be moved. Up to {target:.3f} nothing is moved: the other hosts '
+                   'are then as close together as the threshold asks.')
+        elif likely <= target + TOLERANCE:
+            yield (f'{name}: of {measured:.3f} only {likely:.3f} is likely to last, and up to '
+                   f'{target:.3f} nothing is moved.')
+        else:
+            yield (f'{name}: no permitted plan was found that brings {likely:.3f} closer to '
+                   f'{target:.3f}. That none exists is not proved.')
+
+
+def more_plans(before, timely, cooldown):
+    """The note about a plan that is the first of several to the targets.
+
+    :param before: the state of the expected load before any move
+    :param cooldown: seconds between two plans
+    """
+    steps, after = timely.chosen.steps, timely.chosen.state
+    if after.is_balanced or not any(phase in plan.BY_LOAD for phase, _step in steps):
+        return
+    band = level.band_of(before)
+    left = level.excess(after, band)
+    gained = level.excess(before, band) - left
+    if gained <= TOLERANCE:
+        return
+    plans = 1 + math.ceil(left / gained)
+    lasts = max((move.begins_after or 0.0) + (move.expected_seconds or 0.0)
+                for move in timely.moves)
+    together = _hours(plans * lasts + (plans - 1) * cooldown)
+    yield (f'This plan is the first of about {plans}, which take about {together} together, '
+           'cooldown included.')
+
+
+def _hours(seconds):
+    hours, minutes = divmod(max(1, round(seconds / 60)), 60)
+    return f'{hours} h {minutes:02} min' if hours else f'{minutes} min'
+
+
+def about(timely, budget, options):
+    """The note about a plan that has not the time for all the moves that it might have."""
+    if timely.is_short:
+        yield (f'{len(timely.moves)} moves of {budget} (max_migrations_per_cycle) can begin within '
+               f'{options.stale_plan_age:.0f} s (stale_plan_age); more are left to later plans, '
+               'because the load that they would be chosen for would not be the load there is.')
+
+
+def other_balancer(history, scope):
+    """The warning about live migrations, of servers that Kronos has moved, that Kronos has not
+    made: two that balance one cloud undo each other's work.
+
+    :param history: a :class:`kronos_nova.cooldown.PlanningHistory`
+    """
+    names = {instance.uuid: instance.display_name for instance in scope.instances}
+    own = {(each.instance_uuid, each.source, each.destination)
+           for each in (*history.tries, *(move for move in history.moves if move.is_own))}
+    moved = {uuid for uuid, _source, _destination in own}
+    made = collections.Counter(
+        (move.instance_uuid, move.source, move.destination) for move in history.moves
+        if move.instance_uuid in moved and move.instance_uuid in names)
+    others = collections.Counter({move: made[move] for move in made.keys() - own})
+    if others.total() >= OTHERS:
+        uuid, source, destination = min(others, key=lambda each: (-others[each], each))
+        yield (f'{others.total()} live migrations of servers that Kronos has moved were made by '
+               f'others, such as that of {names[uuid]} ({uuid}) from {source} to {destination}. '
+               'Is another balancer at work? Stop one of the two, or take its servers or hosts '
+               'out of scope.')
+
+
+def own_heat(state, marks, policies):
+    """The warnings about hot hosts that moving servers cannot relieve.
+
+    :param marks: what hurts, by :class:`kronos_nova.planners.relieve.Marks`
+    :param policies: how many of the problem's are measured now
+    """
+    problem, hot = state.problem, marks.hot(state)[:, :policies]
+    shares = problem.weights * problem.host_scale[state.vm_host]
+    for host, policy in np.argwhere(hot).tolist():
+        score, target = state.scores[host, policy], marks.target[policy]
+        servers = shares[state.vm_host == host, policy].sum()
+        if servers < relieve.LEAST_TOGETHER * (score - target):
+            yield (f'{problem.hosts[host]}: {problem.policies[policy]} is {score:.3g}, of which '
+                   f'its servers use {servers:.3g}: it is load of the host, not of its servers. '
+                   'Nothing is moved off it.')
+
+
+def stopped(seconds):
+    """The warning about a search that the deadline stopped."""
+    return (f'The search was stopped by planning_time_limit ({seconds:g} s); the plan is the best '
+            'found by then.')
+
+
+def stranded(scope):
+    """What an operator must know of servers on hosts that nothing can be migrated off."""
+    on_host = collections.Counter(instance.host for instance in scope.instances)
+    for host in scope.hosts:
+        service = host.service
+        if on_host[host.name] and (service.state != 'up' or service.forced_down):
+            how = 'forced down' if service.forced_down else 'down'
+            yield (f'{host.name} is {how} ({service.status}) with {on_host[host.name]} servers on '
+                   'it; nothing can be migrated off it')

@@ -1,0 +1,426 @@
+"""Planning for the hours to come: for each of them a policy has one more column in the model."""
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import numpy as np
+
+from kronos_nova import exception
+from kronos_nova.cycle.aggregates import Scope
+from kronos_nova.cycle.metrics import MetricsReader
+from kronos_nova.load import forecast
+from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.model import Problem
+from kronos_nova.objects import metrics
+from kronos_nova.objects.metrics import MetricQuery
+from kronos_nova.objects.metrics import Times
+from kronos_nova.objects.plan import FORECAST_NOT_USED
+from kronos_nova.objects.plan import FORECAST_USED
+from kronos_nova.objects.plan import ForecastReport
+from kronos_nova.policies import Policy
+
+HOUR = 3600
+MOST_SERIES = 200_000
+"""Of an answer: more servers than a cloud of one Nova has."""
+MOST_POINTS = 200_000
+"""Of an answer: some 30 MiB while it is read. Asked is for so many hours at once as keep to it."""
+PAUSE = 900.0
+"""Seconds before it is asked again for what could not be read: the cycles between have no time to
+lose with it."""
+
+
+class HourlyHistory:
+    """The means of whole hours of a query's series, told apart by a label.
+
+    Hours are counted from 1970. A cycle of another hour asks for what is new, one of the same hour
+    for nothing; of 30,000 series for 80 hours some 10 MiB are kept.
+    """
+
+    def __init__(self):
+        self._rows = {}
+        self._hours = {}
+        self._rests_until, self._problem = -np.inf, None
+        self._asked_at = -np.inf
+        self.changes = 0
+
+    def read(self, source: MetricsSource, query: MetricQuery, label: str, hours: list[int],
+             now: float) -> None:
+        """Have exactly these hours, in whatever way that is cheap.
+
+        :param hours: sorted
+        :raises MetricsError: some of them could not be read; what was is kept
+        """
+        missing = [hour for hour in hours if hour not in self._hours]
+        if not missing and now >= self._asked_at + PAUSE and self._is_empty(hours[-1]):
+            missing = hours[-1:]    # what stores it may be some minutes late
+        if not missing:
+            return
+        if now < self._rests_until:
+            raise self._problem
+        self._forget(set(hours))
+        self._asked_at = now
+        try:
+            self._fetch(source, query, label, missing)
+        except exception.MetricsError as error:
+            self._rests_until, self._problem = now + PAUSE, error
+            raise
+        finally:
+            self.changes += 1
+
+    def rows(self, names) -> np.ndarray:
+        """intp (n,): where each of the names is in :meth:`matrix`, -1 where it is not."""
+        return np.array([self._rows.get(name, -1) for name in names], dtype=np.intp)
+
+    def matrix(self, hours: list[int]) -> np.ndarray:
+        """float64 (rows, len(hours)), NaN = not known."""
+        found = np.full((len(self._rows), len(hours)), np.nan)
+        for column, hour in enumerate(hours):
+            values = self._hours.get(hour, ())
+            found[:len(values), column] = values
+        return found
+
+    def _is_empty(self, hour):
+        return bool(np.isnan(self._hours[hour]).all())
+
+    def _fetch(self, source, query, label, hours):
+        at_once = 1    # until it is known how many series there are
+        while hours:
+            run = [hour for index, hour in enumerate(hours[:at_once]) if hour == hours[0] + index]
+            # A mean of the hour before a moment: that hour's is asked for at its end.
+            times = Times((run[0] + 1) * HOUR, (run[-1] + 1) * HOUR, HOUR)
+            series = _whole(source.query_range(query, times), query).series
+            self._store(series, label, run)
+            at_once = max(1, min(len(hours), MOST_POINTS // max(len(series), 1)))
+            hours = hours[len(run):]
+
+    def _store(self, series, label, run):
+        for each in series:
+            if label in each.labels:
+                self._rows.setdefault(each.labels[label], len(self._rows))
+        table = np.full((len(self._rows), len(run)), np.nan, dtype=np.float32)
+        count = np.zeros(table.shape, dtype=np.intp)
+        for each in series:
+            if label not in each.labels:
+                continue
+            row = self._rows[each.labels[label]]
+            for at, value in each.points:
+                column = round(at / HOUR) - 1 - run[0]
+                if 0 <= column < len(run) and 0.0 <= value < np.inf:
+                    count[row, column] += 1
+                    table[row, column] = value
+        # Series one after the other are of a server that was moved; which of two counts at a time
+        # there is no telling.
+        table[count > 1] = np.nan
+        self._hours.update(zip(run, table.T.copy(), strict=True))
+
+    def _forget(self, hours):
+        """Leave out the other hours, and the series that no hour has."""
+        kept = {hour: values for hour, values in self._hours.items() if hour in hours}
+        known = np.zeros(len(self._rows), dtype=bool)
+        for values in kept.values():
+            known[:len(values)] |= ~np.isnan(values)
+        self._rows = {name: row for row, name in enumerate(itertools.compress(self._rows, known))}
+        self._hours = {hour: np.pad(values, (0, len(known) - len(values)),
+                                    constant_values=np.nan)[known]
+                       for hour, values in kept.items()}
+
+
+def _whole(matrix, query):
+    source = f'policy {query.policy}, {query.kind}'
+    if matrix.warnings:
+        raise exception.MetricsHistoryPartial(
+            source=source, problem='the answer is not whole, or not sure: '
+                                   + '; '.join(matrix.warnings))
+    if len(matrix.series) > MOST_SERIES:
+        raise exception.MetricsTooLarge(
+            source=source, problem=f'{len(matrix.series)} series, more than {MOST_SERIES}')
+    return matrix
+
+
+OTHER_UNIT = ('what it tells of each hour of the last day is far off from what there is now: is '
+              'history_query in the unit of vm_profile_query, or of imbalance_query?')
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastColumns:
+    """What is expected of one policy in an aggregate, in K columns; none if the present alone
+    counts, and ``detail`` says why. ``is_faulty`` tells that there is no answer, or one in another
+    unit.
+
+    names : of the columns
+    weights, variances : float64 (V, K)
+    scores : float64 (H, K)
+    """
+
+    judgement: forecast.Judgement
+    detail: str = ''
+    names: tuple[str, ...] = ()
+    weights: np.ndarray | None = None
+    scores: np.ndarray | None = None
+    variances: np.ndarray | None = None
+    is_faulty: bool = False
+
+    @property
+    def state(self) -> str:
+        return FORECAST_USED if self.names else FORECAST_NOT_USED
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Loads:
+    """What a policy's forecast is of: the instances of a scope, or its hosts.
+
+    names : as the label of the history has them, None where several have the same
+    now : float64 (N,), in the unit of the history, NaN = not known
+    unit : float64 (N,), the weight, or the score, of a sample of 1
+    """
+
+    names: Sequence[str | None]
+    now: np.ndarray
+    unit: np.ndarray
+    placed: forecast.PlacedLoads
+    label: str
+
+
+def questions(policy: Policy) -> Iterator[MetricQuery]:
+    """What the forecast of a policy asks, each with a series for every instance, or for every host
+    where :attr:`~kronos_nova.policies.Policy.is_forecast_by_vm` is not so."""
+    if policy.forecast is None:
+        return
+    present = policy.vm_profile_query if policy.is_forecast_by_vm else policy.imbalance_query
+    yield MetricQuery(policy.name, metrics.HISTORY, policy.forecast.history_query
+                      or f'avg_over_time((\n{present}\n)[1h:5m])')
+    if policy.forecast.has_own_query:
+        yield MetricQuery(policy.name, metrics.FORECAST,
+                          policy.forecast.vm_query or policy.forecast.host_query)
+
+
+class ForecastCache:
+    """Makes forecasts, and keeps what it has read for the cycles to come."""
+
+    def __init__(self):
+        self._kept = {}
+
+    def forecasts(self, source: MetricsSource, feed: MetricsReader, policies: Sequence[Policy],
+                  scope: Scope, problem: Problem, units: np.ndarray, now: float
+                  ) -> dict[str, ForecastColumns]:
+        """Of the policies with a forecast, by name.
+
+        :param units: as :class:`kronos_nova.cycle.metrics.Load` has them
+        """
+        found = {}
+        for number, policy in enumerate(policies):
+            if policy.forecast is not None:
+                asked = _Asked(self._kept_for(policy), source, feed, policy, now)
+                found[policy.name] = asked.columns_of(scope, problem, units[:, number], number)
+        return found
+
+    def _kept_for(self, policy):
+        """What is kept for a policy, as long as it asks the same."""
+        queries = (policy.forecast, policy.vm_profile_query, policy.vm_profile_label,
+                   policy.imbalance_query, policy.host_label)
+        kept = self._kept.get(policy.name)
+        if kept is None or kept.queries != queries:
+            kept = self._kept[policy.name] = _Kept(queries)
+        return kept
+
+
+class _Kept:
+    def __init__(self, queries):
+        self.queries = queries
+        self.history, self.said = HourlyHistory(), HourlyHistory()
+        self.seasonal = None
+        self.made_of = None
+
+
+class _Asked:
+    """One policy in one cycle."""
+
+    def __init__(self, kept, source, feed, policy, now):
+        self.kept, self.source, self.feed, self.policy, self.now = kept, source, feed, policy, now
+        self.hour = int(now // HOUR)
+        self.horizon = policy.forecast.horizon_hours
+        self.questions = tuple(questions(policy))
+
+    def columns_of(self, scope, problem, units, number) -> ForecastColumns:
+        loads = self.loads(scope, problem, units, number)
+        try:
+            find = self.own if self.policy.forecast.has_own_query else self.seasonal
+            ahead, variances, judgement = find(loads)
+        except exception.MetricsError as error:
+            return ForecastColumns(judgement=forecast.UNKNOWN, detail=str(error), is_faulty=True)
+        if not judgement.is_known:
+            return ForecastColumns(judgement=judgement,
+                                   detail='too little of the last days is known')
+        if not judgement.is_worth_it:
+            return ForecastColumns(judgement=judgement, detail=(
+                f'during the last day it was off by {judgement.error:.3g}, the present by '
+                f'{judgement.present_error:.3g}'))
+        if not self.is_of_unit(loads):
+            return ForecastColumns(judgement=judgement, detail=OTHER_UNIT, is_faulty=True)
+        return self.columns(problem, number, loads, (ahead, variances, judgement))
+
+    def loads(self, scope, problem, units, number):
+        policy = self.policy
+        if policy.is_forecast_by_vm:
+            shared = self.feed.shared_names(policy.vm_profile_label_type)
+            names = [None if name in shared else name for name in (
+                getattr(each, policy.vm_profile_label_type) for each in scope.instances)]
+            unit = units[problem.vm_host]
+            now = problem.loads(of_leaving=False)[:, number] / unit
+            return _Loads(names, now, unit, forecast.PlacedLoads(
+                problem.vm_host, problem.host_scale[problem.vm_host, number] * unit,
+                len(problem.hosts)), policy.vm_profile_label)
+        hosts = np.arange(len(problem.hosts))
+        return _Loads(
+            problem.hosts, np.where(problem.available, problem.scores[:, number], np.nan),
+            np.ones(len(hosts)), forecast.PlacedLoads(hosts, np.ones(len(hosts)), len(hosts)),
+            policy.host_label)
+
+    def is_of_unit(self, loads):
+        days = list(range(self.hour - forecast.DAYS, self.hour))
+        return forecast.is_of_unit(_rows(self.kept.history, loads.names, days), loads.now)
+
+    def seasonal(self, loads):
+        kept, hour = self.kept, self.hour
+        days = list(range(hour - forecast.DAYS, hour))
+        week = list(range(hour - forecast.WEEK_AGO,
+                          hour - forecast.WEEK_AGO + forecast.weeks(self.horizon)))
+        history, = self.questions
+        kept.history.read(self.source, history, loads.label, week + days, self.now)
+        if kept.made_of != kept.history.changes:
+            kept.seasonal = forecast.seasonal(kept.history.matrix(days), kept.history.matrix(week))
+            kept.made_of = kept.history.changes
+        found = kept.seasonal.select(kept.history.rows(loads.names))
+        judgement = found.judged(loads.placed)
+        margins = 0.0
+        if self.policy.forecast.quantile > 0.5 and judgement.is_worth_it:
+            margins = found.margins(loads.placed, self.policy.forecast.quantile)
+        return found.ahead + margins, found.variances(), judgement
+
+    def own(self, loads):
+        hour, (history, said) = self.hour, self.questions
+        samples = self.feed.answer(said).by(loads.label)
+        ahead = np.array([samples[name][0].value if len(samples.get(name, ())) == 1 else np.nan
+                          for name in loads.names]).reshape(-1, 1)
+        ahead[~((ahead >= 0.0) & np.isfinite(ahead))] = np.nan
+        days = list(range(hour - forecast.DAYS, hour))
+        past = self.kept.history
+        past.read(self.source, history, loads.label, days, self.now)
+        # What was said at the beginning of an hour is kept as of the hour before.
+        origins = list(range(hour - forecast.ORIGINS - 1, hour - 1))
+        self.kept.said.read(self.source, said, loads.label, origins, self.now)
+        judgement = forecast.judged_highest(
+            _rows(self.kept.said, loads.names, origins), _rows(past, loads.names, days),
+            self.horizon, loads.placed)
+        return ahead, np.zeros(ahead.shape), judgement
+
+    def columns(self, problem, number, loads, found):
+        ahead, variances, judgement = found
+        now = problem.weights[:, number]
+        scores, scale = problem.scores[:, number], problem.host_scale[problem.vm_host, number]
+        if self.policy.is_forecast_by_vm:
+            known = ~(np.isnan(ahead) | np.isnan(loads.now)[:, None])
+            weights = np.where(known, ahead * loads.unit[:, None], now[:, None])
+            shift = loads.placed.sums(np.where(known, ahead - loads.now[:, None], 0.0))
+            columns = np.maximum(scores[:, None] + shift, 0.0)
+            spread = np.where(known, variances * loads.unit[:, None] ** 2, 0.0)
+        else:
+            columns = np.where(np.isnan(ahead), scores[:, None], ahead)
+            part = np.divide(columns, scores[:, None], out=np.ones(columns.shape),
+                             where=scores[:, None] > 0)[problem.vm_host]
+            weights = now[:, None] * part
+            spread = variances[problem.vm_host] / np.bincount(
+                problem.vm_host, minlength=len(problem.hosts))[problem.vm_host, None] / (
+                scale ** 2)[:, None]
+        return ForecastColumns(judgement=judgement, names=tuple(self.names(ahead.shape[1])),
+                               weights=weights, scores=columns, variances=spread)
+
+    def names(self, count):
+        if self.policy.forecast.has_own_query:
+            yield f'{self.policy.name} within {self.horizon} h'
+            return
+        for lead in range(count):
+            yield f'{self.policy.name} in {lead} h' if lead else f'{self.policy.name} this hour'
+
+
+def unused(policies: Sequence[Policy], why: str) -> dict[str, ForecastColumns]:
+    """For policies whose forecasts nobody asks for."""
+    return {policy.name: ForecastColumns(judgement=forecast.UNKNOWN, detail=why)
+            for policy in policies if policy.forecast is not None}
+
+
+def warnings(forecasts: Mapping[str, ForecastColumns]) -> Iterator[str]:
+    """What an operator must know of forecasts that could not be made."""
+    for name, columns in sorted(forecasts.items()):
+        if columns.is_faulty:
+            yield f'{name}: planned without its forecast: {columns.detail}'
+
+
+def policy_of_columns(policies: Sequence[Policy], forecasts: Mapping[str, ForecastColumns]
+                      ) -> list[Policy]:
+    """The policy of each column of :func:`expanded`."""
+    return [*policies, *(policy for policy in policies if policy.name in forecasts
+                         for _column in forecasts[policy.name].names)]
+
+
+def report(policy: str, forecasts: Mapping[str, ForecastColumns], problem: Problem,
+         imbalances: np.ndarray) -> ForecastReport | None:
+    """What a report says of a policy's forecast; None where there is none.
+
+    :param imbalances: float64 (P,), of the expanded problem
+    """
+    if policy not in forecasts:
+        return None
+    columns = forecasts[policy]
+    highest = max((float(imbalances[problem.policies.index(name)]) for name in columns.names),
+                  default=None)
+    errors = [None if np.isnan(each) else each for each in (
+        columns.judgement.error, columns.judgement.present_error)]
+    return ForecastReport(state=columns.state, detail=columns.detail, error=errors[0],
+                          present_error=errors[1], imbalance=highest)
+
+
+def _rows(history, names, hours):
+    """float64 (n, len(hours)): of these names."""
+    found, rows = history.matrix(hours), history.rows(names)
+    picked = found[rows] if len(found) else np.full((len(rows), len(hours)), np.nan)
+    picked[rows < 0] = np.nan
+    return picked
+
+
+def expanded(problem: Problem, forecasts: Mapping[str, ForecastColumns],
+             with_variances: bool) -> Problem:
+    """The problem with a column for every policy and hour to come that is told of.
+
+    Each is a policy to whatever plans: with the threshold of its own, so that the worst hour
+    counts. The present, which is certain, weighs as much as without a forecast, and the hours to
+    come together as much again, so that what lasts counts more than what does not. The present
+    columns come first.
+
+    :param with_variances: whether planning heeds these
+    """
+    found = [(number, forecasts[name]) for number, name in enumerate(problem.policies)
+             if name in forecasts and forecasts[name].names]
+    if not found:
+        return problem
+    of = np.concatenate([np.arange(len(problem.policies)),
+                         *[np.full(len(each.names), number) for number, each in found]])
+    parts = np.concatenate([np.ones(len(problem.policies)),
+                            *[np.full(len(each.names), 1 / len(each.names)) for _, each in found]])
+    scores = np.column_stack([problem.scores, *[each.scores for _, each in found]])
+    spread = np.column_stack([np.zeros(problem.weights.shape),
+                              *[each.variances for _, each in found]])
+    return dataclasses.replace(
+        problem, policies=problem.policies + tuple(
+            name for _, each in found for name in each.names),
+        policy_weights=problem.policy_weights[of] * parts,
+        thresholds=problem.thresholds[of], scores=scores,
+        weights=np.column_stack([problem.weights, *[each.weights for _, each in found]]),
+        host_scale=problem.host_scale[:, of],
+        capacity_scores=problem.capacity_scores[:, of] + scores - problem.scores[:, of],
+        capacity_thresholds=problem.capacity_thresholds[of],
+        left_out=None if problem.left_out is None else problem.left_out[of],
+        variances=spread if with_variances else None)

@@ -1,0 +1,479 @@
+"""What the metrics source knows: every query is sent once, every aggregate is measured once."""
+
+import collections
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import field
+
+import numpy as np
+
+from kronos_nova import exception
+from kronos_nova.load import belief
+from kronos_nova.load import host_readings
+from kronos_nova.load import host_sizes
+from kronos_nova.load import instance_weights
+from kronos_nova.metrics import labels
+from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.model.rules import ArrivalLimit
+from kronos_nova.objects import metrics
+from kronos_nova.objects.metrics import Vector
+from kronos_nova.objects.plan import UnbelievedHost
+from kronos_nova.objects.snapshot import Host
+from kronos_nova.objects.snapshot import Instance
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies import MigrationQueries
+from kronos_nova.policies import Policy
+
+FRACTION = host_readings.Range(0.0, 1.0)
+NOT_NEGATIVE = host_readings.Range(0.0, float('inf'))
+
+UUID = 'uuid'
+"""The attribute of an instance that no other has too."""
+
+NamesElsewhere = Callable[[str, Collection[str]], set[str]]
+
+
+def nowhere_else(attribute: str, names: Collection[str]) -> set[str]:
+    """For a snapshot of the whole cloud."""
+    return set()
+
+
+_PROMQL = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile_query',
+           metrics.CAPACITY: 'capacity_query', metrics.HOST_CAPACITY: 'host_capacity_query'}
+
+
+class MetricsReader:
+    """The answers of a metrics source, each asked for once.
+
+    :param instances: that were read; a name that several of them have tells of none of them,
+        whichever aggregates they are in
+    :param names_elsewhere: :meth:`kronos_nova.inventory.base.InventorySource.names_elsewhere`
+    :param accepts_partial: whether an answer is used of which the source says that a part is
+        missing
+    :param hosts: names of all hosts that were read; see
+        :func:`kronos_nova.load.instance_weights.by_label`
+    """
+
+    def __init__(self, source: MetricsSource, instances: Sequence[Instance] = (),
+                 accepts_partial: bool = False,
+                 names_elsewhere: NamesElsewhere = nowhere_else,
+                 hosts: Collection[str] = ()):
+        self._source, self._accepts_partial = source, accepts_partial
+        self._instances, self._names_elsewhere = instances, names_elsewhere
+        self._hosts = frozenset(hosts)
+        self._answers = {}
+        self._profiles = {}
+        self._shared = {}
+
+    def profile(self, policy: Policy) -> tuple[
+            dict[str, list[instance_weights.ProfileSample]], tuple[str, ...]]:
+        """The profile by its label, and warnings; empty where there is no usable answer."""
+        if policy.name not in self._profiles:
+            # The answer itself is not kept: it has all labels of a series an instance.
+            vector, warnings = self._ask(policy, metrics.VM_PROFILE), ()
+            if isinstance(vector, exception.MetricsError):
+                warnings = (f'the profile is missing, every instance takes the fallback: {vector}',)
+                vector = Vector(samples=())
+            samples = instance_weights.by_label(
+                vector, policy.vm_profile_label, policy.host_label, self._hosts)
+            unusable = sorted(samples.keys() & self.shared_names(policy.vm_profile_label_type))
+            if unusable:
+                warnings += (f'{len(unusable)} values of the label "{policy.vm_profile_label}" are '
+                             f'names of several instances, such as "{unusable[0]}": not used',)
+                for name in unusable:
+                    del samples[name]
+            self._profiles[policy.name] = samples, warnings + vector.warnings
+        return self._profiles[policy.name]
+
+    def shared_names(self, label_type: str) -> set[str]:
+        """What more than one instance of the cloud is called, of the names of those here."""
+        if label_type not in self._shared:
+            counts = collections.Counter(getattr(each, label_type) for each in self._instances)
+            shared = {name for name, count in counts.items() if count > 1}
+            if label_type != UUID:
+                shared |= self._names_elsewhere(label_type, counts.keys() - shared)
+            self._shared[label_type] = shared
+        return self._shared[label_type]
+
+    def vector(self, policy: Policy, kind: str) -> Vector:
+        """The answer to a policy's query; empty if the policy has none of that kind.
+
+        :raises MetricsError: there is no usable answer
+        """
+        key = policy.name, kind
+        if key not in self._answers:
+            self._answers[key] = self._ask(policy, kind)
+        return self._given(key)
+
+    def _ask(self, policy, kind):
+        promql = getattr(policy, _PROMQL[kind])
+        if promql is None:
+            return Vector(samples=())
+        return self._answer(metrics.MetricQuery(policy.name, kind, promql), _PROMQL[kind])
+
+    def answer(self, query: metrics.MetricQuery) -> Vector:
+        """The answer to a further query of a policy, or of none; as :meth:`vector`."""
+        key = query.policy, query.kind
+        if key not in self._answers:
+            self._answers[key] = self._answer(query, query.kind)
+        return self._given(key)
+
+    def _given(self, key):
+        answer = self._answers[key]
+        if isinstance(answer, exception.MetricsError):
+            raise answer
+        return answer
+
+    def _answer(self, query, name):
+        try:
+            vector = self._source.query(query)
+        except exception.MetricsError as error:
+            return error
+        if vector.warnings and not self._accepts_partial:
+            whose = 'migration' if query.policy == metrics.MIGRATION else f'policy {query.policy}'
+            return exception.MetricsPartial(
+                source=f'{whose}, {name}',
+                problem='the answer is not whole, or not sure: ' + '; '.join(vector.warnings))
+        return vector
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answered:
+    """How good the answer to the query for the scores was, whether or not it was used; see
+    :class:`kronos_nova.load.Readings`."""
+
+    coverage: float = 0.0
+    oldest: float = float('nan')
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreGuard:
+    """A policy whose scores are known and whose profile is not believed. It counts in no imbalance,
+    and still keeps full hosts from becoming fuller.
+
+    scores : float64 (H,), NaN = not measured
+    weights : float64 (V,), the most that an instance may use
+    host_scale : float64 (H,), the score of a weight of 1 on each host
+    """
+
+    policy: str
+    scores: np.ndarray
+    weights: np.ndarray
+    host_scale: np.ndarray
+
+    def rule(self, ceiling: float) -> ArrivalLimit:
+        return ArrivalLimit(
+            reason='capacity', yields=True, policy=self.policy, weights=self.weights,
+            host_scale=self.host_scale, scores=self.scores, most=np.fmax(ceiling, self.scores))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What is known of the hosts and instances of one aggregate.
+
+    policies : those with data
+    no_data : name of each other one to why it has none
+    guards : of the others those whose scores are known, though not their profile
+    scores, capacity : float64 (H, P); NaN = not measured, or the policy has no such query
+    host_scale : float64 (H, P), the score of a weight of 1 on each host
+    measured : bool (H,), whether all that a policy asks for is known
+    weights : float64 (V, P), NaN = not known; None before :func:`weigh`
+    units : float64 (H, P), the weight of a sample of 1 of an instance on the host; as weights
+    answered : of the policies that got an answer
+    """
+
+    policies: tuple[Policy, ...]
+    no_data: dict[str, str]
+    scores: np.ndarray
+    capacity: np.ndarray
+    host_scale: np.ndarray
+    measured: np.ndarray
+    weights: np.ndarray | None = None
+    units: np.ndarray | None = None
+    guards: tuple[ScoreGuard, ...] = ()
+    unbelieved: tuple[UnbelievedHost, ...] = ()
+    warnings: tuple[str, ...] = ()
+    answered: Mapping[str, Answered] = dataclasses.field(default_factory=dict)
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Occupied:
+    """The hosts of an aggregate and the instances on them, as belief needs them.
+
+    available : bool (H,), hosts that may be destinations
+    vm_host : intp (V,)
+    resting : bool (V,), instances in a move, or moved a short time ago
+    is_new : bool (V,), instances too young for monitoring to have a rate of
+    doubted : (policy, host) of what failed in the evaluation before
+    """
+
+    hosts: tuple[Host, ...]
+    instances: tuple[Instance, ...]
+    available: np.ndarray
+    vm_host: np.ndarray
+    resting: np.ndarray
+    is_new: np.ndarray
+    doubted: frozenset[tuple[str, str]] = frozenset()
+
+
+def measure(feed: MetricsReader, policies: tuple[Policy, ...], hosts: tuple[str, ...],
+            available: np.ndarray, rules: host_readings.ScoringRules) -> Load:
+    """Score the hosts by every policy."""
+    good, no_data, warnings, answered = [], {}, [], {}
+    for policy in policies:
+        try:
+            readings = list(_readings(feed, policy, hosts, available, rules))
+            answered[policy.name] = Answered(readings[0].coverage, readings[0].oldest)
+            problems = [problem for reading in readings for problem in reading.problems]
+            if problems:
+                problems += _remedies(feed, policy, hosts)
+        except exception.MetricsError as error:
+            problems = [str(error)]
+        if problems:
+            no_data[policy.name] = '; '.join(problems)
+        else:
+            good.append((policy, readings))
+            warnings += [f'{policy.name}: {warning}'
+                         for reading in readings for warning in reading.warnings]
+    columns = [np.column_stack([np.zeros((len(hosts), 0))]
+                               + [readings[n].values for _, readings in good]) for n in range(3)]
+    scores, capacity, sizes = columns
+    wanted = np.array([policy.capacity_query is not None for policy, _ in good], dtype=bool)
+    return Load(
+        policies=tuple(policy for policy, _ in good), no_data=no_data, scores=scores,
+        capacity=capacity, host_scale=1.0 / sizes, warnings=tuple(warnings), answered=answered,
+        measured=~(np.isnan(scores) | np.isnan(capacity) & wanted | np.isnan(sizes)).any(axis=1))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Weighed:
+    """One policy of :func:`weigh`: what of it is used.
+
+    problem : why it is not planned by; '' if it is
+    scores : None where it is not planned by
+    """
+
+    host_scale: np.ndarray
+    units: np.ndarray
+    weights: np.ndarray
+    problem: str = ''
+    guard: ScoreGuard | None = None
+    scores: np.ndarray | None = None
+    unbelieved: tuple[UnbelievedHost, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def weigh(load: Load, feed: MetricsReader, occupied: Occupied,
+          rules: belief.BeliefRules) -> Load:
+    """Add what instances weigh, and leave out what is not believed: hosts that contradict Nova or
+    their servers, and policies whose profile does not fit their scores."""
+    found = [_weigh(load, number, feed, occupied, rules) for number in range(len(load.policies))]
+    kept = [number for number, each in enumerate(found) if not each.problem]
+    policies = tuple(load.policies[number] for number in kept)
+    scores, capacity, scale, sample_units = (
+        np.column_stack([np.zeros((len(occupied.hosts), 0)), *columns]) for columns in (
+            [found[number].scores for number in kept],
+            [load.capacity[:, number] for number in kept],
+            [found[number].host_scale for number in kept],
+            [found[number].units for number in kept]))
+    wanted = np.array([policy.capacity_query is not None for policy in policies], dtype=bool)
+    names = [policy.name for policy in load.policies]
+    return dataclasses.replace(
+        load, policies=policies, scores=scores, capacity=capacity, host_scale=scale,
+        units=sample_units,
+        no_data=load.no_data | {name: each.problem for name, each in zip(names, found, strict=True)
+                                if each.problem},
+        guards=tuple(each.guard for each in found if each.guard),
+        weights=np.column_stack([np.zeros((len(occupied.instances), 0)),
+                                 *(found[number].weights for number in kept)]),
+        measured=load.measured & ~(
+            np.isnan(scores) | np.isnan(capacity) & wanted | np.isnan(scale)).any(axis=1),
+        unbelieved=tuple(each for weighed in found for each in weighed.unbelieved),
+        warnings=load.warnings + tuple(
+            f'{name}: {warning}' for name, each in zip(names, found, strict=True)
+            for warning in each.warnings))
+
+
+def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
+           rules: belief.BeliefRules) -> _Weighed:
+    policy, scores = load.policies[number], load.scores[:, number]
+    size = host_sizes.sizes(policy, occupied.hosts, 1.0 / load.host_scale[:, number])
+    if size.problem:
+        return _void(occupied, size.problem)
+    scale = 1.0 / size.values
+    placed = instance_weights.PlacedInstances(
+        occupied.instances, occupied.vm_host, scores, np.nan_to_num(scale, nan=1.0),
+        np.nan_to_num(size.units, nan=1.0))
+    samples, warnings = feed.profile(policy)
+    misfit = instance_weights.unit_problem(policy, samples, placed)
+    if misfit:
+        return dataclasses.replace(_void(occupied, misfit),
+                                   guard=_guard(policy, scores, occupied))
+    share, seen = instance_weights.shares(policy, samples, placed)
+    share = np.where([each.status == 'ACTIVE' for each in occupied.instances], share, np.nan)
+    judged = belief.judge(
+        policy, placed, belief.Servers(share=share, seen=seen, counted=_counted(
+            policy, feed, occupied)),
+        tuple(host.name for host in occupied.hosts), rules,
+        frozenset(host for name, host in occupied.doubted if name == policy.name))
+    profile = instance_weights.profile(policy, samples, placed, occupied.resting)
+    weights = np.where(judged.profiles, judged.factors, np.nan)[occupied.vm_host] * profile.values
+    return _Weighed(
+        host_scale=scale, units=placed.units, weights=weights,
+        scores=np.where(judged.scores, scores, np.nan), unbelieved=judged.unbelieved,
+        problem=judged.problem(scores, occupied.available),
+        warnings=(*warnings, *profile.warnings, *judged.warnings))
+
+
+def _guard(policy, scores, occupied):
+    """A ScoreGuard by the flavors of instances; None where the resource is not known."""
+    resource = host_sizes.resource(policy)
+    return resource and ScoreGuard(
+        policy=policy.name, scores=scores,
+        weights=host_sizes.of_flavors(occupied.instances, resource),
+        host_scale=1.0 / host_sizes.of_inventory(occupied.hosts, resource))
+
+
+def _void(occupied, problem):
+    return _Weighed(host_scale=np.ones(len(occupied.hosts)), units=np.ones(len(occupied.hosts)),
+                    weights=np.full(len(occupied.instances), np.nan), problem=problem)
+
+
+def _counted(policy, feed, occupied):
+    """bool (V,): whether monitoring has to know an instance."""
+    shared = feed.shared_names(policy.vm_profile_label_type)
+    return ~(occupied.resting | occupied.is_new) & np.array(
+        [each.status == 'ACTIVE' and each.task_state is None
+         and getattr(each, policy.vm_profile_label_type) not in shared
+         for each in occupied.instances], dtype=bool)
+
+
+def _remedies(feed, policy, hosts):
+    """How the series could be given the names of the hosts, if that is what is wrong."""
+    vector = feed.vector(policy, metrics.IMBALANCE)
+    found = labels.diagnose(vector, policy.host_label, hosts)
+    if found.proposal:
+        yield (f'{found.proposal.matches} would match with '
+               f'{found.proposal.remedy(policy.host_label)}')
+    elif found.unknown == ('',):
+        yield f'the series have no label "{policy.host_label}": see host_label'
+
+
+def _readings(feed, policy, hosts, available, rules):
+    """Scores, capacity values and sizes."""
+    def read(kind, allowed):
+        vector = feed.vector(policy, kind)
+        found = host_readings.read(vector, policy.host_label, hosts, available, allowed, rules)
+        if not found.problems:
+            return found
+        return dataclasses.replace(found, problems=(
+            *found.problems, *_remedy(vector, policy.host_label, np.array(hosts)[available])))
+
+    yield read(metrics.IMBALANCE, FRACTION)
+    if policy.capacity_query is None:
+        yield host_readings.Readings(np.full(len(hosts), np.nan))
+    else:
+        yield read(metrics.CAPACITY, NOT_NEGATIVE)
+    if policy.host_capacity_query is None:
+        yield host_readings.Readings(np.ones(len(hosts)))
+    else:
+        yield read(metrics.HOST_CAPACITY, host_readings.Range(1e-6, float('inf')))
+
+
+def _remedy(vector, host_label, hosts):
+    """What would make more series match the hosts, if anything would."""
+    proposal = labels.diagnose(vector, host_label, hosts.tolist()).proposal
+    if proposal:
+        yield f'{proposal.matches} would match with {proposal.remedy(host_label)}'
+
+
+class Measurements:
+    """Answers and loads, shared by all that an evaluation does: drains, the check of approved
+    plans, and planning. To make one sends no query.
+
+    reader : MetricsReader
+    """
+
+    def __init__(self, reader: MetricsReader):
+        self.reader = reader
+        self.of_moves: Callable[[MigrationQueries], MeasuredGuests] = functools.cache(
+            lambda queries: measure_guests(queries, self.reader))
+        self._loads = {}
+
+    @classmethod
+    def of_cloud(cls, source: MetricsSource, snapshot: Snapshot, accepts_partial: bool,
+                 names_elsewhere: NamesElsewhere) -> 'Measurements':
+        """Make those of the hosts and instances of a snapshot."""
+        return cls(MetricsReader(source, snapshot.instances, accepts_partial, names_elsewhere,
+                                 [host.name for host in snapshot.hosts]))
+
+    def load(self, name: str, occupied: Occupied, measure: Callable[[], Load]) -> Load:
+        """Measure an aggregate, unless that was done for the same instances on the same hosts.
+        Moves that this evaluation starts change no load before its end.
+
+        :param name: of the aggregate
+        :param measure: called at most once
+        """
+        key = (name, tuple(host.name for host in occupied.hosts),
+               tuple(instance.uuid for instance in occupied.instances),
+               occupied.vm_host.tobytes())
+        if key not in self._loads:
+            self._loads[key] = measure()
+        return self._loads[key]
+
+
+MIB = 2**20
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredGuests:
+    """By uuid of the instance: MiB a second that it writes, MiB to copy; by host: MiB a second of
+    its link. ``warnings`` tell what was asked for in vain."""
+
+    dirty: Mapping[str, float] = field(default_factory=dict)
+    used: Mapping[str, float] = field(default_factory=dict)
+    links: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+NOTHING = MeasuredGuests()
+
+
+def migration_queries(queries: MigrationQueries) -> Iterator[metrics.MetricQuery]:
+    """What is asked."""
+    for kind in metrics.OF_MIGRATION:
+        promql = getattr(queries, f'{kind}_query')
+        if promql is not None:
+            yield metrics.MetricQuery(metrics.MIGRATION, kind, promql)
+
+
+def measure_guests(queries: MigrationQueries, reader: MetricsReader) -> MeasuredGuests:
+    """Ask what there is a query for. Where there is no answer, what is learnt holds; a figure that
+    cannot be true (negative, not finite, of a link that carries nothing, given twice) is none."""
+    found, warnings = {kind: {} for kind in metrics.OF_MIGRATION}, []
+    for query in migration_queries(queries):
+        is_link = query.kind == metrics.LINK
+        try:
+            vector = reader.answer(query)
+        except exception.MetricsError as error:
+            warnings.append(f'migration.{query.kind}_query has no answer, and what was learnt of '
+                            f'moves holds: {error}')
+            continue
+        found[query.kind] = _mib(vector.by(queries.host_label if is_link else queries.label),
+                                 MIB if is_link else 0.0)
+    return MeasuredGuests(dirty=found[metrics.DIRTY_RATE], used=found[metrics.USED_MEMORY],
+                          links=found[metrics.LINK], warnings=tuple(warnings))
+
+
+def _mib(samples, least):
+    """{name: MiB} of bytes.
+
+    :param least: bytes below which a figure cannot be true
+    """
+    return {name: some[0].value / MIB for name, some in samples.items()
+            if len(some) == 1 and math.isfinite(some[0].value) and some[0].value >= least}

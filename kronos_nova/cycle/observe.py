@@ -1,0 +1,74 @@
+"""Reads what earlier evaluations and moves left for the next plan."""
+
+import dataclasses
+import datetime
+from collections.abc import Mapping
+
+from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cooldown.planning_history import PastMove
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.ports import CyclePorts
+from kronos_nova.cycle.ports import CycleRules
+from kronos_nova.db import cooldowns as db_cooldowns
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects.plan import AggregateReport
+
+DAY = datetime.timedelta(days=1)
+
+UNDER_WAY = {plans.APPROVED: 'is approved and starts soon',
+             plans.EXECUTING: 'is being carried out'}
+"""What is said of a plan during which its aggregate is not planned again."""
+
+
+def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules,
+                     now: datetime.datetime, names: tuple[str, ...] | None,
+                     units: Mapping[str, frozenset[str]],
+                     proposals: Mapping[str, AggregateReport]) -> PlanningHistory:
+    """Read the history that a plan depends on.
+
+    :param names: the aggregates whose load statistics are read; None for all
+    :param units: aggregate to those that it shares hosts with; they wait and cool together
+    :param proposals: aggregate to the plan that waits for approval there
+    """
+    cooldowns, journal, limits = cycle_ports.cooldowns, cycle_ports.journal, options.move_limits
+    # While its plan is in progress an aggregate is about to look different.
+    busy = {aggregate: f'plan {uuid} {UNDER_WAY[state]}'
+            for aggregate, uuid, state in journal.plans_under_way() if state in UNDER_WAY}
+    waiting = {name: busy[other] for name, unit in units.items()
+               for other in sorted(unit) if other in busy}
+    cooling = cooldowns.cooling(db_cooldowns.AGGREGATE, now)
+    spread = cooldowns.cooling(db_cooldowns.SPREAD, now)
+    projects_moved, caused = journal.moved_since(now - DAY) if limits.look_back else ({}, {})
+    return PlanningHistory(
+        under_way=waiting | busy, proposals=proposals,
+        aggregates=cooling | _of_units(cooling, units),
+        spread=spread | _of_units(spread, units),
+        instances=cooldowns.cooling(db_cooldowns.INSTANCE, now),
+        quarantines=cooldowns.quarantined(now), refused=cycle_ports.refusals.resting(now),
+        imbalanced=cycle_ports.cycles.imbalanced(), doubted=cycle_ports.cycles.doubted(),
+        projects_moved=projects_moved, caused=caused,
+        instances_moved=(journal.instances_moved_since(now - 7 * DAY)
+                         if limits.per_instance_and_week else {}),
+        instances_moved_today=(journal.instances_moved_since(now - DAY)
+                               if limits.per_instance_and_day else {}),
+        load_stats=cycle_ports.load_stats.read(names) if options.restraint else {},
+        moves=_past_moves(cycle_ports, now - datetime.timedelta(
+            seconds=max(rules.no_return_window, options.server_grace))),
+        tries=tuple(journal.tries(now - datetime.timedelta(seconds=rules.experience_window))))
+
+
+def _past_moves(cycle_ports, since) -> tuple[PastMove, ...]:
+    """The moves that ended since a time; those of Kronos, and those that emptied a host, are
+    marked."""
+    emptied = cycle_ports.journal.emptied_since(since)
+    own = cycle_ports.journal.requested_since(since - DAY)    # which none takes
+    return tuple(
+        dataclasses.replace(
+            each, has_emptied=(each.instance_uuid, each.source) in emptied,
+            is_own=(each.instance_uuid, each.source, each.destination) in own)
+        for each in cycle_ports.history(since))
+
+
+def _of_units(seconds, units):
+    """Seconds left of each aggregate: the most that any has with which it shares hosts."""
+    return {name: max(seconds.get(other, 0.0) for other in unit) for name, unit in units.items()}

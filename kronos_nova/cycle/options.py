@@ -1,0 +1,159 @@
+"""The options of an evaluation, as plain values."""
+
+import dataclasses
+from collections.abc import Collection
+from collections.abc import Mapping
+
+import numpy as np
+
+from kronos_nova.cycle import windows
+from kronos_nova.cycle.move_limits import MoveLimits
+from kronos_nova.cycle.prices import MinGain
+from kronos_nova.cycle.restraint import Restraint
+from kronos_nova.cycle.windows import Windows
+from kronos_nova.load.belief import BeliefRules
+from kronos_nova.objects import eligibility
+from kronos_nova.objects.eligibility import OptOut
+from kronos_nova.objects.move import Caps
+from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.pacing.migration_history import Assumed
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PaceOptions:
+    """What bears on when moves begin and how long they take.
+
+    caps : of ``[kronos_executor]``, with what drains have of their own
+    link : MiB a second of each host's link; None is that of one migration
+    stream : MiB a second of one migration at most; None is learnt
+    downtime : seconds for which a guest may be stopped
+    copies_local_disks : whether instances have disks that are copied
+    forces : whether a migration that takes too long is forced to complete
+    stale_plan_age : seconds after which a move that has not begun is given up
+    due : host to the seconds in which it is to be empty
+    """
+
+    caps: Caps = Caps(total=4, per_source=1, per_destination=2)
+    link: float | None = None
+    stream: float | None = None
+    downtime: float = Assumed().downtime
+    copies_local_disks: bool = False
+    forces: bool = False
+    stale_plan_age: float = np.inf
+    due: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    @property
+    def assumed(self) -> Assumed:
+        return Assumed(bandwidth=self.stream or self.link, downtime=self.downtime)
+
+    @classmethod
+    def from_conf(cls, conf) -> 'PaceOptions':
+        group = conf.kronos_executor
+        return cls(
+            caps=Caps(total=group.max_concurrent_migrations,
+                      per_source=group.max_concurrent_per_source,
+                      per_destination=group.max_concurrent_per_destination),
+            link=_mib_per_second(group.link_mbps), stream=_mib_per_second(group.stream_mbps),
+            downtime=group.downtime_ms / 1000, copies_local_disks=group.copies_local_disks,
+            forces=group.timeout_action == 'force_complete', stale_plan_age=group.stale_plan_age)
+
+
+def _mib_per_second(mbps: int) -> float | None:
+    """Of megabits a second; None of 0."""
+    return mbps * 1e6 / 8 / 2**20 or None
+
+
+DAY = 86400
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions:
+    """The options of ``[kronos]`` that bear on a plan, with the same names and units, and of
+    ``[kronos_executor]`` what tells how long it takes (``pace``).
+
+    aggregates : names, or None for every aggregate there is
+    budget : moves a cycle may plan in an aggregate; None leaves it to the policies
+    max_sample_age : seconds; None accepts samples of any age
+    soft_groups_yield : no option of an operator; drains set it
+    """
+
+    aggregates: tuple[str, ...] | None = None
+    include_unassigned_hosts: bool = True
+    spread_planner: str = 'spread'
+    pack_planner: str = 'pack'
+    budget: int | None = None
+    evacuate_disabled_hosts: bool = False
+    enforce_hard_affinity: bool = False
+    enforce_soft_affinity: bool = False
+    restrict_to_az: bool = False
+    planning_time_limit: float = 10.0
+    overload_ceiling: float = 0.95
+    min_coverage: float = 1.0
+    max_sample_age: float | None = None
+    accept_partial_metrics: bool = False
+    server_grace: float = 600.0
+    belief: BeliefRules = BeliefRules()
+    stabilization_cycles: int = 1
+    cooldown: int = 0
+    spread_interval: int = 0
+    no_return_window: float = 0.0
+    reserve_hosts: int = 0
+    min_gain: MinGain = MinGain()
+    soft_group_cost: float | None = None
+    soft_groups_yield: bool = False
+    opt_out: OptOut = OptOut()
+    windows: Windows = Windows()
+    move_limits: MoveLimits = MoveLimits()
+    restraint: Restraint = Restraint()
+    pace: PaceOptions = PaceOptions()
+
+    def planner(self, mode: str) -> str:
+        """Name of the planner for policies of a mode."""
+        return {'pack': self.pack_planner, 'spread': self.spread_planner}.get(mode, mode)
+
+    def scopes(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """What to plan, in order: of the aggregates called ``names`` those in scope, and the
+        pool."""
+        wanted = sorted(names) if self.aggregates is None else sorted(set(self.aggregates))
+        return (*wanted, *([UNASSIGNED] if self.include_unassigned_hosts else []))
+
+    def without(self, names: Collection[str]) -> 'EngineOptions':
+        """The same without some aggregates."""
+        return dataclasses.replace(
+            self, aggregates=self.aggregates and tuple(
+                name for name in self.aggregates if name not in names),
+            include_unassigned_hosts=self.include_unassigned_hosts and UNASSIGNED not in names)
+
+
+def no_return_window(conf) -> int:
+    """Seconds during which an instance is not moved back."""
+    group = conf.kronos
+    return max(group.no_return_window, DAY) if group.restraint else group.no_return_window
+
+
+def from_conf(conf) -> EngineOptions:
+    """Read a ``ConfigOpts`` on which :func:`kronos_nova.conf.register_opts` was called.
+
+    :raises ConfigurationError: a value is wrong in a way that oslo.config cannot tell
+    """
+    group = conf.kronos
+    plain = {field.name: getattr(group, field.name) for field in dataclasses.fields(EngineOptions)
+             if field.name in group}
+    return EngineOptions(**plain | {
+        'aggregates': tuple(group.aggregates),
+        'min_gain': MinGain(per_move=group.min_gain, per_gib=group.min_gain_per_gib,
+                            per_minute=group.min_gain_per_minute,
+                            per_failure=group.min_gain_per_failure),
+        'opt_out': OptOut(never_projects=frozenset(group.never_move_projects),
+                          only_evacuate_projects=frozenset(group.only_evacuate_projects),
+                          heeded=eligibility.heeded(group.move_hints)),
+        'move_limits': MoveLimits(per_project=group.max_moves_per_project,
+                                  per_project_and_day=group.max_moves_per_project_and_day,
+                                  per_cause_and_day=group.max_moves_per_cause_and_day,
+                                  per_instance_and_week=group.max_moves_per_instance_and_week,
+                                  per_instance_and_day=group.max_moves_per_instance_and_day),
+        'belief': BeliefRules(least_known=group.min_known_servers,
+                              tolerance=group.profile_tolerance),
+        'restraint': Restraint(group.restraint), 'pace': PaceOptions.from_conf(conf),
+        'no_return_window': no_return_window(conf),
+        'windows': windows.parse(group.maintenance_window)})

@@ -1,0 +1,102 @@
+"""The ports and the rules of an evaluation."""
+
+import dataclasses
+import datetime
+from collections.abc import Callable
+from collections.abc import Iterable
+
+from kronos_nova.cooldown.planning_history import PastMove
+from kronos_nova.cycle import levels
+from kronos_nova.cycle import options as engine_options
+from kronos_nova.cycle.forecast_columns import ForecastCache
+from kronos_nova.cycle.requests import Requester
+from kronos_nova.db import cooldowns as db_cooldowns
+from kronos_nova.db import cycles as db_cycles
+from kronos_nova.db import scores as db_scores
+from kronos_nova.db.engine import Database
+from kronos_nova.db.evaluations import Evaluations
+from kronos_nova.db.journal import Journal
+from kronos_nova.db.load_stats import LoadStatsStore
+from kronos_nova.db.refusals import Refusals
+from kronos_nova.db.server_names import ServerNames
+from kronos_nova.db.switches import SwitchBoard
+from kronos_nova.inventory.base import InventorySource
+from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.objects.automation import Defaults
+from kronos_nova.objects.dry_run import DryRun
+from kronos_nova.objects.dry_run import not_asked
+
+MakeRequester = Callable[..., Requester]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CyclePorts:
+    """What a cycle reads from and writes to.
+
+    history : what the cloud knows of live migrations that ended well since a time
+    dry_run : asks beforehand whether moves would be let happen
+    forecast_cache : what was read for the forecasts of earlier cycles
+    requesters : make what plans requests in the place of balancing, each from the CyclePorts, the
+        PolicySet, the EngineOptions, the CycleRules and the clock of an evaluation
+    """
+
+    inventory: InventorySource
+    metrics: MetricsSource
+    switches: SwitchBoard
+    journal: Journal
+    cooldowns: db_cooldowns.Cooldowns
+    cycles: db_cycles.Cycles
+    scores: db_scores.Scores
+    evaluations: Evaluations
+    load_stats: LoadStatsStore
+    names: ServerNames
+    refusals: Refusals
+    history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
+    dry_run: DryRun = not_asked
+    forecast_cache: ForecastCache = dataclasses.field(default_factory=ForecastCache)
+    requesters: tuple[MakeRequester, ...] = ()
+
+    @classmethod
+    def over(cls, database: Database, journal: Journal, **others) -> 'CyclePorts':
+        """Everything that is kept in the control database, and the others as they are given."""
+        return cls(**{
+            'journal': journal, 'switches': SwitchBoard(database),
+            'cooldowns': db_cooldowns.Cooldowns(database), 'cycles': db_cycles.Cycles(database),
+            'scores': db_scores.Scores(database), 'evaluations': Evaluations(database),
+            'load_stats': LoadStatsStore(database),
+            'names': ServerNames(database), 'refusals': Refusals(database)} | others)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CycleRules:
+    """What becomes of a plan; durations in seconds.
+
+    automation : what nova.conf says of levels
+    in_scope : all aggregates that are planned, by this process or another
+    """
+
+    automation: Defaults
+    cooldown: float
+    instance_cooldown: float
+    instance_cooldown_factor: float
+    instance_cooldown_max: float
+    no_return_window: float
+    experience_window: float
+    stale_plan_age: float
+    start_interval: float
+    rejection_backoff: float = 0.0
+    in_scope: tuple[str, ...] = ()
+
+    @classmethod
+    def from_conf(cls, conf):
+        group = conf.kronos
+        return cls(automation=levels.defaults(conf), cooldown=group.cooldown,
+                   instance_cooldown=group.instance_cooldown,
+                   instance_cooldown_factor=group.instance_cooldown_factor,
+                   instance_cooldown_max=group.instance_cooldown_max,
+                   no_return_window=engine_options.no_return_window(conf),
+                   experience_window=group.experience_window,
+                   stale_plan_age=conf.kronos_executor.stale_plan_age,
+                   start_interval=conf.kronos_executor.start_interval,
+                   rejection_backoff=group.rejection_backoff_cycles * group.evaluation_interval,
+                   in_scope=tuple(group.aggregates))

@@ -1,0 +1,246 @@
+"""From a snapshot and what was measured to the problem of one aggregate."""
+
+import collections
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from kronos_nova import model
+from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cycle.aggregates import Scope
+from kronos_nova.cycle.metrics import Load
+from kronos_nova.cycle.metrics import MetricsReader
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.model import Problem
+from kronos_nova.model import State
+from kronos_nova.objects import eligibility
+from kronos_nova.objects.snapshot import Instance
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.planners.relieve import Marks
+from kronos_nova.policies import Policy
+
+
+class MovesInFlight:
+    """The moves of this cycle so far.
+
+    An aggregate is planned from where those before it end. Room that a planned move is to free is
+    not given away, neither of a host nor of a provider that hosts share: aggregates are carried out
+    side by side, and it may not be free yet.
+    """
+
+    def __init__(self):
+        self.moved: dict[str, str] = {}
+        self._shifts = collections.Counter()
+        self._leaving = collections.Counter()
+        self._taken = collections.Counter()
+
+    def place(self, instance: Instance) -> Instance:
+        """The instance where the plans so far leave it."""
+        if instance.uuid not in self.moved:
+            return instance
+        return dataclasses.replace(instance, host=self.moved[instance.uuid])
+
+    def add(self, state: State, steps):
+        """Take over the steps of a plan that ended in ``state``."""
+        problem = state.problem
+        for step in steps:
+            self.moved[problem.vms[step.vm]] = problem.hosts[step.destination]
+            for host, sign in ((step.source, -1), (step.destination, 1)):
+                shift = sign * problem.weights[step.vm] * problem.host_scale[host]
+                for policy, value in zip(problem.policies, shift, strict=True):
+                    self._shifts[problem.hosts[host], policy] += float(value)
+            for name, amount in zip(problem.resource_classes, problem.demands[step.vm],
+                                    strict=True):
+                self._leaving[problem.hosts[step.source], name] += float(amount)
+            self._use_shared(problem, step)
+
+    def _use_shared(self, problem, step):
+        classes = np.arange(len(problem.resource_classes))
+        rows, before = (problem.row(host, classes) for host in (step.destination, step.source))
+        for c in np.flatnonzero((rows >= len(problem.hosts)) & (rows != before)):
+            provider = problem.shared[rows[c] - len(problem.hosts)]
+            self._taken[provider, problem.resource_classes[c]] += float(problem.demands[step.vm, c])
+
+    def shift(self, hosts, policies) -> np.ndarray:
+        """float64 (H, P): what the moves so far add to the measured scores."""
+        return _table(self._shifts, hosts, [policy.name for policy in policies])
+
+    def held_back(self, hosts, classes) -> np.ndarray:
+        """float64 (H, C): what is still allocated there until the moves are carried out."""
+        return _table(self._leaving, hosts, classes)
+
+    def taken(self, providers, classes) -> np.ndarray:
+        """float64 (S, C): what the moves will be allocated from providers that hosts share."""
+        return _table(self._taken, providers, classes)
+
+
+def _table(counter, rows, columns):
+    return np.array([[counter[row, column] for column in columns] for row in rows],
+                    dtype=float).reshape(len(rows), len(columns))
+
+
+UNEVEN = 'pack', 'relieve'
+
+DOUBTFUL = ('quarantine', 'refused', 'endless')
+"""What is known of instances of which another try is likely to fail."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PlanningCase:
+    """A problem, and the instances that no planner is asked about.
+
+    held : instance index to a word of :data:`~kronos_nova.objects.plan.SKIP_REASONS`, or to '' on a
+        host that live migration cannot leave: such instances are not even considered
+    """
+
+    problem: Problem
+    held: dict[int, str]
+
+
+def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
+          in_flight: MovesInFlight, history: PlanningHistory,
+          options: EngineOptions) -> PlanningCase:
+    """The arrays of an aggregate."""
+    policies, vm_host = load.policies, scope.vm_host
+    scale = np.where(np.isnan(load.host_scale), 1.0, load.host_scale)
+    leaving = _leaving(scope, snapshot)
+    vms = tuple(instance.uuid for instance in scope.instances)
+    holds = [history.hold_on(uuid) for uuid in vms]
+    weights = load.weights
+    unknown = _unknown(weights)
+    held = _held(scope, unknown | ~load.measured[vm_host], leaving, in_flight, history, options)
+    free = np.ones(len(scope.instances), dtype=bool)
+    free[list(held)] = False
+    available = scope.available & load.measured
+    weights = np.nan_to_num(weights)
+    shift = in_flight.shift(scope.host_names, policies)
+    for vm, host in leaving.items():
+        shift[vm_host[vm]] -= weights[vm] * scale[vm_host[vm]]
+        if host is not None:
+            shift[host] += weights[vm] * scale[host]
+    for host, samples in _coming(scope, snapshot, feed, policies):
+        shift[host] += samples * load.units[host] * scale[host]
+    problem = Problem(
+        hosts=scope.host_names, vms=vms, policies=tuple(p.name for p in policies),
+        policy_weights=np.array([policy.weight for policy in policies]),
+        thresholds=np.array([_threshold(policy) for policy in policies]),
+        scores=np.nan_to_num(load.scores) + shift, weights=weights, host_scale=scale,
+        capacity_scores=load.capacity + shift,
+        capacity_thresholds=np.array([
+            _or_inf(policy.capacity_threshold) for policy in policies]),
+        vm_host=vm_host, memory_mb=np.array([i.memory_mb for i in scope.instances], dtype=np.int64),
+        movable=free & available[vm_host], available=available, unweighed=unknown,
+        leaving=np.isin(np.arange(len(vms)), list(leaving)),
+        doubtful=np.array([hold in DOUBTFUL for hold in holds], dtype=bool),
+        groups=model.groups(snapshot, vms, scope.host_names),
+        arriving=_arriving(scope, snapshot), evacuable=free,
+        draining=scope.emptied,
+        left_out=_left_out(policies, int(np.count_nonzero(available))),
+        **_room(scope, snapshot, vm_host, in_flight))
+    return PlanningCase(problem=problem, held=held)
+
+
+def _room(scope, snapshot, vm_host, in_flight):
+    """The fields of a problem that placement decides. What moves planned earlier in this cycle will
+    need is added, and what they will leave is not free yet."""
+    fields, known = model.resources(scope.hosts, scope.instances, vm_host, snapshot)
+    hosts, classes = len(scope.hosts), fields['resource_classes']
+    arrived = np.zeros((hosts, len(classes)))
+    for vm, instance in enumerate(scope.instances):
+        if instance.uuid in in_flight.moved:
+            arrived[vm_host[vm]] += fields['demands'][vm]
+    held_back = in_flight.held_back(scope.host_names, classes)
+    more = np.where(known[:, None], arrived, held_back)
+    if fields['provider'] is not None:
+        more *= fields['provider'] == np.arange(hosts)[:, None]
+    fields['used'][:hosts] += more
+    fields['used'][hosts:] += in_flight.taken(fields['shared'], classes)
+    return fields
+
+
+def _leaving(scope, snapshot):
+    """Index of each instance here that is under way, to the index of the host it goes to, or None
+    if that is not here."""
+    if not snapshot.moves_under_way:
+        return {}
+    hosts = {name: index for index, name in enumerate(scope.host_names)}
+    destinations = {move.instance_uuid: move.destination for move in snapshot.moves_under_way}
+    return {vm: hosts.get(destinations[instance.uuid])
+            for vm, instance in enumerate(scope.instances) if instance.uuid in destinations}
+
+
+def _coming(scope, snapshot, feed, policies):
+    """(index of the host, float64 (P,) samples) of instances in a move from elsewhere to here. What
+    has no sample weighs nothing: its fallback is a share of a host that is not here. How big that
+    host is, is not known here: a fraction is taken as one of the host that it goes to."""
+    here = {instance.uuid for instance in scope.instances}
+    hosts = {name: index for index, name in enumerate(scope.host_names)}
+    coming = {move.instance_uuid: hosts[move.destination] for move in snapshot.moves_under_way
+              if move.destination in hosts and move.instance_uuid not in here}
+    for instance in snapshot.instances if coming else ():
+        if instance.uuid in coming:
+            found = (feed.profile(policy)[0].get(getattr(instance, policy.vm_profile_label_type))
+                     for policy in policies)
+            yield coming[instance.uuid], np.nan_to_num(
+                [samples[0][0] if samples else 0.0 for samples in found])
+
+
+def _arriving(scope, snapshot):
+    """intp (n,): hosts to which an instance is under way."""
+    hosts = {name: index for index, name in enumerate(scope.host_names)}
+    return np.array([hosts[move.destination] for move in snapshot.moves_under_way
+                     if move.destination in hosts], dtype=np.intp)
+
+
+def _left_out(policies, hosts):
+    """intp (P,): the available hosts that are left out at each end; None for no host."""
+    left_out = np.array([policy.left_out(hosts) for policy in policies], dtype=np.intp)
+    return left_out if left_out.any() else None
+
+
+def _threshold(policy: Policy) -> float:
+    """Packing makes hosts unequal on purpose, and relief lets them be: there no imbalance is too
+    large."""
+    return np.inf if policy.mode in UNEVEN else policy.threshold
+
+
+def marks(policies: Sequence[Policy]) -> Marks:
+    """What hurts by each of some policies."""
+    return Marks(**{name: np.array([_or_inf(getattr(policy, name)) for policy in policies])
+                    for name in ('high', 'target', 'vm_high')})
+
+
+def _or_inf(value):
+    return np.inf if value is None else value
+
+
+def _unknown(weights):
+    """bool (V,): whether it is not known what an instance weighs, in one policy or at all."""
+    return np.isnan(weights).any(axis=1) | (weights.shape[1] == 0)
+
+
+def _held(scope, unknown, leaving, in_flight, history, options):
+    """On a host that is to be emptied neither what its owner wants, nor what happened to an
+    instance, nor what is not known of its load keeps it there."""
+    takes = dict(zip(scope.host_names, scope.available.tolist(), strict=True))
+    emptied = dict(zip(scope.host_names, scope.emptied.tolist(), strict=True))
+    held = {}
+    for position, instance in enumerate(scope.instances):
+        if not (takes[instance.host] or emptied[instance.host]):
+            held[position] = ''
+            continue
+        verb = eligibility.TO_EVACUATE if emptied[instance.host] else eligibility.TO_BALANCE
+        reason = eligibility.obstacle(instance, options.opt_out, verb,
+                                      scope.request.statuses(instance))
+        if reason is None and verb == eligibility.TO_BALANCE:
+            reason = history.hold_on(instance.uuid)
+        if reason is None and position in leaving:
+            reason = 'busy'
+        if reason is None and instance.uuid in in_flight.moved:
+            reason = 'cooldown'
+        if reason is None and unknown[position] and verb == eligibility.TO_BALANCE:
+            reason = 'no_profile'
+        if reason:
+            held[position] = reason
+    return held

@@ -1,0 +1,130 @@
+"""Plans that last: for the load that the next half hour is likely to bring, down to the target and
+no further.
+
+Two kinds of gain are told apart. While a policy is above its threshold by more than noise, the way
+to the target is what the operator asked for: single moves need not pay, and the cheapest way is
+taken. Everything else is optional: each move that makes a full host less likely has to save more
+than its copy costs (:mod:`kronos_nova.cycle.prices`).
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from kronos_nova.load import LoadStats
+from kronos_nova.load import expected_range
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model import Problem
+from kronos_nova.model import State
+from kronos_nova.model import spans
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import Planner
+from kronos_nova.planners.base import Step
+from kronos_nova.planners.bound import least_imbalances
+from kronos_nova.planners.level import Level
+
+LEAST_TARGET = 0.8
+"""Part of the threshold. A target leaves room for what noise makes of an imbalance, but is never
+below this part. With less, plans copy more for hosts that are no calmer; with more, what nobody can
+foresee is above the threshold again soon. Measured by ``bench days``."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Restraint:
+    """``amount`` 0 is none. With more, expected load looks further ahead, and optional moves
+    have to save more."""
+
+    amount: float = 0.0
+
+    def __bool__(self):
+        return self.amount > 0
+
+    def plan(self, planner: Planner, state: State, limits: Limits) -> list[Step]:
+        """The cheapest way to the target. Where none is found, what the planner that was chosen
+        finds."""
+        if not self:
+            return planner.plan(state, limits)
+        return Level().plan(state, limits) or planner.plan(state, limits)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outlook:
+    """What is expected of an aggregate in the next half hour.
+
+    problem : with the loads that are likely, and for thresholds those imbalances at which a plan
+        that begins now ends; a policy in which nothing is to be done is at or below its own
+    noise : float64 (P,), the imbalance that is to be expected of hosts whose likely loads are equal
+    least : float64 (P,), the imbalance of the likely loads that no plan can go below
+    """
+
+    problem: Problem
+    noise: np.ndarray
+    least: np.ndarray
+
+
+def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float) -> dict[str, LoadStats]:
+    """What is known of the instances of a problem by policy, after this look at them.
+
+    :param now: Unix seconds
+    """
+    return {name: known.get(name, LoadStats()).after(now, problem.vms, loads)
+            for name, loads in zip(problem.policies, problem.loads().T, strict=True)}
+
+
+def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 1.0) -> Outlook:
+    """The problem with the load that instances and hosts are likely to have.
+
+    What a host has beside its instances stays as it is, and so does what is forecast, what an
+    instance weighs of which that is not known in every policy, and what is under way, whose load
+    counts where it goes.
+
+    :param far: how far ahead, in times of about half an hour
+    """
+    weights = problem.weights.copy()
+    variances = np.zeros(weights.shape) if problem.variances is None else problem.variances.copy()
+    passing = variances.copy()
+    for number, (name, loads) in enumerate(
+            zip(problem.policies, problem.loads(of_leaving=False).T, strict=True)):
+        if name in load_stats:
+            likely = load_stats[name].expected(problem.vms, loads, far)
+            weights[:, number] = np.where(np.isnan(likely), weights[:, number], likely)
+            variances[:, number] = load_stats[name].variances(problem.vms)
+            passing[:, number] = load_stats[name].noise(problem.vms, far)
+    shift = np.zeros(problem.scores.shape)
+    np.add.at(shift, problem.vm_host,
+              (weights - problem.weights) * problem.host_scale[problem.vm_host])
+    likely = dataclasses.replace(problem, weights=weights, variances=variances,
+                                 scores=np.maximum(problem.scores + shift, 0.0))
+    noise, least = _noise(likely, passing), least_imbalances(likely)
+    return Outlook(dataclasses.replace(likely, thresholds=_targets(likely, noise, least)),
+                   noise, least)
+
+
+def _noise(problem, variances):
+    """float64 (P,): the expected range of the hosts' loads by the variances (V, P) of their
+    instances."""
+    of_hosts = np.zeros(problem.scores.shape)
+    np.add.at(of_hosts, problem.vm_host,
+              variances * problem.host_scale[problem.vm_host] ** 2)
+    columns = of_hosts[problem.available].T
+    left_out = [0] * len(columns) if problem.left_out is None else problem.left_out.tolist()
+    return np.array([expected_range(np.sqrt(column), count)
+                     for column, count in zip(columns, left_out, strict=True)])
+
+
+def _targets(problem, noise, least):
+    """float64 (P,): where a plan ends. A policy that is above its limit goes as far below as noise
+    may take it up again, at most to a part of that; another one may be where it is.
+
+    The limit is the threshold. Where noise is above the threshold, it is the noise and what this is
+    above the threshold, up to the threshold again: more even hosts would not be seen to be so.
+    Where one instance keeps a policy above, the others are to be as close together as they would be
+    without it.
+    """
+    limit = np.maximum(problem.thresholds,
+                       noise + np.clip(noise - problem.thresholds, 0.0, problem.thresholds))
+    limit = np.where(least > limit, least + limit / 2, limit)
+    imbalances = spans.imbalances(problem.scores[problem.available].T, problem.left_out)
+    return np.where(imbalances > limit + TOLERANCE,
+                    np.maximum(limit - noise, LEAST_TARGET * limit), limit)

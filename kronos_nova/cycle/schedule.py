@@ -1,0 +1,247 @@
+"""When each move of a plan is to begin, and what it is expected to be like."""
+
+import dataclasses
+import statistics
+import sys
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import numpy as np
+
+from kronos_nova.cooldown.planning_history import PastTry
+from kronos_nova.cycle.metrics import NOTHING
+from kronos_nova.cycle.metrics import MeasuredGuests
+from kronos_nova.cycle.options import PaceOptions
+from kronos_nova.cycle.solve import Chosen
+from kronos_nova.cycle.solve import without
+from kronos_nova.model import Problem
+from kronos_nova.objects import plan
+from kronos_nova.objects.plan import PlannedMove
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.pacing.migration_history import Guest
+from kronos_nova.pacing.migration_history import MigrationHistory
+from kronos_nova.pacing.schedule import Job
+from kronos_nova.pacing.schedule import Links
+from kronos_nova.pacing.schedule import best
+from kronos_nova.planners.base import Limits
+
+MIB_PER_GIB = 1024
+BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
+"""What is added to the score of the host that a move relieves: the phases go one after the other,
+and a score is at most 1."""
+MIGRATING = 'migrating'
+ROUNDS = 5
+"""Plans that are made until all moves of one can begin in time. Two are mostly enough; where moves
+off one host wait for each other it takes more."""
+SURE = 0.98
+"""Part of the moves that were in time for which the third plan and those after it are made. With 1,
+other moves than before are a little longer, and one or two of them are late again and again."""
+LARGER = 1.04
+"""By how much a plan must be larger to be worth a search of its own, where the one before leaves
+time. Lowered, plans take one search more for a few moves; raised, up to that part of the moves
+that could begin in time is left out."""
+SAMPLED = 256
+"""Instances of which it is worked out what moving one takes, to know how many fit into a time."""
+AMPLE = 2.0
+"""Times as many moves as would fit if all were typical may be planned at first: short ones may be
+chosen."""
+MOST_SCHEDULED = 2000
+"""Moves of a plan; what it takes to play them through grows with the square. More, which no night
+has room for, begin in the order in which they were planned."""
+
+
+class Pace:
+    """Schedules the moves of plans.
+
+    :param tries: PastTries of Kronos' moves
+    :param snapshot: with the moves that are under way
+    :param measured: what was asked for
+    """
+
+    def __init__(self, options: PaceOptions, tries: Iterable[PastTry], snapshot: Snapshot,
+                 measured: MeasuredGuests = NOTHING):
+        self._options, self._measured = options, measured
+        self._history = MigrationHistory(tries, options.assumed)
+        stream = self._history.bandwidth
+        self._links = Links(stream=stream, default=options.link or stream, hosts=measured.links)
+        self._instances = {instance.uuid: instance for instance in snapshot.instances}
+        self._under_way = [
+            self._job(move, is_running=True) for move in snapshot.moves_under_way
+            if move.instance_uuid in self._instances
+            and self._instances[move.instance_uuid].task_state == MIGRATING]
+
+    def endless(self) -> frozenset[str]:
+        """Uuids of the instances whose live migration would not end; none where it is forced to.
+        """
+        if self._options.forces:
+            return frozenset()
+        return self._history.endless(map(self._guest, self._instances))
+
+    def seconds(self, uuid: str) -> float:
+        """That moving an instance takes, between hosts of which nothing is known."""
+        return self._history.seconds(self._guest(uuid))
+
+    def most_moves(self) -> int:
+        """About how many moves can begin before a plan is too old, or more."""
+        uuids = sorted(self._instances)[::max(1, len(self._instances) // SAMPLED)]
+        if not uuids or not np.isfinite(self._options.stale_plan_age):
+            return sys.maxsize
+        typical = statistics.median(map(self.seconds, uuids))
+        return int(AMPLE * self._options.caps.total * (1 + self._options.stale_plan_age / typical))
+
+    def slowness(self, source: str, destination: str) -> float:
+        """By which factor moves between two hosts take longer than others do."""
+        return self._history.slowness(source, destination)
+
+    def paced(self, moves: Sequence[PlannedMove],
+              scores: Mapping[str, float]) -> tuple[PlannedMove, ...]:
+        """The moves of a plan, each with when it begins and what is expected of it.
+
+        :param scores: host to its highest score, of those whose load is known
+        """
+        if len(moves) > MOST_SCHEDULED:
+            return tuple(map(self._unscheduled, moves))
+        first = len(self._under_way)
+        jobs = self._under_way + self._jobs(moves, scores, first)
+        found = best(jobs, self._options.caps, self._links)
+        return tuple(
+            dataclasses.replace(
+                move, begins_after=round(float(begin), 1),
+                expected_seconds=round(float(end - begin), 1),
+                expected_downtime=round(self._forecast(job).downtime, 3))
+            for move, job, begin, end in zip(
+                moves, jobs[first:], found.begins[first:], found.ends[first:], strict=True))
+
+    def mark_endless(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
+        """The moves of a plan, those that are not likely to end marked as such."""
+        return tuple(map(self._doubted, moves))
+
+    def late(self, moves: Sequence[PlannedMove]) -> frozenset[int]:
+        """Orders of the moves whose turn comes when the plan is too old, but for those that empty
+        hosts: these do not rest on a load that changes."""
+        return frozenset(move.order for move in moves if move.phase != plan.EVACUATE
+                         and (move.begins_after or 0.0) > self._options.stale_plan_age)
+
+    def room(self, moves: Sequence[PlannedMove]) -> float:
+        """How many times as long a plan that begins in time could take."""
+        begins = [move.begins_after or 0.0 for move in moves if move.phase != plan.EVACUATE]
+        return self._options.stale_plan_age / max(begins, default=0.0) if any(begins) else 1.0
+
+    def _unscheduled(self, move):
+        found = self._forecast(self._job(move))
+        return dataclasses.replace(move, expected_seconds=round(found.seconds, 1),
+                                   expected_downtime=round(found.downtime, 3))
+
+    def _jobs(self, moves, scores, first):
+        position = {move.order: first + n for n, move in enumerate(moves)}
+        by_load = any(move.phase in (plan.RELIEVE, plan.SPREAD) for move in moves)
+        return [self._job(
+            move, after=tuple(position[order] for order in move.depends_on),
+            due=self._options.due.get(move.source, np.inf),
+            heat=BEFORE.get(move.phase, 0.0) + scores.get(move.source, 0.0) if by_load else 0.0)
+            for move in moves]
+
+    def _job(self, move, **more):
+        return Job(instance=move.instance_uuid, source=move.source, destination=move.destination,
+                   copy=self._history.copy(self._guest(move.instance_uuid), move.source,
+                                              move.destination), **more)
+
+    def _guest(self, uuid):
+        instance = self._instances[uuid]
+        disk = instance.resources.get('DISK_GB', 0) if self._options.copies_local_disks else 0
+        return Guest(uuid=uuid, memory_mb=instance.memory_mb, disk_mb=disk * MIB_PER_GIB,
+                     used_mb=self._measured.used.get(uuid),
+                     dirty_mb_s=self._measured.dirty.get(uuid))
+
+    def _doubted(self, move):
+        job = self._job(move)
+        if self._forecast(job).converges:
+            return move
+        return dataclasses.replace(move, reason=(
+            f'{move.reason}; its migration is not expected to end by itself: it writes '
+            f'{job.copy.dirty_mb_s:.0f} MiB a second, and {self._bandwidth(job):.0f} can be '
+            'copied'))
+
+    def _forecast(self, job):
+        return job.copy.forecast(self._bandwidth(job))
+
+    def _bandwidth(self, job):
+        """MiB a second that a move gets when it is alone."""
+        return min(self._links.stream, self._links.of_host(job.source),
+                   self._links.of_host(job.destination))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TimelyPlan:
+    """A plan and its moves as of :meth:`Pace.paced`. ``is_short`` tells that the budget has more
+    moves than could begin in time."""
+
+    chosen: Chosen
+    moves: tuple[PlannedMove, ...]
+    is_short: bool
+
+
+def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, float],
+           limits: Limits) -> TimelyPlan:
+    """A plan of moves that can all begin while the load is still that for which it was made.
+
+    A plan is made for a budget of moves, and its moves are scheduled. Where the turn of some comes
+    too late another plan is made, for as many moves as there was time for: what is left of a longer
+    plan was never meant to stand alone. Where that plan leaves time, a larger one is tried. Of the
+    plans that begin in time the best one is taken: a larger one may end less even.
+    """
+    budget = too_large = min(limits.budget, pace.most_moves())
+
+    def scheduled(moves: int) -> _Scheduled:
+        chosen = choose(dataclasses.replace(limits, budget=moves))
+        paced = pace.paced(chosen.moves(), scores)
+        return _Scheduled(moves, chosen, paced, pace.late(paced))
+
+    found, rounds, part = scheduled(budget), 1, 1.0
+    is_cut = bool(found.late)
+    fitting = None if is_cut else found
+    while is_cut and rounds < ROUNDS and not limits.is_past:
+        if found.late:
+            budget, part = int(part * (len(found.moves) - len(found.late))), SURE
+        else:
+            budget = min(int(SURE * pace.room(found.moves) * len(found.moves)), too_large - 1)
+        if fitting and budget < LARGER * len(fitting.moves):
+            break
+        found = scheduled(max(1, budget))
+        rounds += 1
+        if found.late:
+            too_large = found.budget
+        elif fitting is None or found.rank < fitting.rank:
+            fitting = found
+    found = fitting or found
+    chosen, moves = found.chosen, found.moves
+    if found.late:
+        chosen = without(chosen, found.late, limits)
+        moves = pace.paced(chosen.moves(), scores)
+    return TimelyPlan(chosen, moves, is_short=bool(found.late) or (
+        len(moves) >= found.budget < limits.budget))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Scheduled:
+    """A plan for a budget of moves, its moves with their times, and the orders of the late ones."""
+
+    budget: int
+    chosen: Chosen
+    moves: tuple[PlannedMove, ...]
+    late: frozenset[int]
+
+    @property
+    def rank(self) -> tuple[bool, float, int]:
+        """The lower, the better: whether no load is spread, the combined imbalance at the end if
+        it is, then the fewest moves that are left out."""
+        spreads = any(move.phase == plan.SPREAD for move in self.moves)
+        end = self.moves[-1].combined_after if spreads else 0.0
+        return not spreads, end, -len(self.moves)
+
+
+def highest(problem: Problem) -> dict[str, float]:
+    """Host to its highest score in a policy."""
+    return dict(zip(problem.hosts, problem.scores.max(axis=1, initial=0.0).tolist(), strict=True))

@@ -1,0 +1,287 @@
+"""Runs the planners over one aggregate, one budget for all of them."""
+
+import collections
+import dataclasses
+from collections.abc import Collection
+
+import numpy as np
+
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.prices import CopyPrices
+from kronos_nova.cycle.prices import is_restrained
+from kronos_nova.cycle.prices import still_gains
+from kronos_nova.cycle.prices import worthwhile
+from kronos_nova.model import Model
+from kronos_nova.model import State
+from kronos_nova.model.rules import AllowedHosts
+from kronos_nova.objects.plan import EVACUATE
+from kronos_nova.objects.plan import HOT_SCORE
+from kronos_nova.objects.plan import PACK
+from kronos_nova.objects.plan import SPREAD
+from kronos_nova.objects.plan import PlannedMove
+from kronos_nova.planners import base as planners
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import Step
+from kronos_nova.planners.evacuate import waiting
+from kronos_nova.planners.order import Prefixes
+from kronos_nova.planners.order import dependencies
+from kronos_nova.planners.relieve import Marks
+from kronos_nova.planners.relieve import Relieve
+from kronos_nova.planners.risk import LowerRisk
+from kronos_nova.planners.steps import StepRecorder
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class DuePhases:
+    """What is wrong in an aggregate, and so which planners have something to do.
+
+    ``relieve`` are the marks that a host is above, None if none is; ``lower_risk`` tells that with
+    restraint a host is full, now or in an hour to come, and ``copy_prices`` what its moves have to
+    save; ``may_balance`` is False while an imbalance
+    has not lasted long enough yet, or load was spread a short time ago; ``why_no_more`` tells why
+    hosts are emptied and nothing else is done, ``''`` if that is not so.
+    """
+
+    evacuate: bool
+    repair: bool
+    balance: bool
+    relieve: Marks | None = None
+    lower_risk: bool = False
+    copy_prices: CopyPrices | None = None
+    may_balance: bool = True
+    why_no_more: str = ''
+
+    def only_evacuating(self, why: str) -> 'DuePhases':
+        """The same without all that must not be done now, because of a word of
+        :data:`~kronos_nova.objects.plan.SKIP_REASONS`."""
+        return dataclasses.replace(self, repair=False, balance=False, relieve=None,
+                                   lower_risk=False, may_balance=False, why_no_more=why)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is wrong."""
+        return not (self.evacuate or self.repair or self.goes_by_load)
+
+    @property
+    def goes_by_load(self) -> bool:
+        """Whether load is what is wrong."""
+        return bool(self.balance or self.relieve or self.lower_risk)
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether something is wrong, but nothing may be done about it yet."""
+        return self.balance and not (
+            self.may_balance or self.evacuate or self.repair or self.relieve or self.lower_risk)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """Where planning ended: ``steps`` are (phase, step) of all phases, ``state`` is after them."""
+
+    state: State
+    steps: tuple[tuple[str, Step], ...]
+    budget_left: int
+
+    def moves(self) -> tuple[PlannedMove, ...]:
+        """The steps by name."""
+        problem, groups = self.state.problem, collections.defaultdict(list)
+        for order, (_phase, step) in enumerate(self.steps, start=1):
+            groups[step.joint].append(order)
+        return tuple(PlannedMove(
+            order=order, phase=phase, instance_uuid=problem.vms[step.vm],
+            source=problem.hosts[step.source], destination=problem.hosts[step.destination],
+            memory_mb=int(problem.memory_mb[step.vm]), combined_after=step.combined_after,
+            reason=f'{step.reason}{_together(order, step, groups)}; '
+                   f'{problem.memory_mb[step.vm]} MiB to copy',
+            depends_on=tuple(earlier + 1 for earlier in step.depends_on), group=step.joint)
+            for order, (phase, step) in enumerate(self.steps, start=1))
+
+
+def _together(order, step, groups):
+    """What is said of the group of a step; '' where it is in none."""
+    if step.joint is None:
+        return ''
+    others = [other for other in groups[step.joint] if other != order]
+    named = f'{", ".join(map(str, others[:-1]))} and {others[-1]}' if others[1:] else others[0]
+    return f'; helps only together with move{"s" if others[1:] else ""} {named}'
+
+
+def needed(model: Model, mode: str, options: EngineOptions, marks: Marks,
+           is_time: bool) -> DuePhases:
+    """Look at an aggregate before any move.
+
+    :param marks: of the problem's policies
+    :param is_time: whether an imbalance may be mended by now
+    """
+    state = State(model)
+    return DuePhases(
+        evacuate=options.evacuate_disabled_hosts and len(waiting(state)) > 0,
+        repair=bool(model.broken(state, options.enforce_hard_affinity,
+                                 options.enforce_soft_affinity).any()),
+        relieve=marks if marks.hot(state).any() else None,
+        balance=mode == 'pack' or not state.is_balanced,
+        lower_risk=mode == 'spread' and bool(options.restraint) and _is_full(state),
+        may_balance=mode == 'pack' or mode == 'spread' and is_time)
+
+
+def _is_full(state):
+    return bool((state.scores[state.problem.available] > HOT_SCORE).any())
+
+
+def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limits: Limits,
+        so_far: Chosen | None = None) -> Chosen:
+    """Evacuate, repair, balance: each from where the one before ended.
+
+    :param so_far: what was chosen already, of the same problem; planning goes on from there
+    """
+    state, steps = State(model), []
+    if so_far is not None:
+        state, steps = so_far.state.under(model), list(so_far.steps)
+    for runner in _runners(state.problem, due, planner, options):
+        left = dataclasses.replace(limits, budget=limits.budget - len(steps))
+        state = state.under(_as_from_now(model, state))
+        state.settle()
+        before = state.copy()
+        if runner.phase == SPREAD:
+            chosen = worthwhile(before, state, options.restraint.plan(runner, state, left))
+        else:
+            chosen = runner.plan(state, left)
+        steps += [(runner.phase, step) for step in chosen]
+    return _in_order(state.under(model), steps, limits)
+
+
+def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
+    """The plan with the moves that spread load in an order in which it may be cut short.
+
+    :param model: by which it was planned, without what was refused
+    """
+    before, steps = _before(model, limits), list(chosen.steps)
+    first = next((n for n, (phase, _step) in enumerate(steps) if phase == SPREAD), len(steps))
+    spread = [step for phase, step in steps[first:] if phase == SPREAD]
+    if len(spread) < 2 or len(spread) < len(steps) - first:
+        return chosen
+    recorder = StepRecorder(State(model))
+    for _phase, step in steps[:first]:
+        before.move(step.vm, step.destination)
+        recorder.record(step.vm, step.destination, step.why)
+    found = Prefixes(before, spread)
+    order = found.order()
+    joints = found.joint_moves(order)
+    if order == sorted(order) and not any(joints):
+        return chosen
+    again = [(SPREAD, dataclasses.replace(
+        recorder.record(spread[n].vm, spread[n].destination, spread[n].why), joint=joint))
+        for n, joint in zip(order, joints, strict=True)]
+    # The state ends at the same hosts, and has the rules by which other instances stayed.
+    return dataclasses.replace(_in_order(recorder.state, (*steps[:first], *again), limits),
+                               state=chosen.state)
+
+
+def _as_from_now(model, state):
+    """The model, with restraint so that what an earlier phase moved stays where it is: what makes
+    hosts less likely to become full and what evens them out may be at odds."""
+    moved = state.vm_host != model.problem.vm_host
+    if not is_restrained(model.problem) or not moved.any():
+        return model
+    allowed = np.repeat([[True], [False]], len(model.problem.hosts), axis=1)
+    return model.with_rules(AllowedHosts(reason='cap', kind=moved.astype(np.intp), allowed=allowed,
+                                         why=lambda state, vm, host: 'the plan moves it already'))
+
+
+def _in_order(state, steps, limits):
+    """The plan, with what each step must wait for."""
+    needed = dependencies([step for _, step in steps], _before(state.model, limits))
+    steps = [(phase, dataclasses.replace(step, depends_on=earlier))
+             for (phase, step), earlier in zip(steps, needed, strict=True)]
+    return Chosen(state=state, steps=tuple(steps), budget_left=limits.budget - len(steps))
+
+
+def _before(model, limits):
+    """The state before any move, with the overload ceiling among the rules."""
+    start = State(model)
+    return start.under(model.with_ceiling(start, limits.overload_ceiling))
+
+
+def rules_of(phase: str, model: Model, capped: Model) -> Model:
+    """By which rules the moves of a phase are judged. The overload ceiling is nothing to packing,
+    where each policy says how full a host may get, and yields where a host is to be emptied.
+
+    :param capped: the model with the overload ceiling
+    """
+    return {EVACUATE: model.for_emptying, PACK: model}.get(phase, capped)
+
+
+def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
+    """The plan without some moves and what makes no sense without them; the rest stays.
+
+    With a move go those that depend on it, those for which there is no room without it, and those
+    that were to empty the same host. What then spreads the load and does not gain its price by
+    itself goes too.
+
+    :param refused: orders of the moves, counted from 1
+    """
+    model, gone = chosen.state.model, frozenset(refused)
+    while True:
+        kept = _that_hold(chosen, gone, _before(model, limits))
+        dropped = chosen.steps[:0] + tuple(
+            step for order, step in enumerate(chosen.steps, 1) if order not in kept)
+        sources = {step.source for phase, step in dropped if phase == PACK}
+        more = gone.union(order for order, (phase, step) in enumerate(chosen.steps, 1)
+                          if phase == PACK and step.source in sources)
+        more |= _needless(chosen, kept)
+        if more == gone:
+            break
+        gone = more
+    steps = _that_gain(model, [chosen.steps[order - 1] for order in kept])
+    recorder = StepRecorder(State(model))
+    again = [(phase, recorder.record(step.vm, step.destination, step.why)) for phase, step in steps]
+    return _in_order(recorder.state, again, limits)
+
+
+def _needless(chosen, kept):
+    """Orders of the moves that make room for others, none of which is made."""
+    draining = chosen.state.problem.draining
+    served = {position + 1 for order in kept for position in chosen.steps[order - 1][1].depends_on}
+    return {order for order in kept if order not in served
+            and chosen.steps[order - 1][0] == EVACUATE
+            and not draining[chosen.steps[order - 1][1].source]}
+
+
+def _that_hold(chosen, gone, state):
+    """Orders of the steps that may be made one after the other without those that are gone."""
+    kept = []
+    for order, (phase, step) in enumerate(chosen.steps, 1):
+        model = rules_of(phase, chosen.state.model, state.model)
+        waits_for = {position + 1 for position in step.depends_on}
+        if (order not in gone and waits_for <= set(kept) and state.vm_host[step.vm] == step.source
+                and state.delta((step.vm, step.destination), model=model).feasible):
+            state.move(step.vm, step.destination)
+            kept.append(order)
+    return kept
+
+
+def _that_gain(model, steps):
+    """The steps without those that spread the load and gain too little by themselves."""
+    before = State(model)
+    for phase, step in steps:
+        if phase != SPREAD:
+            before.move(step.vm, step.destination)
+    spread = [step for phase, step in steps if phase == SPREAD]
+    dropped = spread[len(still_gains(before, spread)):]
+    return [pair for pair in steps if pair[1] not in dropped]
+
+
+def _runners(problem, due, planner, options):
+    if due.evacuate:
+        yield planners.load('evacuate')
+    if due.repair:
+        yield planners.load('affinity', hard=options.enforce_hard_affinity,
+                            soft=options.enforce_soft_affinity)
+    if due.relieve:
+        yield Relieve(due.relieve, options.min_gain.per_move)
+    restrained = is_restrained(problem)    # and then ends below what begins it
+    may_spread = due.may_balance and (due.balance or not restrained)
+    if restrained and (may_spread or due.lower_risk):
+        yield LowerRisk(due.copy_prices)
+    if may_spread:
+        yield planners.load(planner)

@@ -1,0 +1,1 @@
+"""Hosts that operators empty: what is wanted, what is planned, and how far it is."""

@@ -1,0 +1,207 @@
+"""What drains need beside their moves: the service disabled first, and enabled at the end."""
+
+import dataclasses
+import datetime
+from collections.abc import Callable
+from collections.abc import Iterable
+
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.db.cycles import Cycles
+from kronos_nova.db.drains import Drains
+from kronos_nova.drain import states as drains
+from kronos_nova.executor.high_availability import HighAvailability
+from kronos_nova.executor.high_availability import NoHighAvailability
+from kronos_nova.executor.hosts import HostApi
+
+LOG = logging.getLogger(__name__)
+
+LOOK_AGAIN_SECONDS = 15
+"""Between two looks whether a host is still disabled, and empty if it was. Raised, a host that was
+enabled by hand is drained for longer. Lowered, Nova answers more questions: a drain may last for
+days."""
+
+WHO = 'the drain service'
+"""Beside the moves that it gives up, in the journal."""
+
+PREFIX = 'kronos drain'
+"""Begins the reason with which Kronos disables a service, and by which it knows its own again."""
+
+
+HA_REASONS = ('Masakari', 'instanceha')
+"""Beginnings of the reasons with which services for high availability disable a nova-compute; the
+default of ``[kronos_executor] ha_disabled_reasons``."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Timer:
+    """A deadline by this process's own clock, which no one sets."""
+
+    deadline: datetime.datetime
+    ends_at: float
+
+
+class DrainService:
+    """One worker's part; any number of workers may do it side by side, and each step may be done
+    twice.
+
+    :param executor_ports: ExecutorPorts
+    :param ha_reasons: gives the beginnings of the reasons that high availability writes
+    :param ha: HighAvailability
+    """
+
+    def __init__(self, executor_ports, hosts: HostApi,
+                 ha_reasons: Callable[[], Iterable[str]] = lambda: HA_REASONS,
+                 ha: HighAvailability | None = None):
+        self.drains = Drains(executor_ports.journal.database)
+        self.utcnow = executor_ports.utcnow
+        self._seconds = executor_ports.seconds
+        self.aggregates = executor_ports.aggregates
+        self.hosts = hosts
+        self.ha_reasons = ha_reasons
+        self.ha = ha or NoHighAvailability()
+        self._seen_at = {}   # {uuid of a drain: when its host was last looked at}
+        self._timers = {}    # {uuid of a drain: _Timer of its deadline}
+
+    def tick(self):
+        """
+        :raises DBError: the control database cannot be reached
+        """
+        known = self.drains.in_states((*drains.ACTIVE, *drains.OVER, drains.RELEASING))
+        self._seen_at = {drain.uuid: self._seen_at.get(drain.uuid) for drain in known}
+        self._timers = {drain.uuid: self._timer(drain) for drain in known if drain.deadline}
+        for drain in known:
+            if drain.aggregate not in self.aggregates:
+                continue
+            try:
+                self._step(drain)
+            except exception.NovaClientError as error:
+                LOG.warning('The drain of %s waits: %s', drain.host, error)
+
+    def _step(self, drain):
+        if drain.state == drains.RELEASING:
+            self._release(drain)
+        elif drain.state in drains.ACTIVE and self._is_over(drain):
+            self._give_up(drain)
+        elif drain.state == drains.REQUESTED:
+            self._close(drain)
+        else:
+            self._see_what_is_left_of_it(drain)
+
+    def _timer(self, drain):
+        """Return the timer of a drain. It is started when this process first sees the deadline: a
+        step of the shared clock after that changes nothing."""
+        known = self._timers.get(drain.uuid)
+        if known is not None and known.deadline == drain.deadline:
+            return known
+        left = (drain.deadline - self.utcnow()).total_seconds()
+        return _Timer(drain.deadline, self._seconds() + left)
+
+    def _is_over(self, drain):
+        timer = self._timers.get(drain.uuid)
+        return timer is not None and timer.ends_at <= self._seconds()
+
+    def _close(self, drain):
+        service = self.hosts.service(drain.host)
+        if service is None:
+            self.drains.enter(drain, (drains.REQUESTED,), drains.BLOCKED,
+                              problem='Nova has no nova-compute of that name any more')
+            return
+        self._leave_alone(drain)
+        is_ours = service.status != 'disabled' or _is_ours(service.disabled_reason)
+        if service.status != 'disabled':
+            self.hosts.disable(drain.host, reason(drain))
+        if self.drains.enter(drain, (drains.REQUESTED,), drains.DRAINING, is_ours=is_ours):
+            LOG.info('Host %s is drained by order of %s%s', drain.host, drain.requested_by,
+                     f': {drain.reason}' if drain.reason else '')
+        elif self.drains.get(drain.uuid).state in drains.OPENED:
+            # It was released while Nova was asked to disable it.
+            self._open(drain)
+
+    def _leave_alone(self, drain):
+        """Keep high availability from acting on a host that is rebooted while it is drained. What
+        an operator has set before stays. The row is written first: a worker that dies in between
+        leaves nothing unwatched for ever."""
+        is_wanted = drain.is_unwatched or self.ha.is_watched(drain.host)
+        if is_wanted and self.drains.note(drain, drains.ACTIVE, is_unwatched=True):
+            self.ha.watch(drain.host, False)
+
+    def _watch_again(self, drain):
+        if self.drains.get(drain.uuid).is_unwatched:
+            self.ha.watch(drain.host, True)
+
+    def _see_what_is_left_of_it(self, drain):
+        """Whoever enables the host by hand wants it to be used. And a host that was empty need not
+        be for ever: a cold migration off it may be reverted."""
+        now, seen_at = self._seconds(), self._seen_at[drain.uuid]
+        if seen_at is not None and now - seen_at < LOOK_AGAIN_SECONDS:
+            return
+        self._seen_at[drain.uuid] = now
+        service = self.hosts.service(drain.host)
+        if service is not None and service.status == 'enabled':
+            self._end_opened(drain)
+        elif drain.state == drains.EMPTY:
+            # What is unsettled is elsewhere, and a tenant's to confirm.
+            self._go_on_with(drain, sum(not server.is_unsettled
+                                        for server in self.hosts.servers_on(drain.host)))
+
+    def _end_opened(self, drain):
+        now = self.utcnow()
+        self._watch_again(drain)
+        if self.drains.end(drain, (drain.state,), drains.RELEASED, now, WHO, finished_at=now):
+            LOG.info('Host %s was enabled by hand: its drain has ended', drain.host)
+
+    def _go_on_with(self, drain, left):
+        if left and self.drains.enter(drain, (drains.EMPTY,), drains.DRAINING, left=left,
+                                      finished_at=None):
+            LOG.warning('Host %s was empty and has %d servers again: it is drained further',
+                        drain.host, left)
+
+    def _give_up(self, drain):
+        now = self.utcnow()
+        is_begun = drain.state != drains.REQUESTED
+        if not self.drains.end(
+                drain, (drains.DRAINING, drains.BLOCKED) if is_begun else (drains.REQUESTED,),
+                drains.OVERDUE if is_begun else drains.RELEASED, now, WHO, finished_at=now):
+            return
+        if not is_begun:
+            LOG.warning('The drain of %s is given up: its deadline passed before it began. The '
+                        'host was not disabled.', drain.host)
+        else:
+            LOG.warning('The drain of %s is given up: its deadline has passed%s. The host stays '
+                        'disabled.', drain.host,
+                        '' if drain.left is None else f' with {drain.left} servers left')
+
+    def _release(self, drain):
+        self._open(drain)
+        if self.drains.enter(drain, (drains.RELEASING,), drains.RELEASED,
+                             finished_at=self.utcnow()):
+            LOG.info('Host %s is released', drain.host)
+            Cycles(self.drains.database).expedite(drain.aggregate)
+
+    def _open(self, drain):
+        """Enable what a drain disabled. An operator who has disabled it since, for another reason,
+        wants it so. A service for high availability does not: it takes a host that is rebooted
+        while it is drained for one that has failed, and writes its own reason over ours."""
+        self._watch_again(drain)
+        service = self.hosts.service(drain.host)
+        if service is None:
+            return
+        given = service.disabled_reason or ''
+        if _is_ours(given):
+            self.hosts.enable(drain.host)
+        elif self.drains.get(drain.uuid).is_ours and given.startswith(tuple(self.ha_reasons())):
+            LOG.info('Host %s: its drain disabled it, and "%s" came later. It is enabled.',
+                     drain.host, given)
+            self.hosts.enable(drain.host)
+
+
+def reason(drain) -> str:
+    """The reason that Nova shows of a service that a drain disabled."""
+    said = f'{PREFIX} by {drain.requested_by}'
+    return (f'{said}: {drain.reason}' if drain.reason else said)[:255]
+
+
+def _is_ours(disabled_reason):
+    return (disabled_reason or '').startswith(PREFIX)

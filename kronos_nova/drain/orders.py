@@ -1,0 +1,174 @@
+"""Hosts that operators empty and open again, by a command or over the API."""
+
+import collections
+import dataclasses
+import datetime
+from collections.abc import Callable
+from collections.abc import Iterable
+
+from oslo_utils import uuidutils
+
+from kronos_nova import clock
+from kronos_nova import exception
+from kronos_nova import policies
+from kronos_nova.cycle import options as engine_options
+from kronos_nova.cycle.aggregates import aggregates_in_scope
+from kronos_nova.cycle.steps import PlannerPorts
+from kronos_nova.db import journal
+from kronos_nova.db.drains import Drains
+from kronos_nova.db.maintenances import Maintenances
+from kronos_nova.drain import planning
+from kronos_nova.drain import states as drains
+from kronos_nova.engine import cycle_scheduler
+from kronos_nova.executor import progress
+from kronos_nova.executor.options import ExecutorOptions
+from kronos_nova.objects import maintenance
+from kronos_nova.objects.snapshot import Snapshot
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """How hosts are to be emptied; see :class:`kronos_nova.drain.states.Drain`."""
+
+    who: str
+    reason: str = ''
+    with_stopped: bool = False
+    parallel: int | None = None
+    deadline: datetime.datetime | None = None
+    keep_spare: int = 0
+
+    def to_drain(self, host: str) -> drains.Drain:
+        """Make the Drain of a host, without its aggregate."""
+        return drains.Drain(
+            uuid=uuidutils.generate_uuid(), host=host, aggregate='', state=drains.REQUESTED,
+            requested_by=self.who, requested_at=clock.utcnow(), reason=self.reason,
+            with_stopped=self.with_stopped, parallel=self.parallel, deadline=self.deadline,
+            keep_spare=self.keep_spare)
+
+
+class Checker:
+    """Whether hosts can be emptied, all at once, and where to.
+
+    :param read: gives the cloud as it is now
+    :param planner_ports: gives what planning reaches out to
+    """
+
+    def __init__(self, conf, database, read: Callable[[], Snapshot],
+                 planner_ports: Callable[[], PlannerPorts]):
+        self.conf = conf
+        self.database = database
+        self._read = read
+        self._planner_ports = planner_ports
+
+    def check(self, wanted: Iterable[drains.Drain]):
+        """(Snapshot, [(aggregate, its Drains, DrainPlan)])
+
+        :param wanted: without aggregates
+        :raises NotInScope: a host is none that Kronos looks after
+        """
+        snapshot, by_aggregate = self._read(), collections.defaultdict(list)
+        for each in wanted:
+            name = planning.in_scope(snapshot, aggregates_in_scope(self.conf), each.host)
+            by_aggregate[name].append(dataclasses.replace(
+                each, aggregate=name, requested_at=self.database.utcnow()))
+        options, planner_ports = engine_options.from_conf(self.conf), self._planner_ports()
+        tries = journal.Journal(self.database, 'observer').tries(
+            self.database.utcnow() - datetime.timedelta(
+                seconds=self.conf.kronos.experience_window))
+        return snapshot, [
+            (name, found, planning.plan(snapshot, self._policies(), options, planner_ports, name,
+                                        found, tries=tries))
+            for name, found in sorted(by_aggregate.items())]
+
+    def _policies(self):
+        try:
+            return policies.load(self.conf.kronos.policies_file)
+        except exception.ConfigurationError:
+            return None     # What is allocated tells enough to empty a host.
+
+    def seconds(self, moves, parallel: int | None) -> float | None:
+        """How long some moves of plans may take; None where there are none."""
+        conf = self.conf
+        caps = dataclasses.replace(ExecutorOptions.from_conf(conf).caps, sources={
+            move.source: parallel for move in moves} if parallel else {})
+        found = progress.remaining_seconds(
+            moves, (), caps, self.database.utcnow(), between=conf.kronos_executor.poll_interval)
+        return found + cycle_scheduler.SOON if moves else None
+
+
+def down(snapshot: Snapshot, hosts: Iterable[str]) -> list[str]:
+    """Those of the hosts whose servers cannot be migrated off them, as their nova-compute is
+    down."""
+    wanted, full = {*hosts}, {server.host for server in snapshot.instances}
+    return [host.name for host in snapshot.hosts
+            if host.name in wanted & full and host.service.state != 'up']
+
+
+def begin(database, snapshot: Snapshot, checked, force: bool = False) -> list[drains.Drain]:
+    """Have hosts emptied, all or none.
+
+    :param checked: as :meth:`Checker.check` gives it
+    :param force: drain hosts that nothing can leave, and the last hosts of an aggregate
+    :raises HostDown: nothing can be migrated off one of them
+    :raises DrainPending: one of them is being drained, or waits to be released
+    :raises DrainRefused: nothing can leave, or an aggregate would have no host left
+    """
+    wanted = [each for _name, found, _plan in checked for each in found]
+    for host in down(snapshot, [each.host for each in wanted]):
+        raise exception.HostDown(host=host)
+    known = Drains(database)
+    if not force:
+        _refuse_useless(snapshot, checked, {each.host for each in known.in_states(
+            (*drains.ACTIVE, *drains.OVER))})
+    known.request(wanted)
+    return wanted
+
+
+def _refuse_useless(snapshot, checked, drained):
+    """
+    :param drained: names of hosts that are drained already
+    :raises DrainRefused: nothing can leave, or an aggregate would have no host left
+    """
+    for name, found, plan in checked:
+        hosts = {each.host for each in found}
+        if not {host.name for host in snapshot.hosts if host.name in snapshot.hosts_of(name)
+                and host.service.is_available} - hosts - drained:
+            raise exception.DrainRefused(
+                reason=f'Aggregate {name} would have no host left that takes servers.')
+        if any(plan.left[host] for host in hosts) and not plan.report.moves:
+            raise exception.DrainRefused(
+                reason=f'No server can leave {", ".join(sorted(hosts))}.')
+
+
+def releasable(database, host: str) -> drains.Drain:
+    """The newest drain of a host, if that may be released.
+
+    :raises DrainNotFound: Kronos has not drained it
+    :raises HostInService: a maintenance is servicing it
+    """
+    found, current = Drains(database).latest(host), Maintenances(database).current()
+    if found is None:
+        raise exception.DrainNotFound(host=host)
+    if current is not None and current.hosts.get(host) == maintenance.HOOK:
+        raise exception.HostInService(
+            what=f'Host {host}', problem='is being serviced by a maintenance',
+            remedy=f'"kronos-manage maintenance done {host}" says that it was, '
+                   '"maintenance end" gives the maintenance up.')
+    return found
+
+
+def release(known: Drains, drain: drains.Drain, who: str) -> None:
+    """Have a worker enable a host that was drained, and end what is under way of that."""
+    # Once more also where it was released: a worker may have died between Nova and that word.
+    known.end(drain, (*drains.ACTIVE, *drains.OVER, drains.RELEASED), drains.RELEASING,
+              known.database.utcnow(), who)
+
+
+def leaving(plan, host: str) -> list:
+    """The Moves of a DrainPlan off one host."""
+    return [move for move in plan.report.moves if move.source == host]
+
+
+def destinations(moves) -> dict[str, int]:
+    """{host: how many of the moves end there}, by name"""
+    return dict(sorted(collections.Counter(move.destination for move in moves).items()))

@@ -1,0 +1,335 @@
+"""Plans how hosts are emptied because an operator said so.
+
+The planner is the one of every cycle, and what keeps no server on a disabled host keeps none here.
+Servers of other hosts give way where a host could not be emptied otherwise. It is given a
+DrainRequest, no history but quarantines, and how full hosts are by what is allocated as one more
+measure, which is never missing. Room, hard server groups, zones, isolation and Nova's own
+filters hold as ever; soft groups give way, which to Nova are a preference.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from kronos_nova import exception
+from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cooldown.planning_history import PastTry
+from kronos_nova.cycle import steps
+from kronos_nova.cycle.metrics import Measurements
+from kronos_nova.cycle.metrics import MetricsReader
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.prices import MinGain
+from kronos_nova.cycle.requests import ACTIVE
+from kronos_nova.cycle.requests import SHUTOFF
+from kronos_nova.cycle.restraint import Restraint
+from kronos_nova.cycle.windows import Windows
+from kronos_nova.drain.states import Drain
+from kronos_nova.objects import eligibility
+from kronos_nova.objects import metrics
+from kronos_nova.objects.plan import AggregateReport
+from kronos_nova.objects.snapshot import Host
+from kronos_nova.objects.snapshot import Instance
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies import MigrationQueries
+from kronos_nova.policies import Policy
+from kronos_nova.policies import PolicySet
+
+ROOM = 'allocated'
+ROOM_WEIGHT = 0.2
+"""Of what is allocated beside the policies of the operator, where there are any: enough to tell two
+hosts apart that are equally loaded, too little to overrule a load that was measured."""
+
+ANY_IMBALANCE = 1e6
+"""A threshold that nothing exceeds: a host that is emptied is not to be balanced."""
+
+WITHOUT_END = 100_000
+"""Moves that may be planned; the time limit ends it sooner."""
+
+FAILURES = 2
+"""How often moving a server may fail for good, after all its retries, before a person has to look:
+the second time may still be bad luck."""
+
+WORDS = {
+    'not_active': 'it is {status}, and only what is ACTIVE or SHUTOFF is moved',
+    'busy': 'Nova is at work on it ({task_state})',
+    'excluded': 'its flavor or project may not be moved, or a cell, a zone or an isolated host '
+                'stands in its way',
+    'group': 'its server group permits no other host',
+    'capacity': 'no other host has room for it',
+    'zone': 'no other host of its availability zone takes it',
+    'isolation': 'no other host is open to its project or flavor',
+    'reserve': 'the room that has to stay free would be used',
+    'refused': "Nova's scheduler refuses every other host",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class DrainRequest:
+    """Empty some hosts, whether or not they are disabled, and no other.
+
+    sources : names of the hosts
+    include_stopped : those of them that stopped servers leave, too
+    avoid : names of other hosts that take no server
+    give_up : uuids of servers that are not moved any more
+    """
+
+    sources: frozenset[str]
+    include_stopped: frozenset[str] = frozenset()
+    avoid: frozenset[str] = frozenset()
+    give_up: frozenset[str] = frozenset()
+
+    def takes(self, host: Host) -> bool:
+        return host.service.is_available and host.name not in self.sources | self.avoid
+
+    def empties(self, host: Host) -> bool:
+        return (host.name in self.sources and host.service.state == 'up'
+                and not host.service.forced_down)
+
+    def statuses(self, instance: Instance) -> tuple[str, ...]:
+        if instance.uuid in self.give_up:
+            return ()
+        return (ACTIVE, SHUTOFF) if instance.host in self.include_stopped else (ACTIVE,)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class DrainPlan:
+    """What can be done for the drains of an aggregate now.
+
+    report : the moves, as a report without policies
+    cold : uuids of the servers that are migrated cold
+    left : how many servers are on each of the hosts
+    blocked : host to the servers that stay, with why
+    """
+
+    report: AggregateReport
+    cold: frozenset[str]
+    left: Mapping[str, int]
+    blocked: Mapping[str, Mapping[str, str]]
+
+
+def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
+         planner_ports: steps.PlannerPorts, aggregate: str, drains: Sequence[Drain],
+         failures: Mapping[str, Sequence[str]] | None = None, tries: Sequence[PastTry] = (),
+         measurements: Measurements | None = None,
+         quarantines: Mapping[str, float] | None = None) -> DrainPlan:
+    """Plan the drains of one aggregate.
+
+    Hosts that are to be emptied later are used only when nothing can be moved without them.
+
+    :param policies: what measures the load of destinations; None where they cannot be read
+    :param failures: server uuid to the errors of its moves since the drains began
+    :param tries: tell how long moves take
+    :param measurements: those of the evaluation that this is a part of; by default new ones
+    :param quarantines: uuid to seconds left, of servers that do not give way
+    """
+    history = PlanningHistory(tries=tuple(tries), quarantines=quarantines or {})
+    case = _Case(snapshot, aggregate, drains, failures or {}, history,
+                 measurements or steps.measurements_of(snapshot, options, planner_ports))
+    avoided = {host for drain in drains for host in drain.avoid} - case.hosts
+    found = case.plan(policies, options, planner_ports, avoided)
+    if avoided and found.blocked and not found.report.moves:
+        return case.plan(policies, options, planner_ports, frozenset())
+    return found
+
+
+class _Case:
+    def __init__(self, snapshot, aggregate, drains, failures, history, measurements):
+        self.measurements, self.history = measurements, history
+        self.snapshot, self.aggregate = snapshot, aggregate
+        self.drains = {drain.host: drain for drain in drains}
+        self.hosts = {*self.drains}
+        self.services = {host.name: host.service for host in snapshot.hosts}
+        self.failures = {uuid: errors[-1] for uuid, errors in failures.items()
+                         if len(errors) >= FAILURES}
+        self.servers = {instance.uuid: instance for instance in snapshot.instances
+                        if instance.host in self.hosts}
+
+    def plan(self, policies, options, planner_ports, avoided):
+        report = self._report(policies, options, planner_ports, avoided)
+        leaving = {move.instance_uuid for move in report.moves}
+        on_their_way = leaving | {move.instance_uuid for move in self.snapshot.moves_under_way}
+        left, blocked = collections.Counter(), collections.defaultdict(dict)
+        reasons = {uuid: skip.reason for skip in report.not_moved for uuid in skip.instances}
+        unplaced = {each.instance_uuid: each.why for each in report.unplaced}
+        # What is still on its way to a host is to leave it too.
+        left.update(move.destination for move in self.snapshot.moves_under_way
+                    if move.destination in self.hosts and not self._is_on(move))
+        for uuid, server in self.servers.items():
+            left[server.host] += 1
+            if uuid not in on_their_way:
+                # A planner that has nothing to move says nothing of what stays.
+                reason = reasons.get(uuid) or eligibility.obstacle(
+                    server, options.opt_out, eligibility.TO_EVACUATE,
+                    self._request(avoided).statuses(server)) or 'capacity'
+                blocked[server.host][uuid] = self._why(server, reason, unplaced.get(uuid, ''))
+        return DrainPlan(
+            report=dataclasses.replace(report, policies=(), host_scores=(), not_moved=(),
+                                       warnings=(), combined_before=None, combined_after=None),
+            cold=frozenset(uuid for uuid in leaving & self.servers.keys()
+                           if self.servers[uuid].status == SHUTOFF),
+            left={host: left[host] for host in self.hosts}, blocked=dict(blocked))
+
+    def _is_on(self, move):
+        server = self.servers.get(move.instance_uuid)
+        return server is not None and server.host == move.destination
+
+    def _why(self, server, reason, unplaced):
+        if self.services[server.host].state != 'up':
+            return 'its host is down, and nothing can be migrated off it'
+        if server.uuid in self.failures:
+            return f'moving it failed {FAILURES} times: {self.failures[server.uuid]}'
+        if server.status == SHUTOFF and not self.drains[server.host].with_stopped:
+            return 'it is stopped; "--with-stopped" migrates it cold'
+        if reason == 'capacity' and not self._others(server.host):
+            return ('every other host of the aggregate is being emptied, disabled or down'
+                    if len(self._members()) > 1 else 'the aggregate has no other host')
+        if reason == 'capacity' and unplaced:
+            return f'{WORDS[reason]}: {unplaced}'
+        return WORDS.get(reason, reason).format(status=server.status,
+                                                task_state=server.task_state)
+
+    def _members(self):
+        return self.snapshot.hosts_of(self.aggregate)
+
+    def _others(self, host):
+        """The other hosts of the aggregate that servers can go to."""
+        return {name for name in self._members()
+                if name != host and name not in self.hosts and self.services[name].is_available}
+
+    def _report(self, policies, options, planner_ports, avoided):
+        # No move of a drain has to gain anything: a group that may be broken costs nothing.
+        soft_group_cost = None if options.soft_group_cost is None else 0.0
+        wanted = dataclasses.replace(
+            options, evacuate_disabled_hosts=True, enforce_hard_affinity=False,
+            enforce_soft_affinity=False, soft_groups_yield=True, budget=WITHOUT_END,
+            min_coverage=1.0, windows=Windows(), stabilization_cycles=1, spread_planner='greedy',
+            restraint=Restraint(), min_gain=MinGain(), soft_group_cost=soft_group_cost,
+            pace=self._pace(options.pace, planner_ports.now),
+            reserve_hosts=max(drain.keep_spare for drain in self.drains.values()),
+            include_unassigned_hosts=self.aggregate not in self._aggregates(),
+            aggregates=tuple({self.aggregate} & self._aggregates()))
+        reader = _WithRoom(self.measurements.reader, MetricsReader(
+            _Room(self.snapshot, planner_ports.now), self.snapshot.instances,
+            hosts=[host.name for host in self.snapshot.hosts]))
+        [report] = steps.plan_cycle(
+            self.snapshot, _policies(policies), wanted, planner_ports, self.history,
+            Measurements(reader), self._request(avoided)).aggregates
+        return report
+
+    def _request(self, avoided):
+        return DrainRequest(
+            sources=frozenset(self.hosts), avoid=frozenset(avoided),
+            include_stopped=frozenset(host for host, drain in self.drains.items()
+                                      if drain.with_stopped),
+            give_up=frozenset(self.failures) & self.servers.keys())
+
+    def _pace(self, pace, now):
+        drains = self.drains.values()
+        return dataclasses.replace(
+            pace, caps=dataclasses.replace(pace.caps, sources={
+                drain.host: drain.parallel for drain in drains if drain.parallel}),
+            due={drain.host: drain.deadline.timestamp() - now
+                 for drain in drains if drain.deadline})
+
+    def _aggregates(self):
+        return {aggregate.name for aggregate in self.snapshot.aggregates}
+
+
+class _WithRoom:
+    """A MetricsReader that also knows how much of each host is allocated.
+
+    :param reader: of the operator's policies
+    :param room: MetricsReader of what is allocated
+    """
+
+    def __init__(self, reader, room):
+        self._reader, self._room = reader, room
+
+    def profile(self, policy):
+        return self._reader_of(policy.name).profile(policy)
+
+    def vector(self, policy, kind):
+        return self._reader_of(policy.name).vector(policy, kind)
+
+    def answer(self, query):
+        return self._reader_of(query.policy).answer(query)
+
+    def shared_names(self, label_type):
+        return self._reader.shared_names(label_type)
+
+    def _reader_of(self, policy):
+        return self._room if policy == ROOM else self._reader
+
+
+class _Room:
+    """A metrics source of how much of each host is allocated."""
+
+    def __init__(self, snapshot, now):
+        self._now = now
+        self._snapshot = snapshot
+        self._capacity = {host.name: {name: inventory.capacity
+                                      for name, inventory in host.inventory.items()}
+                          for host in snapshot.hosts}
+
+    def query(self, query):
+        return metrics.Vector(tuple(self._samples(query)))
+
+    def _samples(self, query):
+        shares = {server.uuid: self._share(server) for server in self._snapshot.instances}
+        if query.kind == metrics.VM_PROFILE:
+            for uuid, share in shares.items():
+                yield metrics.Sample({'uuid': uuid}, share, self._now)
+            return
+        totals = collections.Counter()
+        for server in self._snapshot.instances:
+            totals[server.host] += shares[server.uuid]
+        for host in self._snapshot.hosts:
+            yield metrics.Sample({'host': host.name}, min(totals[host.name], 1.0), self._now)
+
+    def _share(self, server):
+        """Of its host, in the resource class of which it takes most."""
+        capacity = self._capacity.get(server.host, {})
+        return max((amount / capacity[name] for name, amount in server.resources.items()
+                    if capacity.get(name)), default=0.0)
+
+
+def _policies(policies):
+    """The operator's policies as measures that nothing exceeds, and that of what is allocated."""
+    room = Policy(name=ROOM, mode='spread', weight=1.0, threshold=1.0, imbalance_query=ROOM,
+                  vm_profile_query=ROOM, vm_profile_label='uuid', vm_profile_unit='score',
+                  vm_profile_fallback='flavor_vcpu_ratio')
+    own = () if policies is None else policies.active
+    measured = [policy.model_copy(update={
+        'mode': 'spread', 'weight': policy.weight * (1 - ROOM_WEIGHT), 'threshold': ANY_IMBALANCE,
+        'capacity_query': None, 'capacity_threshold': None,
+        'high': None, 'target': None, 'vm_high': None, 'forecast': None,
+        'vm_profile_fallback': 'flavor_vcpu_ratio' if policy.vm_profile_fallback == 'skip'
+        else policy.vm_profile_fallback}) for policy in own]
+    room = room.model_copy(update={'weight': ROOM_WEIGHT if own else 1.0,
+                                   'threshold': ANY_IMBALANCE})
+    return PolicySet.model_construct(
+        policies=(*measured, room),
+        migration=MigrationQueries() if policies is None else policies.migration)
+
+
+def in_scope(snapshot: Snapshot, scopes: Sequence[str], host: str) -> str:
+    """The aggregate in which a host is drained: the first of those in scope that has it.
+
+    :raises NotInScope: there is no such host, or none of them has it
+    """
+    if host not in {each.name for each in snapshot.hosts}:
+        raise exception.NotInScope(
+            what=f'Host {host}', problem='Nova has no nova-compute with QEMU or KVM of that name',
+            remedy='"openstack compute service list" has the names.')
+    for scope in scopes:
+        try:
+            hosts = snapshot.hosts_of(scope)
+        except KeyError:
+            continue
+        if host in hosts:
+            return scope
+    raise exception.NotInScope(
+        what=f'Host {host}', problem='it is in no aggregate that Kronos looks after',
+        remedy='[kronos] aggregates and include_unassigned_hosts name '
+               f'{", ".join(scopes) or "none"}.')

@@ -1,0 +1,175 @@
+"""What becomes of the drains of an aggregate in a cycle: moves, and how far they are."""
+
+import collections
+import dataclasses
+import datetime
+from collections.abc import Sequence
+
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.db.drains import Drains
+from kronos_nova.drain import planning
+from kronos_nova.drain import states as drains
+from kronos_nova.drain.states import Drain
+from kronos_nova.objects import automation
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects.move import MoveRecord
+from kronos_nova.objects.snapshot import MoveUnderWay
+
+LOG = logging.getLogger(__name__)
+
+
+class HostDrains:
+    """Plans drains, and writes plans and progress down; a Requester of evaluations.
+
+    :param cycle_ports: CyclePorts
+    :param policies: PolicySet
+    :param rules: CycleRules
+    """
+
+    def __init__(self, cycle_ports, policies, options, rules, utcnow):
+        self.experience_window = rules.experience_window
+        self.cycle_ports = cycle_ports
+        self.drains = Drains(cycle_ports.journal.database)
+        self.policies = policies
+        self.options = options
+        self.utcnow = utcnow
+
+    def wanted(self, aggregates):
+        """{aggregate: its active Drains}"""
+        found = collections.defaultdict(list)
+        for each in self.drains.in_states(drains.ACTIVE):
+            if each.aggregate in aggregates:
+                found[each.aggregate].append(each)
+        return found
+
+    def plan(self, snapshot, planner_ports, measurements, aggregate, wanted):
+        """A DrainPlan for the drains of an aggregate, all taken together."""
+        journal, since = self.cycle_ports.journal, min(each.requested_at for each in wanted)
+        now = self.utcnow()
+        return planning.plan(
+            snapshot, self.policies, self.options, planner_ports, aggregate, wanted,
+            journal.failures_of_drains(since), journal.tries(
+                now - datetime.timedelta(seconds=self.experience_window)),
+            measurements, self.cycle_ports.cooldowns.quarantined(now))
+
+    def persist(self, snapshot, aggregate, wanted, outcome):
+        """Let the moves run, unless some of an earlier plan do or Kronos is paused, and note how
+        far each host is."""
+        now, hold = self.utcnow(), self.cycle_ports.switches.read().hold(aggregate)
+        running = [plan.uuid for plan in self.cycle_ports.journal.running_plans()
+                   if plan.aggregate == aggregate]
+        may_start = not (running or hold
+                         or any(each.state == drains.REQUESTED for each in wanted))
+        if outcome.report.moves and may_start:
+            self._record(snapshot, aggregate, outcome, now)
+        own = self.cycle_ports.journal.moves(states=moves.IN_FLIGHT)
+        unconfirmed = _unconfirmed(snapshot, own)
+        ours = {move.instance_uuid for move in self.cycle_ports.journal.moves_under_way()}
+        left = collections.Counter(outcome.left) + collections.Counter(
+            move.source for move in unconfirmed)
+        for each in wanted:
+            self._note(each, left[each.host], outcome.blocked.get(each.host, {}),
+                       waits_for(each, Waiting(
+                           hold=hold or '', running=running, own=own, unconfirmed=unconfirmed,
+                           of_others=[move for move in snapshot.moves_under_way
+                                      if move.instance_uuid not in ours])),
+                       running or outcome.report.moves, now)
+        self._end(wanted, left, outcome, aggregate, now)
+
+    def _record(self, snapshot, aggregate, outcome, now):
+        hosts = ', '.join(sorted(outcome.left))
+        self.cycle_ports.journal.end_waiting(
+            aggregate, plans.SUPERSEDED, f'{hosts} is being drained, which goes first', now)
+        named = plans.servers_of(outcome.report.moves)
+        self.cycle_ports.names.save(
+            {server.uuid: server.display_name for server in snapshot.instances
+             if server.uuid in named}, now)
+        try:
+            uuid = self.cycle_ports.journal.record_plan(
+                outcome.report, plans.EXECUTING, now, now + datetime.timedelta(days=1),
+                purpose=automation.DRAIN, cold=outcome.cold)
+        except exception.PlanPending as error:
+            LOG.info('%s The drain of %s waits for its end.', error, hosts)
+            return
+        moving = outcome.report.moves
+        LOG.info('Plan %s empties %s: %d moves, %.1f GiB', uuid, hosts, len(moving),
+                 sum(move.memory_mb for move in moving) / 1024)
+
+    def _note(self, each, left, blocked, waits, is_at_work, now):
+        values = {'left': left, 'looked_at': now, 'blocked': dict(blocked),
+                  'waits_for': waits if left else '',
+                  'servers': left if each.servers is None else each.servers}
+        state = each.state
+        if not left and each.state != drains.REQUESTED:
+            state = drains.EMPTY
+            values['finished_at'] = now
+        elif each.state != drains.REQUESTED:
+            state = drains.BLOCKED if blocked and not is_at_work else drains.DRAINING
+        if state == each.state:
+            self.drains.note(each, (state,), **values)
+        elif self.drains.enter(each, (each.state,), state, **values):
+            LOG.info('Host %s is %s: %d servers left, %d of them blocked', each.host, state, left,
+                     len(blocked))
+
+    def _end(self, wanted, left, outcome, aggregate, now):
+        said = tuple(f'{each.host} is being drained: {left[each.host]} servers left, '
+                     f'{len(outcome.blocked.get(each.host, ()))} of them blocked'
+                     for each in wanted)
+        report = plans.AggregateReport(
+            name=aggregate, outcome=plans.DRAINING, mode=outcome.report.mode, planner='evacuate',
+            warnings=said)
+        self.cycle_ports.cycles.end(aggregate, now, report.outcome, False, report.to_json())
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """What may keep the drains of an aggregate waiting.
+
+    hold : why no move is started, '' where moves are
+    running : uuids of the plans of the aggregate that run
+    own : the moves of Kronos in progress
+    unconfirmed : those of them whose server is on another host already
+    of_others : migrations in progress that Kronos did not ask for
+    """
+
+    hold: str
+    running: Sequence[str]
+    own: Sequence[MoveRecord]
+    unconfirmed: Sequence[MoveRecord]
+    of_others: Sequence[MoveUnderWay]
+
+
+def waits_for(drain: Drain, waiting: Waiting) -> str:
+    """Name all that a drain waits for, apart from the servers that are blocked; '' for nothing."""
+    return '; '.join(_reasons(drain, waiting))
+
+
+def _reasons(drain, waiting):
+    if drain.state == drains.REQUESTED:
+        yield 'a conductor or kronos-executor that disables the host'
+    if waiting.hold:
+        yield waiting.hold
+    for move in waiting.of_others:
+        if drain.host in (move.source, move.destination):
+            yield (f'a migration of server {move.instance_uuid} from {move.source} to '
+                   f'{move.destination} that Kronos did not ask for')
+    late = [move for move in waiting.unconfirmed if move.source == drain.host]
+    for move in late:
+        yield (f'the end of move {move.uuid}: server {move.instance_uuid} is on '
+               f'{move.destination}, and its migration is not confirmed')
+    leaving = [move for move in waiting.own if move.source == drain.host and move not in late]
+    if leaving:
+        yield f'moves in progress: {", ".join(move.uuid for move in leaving)}'
+    elif waiting.running and not late:
+        yield f'the end of plan {waiting.running[0]}'
+
+
+def _unconfirmed(snapshot, own):
+    """The moves whose server is elsewhere already: until a cold one is confirmed, the host that it
+    comes from has to be there."""
+    hosts = {server.uuid: server.host for server in snapshot.instances}
+    return [move for move in own
+            if hosts.get(move.instance_uuid, move.source) != move.source]

@@ -1,0 +1,190 @@
+"""What a cycle does with metrics that contradict Nova or each other."""
+
+import dataclasses
+
+from kronos_nova.cooldown import PastMove
+from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cooldown.planning_history import PastTry
+from kronos_nova.objects import snapshot as objects
+from kronos_nova.objects.metrics import Sample
+from kronos_nova.objects.metrics import Vector
+from tests.unit.cycle import test_steps as clouds
+
+MIB_PER_GIB = 1024
+
+
+def sized(name, vcpus, memory_gib=64):
+    return dataclasses.replace(clouds.host(name), inventory={
+        'VCPU': objects.ResourceInventory(total=vcpus, allocation_ratio=4.0),
+        'MEMORY_MB': objects.ResourceInventory(total=memory_gib * MIB_PER_GIB,
+                                               allocation_ratio=4.0)})
+
+
+class CloudTest(clouds.PipelineTest):
+    """One aggregate; the tests that come with it are not run again."""
+
+    def report(self, imbalance, profile, **options):
+        self.source.answers |= {'imbalance': imbalance, 'vm_profile': profile}
+        return self.plan(**options)
+
+
+for _name in dir(clouds.PipelineTest):
+    if _name.startswith('test_'):
+        setattr(CloudTest, _name, None)
+
+
+class SizesTest(CloudTest):
+    """A host of 128 CPUs and one of 32."""
+
+    def setUp(self):
+        super().setUp()
+        self.hosts = {'h0': sized('h0', 128), 'h1': sized('h1', 32)}
+
+    def test_a_share_of_a_big_host_is_more_of_a_small_one(self):
+        report = self.report({'h0': 0.6, 'h1': 0.0}, dict.fromkeys('abcd', 0.1))
+        move, = report.moves
+        scores = {score.host: score.after for score in report.host_scores}
+        self.assertAlmostEqual(0.5, scores['h0'])
+        self.assertAlmostEqual(0.4, scores['h1'])
+        self.assertIn('load of h1 cpu 0.000 to 0.400', move.reason)
+
+    def test_a_measure_that_names_no_resource_has_no_data(self):
+        self.policy['name'] = 'load'
+        report = self.report({'h0': 0.6, 'h1': 0.0}, dict.fromkeys('abcd', 0.1))
+        self.assertEqual(('no_data', ()), (report.outcome, report.moves))
+        self.assertIn('vm_profile_unit: score', report.policies[0].detail)
+
+
+class QueriesTest(CloudTest):
+    def test_belief_and_sizes_cost_one_query_a_policy_at_most(self):
+        asked, answer = [], self.source.query
+
+        def query(query):
+            asked.append((query.policy, query.kind))
+            return answer(query)
+
+        self.source.query = query
+        even = {'h0': 0.4, 'h1': 0.0, 'h2': 0.0}, dict.fromkeys('abcd', 0.1)
+        self.report(*even)
+        self.assertEqual([('cpu', 'imbalance'), ('cpu', 'vm_profile')], sorted(asked))
+        asked.clear()
+        self.policy['host_capacity_query'] = 'cores'
+        self.source.answers['host_capacity'] = dict.fromkeys(('h0', 'h1', 'h2'), 1.0)
+        self.report(*even)
+        self.assertEqual([('cpu', 'host_capacity'), ('cpu', 'imbalance'), ('cpu', 'vm_profile')],
+                         sorted(asked))
+
+
+class GuardTest(CloudTest):
+    """Guests that add up to more memory than their hosts use, beside a policy that is fine."""
+
+    def setUp(self):
+        super().setUp()
+        self.hosts = {name: sized(name, 64) for name in ('h0', 'h1', 'h2')}
+        for uuid in 'abcd':
+            self.change(uuid, memory_mb=16 * MIB_PER_GIB)
+        self.change('b', host='h2')
+
+    def test_a_full_host_is_still_protected_by_its_score(self):
+        memory = {**self.policy, 'name': 'memory', 'weight': 0.5}
+        self.policy |= {'weight': 0.5}
+        answers = {('cpu', 'imbalance'): {'h0': .8, 'h1': .1, 'h2': .1},
+                   ('cpu', 'vm_profile'): dict.fromkeys('abcd', .1) | {'a': .5},
+                   ('memory', 'imbalance'): {'h0': .3, 'h1': .9, 'h2': .2},
+                   ('memory', 'vm_profile'): dict.fromkeys('abcd', .9)}
+
+        class Source:
+            def query(self, query):
+                label = 'uuid' if query.kind == 'vm_profile' else 'host'
+                return Vector(tuple(Sample({label: name}, value, clouds.NOW) for name, value
+                                    in answers[query.policy, query.kind].items()))
+
+        ports = clouds.PlannerPorts(source=Source(), clock=self.clock, now=clouds.NOW)
+        report, = clouds.plan_cycle(
+            self.snapshot(), clouds.PolicySet(policies=(
+                clouds.Policy(**self.policy), clouds.Policy(**memory))),
+            self.options, ports).aggregates
+        states = {policy.name: policy.state for policy in report.policies}
+        self.assertEqual({'cpu': 'ok', 'memory': 'no_data'}, states)
+        self.assertIn('resident memory', report.policies[1].detail)
+        self.assertEqual({'h0', 'h2'}, {move.destination for move in report.moves})
+
+
+class HistoryTest(CloudTest):
+    def test_a_host_that_failed_is_believed_after_two_good_evaluations(self):
+        good = {'h0': 0.8, 'h1': 0.0, 'h2': 0.0}, dict.fromkeys('abcd', 0.2)
+        bad = self.report(good[0], {'a': 0.2})
+        failing = frozenset((each.policy, each.host) for each in bad.unbelieved if each.is_failing)
+        self.assertEqual({('cpu', 'h0')}, failing)
+        after = self.report(*good, history=PlanningHistory(doubted={'agg': failing}))
+        self.assertEqual(((), ['h0']), (after.moves, [each.host for each in after.unbelieved]))
+        self.assertFalse(after.unbelieved[0].is_failing)
+        self.assertEqual((), self.report(*good).unbelieved)
+
+    def test_a_new_server_needs_no_series_yet(self):
+        for uuid in 'bcd':
+            self.change(uuid, launched_at=clouds.NOW - 60)
+        report = self.report({'h0': 0.8, 'h1': 0.0, 'h2': 0.0}, {'a': 0.2})
+        self.assertEqual((), report.unbelieved)
+
+
+class OwnHeatTest(CloudTest):
+    def test_servers_stay_on_a_host_that_is_hot_by_itself(self):
+        del self.policy['threshold']
+        self.policy |= {'mode': 'relieve', 'high': 0.9, 'target': 0.75}
+        report = self.report({'h0': 0.95, 'h1': 0.2, 'h2': 0.2}, dict.fromkeys('abcd', 0.001))
+        self.assertEqual(('no_move', ()), (report.outcome, report.moves))
+        self.assertIn('load of the host, not of its servers', ' '.join(report.warnings))
+
+
+class RegionsTest(CloudTest):
+    def test_series_of_another_clouds_hosts_do_not_count(self):
+        class Source:
+            def query(self, query):
+                if query.kind != 'vm_profile':
+                    return Vector(tuple(Sample({'host': name}, value, clouds.NOW) for name, value
+                                        in (('h0', .8), ('h1', .0), ('h2', .0))))
+                return Vector(tuple(Sample({'uuid': uuid, 'host': host}, value, clouds.NOW)
+                                    for uuid in 'abcd'
+                                    for host, value in (('h0', .2), ('r2-h7', .9))))
+
+        self.source = Source()
+        report = self.plan()
+        self.assertEqual('planned', report.outcome)
+        self.assertIn('cpu 0.800 to 0.600', report.moves[0].reason)
+
+
+class OtherBalancerTest(CloudTest):
+    """Kronos moved a and b from h0 to h1, and both were moved back."""
+
+    def history(self, backs):
+        tries = [PastTry(instance_uuid=uuid, source='h0', destination='h1', memory_mb=1,
+                         seconds=10.0, failed=False) for uuid in 'ab']
+        forth = [PastMove(instance_uuid=uuid, source='h0', destination='h1',
+                          ended_at=clouds.NOW - 900) for uuid in 'ab']
+        back = [PastMove(instance_uuid=uuid, source='h1', destination='h0',
+                         ended_at=clouds.NOW - 600) for uuid in backs]
+        return PlanningHistory(tries=tuple(tries), moves=(*forth, *back))
+
+    def said(self, backs):
+        return [warning for warning in self.plan(self.history(backs)).warnings
+                if 'another balancer' in warning]
+
+    def test_migrations_that_undo_those_of_kronos_are_reported(self):
+        warning, = self.said('aba')
+        self.assertIn('3 live migrations', warning)
+        self.assertIn('(a) from h1 to h0', warning)
+
+    def test_moves_of_kronos_that_are_undone_before_they_are_checked_are_its_own_too(self):
+        """The journal has no end of such a move: it is tried again."""
+        history = self.history('aba')
+        forth = [dataclasses.replace(each, is_own=True) for each in history.moves[:2]]
+        history = dataclasses.replace(history, tries=(), moves=(*forth, *history.moves[2:]))
+        self.assertEqual(1, len([warning for warning in self.plan(history).warnings
+                                 if '3 live migrations' in warning]))
+
+    def test_an_operator_may_move_two_servers_back(self):
+        self.assertEqual([], self.said('ab'))
+
+    def test_migrations_of_other_servers_are_no_sign(self):
+        self.assertEqual([], self.said('cdcdc'))

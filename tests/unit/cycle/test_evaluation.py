@@ -1,0 +1,635 @@
+"""A cycle from what is read to what is written down, with a recorded cloud."""
+
+import dataclasses
+import datetime
+import logging
+
+import fixtures as test_fixtures
+import testtools
+
+from kronos_nova import exception
+from kronos_nova.cooldown.planning_history import PastMove
+from kronos_nova.cycle import evaluation
+from kronos_nova.cycle import options
+from kronos_nova.cycle.move_limits import MoveLimits
+from kronos_nova.cycle.prices import MinGain
+from kronos_nova.cycle.restraint import Restraint
+from kronos_nova.db import cooldowns
+from kronos_nova.db import cycles
+from kronos_nova.db import drains
+from kronos_nova.db import journal as db_journal
+from kronos_nova.db import load_stats
+from kronos_nova.db import refusals as db_refusals
+from kronos_nova.db import scores
+from kronos_nova.db import server_names
+from kronos_nova.db import switches
+from kronos_nova.drain.progress import HostDrains
+from kronos_nova.drain.states import Drain
+from kronos_nova.objects import metrics
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects import snapshot
+from kronos_nova.objects.automation import PAUSE
+from kronos_nova.objects.automation import Defaults
+from kronos_nova.objects.automation import Switch
+from kronos_nova.objects.dry_run import Verdict
+from kronos_nova.objects.dry_run import not_asked
+from kronos_nova.operations import overview
+from kronos_nova.policies import loader
+from tests.unit.db import fixtures
+
+POLICIES = """
+policies:
+- {name: cpu, mode: spread, weight: 1.0, threshold: 0.05, max_migrations_per_cycle: 5,
+   imbalance_query: hosts, vm_profile_query: servers, vm_profile_label: uuid,
+   vm_profile_label_type: uuid}
+"""
+RULES = evaluation.CycleRules(
+    automation=Defaults(level='auto'), cooldown=60, instance_cooldown=100,
+    instance_cooldown_factor=2, instance_cooldown_max=1000, no_return_window=0,
+    experience_window=600, stale_plan_age=600, start_interval=0)
+OPTIONS = options.EngineOptions(
+    aggregates=('gpu',), include_unassigned_hosts=False)
+
+WIDE = moves.Caps(total=9, per_source=9, per_destination=9)
+
+
+class RecordedCloud:
+    """Hosts a and b; instances are where they are put, each a tenth of a host's load."""
+
+    def __init__(self, clock):
+        self.clock = clock
+        self.placed = {'vm1': 'a', 'vm2': 'a', 'vm3': 'a', 'vm4': 'b'}
+        self.status = dict.fromkeys('ab', 'enabled')
+        self.load = {}
+        self.stopped = set()
+        self.aggregates = {'gpu': ('a', 'b')}
+        self.used = None
+
+    def read(self, scopes=None, moves=()):
+        self.asked_for = moves
+        return snapshot.Snapshot(
+            taken_at='2026-11-20T12:00:00Z',
+            hosts=tuple(snapshot.Host(
+                name=name, uuid=f'rp-{name}',
+                service=snapshot.Service(state='up', status=self.status[name]),
+                inventory={'VCPU': snapshot.ResourceInventory(total=64)}, used=self.used)
+                for name in 'ab'),
+            aggregates=tuple(snapshot.Aggregate(name=name, uuid=name, hosts=hosts)
+                             for name, hosts in self.aggregates.items()),
+            instances=tuple(snapshot.Instance(
+                uuid=uuid, name=uuid, display_name=uuid, host=host, project_id='p',
+                status='SHUTOFF' if uuid in self.stopped else 'ACTIVE', vcpus=1, memory_mb=512,
+                disk_gb=1, resources={'VCPU': 1})
+                for uuid, host in self.placed.items()))
+
+    def names_elsewhere(self, attribute, names):
+        return set()
+
+    def query(self, query):
+        at = self.clock().timestamp()
+        if query.kind == metrics.VM_PROFILE:
+            values, label = dict.fromkeys(self.placed, 0.1), 'uuid'
+        else:
+            hosts = list(self.placed.values())
+            values = {name: hosts.count(name) / 10 for name in 'ab'} | self.load
+            label = 'host'
+        return metrics.Vector(tuple(metrics.Sample({label: name}, value, at)
+                                    for name, value in values.items()))
+
+
+class CycleTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.clock = fixtures.Clock()
+        self.cloud = RecordedCloud(self.clock)
+        self.database = self.useFixture(fixtures.ControlDatabase()).database
+        self.journal = db_journal.Journal(self.database, 'one')
+        self.cooldowns = cooldowns.Cooldowns(self.database)
+        self.cycles = cycles.Cycles(self.database)
+        self.refusals = db_refusals.Refusals(self.database)
+        self.dry_run = not_asked
+        self.cycles.begin('gpu', 'one', self.clock(), 1)
+
+    def ports(self, history=()):
+        return evaluation.CyclePorts.over(
+            self.database, self.journal, inventory=self.cloud, metrics=self.cloud,
+            cooldowns=self.cooldowns, cycles=self.cycles, refusals=self.refusals,
+            history=lambda since: history, dry_run=self.dry_run, requesters=(HostDrains,))
+
+    def run_cycle(self, rules=RULES, engine_options=OPTIONS, may_write=True, history=()):
+        return evaluation.Cycle(self.ports(history), loader.parse(POLICIES), engine_options, rules,
+                                self.clock, lambda: may_write).run()
+
+    def level(self, **levels):
+        return dataclasses.replace(RULES, automation=Defaults(level='observe', levels=levels))
+
+    def states(self):
+        return [plan.state for plan in self.journal.plans()]
+
+
+class CycleTest(CycleTestCase):
+    def test_with_auto_the_plan_runs_and_what_it_touches_cools(self):
+        [report] = self.run_cycle().aggregates
+        self.assertEqual(plans.PLANNED, report.outcome)
+        [move] = self.journal.moves()
+        self.assertEqual(('a', 'b'), (move.source, move.destination))
+        self.assertEqual({'gpu': 60}, self.cooldowns.cooling(cooldowns.AGGREGATE, self.clock()))
+        self.assertEqual({move.instance_uuid: 100},
+                         self.cooldowns.cooling(cooldowns.INSTANCE, self.clock()))
+        self.assertAlmostEqual(0.3, scores.Scores(self.database).combined(self.clock())['a'][1])
+
+    def test_with_restraint_what_instances_are_like_is_remembered_from_cycle_to_cycle(self):
+        store = load_stats.LoadStatsStore(self.database)
+        for seconds in (1, 301):
+            self.run_cycle(engine_options=dataclasses.replace(
+                OPTIONS, restraint=Restraint(1.0)))
+            [known] = store.read(None).values()
+            self.assertEqual([seconds] * 4, known['cpu'].figures[:, 0].tolist())
+            self.clock.go(300)
+
+    def test_an_instance_that_was_moved_as_often_as_it_may_in_a_week_is_let_alone(self):
+        once = dataclasses.replace(OPTIONS, move_limits=MoveLimits(per_instance_and_week=1))
+        self.run_cycle(engine_options=once)
+        first = self.fail_the_move()
+        self.run_cycle(engine_options=once)
+        self.assertNotEqual(first, self.fail_the_move())
+        self.clock.go(7 * 86400)
+        self.run_cycle(engine_options=once)
+        self.assertEqual(first, self.fail_the_move())
+
+    def test_a_move_is_told_beside_what_could_have_been_moved_instead(self):
+        [report] = self.run_cycle().aggregates
+        [move] = report.moves
+        other = move.next_best
+        self.assertEqual(('b', move.combined_after), (other.destination, other.combined_after))
+        self.assertNotEqual(move.instance_uuid, other.instance_uuid)
+        self.assertEqual(set(self.cloud.placed), set(
+            server_names.ServerNames(self.database).read(self.cloud.placed)))
+
+    def test_an_instance_that_is_moved_again_cools_for_longer(self):
+        self.cooldowns.cool(cooldowns.INSTANCE, list(self.cloud.placed), self.clock())
+        self.clock.go(1)
+        self.run_cycle()
+        [left] = self.cooldowns.cooling(cooldowns.INSTANCE, self.clock()).values()
+        self.assertEqual(200, left)
+
+    def fail_the_move(self):
+        [move] = self.journal.dispatch(moves.Caps(total=1, per_source=1, per_destination=1),
+                                       self.clock)
+        move = self.journal.claim(move.uuid, self.clock())
+        self.journal.advance(move, moves.FAILED, self.clock(), finished_at=self.clock())
+        self.journal.settle(move.uuid, self.clock())
+        self.journal.close_plans(self.clock())
+        self.clock.go(200)
+        return move.instance_uuid
+
+    def test_moves_that_failed_make_the_next_ones_dearer(self):
+        self.run_cycle()
+        self.fail_the_move()
+        careful = dataclasses.replace(OPTIONS, min_gain=MinGain(per_failure=0.5))
+        [report] = self.run_cycle(engine_options=careful).aggregates
+        self.assertEqual(plans.NO_MOVE, report.outcome)
+        self.clock.go(600)  # as long as moves are remembered
+        [report] = self.run_cycle(engine_options=careful).aggregates
+        self.assertEqual(plans.PLANNED, report.outcome)
+
+    def test_the_level_of_an_aggregate_goes_before_that_of_all(self):
+        self.run_cycle(rules=self.level())
+        self.assertEqual([plans.OBSERVED], self.states())
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertIn(plans.PROPOSED, self.states())
+        self.assertEqual([], self.journal.moves())
+
+    def test_while_a_plan_is_open_its_aggregate_is_not_planned_again(self):
+        self.run_cycle()
+        self.clock.go(100)
+        [report] = self.run_cycle().aggregates
+        # The move that is under way counts where it goes, and with it all is even.
+        self.assertEqual((plans.BALANCED, ()), (report.outcome, report.moves))
+        self.assertEqual([plans.EXECUTING], self.states())
+
+    def propose(self):
+        """The plan that waits for approval after an evaluation."""
+        self.run_cycle(rules=self.level(gpu='approve'))
+        [record] = self.journal.proposed_plans()
+        return record
+
+    def test_a_plan_that_waits_stays_while_the_cloud_is_as_it_was(self):
+        record = self.propose()
+        self.clock.go(60)
+        [report] = self.run_cycle(rules=self.level(gpu='approve')).aggregates
+        self.assertEqual((plans.COOLING, f'plan {record.uuid} waits for approval'),
+                         (report.outcome, report.warnings[0]))
+        [again] = self.journal.proposed_plans()
+        self.assertEqual(record.uuid, again.uuid)
+        self.assertAlmostEqual(record.combined_after, again.combined_now)
+
+    def test_a_plan_that_waits_is_superseded_once_a_new_one_ends_better(self):
+        record = self.propose()
+        self.cloud.load = {'a': 0.9}
+        self.clock.go(60)
+        [report] = self.run_cycle(rules=self.level(gpu='approve')).aggregates
+        self.assertEqual(plans.PLANNED, report.outcome)
+        old = self.journal.plan(record.uuid)
+        self.assertEqual(plans.SUPERSEDED, old.state)
+        self.assertRegex(old.ended_because, r'it would end at a combined imbalance of 0\.\d+ by '
+                                            r'now, and a new plan at 0\.\d+')
+        [new] = self.journal.proposed_plans()
+        self.assertNotEqual(record.uuid, new.uuid)
+        self.assertRaises(exception.PlanNotWaiting, self.journal.approve_plan, record.uuid, (),
+                          'jane', self.clock())
+
+    def test_a_plan_that_waits_is_superseded_once_none_is_needed(self):
+        record = self.propose()
+        self.cloud.placed['vm3'] = 'b'
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertEqual((plans.SUPERSEDED, 'every policy is at or below its threshold by now'), (
+            self.journal.plan(record.uuid).state, self.journal.plan(record.uuid).ended_because))
+
+    def test_a_plan_that_waits_gives_way_when_the_level_is_raised_to_auto(self):
+        record = self.propose()
+        self.clock.go(60)
+        self.run_cycle(rules=self.level(gpu='auto'))
+        self.assertIn('the level is auto by now', self.journal.plan(record.uuid).ended_because)
+        self.assertEqual(1, len(self.journal.running_plans()))
+
+    def test_a_plan_that_waits_stays_while_there_are_no_metrics(self):
+        record = self.propose()
+        self.clock.go(3600)
+        self.cloud.query = lambda query: metrics.Vector(samples=())
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertEqual([record.uuid], [each.uuid for each in self.journal.proposed_plans()])
+
+    def test_a_host_that_was_emptied_is_filled_again_within_the_window_of_no_return(self):
+        """A server that left because its host was serviced may return to it."""
+        since = self.clock().timestamp() - 60
+        gone = [PastMove(instance_uuid=uuid, source='b', destination='a', ended_at=since)
+                for uuid in ('vm1', 'vm2', 'vm3', 'vm4')]
+        self.cloud.placed = dict.fromkeys(('vm1', 'vm2', 'vm3', 'vm4'), 'a')
+        window = dataclasses.replace(OPTIONS, no_return_window=86400)
+        [report] = self.run_cycle(engine_options=window, history=gone).aggregates
+        self.assertEqual(plans.NO_MOVE, report.outcome)
+        plan = self.journal.record_plan(dataclasses.replace(
+            fixtures.report([]), moves=tuple(dataclasses.replace(
+                fixtures.report([(each.instance_uuid, 'b', 'a')]).moves[0], phase=plans.EVACUATE,
+                order=number) for number, each in enumerate(gone, 1))),
+            plans.EXECUTING, self.clock(), self.clock())
+        for move in self.journal.dispatch(moves.Caps(total=9, per_source=9, per_destination=9),
+                                          self.clock):
+            move = self.journal.claim(move.uuid, self.clock())
+            for state in (moves.MIGRATING, moves.VERIFYING):
+                move = self.journal.advance(move, state, self.clock())
+            self.journal.advance(move, moves.COMPLETED, self.clock(), finished_at=self.clock())
+            self.journal.settle(move.uuid, self.clock())
+        self.journal.close_plans(self.clock())
+        self.assertEqual(plans.DONE, self.journal.plan(plan).state)
+        [report] = self.run_cycle(engine_options=window, history=gone).aggregates
+        self.assertEqual((plans.PLANNED, {'b'}), (
+            report.outcome, {move.destination for move in report.moves}))
+
+    def test_a_proposal_is_void_where_the_level_is_observe_by_now(self):
+        record = self.propose()
+        self.clock.go(60)
+        self.run_cycle(rules=self.level(gpu='observe'))
+        void = self.journal.plan(record.uuid)
+        self.assertEqual((plans.VOID, 'the level is observe'), (void.state, void.ended_because))
+        self.assertEqual({plans.VOID, plans.OBSERVED}, {*self.states()})
+
+    def test_a_proposal_stays_while_its_aggregate_is_paused(self):
+        record = self.propose()
+        switches.SwitchBoard(self.database).set(Switch(
+            kind=PAUSE, aggregate='gpu', value=PAUSE, set_at=self.clock(), set_by='jane'))
+        self.clock.go(60)
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertEqual(plans.PROPOSED, self.journal.plan(record.uuid).state)
+
+    def test_an_approved_plan_that_gains_half_as_much_by_now_is_not_started(self):
+        self.cloud.placed = {f'vm{number}': 'a' for number in range(6)}
+        record = self.propose()
+        self.journal.approve_plan(record.uuid, self.moves_of(record), 'jane', self.clock())
+        self.clock.go(60)
+        self.cloud.load = {'a': 0.62, 'b': 0.38}
+        self.run_cycle(rules=self.level(gpu='approve'))
+        old = self.journal.plan(record.uuid)
+        self.assertEqual(plans.VOID, old.state)
+        self.assertIn('it was to bring the combined imbalance from 0.600 to 0.000, and by now '
+                      'brings it from', old.ended_because)
+
+    def propose_and_approve(self):
+        self.run_cycle(rules=self.level(gpu='approve'))
+        [record] = self.journal.plans()
+        self.journal.approve_plan(record.uuid, self.moves_of(record), 'jane', self.clock())
+        return record.uuid
+
+    def moves_of(self, record):
+        return plans.AggregateReport.from_json(record.report).moves
+
+    def test_an_approved_plan_is_started_by_the_next_cycle(self):
+        uuid = self.propose_and_approve()
+        self.assertEqual([], self.journal.moves())
+        logger = self.useFixture(test_fixtures.FakeLogger(level=logging.INFO))
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertIn(f'Plan {uuid} for aggregate gpu, approved by jane, is executing: 1 move\n',
+                      logger.output)
+        self.assertEqual(plans.EXECUTING, self.journal.plan(uuid).state)
+        self.assertEqual(1, len(self.journal.moves()))
+
+    def test_an_approved_plan_that_holds_no_more_is_not_started(self):
+        uuid = self.propose_and_approve()
+        self.cloud.status['b'] = 'disabled'
+        self.run_cycle(rules=self.level(gpu='approve'))
+        void = self.journal.plan(uuid)
+        self.assertEqual(plans.VOID, void.state)
+        self.assertIn('move 1: ', void.ended_because)
+        self.assertEqual([], self.journal.moves())
+
+    def test_an_approved_plan_waits_while_there_are_no_metrics_and_says_so(self):
+        uuid = self.propose_and_approve()
+        self.cloud.load = {'b': float('nan')}
+        for _cycle in range(2):
+            self.run_cycle(rules=self.level(gpu='approve'))
+            self.assertEqual(plans.APPROVED, self.journal.plan(uuid).state)
+            self.assertIn('policy cpu has no data', self.journal.plan(uuid).detail)
+        self.cloud.load = {}
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertEqual((plans.EXECUTING, None),
+                         (self.journal.plan(uuid).state, self.journal.plan(uuid).detail))
+
+    def expires(self, **changes):
+        """Whether an approved plan ends unstarted after the load changed."""
+        uuid = self.propose_and_approve()
+        self.cloud.load = changes
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertEqual([], self.journal.moves())
+        return self.journal.plan(uuid).state == plans.VOID
+
+    def test_an_approved_plan_is_not_started_onto_a_host_that_is_full_by_now(self):
+        self.assertTrue(self.expires(a=1.0, b=0.9))
+
+    def test_nor_where_it_would_gain_nothing_any_more(self):
+        self.assertTrue(self.expires(a=0.3, b=0.3))
+
+    def test_nor_where_it_would_gain_less_than_it_costs(self):
+        uuid = self.propose_and_approve()
+        self.run_cycle(rules=self.level(gpu='approve'),
+                       engine_options=dataclasses.replace(OPTIONS, min_gain=MinGain(per_move=0.5)))
+        self.assertEqual(plans.VOID, self.journal.plan(uuid).state)
+
+    def test_nor_an_instance_that_is_in_quarantine_by_now(self):
+        uuid = self.propose_and_approve()
+        [move] = self.moves_of(self.journal.plan(uuid))
+        self.cooldowns.quarantine(move.instance_uuid, -1, 'failed', self.clock())
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.assertEqual(plans.VOID, self.journal.plan(uuid).state)
+
+    def test_moves_of_an_approved_plan_are_as_old_as_it_and_checked_when_it_starts(self):
+        self.propose_and_approve()
+        planned_at = self.clock()
+        self.clock.go(300)
+        self.run_cycle(rules=self.level(gpu='approve'))
+        [move] = self.journal.moves()
+        self.assertEqual((planned_at, self.clock()), (move.created_at, move.checked_at))
+        # Too old by its making, but held against the load of a moment ago.
+        self.assertEqual([], self.journal.abandon(
+            self.clock(), planned_at + datetime.timedelta(seconds=1)))
+
+    def test_a_host_that_was_not_believed_is_believed_after_two_good_cycles(self):
+        found = []
+        for load in ({'a': 0.0}, {}, {}):    # 0 under three servers that work
+            self.cloud.load = load
+            [report] = self.run_cycle(self.level()).aggregates
+            found.append([(each.host, each.is_failing) for each in report.unbelieved])
+            self.clock.go(300)
+        self.assertEqual([[('a', True)], [('a', False)], []], found)
+
+    def test_an_instance_that_is_refused_everywhere_rests_for_some_cycles(self):
+        asked = []
+
+        def dry_run(move, instance, destination):
+            asked.append(move.instance_uuid)
+            return Verdict('no NUMA node fits')
+        self.dry_run = dry_run
+        rules = dataclasses.replace(self.level(), rejection_backoff=900)
+        [report] = self.run_cycle(rules=rules).aggregates
+        self.assertEqual(plans.NO_MOVE, report.outcome)
+        [(refusal, until, _at), *_others] = self.refusals.list(self.clock())
+        self.assertEqual((('b',), 'no NUMA node fits'), (refusal.hosts, refusal.reason))
+        self.assertEqual(self.clock() + datetime.timedelta(seconds=900), until)
+        asked.clear()
+        [report] = self.run_cycle(rules=rules).aggregates
+        self.assertEqual([], asked)
+        self.assertEqual({'refused'}, {skip.reason for skip in report.not_moved} - {'no_gain'})
+        self.clock.go(901)
+        self.run_cycle(rules=rules)
+        self.assertNotEqual([], asked)
+
+    def test_moves_of_open_plans_are_seen_whoever_made_them(self):
+        self.cloud.used = {'VCPU': 2}
+        other = db_journal.Journal(self.database, 'two')
+        report = fixtures.report([('vm1', 'a', 'b'), ('vm4', 'a', 'b')], name='elsewhere')
+        later = self.clock() + datetime.timedelta(hours=1)
+        other.record_plan(report, plans.EXECUTING, self.clock(), later)
+        read = evaluation.Cycle(self.ports(), loader.parse(POLICIES), OPTIONS, RULES,
+                                self.clock)._read()
+        self.assertEqual([snapshot.MoveUnderWay(instance_uuid='vm1', source='a', destination='b')],
+                         list(read.moves_under_way))  # vm4 is on b by now
+        self.assertEqual({'vm1', 'vm4'}, {move.instance_uuid for move in self.cloud.asked_for})
+        self.assertEqual([2, 3], [host.used['VCPU'] for host in read.hosts])
+
+    def test_what_shares_hosts_cools_together(self):
+        self.cloud.aggregates['ssd'] = ('b',)
+        both = dataclasses.replace(OPTIONS, aggregates=('gpu', 'ssd'))
+        self.cycles.begin('ssd', 'one', self.clock(), 1)
+        self.cooldowns.cool(cooldowns.AGGREGATE, ['ssd'],
+                            self.clock() + datetime.timedelta(seconds=60))
+        reports = {report.name: report for report in self.run_cycle(engine_options=both).aggregates}
+        self.assertEqual(plans.COOLING, reports['gpu'].outcome)
+
+    def test_one_that_shares_hosts_with_anothers_is_left_to_the_next_cycle(self):
+        self.cloud.aggregates['ssd'] = ('b',)
+        rules = dataclasses.replace(RULES, in_scope=('gpu', 'ssd'))
+        self.assertEqual((), self.run_cycle(rules=rules).aggregates)
+        off = dataclasses.replace(rules, automation=Defaults(level='auto', levels={'ssd': 'off'}))
+        self.assertEqual(1, len(self.run_cycle(rules=off).aggregates))
+
+    def test_an_aggregate_that_does_not_exist_keeps_no_other_from_being_planned(self):
+        with_a_typo = dataclasses.replace(OPTIONS, aggregates=('gpu', 'gup'))
+        self.cycles.begin('gup', 'one', self.clock(), 1)
+        self.assertEqual(['gpu'], [report.name for report in self.run_cycle(
+            engine_options=with_a_typo).aggregates])
+        told = {row.aggregate: row for row in self.cycles.last()}['gup']
+        self.assertEqual(plans.FAILED, told.outcome)
+        self.assertIn('there is no aggregate of that name', overview.reason(
+            plans.AggregateReport.from_json(told.report)))
+
+    def test_that_an_aggregate_does_not_exist_is_logged_once(self):
+        with_a_typo = dataclasses.replace(OPTIONS, aggregates=('gup',))
+        self.cycles.begin('gup', 'one', self.clock(), 1)
+        logger = self.useFixture(test_fixtures.FakeLogger(level=logging.INFO))
+        for _ in range(2):
+            self.run_cycle(engine_options=with_a_typo)
+        self.assertEqual(1, logger.output.count('there is no aggregate'))
+
+    def test_a_peak_that_does_not_last_moves_nothing(self):
+        patient = dataclasses.replace(OPTIONS, stabilization_cycles=2)
+        outcomes = [self.run_cycle(engine_options=patient).aggregates[0].outcome for _ in range(2)]
+        self.assertEqual([plans.COOLING, plans.PLANNED], outcomes)
+
+    def test_nobody_is_moved_back_to_where_it_came_from(self):
+        now = self.clock().timestamp()
+        history = [PastMove(instance_uuid=uuid, source='b', destination='a', ended_at=now - 10)
+                   for uuid in self.cloud.placed]
+        careful = dataclasses.replace(OPTIONS, no_return_window=60.0)
+        [report] = self.run_cycle(engine_options=careful, history=history).aggregates
+        self.assertEqual(plans.NO_MOVE, report.outcome)
+
+    def test_a_cycle_whose_conductor_died_writes_nothing(self):
+        self.assertRaises(exception.JournalError, self.run_cycle, may_write=False)
+        self.assertEqual([], self.states())
+
+    def test_scores_are_told_beside_their_place_among_the_hosts(self):
+        [report] = self.run_cycle().aggregates
+        self.assertEqual(['Aggregate gpu, policy cpu: a has 0.300, normalised 1.000',
+                          'Aggregate gpu, policy cpu: b has 0.100, normalised 0.000'],
+                         list(evaluation.describe_scores(report)))
+
+
+class DrainingTest(CycleTestCase):
+    """The same cloud with two servers on each host and one of them to be emptied."""
+
+    def setUp(self):
+        super().setUp()
+        self.board = drains.Drains(self.database)
+        self.cloud.status['a'] = 'disabled'
+
+    def drain(self, **what):
+        self.board.request([Drain(**{
+            'uuid': 'd', 'host': 'a', 'aggregate': 'gpu', 'state': 'draining',
+            'requested_by': 'jane', 'requested_at': self.clock(), **what})])
+
+    def state(self):
+        found = self.board.get('d')
+        return found.state, found.left, len(found.blocked)
+
+    def test_a_drain_is_planned_at_every_level_and_runs_at_once(self):
+        self.drain()
+        self.run_cycle(rules=self.level(gpu='off'))
+        [plan] = self.journal.plans()
+        self.assertEqual((plans.EXECUTING, 'drain'), (plan.state, plan.purpose))
+        self.assertEqual({'a'}, {move.source for move in self.journal.moves()})
+        self.assertEqual(('draining', len(self.journal.moves()), 0), self.state())
+
+    def test_it_is_told_when_the_host_is_empty(self):
+        self.drain()
+        self.cloud.placed = dict.fromkeys(self.cloud.placed, 'b')
+        self.run_cycle()
+        self.assertEqual(('empty', 0, 0), self.state())
+
+    def test_a_host_of_which_nothing_can_leave_is_blocked_and_looked_at_again(self):
+        self.drain()
+        self.cloud.status['b'] = 'disabled'
+        self.run_cycle()
+        state, left, blocked = self.state()
+        self.assertEqual(('blocked', left), (state, blocked))
+        self.cloud.status['b'] = 'enabled'
+        self.run_cycle()
+        self.assertEqual('draining', self.state()[0])
+
+    def test_a_plan_that_waits_for_approval_is_superseded(self):
+        self.cloud.status['a'] = 'enabled'
+        self.run_cycle(rules=self.level(gpu='approve'))
+        self.cloud.status['a'] = 'disabled'
+        self.drain()
+        self.run_cycle(rules=self.level(gpu='approve'))
+        found = [plan for plan in self.journal.plans() if plan.state == plans.SUPERSEDED]
+        self.assertEqual(['a is being drained, which goes first'],
+                         [plan.ended_because for plan in found])
+
+    def test_a_server_that_was_started_meanwhile_is_planned_again_and_live(self):
+        self.cloud.stopped = {'vm1'}
+        self.drain(with_stopped=True)
+        self.run_cycle()
+        self.assertEqual({'vm1': 'cold', 'vm2': 'live', 'vm3': 'live'},
+                         {move.instance_uuid: move.kind for move in self.journal.moves()})
+        self.cloud.stopped = set()
+        for move in self.journal.dispatch(WIDE, self.clock):
+            taken = self.journal.claim(move.uuid, self.clock())
+            # What the executor does with one that is not as it was planned for.
+            states = ([moves.ABANDONED] if move.kind == 'cold' else
+                      [moves.MIGRATING, moves.VERIFYING, moves.COMPLETED])
+            for state in states:
+                taken = self.journal.advance(taken, state, self.clock(), finished_at=self.clock())
+            self.journal.settle(move.uuid, self.clock())
+        self.journal.close_plans(self.clock())
+        self.cloud.placed |= {'vm2': 'b', 'vm3': 'b'}
+        self.run_cycle()
+        [again] = self.journal.moves(states=(moves.PLANNED,))
+        self.assertEqual(('vm1', 'a', 'live'), (again.instance_uuid, again.source, again.kind))
+        self.assertEqual(('draining', 1, 0), self.state())
+
+    def test_it_is_not_empty_before_the_last_cold_migration_is_confirmed(self):
+        self.cloud.stopped = {'vm1'}
+        self.drain(with_stopped=True)
+        self.run_cycle()
+        [cold] = [move for move in self.journal.dispatch(WIDE, self.clock) if move.kind == 'cold']
+        taken = self.journal.claim(cold.uuid, self.clock())
+        for state in (moves.MIGRATING, moves.VERIFYING):
+            taken = self.journal.advance(taken, state, self.clock())
+        self.cloud.placed = dict.fromkeys(self.cloud.placed, 'b')
+        self.run_cycle()
+        self.assertEqual('draining', self.state()[0])
+        self.assertGreaterEqual(self.state()[1], 1)
+        for move in self.journal.moves(states=moves.IN_FLIGHT):
+            taken = (taken if move.uuid == cold.uuid
+                     else self.journal.claim(move.uuid, self.clock()))
+            self.journal.advance(taken, moves.COMPLETED if move.uuid == cold.uuid
+                                 else moves.ABANDONED, self.clock())
+        self.run_cycle()
+        self.assertEqual(('empty', 0, 0), self.state())
+
+    def test_while_its_moves_run_it_is_only_counted(self):
+        self.drain()
+        self.run_cycle()
+        self.run_cycle()
+        self.assertEqual(1, len(self.journal.plans()))
+
+    def test_nothing_is_begun_while_kronos_is_paused(self):
+        self.drain()
+        switches.SwitchBoard(self.database).set(Switch(
+            kind=PAUSE, aggregate='*', value='pause', set_at=self.clock(), set_by='jane'))
+        self.run_cycle()
+        self.assertEqual([], self.journal.plans())
+
+
+class LogTest(CycleTestCase):
+    """What a busy hour leaves in the log."""
+
+    def setUp(self):
+        super().setUp()
+        self.log = self.useFixture(test_fixtures.FakeLogger('kronos_nova.cycle',
+                                                            level=logging.INFO))
+
+    def test_a_plan_is_one_line_with_all_that_counts(self):
+        self.run_cycle()
+        [plan] = self.journal.plans()
+        found, made = self.log.output.splitlines()
+        self.assertEqual('Aggregate gpu is planned; cpu 0.200 (threshold 0.050)', found)
+        self.assertEqual(f'Plan {plan.uuid} for aggregate gpu is executing (level auto): 1 move, '
+                         '0.5 GiB; imbalance cpu 0.200 to 0.000 (threshold 0.050)', made)
+
+    def test_an_evaluation_that_ends_as_the_last_one_is_no_news(self):
+        self.cloud.placed['vm1'] = 'b'
+        self.run_cycle()
+        self.assertEqual('Aggregate gpu is balanced; cpu 0.000 (threshold 0.050)\n',
+                         self.log.output)
+        self.run_cycle()
+        self.assertEqual(1, len(self.log.output.splitlines()))
+
+    def test_a_plan_that_waits_is_told_as_the_reason(self):
+        self.run_cycle(self.level(gpu='approve'))
+        [plan] = self.journal.plans()
+        [report] = self.run_cycle(self.level(gpu='approve')).aggregates
+        self.assertEqual((f'plan {plan.uuid} waits for approval',), report.warnings)
+        self.assertIn(f'Aggregate gpu is left alone: plan {plan.uuid} waits for approval; cpu',
+                      self.log.output)

@@ -1,0 +1,67 @@
+"""The moves of a plan that help only together."""
+
+import testtools
+
+from kronos_nova.cycle import solve
+from kronos_nova.model import State
+from kronos_nova.objects import plan as plans
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.steps import StepRecorder
+from tests.unit.planners import clouds
+from tests.unit.planners.test_order import PrefixesTest as Example
+
+LIMITS = Limits(budget=10, overload_ceiling=9.0)
+
+
+class GroupsTest(testtools.TestCase):
+    def chosen(self, *moves):
+        return self.sorted(*moves)[1].moves()
+
+    def sorted(self, *moves):
+        """A plan, and the same plan sorted."""
+        self.model = clouds.model(Example.PROBLEM)
+        recorder = StepRecorder(State(self.model))
+        steps = tuple((phase, recorder.record(vm, host, 'evens the load'))
+                      for phase, (vm, host) in moves)
+        before = solve.Chosen(state=recorder.state.under(self.model.with_rules()), steps=steps,
+                              budget_left=7)
+        return before, solve.sorted_by_prefixes(before, self.model, LIMITS)
+
+    def test_the_rules_by_which_others_stayed_are_kept(self):
+        for moves in ((Example.FIRST, Example.ALONE, Example.SECOND), (Example.ALONE, (2, 2))):
+            before, after = self.sorted(*((plans.SPREAD, move) for move in moves))
+            self.assertIs(before.state.model, after.state.model)
+            self.assertEqual(before.budget_left, after.budget_left)
+
+    def test_a_plan_that_may_be_cut_anywhere_is_left_as_it_is(self):
+        before, after = self.sorted((plans.SPREAD, Example.ALONE), (plans.SPREAD, (2, 2)))
+        self.assertIs(before, after)
+
+    def test_the_reason_of_a_move_says_with_which_others_it_helps(self):
+        first, *others = self.chosen(
+            (plans.SPREAD, Example.FIRST), (plans.SPREAD, Example.ALONE),
+            (plans.SPREAD, Example.SECOND))
+        self.assertEqual((None, [1, 1]), (first.group, [move.group for move in others]))
+        self.assertNotIn('together', first.reason)
+        self.assertIn('; helps only together with move 3; 512 MiB', others[0].reason)
+        self.assertIn('; helps only together with move 2; 512 MiB', others[1].reason)
+
+    def test_figures_are_those_of_the_new_order(self):
+        moves = self.chosen((plans.SPREAD, Example.FIRST), (plans.SPREAD, Example.ALONE),
+                            (plans.SPREAD, Example.SECOND))
+        state = State(self.model)
+        for move in moves:
+            state.move(state.problem.vms.index(move.instance_uuid),
+                       state.problem.hosts.index(move.destination))
+            self.assertAlmostEqual(state.combined(), move.combined_after)
+
+    def test_moves_that_empty_hosts_keep_their_order_and_are_in_no_group(self):
+        moves = self.chosen((plans.EVACUATE, Example.FIRST), (plans.EVACUATE, Example.SECOND))
+        self.assertEqual([('v0', None), ('v1', None)],
+                         [(move.instance_uuid, move.group) for move in moves])
+
+    def test_a_plan_that_empties_and_then_spreads_is_sorted_from_where_emptying_ends(self):
+        moves = self.chosen((plans.EVACUATE, Example.ALONE), (plans.SPREAD, Example.FIRST),
+                            (plans.SPREAD, Example.SECOND))
+        self.assertEqual(['v3', 'v0', 'v1'], [move.instance_uuid for move in moves])
+        self.assertEqual([None, 1, 1], [move.group for move in moves])

@@ -1,0 +1,625 @@
+"""What a cycle decides, told on a cloud of three hosts of which one has all the load."""
+
+import collections
+import dataclasses
+
+import testtools
+
+from kronos_nova import exception
+from kronos_nova.cooldown import PastMove
+from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cycle import windows
+from kronos_nova.cycle.move_limits import MoveLimits
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.steps import PlannerPorts
+from kronos_nova.cycle.steps import plan_cycle
+from kronos_nova.cycle.steps import still_valid
+from kronos_nova.load.belief import BeliefRules
+from kronos_nova.objects import snapshot as objects
+from kronos_nova.objects.dry_run import AGREED
+from kronos_nova.objects.dry_run import Verdict
+from kronos_nova.objects.metrics import Sample
+from kronos_nova.objects.metrics import Vector
+from kronos_nova.policies import Policy
+from kronos_nova.policies import PolicySet
+
+NOW = 1_800_000_000.0
+POLICY = {'name': 'cpu', 'mode': 'spread', 'weight': 1.0, 'threshold': 0.1,
+          'imbalance_query': 'host_cpu', 'vm_profile_query': 'vm_cpu', 'host_label': 'host'}
+ROOM = {'VCPU': objects.ResourceInventory(total=16)}
+
+
+class Recorded:
+    """Answers by kind, and counts how often it was asked."""
+
+    def __init__(self, **answers):
+        self.answers, self.asked = answers, 0
+
+    def query(self, query):
+        self.asked += 1
+        label = ('uuid' if query.kind in ('vm_profile', 'dirty_rate', 'used_memory')
+                 else 'host')
+        return Vector(tuple(Sample({label: name}, value, NOW)
+                            for name, value in self.answers[query.kind].items()))
+
+
+class SlowClock:
+    """Each look at it takes ``tick`` seconds."""
+
+    def __init__(self, tick=0.001):
+        self.now, self.tick = 0.0, tick
+
+    def __call__(self):
+        self.now += self.tick
+        return self.now
+
+
+def host(name, **service):
+    return objects.Host(name=name, uuid=name, inventory=ROOM, service=objects.Service(
+        **{'state': 'up', 'status': 'enabled', **service}))
+
+
+def instance(uuid, on, **values):
+    return objects.Instance(**{
+        'uuid': uuid, 'name': f'instance-{uuid}', 'display_name': 'web', 'host': on,
+        'project_id': 'p1', 'status': 'ACTIVE', 'vcpus': 1, 'memory_mb': 1024, 'disk_gb': 0,
+        'resources': {'VCPU': 1}, **values})
+
+
+class PipelineTest(testtools.TestCase):
+    planners = 'greedy', 'ffd'
+
+    def setUp(self):
+        super().setUp()
+        self.policy = dict(POLICY)
+        self.hosts = {name: host(name) for name in ('h0', 'h1', 'h2')}
+        self.instances = {name: instance(name, 'h0') for name in ('a', 'b', 'c', 'd')}
+        self.source = Recorded(imbalance={'h0': 0.8, 'h1': 0.0, 'h2': 0.0},
+                               vm_profile=dict.fromkeys('abcd', 0.2))
+        self.options = EngineOptions(aggregates=('agg',), include_unassigned_hosts=False,
+                                     spread_planner=self.planners[0], pack_planner=self.planners[1])
+        self.dry_run = lambda move, instance, destination: AGREED
+        self.groups = ()
+        self.far = None
+        self.clock = lambda: 0.0
+
+    def snapshot(self):
+        far = [self.far] if self.far else []
+        return objects.Snapshot(
+            taken_at='', hosts=(*self.hosts.values(), *(host(each.host) for each in far)),
+            instances=(*self.instances.values(), *far), server_groups=self.groups,
+            moves_under_way=tuple(objects.MoveUnderWay(
+                instance_uuid=each.uuid, source=each.host, destination=destination)
+                for each in far for destination in ('h1',)),
+            aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=tuple(self.hosts)),))
+
+    def plan(self, history=None, **options):
+        ports = PlannerPorts(source=self.source, clock=self.clock, now=NOW,
+                             dry_run=self.dry_run)
+        report, = plan_cycle(
+            self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
+            dataclasses.replace(self.options, **options), ports, history).aggregates
+        return report
+
+    def change(self, uuid, **values):
+        self.instances[uuid] = dataclasses.replace(self.instances[uuid], **values)
+
+    def stayed(self, report):
+        return {skip.reason: skip.instances for skip in report.not_moved}
+
+    def test_load_is_spread_and_every_move_says_why(self):
+        report = self.plan()
+        self.assertEqual('planned', report.outcome)
+        self.assertEqual([('a', 'h1'), ('b', 'h2')],
+                         [(move.instance_uuid, move.destination) for move in report.moves])
+        self.assertIn('cpu 0.800 to 0.600', report.moves[0].reason)
+        self.assertIn('1024 MiB', report.moves[0].reason)
+        self.assertEqual({'no_gain': ('c', 'd')}, self.stayed(report))
+
+    def test_each_query_is_asked_once(self):
+        self.plan()
+        self.assertEqual(2, self.source.asked)
+
+    def test_a_cooling_aggregate_is_left_alone(self):
+        report = self.plan(PlanningHistory(aggregates={'agg': 30}))
+        self.assertEqual(('cooling', ()), (report.outcome, report.moves))
+        self.assertIn('cooling for 30 s', report.warnings[0])
+
+    def test_an_instance_is_moved_so_often_a_week(self):
+        for cap, expected in ((0, ['a', 'b']), (3, ['b', 'c'])):
+            report = self.plan(PlanningHistory(instances_moved={'a': 3, 'b': 2}),
+                               move_limits=MoveLimits(per_instance_and_week=cap))
+            self.assertEqual(expected, [move.instance_uuid for move in report.moves])
+        report = self.plan(PlanningHistory(instances_moved_today={'a': 1}),
+                           move_limits=MoveLimits(per_instance_and_day=1))
+        self.assertEqual(['b', 'c'], [move.instance_uuid for move in report.moves])
+        report = self.plan(PlanningHistory(instances_moved=dict.fromkeys('abcd', 3)),
+                           move_limits=MoveLimits(per_instance_and_week=3))
+        self.assertEqual({'cap': ('a', 'b', 'c', 'd')}, self.stayed(report))
+
+    def test_what_waits_for_a_plan_is_not_said_to_cool(self):
+        report = self.plan(PlanningHistory(aggregates={'agg': 30},
+                                           under_way={'agg': 'plan 1 waits for approval'}))
+        self.assertEqual(('cooling', ('plan 1 waits for approval',)),
+                         (report.outcome, report.warnings))
+
+    def test_a_balanced_aggregate_is_balanced_even_while_it_cools(self):
+        self.source.answers['imbalance'] = {'h0': 0.2, 'h1': 0.2, 'h2': 0.15}
+        self.assertEqual('balanced', self.plan(PlanningHistory(aggregates={'agg': 30})).outcome)
+
+    def test_instances_stay_for_the_reason_that_weighs_most(self):
+        self.change('a', locked=True, status='SHUTOFF')
+        self.change('b', task_state='migrating')
+        self.change('c', metadata={'kronos:move': 'never'})
+        report = self.plan(PlanningHistory(quarantines={'c': 9, 'd': -1}, instances={'d': 5}))
+        self.assertEqual({'not_active': ('a',), 'busy': ('b',), 'excluded': ('c',),
+                          'quarantine': ('d',)}, self.stayed(report))
+        self.assertEqual('no_move', report.outcome)
+
+    def test_projects_stay_whatever_an_instance_says(self):
+        self.change('a', metadata={'kronos:move': 'always'},
+                    flavor_extra_specs={'kronos:move': 'always'})
+        report = self.plan(opt_out=dataclasses.replace(
+            self.options.opt_out, never_projects=frozenset(['p1'])))
+        self.assertEqual({'excluded': ('a', 'b', 'c', 'd')}, self.stayed(report))
+
+    def test_only_evacuate_leaves_a_disabled_host_and_no_other(self):
+        self.change('a', metadata={'kronos:move': 'only-evacuate'})
+        self.assertNotIn('a', {move.instance_uuid for move in self.plan().moves})
+        self.hosts['h0'] = host('h0', status='disabled')
+        self.policy['threshold'] = 0.2
+        moves = self.plan(evacuate_disabled_hosts=True).moves
+        self.assertEqual([('evacuate', uuid) for uuid in 'abcd'],
+                         [(move.phase, move.instance_uuid) for move in moves])
+
+    def test_a_disabled_host_that_cannot_be_emptied_is_warned_of_before(self):
+        self.hosts['h0'] = host('h0', status='disabled')
+        self.policy['threshold'] = 0.2
+        self.change('b', task_state='resize_prep')
+        report = self.plan(evacuate_disabled_hosts=True)
+        self.assertIn('h0 cannot be emptied: 1 of 4 instances are blocked, such as b: '
+                      'it is left alone (busy)',
+                      report.warnings)
+        self.assertEqual((), report.hosts_emptied)
+
+    def test_it_is_warned_of_even_where_nothing_else_is_to_be_done(self):
+        self.hosts['h2'] = host('h2', status='disabled')
+        self.instances = {'a': instance('a', 'h2', task_state='resize_prep')}
+        self.source.answers['imbalance'] = {'h0': 0.1, 'h1': 0.1, 'h2': 0.1}
+        report = self.plan(evacuate_disabled_hosts=True)
+        self.assertEqual('balanced', report.outcome)
+        self.assertIn('h2 cannot be emptied: 1 of 1', report.warnings[0])
+
+    def test_an_evacuation_that_would_spoil_a_policy_is_made_all_the_same(self):
+        self.hosts['h0'] = host('h0', status='disabled')
+        report = self.plan(evacuate_disabled_hosts=True)
+        self.assertEqual([('a', 'h1'), ('b', 'h2'), ('c', 'h1'), ('d', 'h2')],
+                         [(move.instance_uuid, move.destination) for move in report.moves])
+        self.assertEqual(('h0',), report.hosts_emptied)
+
+    def test_a_plan_that_is_cut_begins_with_the_largest_server_of_a_disabled_host(self):
+        self.hosts['h0'] = host('h0', status='disabled')
+        self.policy['threshold'] = 0.25
+        self.change('c', memory_mb=4096)
+        report = self.plan(evacuate_disabled_hosts=True, budget=1)
+        self.assertEqual(['c'], [move.instance_uuid for move in report.moves])
+
+    def test_an_evacuation_that_needs_more_than_the_budget_says_so(self):
+        self.hosts['h0'] = host('h0', status='disabled')
+        self.policy['threshold'] = 0.2
+        report = self.plan(evacuate_disabled_hosts=True, budget=3)
+        self.assertEqual((3, {'budget': ('d',)}), (len(report.moves), self.stayed(report)))
+
+    def test_a_group_that_cannot_be_repaired_is_warned_of(self):
+        self.hosts = {'h0': host('h0'), 'h1': host('h1', state='down')}
+        self.source.answers['imbalance'] = {'h0': 0.8, 'h1': 0.0}
+        self.groups = (objects.ServerGroup(uuid='g', name='db', policy='anti-affinity',
+                                           members=('a', 'b')),)
+        report = self.plan(enforce_hard_affinity=True)
+        self.assertEqual('no_move', report.outcome)
+        self.assertEqual(1, report.broken_groups)
+        self.assertIn('server group db stays broken: 1 of its members would have to move',
+                      report.warnings)
+
+    def test_a_soft_group_forbids_or_costs(self):
+        self.hosts.pop('h2')
+        self.source.answers['imbalance'] = {'h0': 0.8, 'h1': 0.0}
+        self.groups = (objects.ServerGroup(uuid='g', name='db', policy='soft-affinity',
+                                           members=('a', 'b', 'c', 'd')),)
+        self.assertEqual({'group': ('a', 'b', 'c', 'd')}, self.stayed(self.plan()))
+        for cost, moves in ((0.0, 2), (0.35, 2), (0.45, 0)):  # each gains 0.4
+            self.assertEqual(moves, len(self.plan(soft_group_cost=cost).moves))
+
+    def test_servers_on_a_disabled_host_that_is_down_are_told(self):
+        self.hosts['h0'] = host('h0', state='down', status='disabled')
+        [warning] = [each for each in self.plan().warnings if each.startswith('h0')]
+        self.assertRegex(warning, r'h0 is down \(disabled\) with \d+ servers on it')
+
+    def test_instances_of_a_host_that_is_down_are_not_considered(self):
+        self.hosts['h0'] = host('h0', state='down')
+        self.source.answers['imbalance'] = {'h1': 0.5, 'h2': 0.0}
+        report = self.plan(evacuate_disabled_hosts=True)
+        self.assertEqual(((), ()), (report.moves, report.not_moved))
+
+    def test_an_imbalance_must_last(self):
+        waiting = self.plan(PlanningHistory(imbalanced={'agg': 1}), stabilization_cycles=3)
+        self.assertEqual('cooling', waiting.outcome)
+        self.assertIn('2 of 3 cycles', waiting.warnings[0])
+        planned = self.plan(PlanningHistory(imbalanced={'agg': 2}), stabilization_cycles=3)
+        self.assertEqual('planned', planned.outcome)
+
+    def test_evacuation_does_not_wait_for_an_imbalance_to_last(self):
+        self.hosts['h2'] = host('h2', status='disabled')
+        self.change('d', host='h2')
+        report = self.plan(stabilization_cycles=3, evacuate_disabled_hosts=True)
+        self.assertEqual(['evacuate'], [move.phase for move in report.moves])
+
+    def test_nothing_is_planned_outside_a_window(self):
+        report = self.plan(windows=windows.parse(['agg; 0 0 29 2 *; 1']))
+        self.assertEqual('cooling', report.outcome)
+        self.assertIn('opens at 2028-02-29T00:00:00+00:00', report.warnings[0])
+
+    def test_an_instance_is_not_sent_back_to_where_it_came_from(self):
+        moves = tuple(PastMove(instance_uuid='a', source=name, destination='h0', ended_at=NOW - 60)
+                      for name in ('h1', 'h2'))
+        planned = self.plan(PlanningHistory(moves=moves), no_return_window=100)
+        self.assertNotIn('a', {move.instance_uuid for move in planned.moves})
+        forgotten = self.plan(PlanningHistory(moves=moves), no_return_window=50)
+        self.assertIn('a', {move.instance_uuid for move in forgotten.moves})
+
+    def test_what_nova_refuses_is_planned_otherwise(self):
+        asked = []
+
+        def dry_run(move, instance, destination):
+            self.assertEqual((move.instance_uuid, move.destination),
+                             (instance.uuid, destination.name))
+            asked.append((move.instance_uuid, move.destination))
+            return Verdict('NUMATopologyFilter') if move.instance_uuid in 'ab' else AGREED
+        self.dry_run = dry_run
+        report = self.plan()
+        self.assertEqual({'c', 'd'}, {move.instance_uuid for move in report.moves})
+        self.assertEqual(len(set(asked)), len(asked))
+
+    def test_what_is_in_the_plan_stays_when_more_is_refused_later(self):
+        """The project may have one move. Once it has it nothing more of it is planned, whatever is
+        refused of others in later rounds."""
+        self.change('a', project_id='rich')
+        self.change('b', project_id='rich')
+        self.dry_run = lambda move, instance, destination: (
+            Verdict('NUMATopologyFilter') if instance.uuid == 'c' else AGREED)
+        report = self.plan(move_limits=MoveLimits(per_project=1))
+        of = [self.instances[move.instance_uuid].project_id for move in report.moves]
+        self.assertEqual(1, of.count('rich'))
+
+    def test_a_move_that_waits_for_another_is_not_asked_about_and_says_so(self):
+        """Moves of members of one server group wait for each other: what Nova says of the second
+        today says nothing about the state in which it runs."""
+        self.groups = (objects.ServerGroup(
+            uuid='g', name='db', policy='anti-affinity', members=tuple('abcd'),
+            rules={'max_server_per_host': 4}),)
+        asked = []
+
+        def dry_run(move, instance, destination):
+            asked.append(instance.uuid)
+            return AGREED
+        self.dry_run = dry_run
+        first, second = self.plan().moves
+        self.assertEqual(((), (1,)), (first.depends_on, second.depends_on))
+        self.assertEqual([first.instance_uuid], asked)
+        self.assertNotIn('not asked for', first.reason)
+        self.assertIn('not asked for beforehand: it waits for moves before it', second.reason)
+
+    def test_where_nova_refuses_everything_nothing_is_planned(self):
+        self.dry_run = lambda *asked: Verdict('NoValidHost')
+        report = self.plan()
+        self.assertEqual(('no_move', {'refused': ('a', 'b', 'c', 'd')}),
+                         (report.outcome, self.stayed(report)))
+
+    def test_an_instance_that_many_hosts_are_refused_rests_and_the_others_are_moved(self):
+        self.hosts = {name: host(name) for name in ('h0', *(f'h{n}' for n in range(1, 9)))}
+        self.source.answers['imbalance'] = dict.fromkeys(self.hosts, 0.0) | {'h0': 0.8}
+        asked = collections.Counter()
+
+        def dry_run(move, instance, destination):
+            asked[move.instance_uuid] += 1
+            return Verdict(f'no NUMA on {destination.name}') if instance.uuid in 'ab' else AGREED
+        self.dry_run = dry_run
+        report = self.plan()
+        self.assertEqual({'c', 'd'}, {move.instance_uuid for move in report.moves})
+        self.assertEqual((3, 3), (asked['a'], asked['b']))
+        self.assertLessEqual(sum(asked.values()), 9)
+        self.assertEqual([('a', 3), ('b', 3)], [(refusal.instance_uuid, len(refusal.hosts))
+                                                for refusal in report.refusals])
+        self.assertIn('no NUMA on', report.refusals[0].reason)
+        self.assertEqual({'refused': ('a', 'b')}, self.stayed(report))
+
+    def test_the_rest_of_the_plan_stays_when_instances_of_the_hottest_host_are_pinned(self):
+        """Three pinned ones and six others on the hottest of 40 hosts: as good as if the pinned
+        ones had been left alone from the start."""
+        names = [f'h{number:02}' for number in range(40)]
+        self.hosts = {name: host(name) for name in names}
+        uuids = [*(f'pinned{n}' for n in range(3)), *(f'vm{n}' for n in range(6))]
+        self.instances = {uuid: instance(uuid, 'h00') for uuid in uuids}
+        self.source.answers['imbalance'] = dict.fromkeys(names, 0.1) | {'h00': 0.9}
+        self.source.answers['vm_profile'] = {
+            uuid: 0.15 if uuid.startswith('pinned') else 0.07 for uuid in uuids}
+        self.policy |= {'max_migrations_per_cycle': 20}
+        asked = collections.Counter()
+
+        def dry_run(move, instance, destination):
+            asked[instance.uuid] += 1
+            return Verdict('NUMA') if instance.uuid.startswith('pinned') else AGREED
+        for planner_name in ('greedy', 'spread'):
+            asked.clear()
+            self.dry_run = dry_run
+            report = self.plan(spread_planner=planner_name)
+            self.assertEqual(6, len(report.moves))
+            self.assertTrue(all(count <= 3 for uuid, count in asked.items()
+                                if uuid.startswith('pinned')), asked)
+            self.assertLess(sum(asked.values()), 20)
+            self.dry_run = lambda *about: AGREED
+            for number in range(3):
+                self.change(f'pinned{number}', locked=True)
+            self.assertAlmostEqual(self.plan(spread_planner=planner_name).combined_after,
+                                   report.combined_after)
+            for number in range(3):
+                self.change(f'pinned{number}', locked=False)
+
+    def test_what_is_left_of_a_plan_has_its_order_and_figures_anew(self):
+        def dry_run(move, instance, destination):
+            return Verdict('NUMA') if instance.uuid == 'a' else AGREED
+        self.dry_run = dry_run
+        for planner_name in ('greedy', 'spread'):
+            report = self.plan(spread_planner=planner_name)
+            self.assertEqual('planned', report.outcome)
+            self.assertNotIn('a', {move.instance_uuid for move in report.moves})
+            self.assertEqual(list(range(1, len(report.moves) + 1)),
+                             [move.order for move in report.moves])
+            self.assertAlmostEqual(report.combined_after, report.moves[-1].combined_after)
+
+    def test_an_instance_under_way_from_another_aggregate_counts_where_it_goes(self):
+        self.source.answers['vm_profile']['far'] = 0.3
+        self.source.answers['imbalance']['h2'] = 0.3
+        self.far = instance('far', 'elsewhere')
+        self.assertAlmostEqual(0.5, self.plan().policies[0].imbalance_before)
+
+    def test_who_does_not_answer_is_not_asked_again_and_the_plan_says_so(self):
+        asked = []
+
+        def dry_run(*about):
+            asked.append(about)
+            return Verdict(unasked='timed out')
+        self.dry_run = dry_run
+        report = self.plan()
+        self.assertEqual(1, len(asked))
+        self.assertTrue(all('not asked for beforehand' in move.reason for move in report.moves))
+
+    def test_search_order_and_questions_share_one_deadline(self):
+        """Every question takes 4 s, and every answer is no: the third one ends after the limit."""
+        self.clock, asked = SlowClock(), []
+
+        def dry_run(move, instance, destination):
+            asked.append((instance.uuid, destination.name))
+            self.clock.now += 4.0
+            return Verdict('no NUMA')
+        self.dry_run = dry_run
+        report = self.plan(planning_time_limit=10.0)
+        self.assertEqual(3, len(asked))
+        self.assertLess(self.clock.now, 10.0 + 4.0)
+        for move in report.moves:
+            self.assertNotIn((move.instance_uuid, move.destination), asked)
+            self.assertIn('planning_time_limit was over', move.reason)
+
+    def test_a_search_in_which_time_flies_ends_at_the_deadline(self):
+        """It looks at the clock a few times more to end what it has begun."""
+        self.clock = SlowClock(tick=0.1)
+        self.plan(planning_time_limit=10.0)
+        self.assertLess(self.clock.now, 10.0 + 3.0)
+
+    def test_a_search_that_the_deadline_stops_is_reported(self):
+        self.clock = SlowClock(tick=6.0)
+        report = self.plan(planning_time_limit=10.0)
+        self.assertIn('The search was stopped by planning_time_limit (10 s); the plan is the best '
+                      'found by then.', report.warnings)
+
+    def test_a_search_that_ends_in_time_is_not_reported_as_stopped(self):
+        self.assertNotIn('planning_time_limit', ' '.join(self.plan().warnings))
+
+    def test_questions_without_time_do_not_count_as_a_stopped_search(self):
+        """Each move says that it was not asked about."""
+        self.clock = SlowClock()
+
+        def dry_run(move, instance, destination):
+            self.clock.now += 10.0
+            return AGREED
+        self.dry_run = dry_run
+        report = self.plan(planning_time_limit=10.0)
+        self.assertIn('planning_time_limit was over', report.moves[-1].reason)
+        self.assertEqual((), report.warnings)
+
+    def test_a_plan_that_has_too_many_moves_at_the_deadline_has_fewer_then(self):
+        """There is no time left to ask about any of them."""
+        self.clock = SlowClock(tick=2.0)
+        for uuid in self.instances:
+            self.change(uuid, project_id='rich')
+        report = self.plan(planning_time_limit=10.0, move_limits=MoveLimits(per_project=1))
+        self.assertEqual('planned', report.outcome)
+        move, = report.moves
+        self.assertIn('planning_time_limit was over', move.reason)
+
+    def test_what_has_no_profile_stays(self):
+        self.source.answers['vm_profile'] = {'d': 0.2}
+        report = self.plan(belief=BeliefRules(least_known=0.0))
+        self.assertEqual({'no_profile': ('a', 'b', 'c')}, self.stayed(report))
+
+    def test_a_host_of_which_most_servers_have_no_profile_is_not_believed(self):
+        self.source.answers['vm_profile'] = {'d': 0.2}
+        report = self.plan()
+        self.assertEqual((), report.moves)
+        host, = report.unbelieved
+        self.assertEqual(('score', True), (host.what, host.is_failing))
+        self.assertIn(f'{host.host}: monitoring knows', ' '.join(report.warnings))
+
+    def test_a_missing_profile_may_be_estimated(self):
+        self.source.answers['vm_profile'] = {}
+        self.change('a', vcpus=5)
+        for fallback, weight in (('flavor_vcpu_ratio', 0.5), ('host_average', 0.2)):
+            self.policy['vm_profile_fallback'] = fallback
+            moves = {move.instance_uuid: move for move in self.plan(budget=1).moves}
+            after = max(0.8 - weight, weight) if 'a' in moves else None
+            if fallback == 'flavor_vcpu_ratio':
+                self.assertAlmostEqual(0.5, after)
+            else:
+                self.assertAlmostEqual(0.6, moves['a'].combined_after)
+
+    def test_a_profile_that_cannot_be_is_not_estimated_but_left_alone(self):
+        self.policy['vm_profile_fallback'] = 'host_average'
+        self.source.answers['vm_profile'] = {'a': -0.2, 'b': 1.5, 'c': float('inf'), 'd': 0.2}
+        report = self.plan()
+        self.assertEqual(['d'], [move.instance_uuid for move in report.moves])
+        self.assertEqual({'no_profile': ('a', 'b', 'c')}, self.stayed(report))
+        self.assertIn('the profile of 3 instances is out of range', report.warnings[0])
+
+    def test_a_profile_by_vcpu_of_the_instance_is_no_data(self):
+        self.source.answers['vm_profile'] = {'a': 0.9, 'b': 0.8, 'c': 0.7, 'd': 0.9}
+        report = self.plan()
+        self.assertEqual('no_data', report.outcome)
+        self.assertIn('not in fractions of the host', report.policies[0].detail)
+
+    def test_instances_are_found_by_any_of_their_names(self):
+        for kind, names in (('name', [f'instance-{uuid}' for uuid in 'abcd']),
+                            ('display_name', ['web-a', 'web-b', 'web-c', 'web-d'])):
+            for uuid, name in zip('abcd', names, strict=True):
+                self.change(uuid, **{kind: name})
+            self.policy['vm_profile_label_type'] = kind
+            self.source.answers['vm_profile'] = dict.fromkeys(names, 0.2)
+            self.assertEqual('planned', self.plan().outcome)
+
+    def test_a_name_that_several_have_is_nobodys(self):
+        self.policy['vm_profile_label_type'] = 'display_name'
+        self.source.answers['vm_profile'] = {'web': 0.2}
+        self.assertEqual({'no_profile': ('a', 'b', 'c', 'd')}, self.stayed(self.plan()))
+
+    def test_an_instance_weighs_less_on_a_bigger_host(self):
+        self.policy['host_capacity_query'] = 'host_cores'
+        self.source.answers['host_capacity'] = {'h0': 10, 'h1': 40, 'h2': 10}
+        self.source.answers['vm_profile'] = dict.fromkeys('abcd', 2.0)  # cores in use
+        report = self.plan(budget=2)
+        # 0.2 less on h0 each time, 0.05 more on h1, 0.2 more on h2.
+        self.assertEqual(['h1', 'h2'], [move.destination for move in report.moves])
+        self.assertAlmostEqual(0.4 - 0.05, report.combined_after)
+
+    def test_packing_asks_for_room_by_score_and_by_capacity(self):
+        self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.5}
+        self.instances['e'] = instance('e', 'h1')
+        self.source.answers |= {
+            'imbalance': {'h0': 0.8, 'h1': 0.1, 'h2': 0.0},
+            'capacity': {'h0': 0.1, 'h1': 0.1, 'h2': 0.0},
+            'vm_profile': dict.fromkeys('abcde', 0.1)}
+        self.assertIn('threshold', self.stayed(self.plan(pack_planner='ffd')))
+        self.source.answers['imbalance']['h0'] = 0.3
+        self.assertEqual(('h1',), self.plan().hosts_emptied)
+        self.source.answers['capacity']['h0'] = 0.45
+        self.assertNotIn('h1', self.plan().hosts_emptied)
+
+    def fuller_than_the_ceiling(self):
+        """What is on h1 and h2 fits on h0 by the policy, and above the overload ceiling."""
+        self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.99}
+        self.instances |= {'e': instance('e', 'h1'), 'f': instance('f', 'h2')}
+        self.source.answers |= {
+            'imbalance': {'h0': 0.945, 'h1': 0.02, 'h2': 0.01},
+            'capacity': {'h0': 0.945, 'h1': 0.02, 'h2': 0.01},
+            'vm_profile': {**dict.fromkeys('abcd', 0.2), 'e': 0.02, 'f': 0.01}}
+
+    def test_a_packed_plan_that_was_approved_is_held_to_what_it_was_planned_by(self):
+        self.fuller_than_the_ceiling()
+        report = self.plan()
+        self.assertEqual({'e': 'h0', 'f': 'h0'}, {
+            move.instance_uuid: move.destination for move in report.moves})
+        found = still_valid(
+            self.snapshot(), PolicySet(policies=(Policy(**self.policy),)), self.options,
+            PlannerPorts(source=self.source, clock=self.clock, now=NOW), PlanningHistory(), report)
+        self.assertEqual({}, found.wrong)
+
+    def test_what_is_left_of_a_packed_plan_is_too(self):
+        self.fuller_than_the_ceiling()
+        self.clock = SlowClock(tick=2.0)
+        report = self.plan(planning_time_limit=10.0, move_limits=MoveLimits(per_project=1))
+        self.assertEqual(['f'], [move.instance_uuid for move in report.moves])
+
+    def test_packing_without_knowing_how_full_hosts_are_is_no_data(self):
+        self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.5}
+        self.source.answers['capacity'] = {'h0': 0.1}
+        self.assertEqual('no_data', self.plan().outcome)
+
+    def test_samples_that_are_too_old_are_none(self):
+        self.assertEqual('planned', self.plan(max_sample_age=10).outcome)
+        ports = PlannerPorts(source=self.source, clock=lambda: 0.0, now=NOW + 11)
+        report, = plan_cycle(self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
+                             dataclasses.replace(self.options, max_sample_age=10),
+                             ports).aggregates
+        self.assertEqual('no_data', report.outcome)
+        self.assertIn('3 of them only an old one', report.policies[0].detail)
+        self.assertEqual((0.0, None), (report.policies[0].coverage, report.policies[0].sample_age))
+        report, = plan_cycle(self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
+                             dataclasses.replace(self.options, max_sample_age=20),
+                             ports).aggregates
+        self.assertEqual((1.0, 11.0), (report.policies[0].coverage, report.policies[0].sample_age))
+
+    def test_with_less_coverage_asked_for_hosts_without_a_sample_are_left_out(self):
+        del self.source.answers['imbalance']['h1']
+        without = self.plan()
+        self.assertEqual('no_data', without.outcome)
+        self.assertAlmostEqual(2 / 3, without.policies[0].coverage)
+        report = self.plan(min_coverage=0.6)
+        self.assertAlmostEqual(2 / 3, report.policies[0].coverage)
+        self.assertEqual({'h2'}, {move.destination for move in report.moves})
+        self.assertIn('cpu: no sample for h1: left out of the plan', report.warnings)
+
+    def test_an_aggregate_that_does_not_exist(self):
+        error = self.assertRaises(exception.ConfigurationError, self.plan, aggregates=('gpu',))
+        self.assertIn('there is no aggregate of that name', str(error))
+
+
+class DefaultPlannersTest(PipelineTest):
+    """The same with the planners that are used where nobody chooses others."""
+
+    planners = 'spread', 'pack'
+
+
+class SharedStorageTest(testtools.TestCase):
+    """Two aggregates, each with a host that has disks of its own and one that is allocated them
+    from storage which both share."""
+
+    def setUp(self):
+        super().setUp()
+        disks = {'DISK_GB': objects.ResourceInventory(total=20)}
+        hosts = [dataclasses.replace(host(name), used={}, inventory={**ROOM, **(
+            disks if name.endswith('0') else {})}) for name in ('a0', 'a1', 'b0', 'b1')]
+        instances = [instance(f'{name}{number}', f'{name}0',
+                              resources={'VCPU': 1, 'DISK_GB': 10})
+                     for name in 'ab' for number in range(2)]
+        self.snapshot = objects.Snapshot(
+            taken_at='', hosts=tuple(hosts), instances=tuple(instances),
+            aggregates=tuple(objects.Aggregate(name=name, uuid=name, hosts=(f'{name}0', f'{name}1'))
+                             for name in 'ab'),
+            shared_providers=(objects.SharedProvider(
+                uuid='nfs', hosts=('a1', 'b1'), used={},
+                inventory={'DISK_GB': objects.ResourceInventory(total=10)}),))
+
+    def moves(self, snapshot):
+        """How many the plan of each aggregate has."""
+        source = Recorded(imbalance={'a0': 0.4, 'a1': 0.0, 'b0': 0.4, 'b1': 0.0},
+                          vm_profile={each.uuid: 0.2 for each in snapshot.instances})
+        reports = plan_cycle(
+            snapshot, PolicySet(policies=(Policy(**POLICY),)),
+            EngineOptions(include_unassigned_hosts=False),
+            PlannerPorts(source=source, clock=lambda: 0.0, now=NOW)).aggregates
+        return [len(report.moves) for report in reports]
+
+    def test_room_that_the_plan_of_one_aggregate_takes_is_not_there_for_the_next(self):
+        self.assertEqual([1, 0], self.moves(self.snapshot))
+
+    def test_room_that_an_open_plan_takes_is_not_there_either(self):
+        move = objects.MoveUnderWay(instance_uuid='b0', source='b0', destination='b1')
+        self.assertEqual([0, 0], self.moves(self.snapshot.with_moves_under_way([move])))

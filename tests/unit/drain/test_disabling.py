@@ -1,0 +1,345 @@
+"""Hosts are disabled when their drain begins, and enabled when they are released."""
+
+import dataclasses
+import datetime
+import types
+
+import testtools
+
+from kronos_nova import exception
+from kronos_nova.db import cycles
+from kronos_nova.db import drains as db_drains
+from kronos_nova.db import journal as db_journal
+from kronos_nova.drain import disabling
+from kronos_nova.drain import states as drains
+from kronos_nova.executor.hosts import ServerOnHost
+from kronos_nova.objects import automation
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects import snapshot
+from tests.unit.db import fixtures
+
+DAY, HOUR = 86400, 3600
+
+
+class RecordedHosts:
+    """Answers as it is told to, and does what it is asked."""
+
+    def __init__(self):
+        self.services = {'a': snapshot.Service(state='up', status='enabled')}
+        self.is_silent = False
+        self.servers = []
+
+    def servers_on(self, _host):
+        return self.servers
+
+    def service(self, host):
+        if self.is_silent:
+            raise exception.NovaClientError(instance=host, reason='timed out')
+        return self.services.get(host)
+
+    def disable(self, host, reason):
+        self.services[host] = snapshot.Service(state='up', status='disabled',
+                                               disabled_reason=reason)
+
+    def enable(self, host):
+        self.services[host] = snapshot.Service(state='up', status='enabled')
+
+
+class RecordedMasakari:
+    """``watched`` are the hosts that it would act for."""
+
+    def __init__(self):
+        self.watched, self.is_silent = {'a', 'b'}, False
+
+    def is_watched(self, host):
+        return host in self.watched
+
+    def watch(self, host, is_watched):
+        if self.is_silent:
+            raise exception.NovaClientError(instance=host, reason='masakari does not answer')
+        (self.watched.add if is_watched else self.watched.discard)(host)
+
+
+class DrainingTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.clock = fixtures.Clock()
+        database = self.useFixture(fixtures.ControlDatabase()).database
+        self.nova = RecordedHosts()
+        self.board = db_drains.Drains(database)
+        self.service_journal = db_journal.Journal(database, 'one')
+        self.passed = 0.0    # seconds of the service's own
+        self.service = disabling.DrainService(types.SimpleNamespace(
+            journal=self.service_journal, utcnow=self.clock, aggregates=['gpu'],
+            seconds=lambda: self.clock().timestamp() + self.passed), self.nova,
+            ha=RecordedMasakari())
+
+    def step_the_clock(self, seconds):
+        """Change the shared time, while no time passes."""
+        self.clock.go(seconds)
+        self.passed -= seconds
+
+    def request(self, **what):
+        self.board.request([drains.Drain(**{
+            'uuid': 'd', 'host': 'a', 'aggregate': 'gpu', 'state': drains.REQUESTED,
+            'requested_by': 'jane', 'requested_at': self.clock(), 'reason': 'new disks', **what})])
+
+    def state(self):
+        return self.board.get('d').state
+
+    def release(self):
+        fixtures.bring(self.board, self.board.get('d'), drains.RELEASING)
+
+    def test_a_host_that_ha_took_for_failed_in_the_middle_is_enabled_in_the_end(self):
+        self.request()
+        self.service.tick()
+        self.nova.disable('a', 'Masakari detected host failed.')
+        self.release()
+        self.service.tick()
+        self.assertEqual('enabled', self.nova.services['a'].status)
+        self.assertEqual(drains.RELEASED, self.state())
+
+    def test_ha_leaves_a_host_alone_while_it_is_drained(self):
+        self.request()
+        self.service.tick()
+        self.assertEqual({'b'}, self.service.ha.watched)
+        self.release()
+        self.service.tick()
+        self.assertEqual({'a', 'b'}, self.service.ha.watched)
+
+    def test_ha_watches_a_host_again_that_somebody_opens_by_hand(self):
+        self.request()
+        self.service.tick()
+        self.nova.enable('a')
+        self.clock.go(60)
+        self.service.tick()
+        self.assertEqual((drains.RELEASED, {'a', 'b'}), (self.state(), self.service.ha.watched))
+
+    def test_ha_that_an_operator_has_told_to_leave_a_host_alone_still_does(self):
+        self.service.ha.watched = {'b'}
+        self.request()
+        self.service.tick()
+        self.release()
+        self.service.tick()
+        self.assertEqual({'b'}, self.service.ha.watched)
+
+    def test_a_host_is_drained_once_more_and_then_watched_again(self):
+        self.request(deadline=self.clock() + datetime.timedelta(minutes=5))
+        self.service.tick()
+        self.clock.go(301)
+        self.service.tick()
+        self.assertEqual((drains.OVERDUE, {'b'}), (self.state(), self.service.ha.watched))
+        self.request(uuid='again')
+        self.service.tick()
+        fixtures.bring(self.board, self.board.get('again'), drains.RELEASING)
+        self.service.tick()
+        self.assertEqual({'a', 'b'}, self.service.ha.watched)
+
+    def test_a_worker_that_dies_before_ha_knows_and_one_that_dies_after(self):
+        self.request()
+        self.service.ha.is_silent = True
+        self.service.tick()
+        self.assertEqual((drains.REQUESTED, 'enabled'),
+                         (self.state(), self.nova.services['a'].status))
+        self.service.ha.is_silent = False
+        self.service.tick()
+        self.assertEqual((drains.DRAINING, {'b'}), (self.state(), self.service.ha.watched))
+
+    def test_a_host_is_not_released_before_ha_watches_it_again(self):
+        self.request()
+        self.service.tick()
+        self.release()
+        self.service.ha.is_silent = True
+        self.service.tick()
+        self.assertEqual((drains.RELEASING, {'b'}), (self.state(), self.service.ha.watched))
+        self.service.ha.is_silent = False
+        self.service.tick()
+        self.assertEqual((drains.RELEASED, {'a', 'b'}), (self.state(), self.service.ha.watched))
+
+    def test_the_reasons_of_ha_are_those_of_the_option(self):
+        self.service.ha_reasons = lambda: ['fenced']
+        self.request()
+        self.service.tick()
+        self.nova.disable('a', 'fenced by pacemaker')
+        self.release()
+        self.service.tick()
+        self.assertEqual('enabled', self.nova.services['a'].status)
+
+    def test_what_ha_had_disabled_before_the_drain_stays_disabled(self):
+        self.nova.disable('a', 'Masakari detected host failed.')
+        self.request()
+        self.service.tick()
+        self.release()
+        self.service.tick()
+        self.assertEqual('disabled', self.nova.services['a'].status)
+
+    def test_what_an_operator_disables_in_the_middle_stays_disabled(self):
+        self.request()
+        self.service.tick()
+        self.nova.disable('a', 'broken fan')
+        self.release()
+        self.service.tick()
+        self.assertEqual('disabled', self.nova.services['a'].status)
+
+    def test_the_host_is_disabled_with_who_and_why_and_enabled_in_the_end(self):
+        self.request()
+        self.service.tick()
+        self.assertEqual('kronos drain by jane: new disks',
+                         self.nova.services['a'].disabled_reason)
+        self.assertEqual(drains.DRAINING, self.state())
+        self.release()
+        self.service.tick()
+        self.assertEqual('enabled', self.nova.services['a'].status)
+        self.assertEqual(drains.RELEASED, self.state())
+
+    def test_a_host_that_was_disabled_before_stays_disabled(self):
+        self.nova.services['a'] = snapshot.Service(state='up', status='disabled',
+                                                   disabled_reason='broken fan')
+        self.request()
+        self.service.tick()
+        self.release()
+        self.service.tick()
+        self.assertEqual('broken fan', self.nova.services['a'].disabled_reason)
+        self.assertEqual(drains.RELEASED, self.state())
+
+    def test_a_host_that_somebody_else_disabled_since_stays_disabled(self):
+        self.request()
+        self.service.tick()
+        self.nova.disable('a', 'broken fan')
+        self.release()
+        self.service.tick()
+        self.assertEqual('broken fan', self.nova.services['a'].disabled_reason)
+
+    def test_a_host_that_somebody_opens_by_hand_is_not_drained_any_more(self):
+        for state in (drains.DRAINING, drains.EMPTY):
+            self.nova.services['a'] = snapshot.Service(state='up', status='enabled')
+            self.request(uuid=state)
+            self.service.tick()
+            fixtures.bring(self.board, self.board.get(state), state)
+            self.clock.go(60)
+            self.service.tick()
+            self.assertEqual(state, self.board.get(state).state)
+            self.nova.enable('a')
+            self.clock.go(60)
+            self.service.tick()
+            self.assertEqual(drains.RELEASED, self.board.get(state).state)
+
+    def test_a_host_that_is_not_empty_any_more_is_drained_further(self):
+        self.request()
+        self.service.tick()
+        fixtures.bring(self.board, self.board.get('d'), drains.EMPTY)
+        unsettled = ServerOnHost(uuid='vm', name='web', status='VERIFY_RESIZE', is_unsettled=True)
+        self.nova.servers = [unsettled]
+        self.clock.go(60)
+        self.service.tick()
+        self.assertEqual(drains.EMPTY, self.state())
+        self.nova.servers = [dataclasses.replace(unsettled, status='ACTIVE', is_unsettled=False)]
+        self.clock.go(60)
+        self.service.tick()
+        self.assertEqual((drains.DRAINING, 1), (self.state(), self.board.get('d').left))
+
+    def test_a_deadline_that_passes_before_it_begins_disables_nothing(self):
+        self.request(deadline=self.clock() + datetime.timedelta(minutes=5))
+        self.clock.go(301)
+        self.service.tick()
+        self.assertEqual((drains.RELEASED, 'enabled'),
+                         (self.state(), self.nova.services['a'].status))
+
+    def test_the_moves_of_a_host_that_is_opened_again_are_not_begun(self):
+        journal = self.service_journal
+        for uuid, host in (('d', 'a'), ('e', 'b')):
+            self.nova.services.setdefault(host, self.nova.services['a'])
+            self.request(uuid=uuid, host=host)
+        self.service.tick()
+        journal.record_plan(fixtures.report([('vm1', 'a', 'c'), ('vm2', 'b', 'c')]),
+                            plans.EXECUTING, self.clock(), self.clock(), purpose=automation.DRAIN)
+        self.board.end(self.board.get('d'), drains.ACTIVE, drains.RELEASING, self.clock(), 'jane')
+        self.assertEqual({'vm1': moves.ABANDONED, 'vm2': moves.PLANNED}, {
+            move.instance_uuid: move.state for move in journal.moves()})
+
+    def test_a_host_that_is_released_while_it_is_disabled_is_opened_again(self):
+        self.request()
+        disable = self.nova.disable
+
+        def disable_late(host, reason):
+            self.release()
+            self.service.tick()     # of another worker, which finds it enabled
+            disable(host, reason)
+        self.nova.disable = disable_late
+        self.service.tick()
+        self.assertEqual((drains.RELEASED, 'enabled'),
+                         (self.state(), self.nova.services['a'].status))
+
+    def test_the_aggregate_of_a_released_host_is_evaluated_at_once(self):
+        known = cycles.Cycles(self.board.database)
+        self.request()
+        known.begin('gpu', 'one', self.clock(), 1)
+        known.end('gpu', self.clock(), plans.BALANCED, False, None)
+        self.clock.go(1)
+        self.assertEqual([], known.due(['gpu'], self.clock(), 300))
+        self.service.tick()
+        self.release()
+        self.service.tick()
+        self.assertEqual(drains.RELEASED, self.state())
+        self.assertEqual(['gpu'], known.due(['gpu'], self.clock(), 300))
+
+    def test_a_worker_that_died_between_nova_and_the_row_is_made_up_for(self):
+        self.request()
+        self.nova.disable('a', disabling.reason(self.board.get('d')))
+        self.service.tick()
+        self.assertEqual(drains.DRAINING, self.state())
+        self.release()
+        self.service.tick()
+        self.assertEqual((drains.RELEASED, 'enabled'),
+                         (self.state(), self.nova.services['a'].status))
+
+    def test_a_nova_that_does_not_answer_is_asked_again(self):
+        self.request()
+        self.nova.is_silent = True
+        self.service.tick()
+        self.assertEqual(drains.REQUESTED, self.state())
+        self.nova.is_silent = False
+        self.service.tick()
+        self.assertEqual(drains.DRAINING, self.state())
+
+    def test_a_drain_is_given_up_at_its_deadline(self):
+        self.request(deadline=self.clock() + datetime.timedelta(minutes=5))
+        self.service.tick()
+        self.clock.go(301)
+        self.service.tick()
+        self.assertEqual((drains.OVERDUE, 'disabled'),
+                         (self.state(), self.nova.services['a'].status))
+
+    def test_a_step_of_the_clock_neither_ends_a_drain_nor_prolongs_it(self):
+        for step in (-DAY, -HOUR, HOUR, DAY):
+            self.request(uuid=f'{step}', host=f'{step}',
+                         deadline=self.clock() + datetime.timedelta(minutes=5))
+            self.nova.services[f'{step}'] = snapshot.Service(state='up', status='enabled')
+            self.service.tick()
+            self.step_the_clock(step)
+            self.service.tick()
+            self.assertEqual(drains.DRAINING, self.board.get(f'{step}').state)
+            self.clock.go(301)
+            self.service.tick()
+            self.assertEqual(drains.OVERDUE, self.board.get(f'{step}').state)
+
+    def test_a_host_is_looked_at_also_after_the_clock_was_set_back(self):
+        self.request()
+        self.service.tick()
+        self.clock.go(60)
+        self.service.tick()
+        self.step_the_clock(-DAY)
+        self.nova.enable('a')
+        self.clock.go(60)
+        self.service.tick()
+        self.assertEqual(drains.RELEASED, self.state())
+
+    def test_the_drains_of_other_aggregates_are_left_to_others(self):
+        self.request(aggregate='web')
+        self.service.tick()
+        self.assertEqual(drains.REQUESTED, self.state())
+
+    def test_a_host_is_not_drained_twice_at_once(self):
+        self.request()
+        self.assertRaises(exception.DrainPending, self.request, uuid='e')
