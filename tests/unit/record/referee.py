@@ -95,6 +95,10 @@ class Referee:
         self.expect(phases == sorted(phases, key=order.index), f'{name}: phases out of order')
         begun = None
         for number, move in enumerate(report['moves'], start=1):
+            if move['phase'] == 'evacuate' and self.available(move['source']):
+                self.expect(any(later['destination'] == move['source']
+                                for later in report['moves'][number:]),
+                            f'{name} move {number}: makes room for nothing')
             if move['phase'] == 'spread' and begun is None:
                 begun = {policy: self.imbalance(policy, scope) for policy in good}
             self.check_move(f'{name} move {number}', number, move, scope, good, evacuates, repairs)
@@ -168,10 +172,10 @@ class Referee:
         service = self.hosts[move['source']]['service']
         wishes = {spec.get('kronos:move', 'always')
                   for spec in (vm['flavor_extra_specs'], vm['metadata'])}
-        if move['phase'] == 'evacuate':
+        if move['phase'] == 'evacuate' and service['status'] == 'disabled':
             self.expect(vm['flavor_extra_specs'].get('kronos:move') != 'never',
                         f'{tag}: opted out by its flavor')
-            self.expect(evacuates and service['status'] == 'disabled', f'{tag}: not disabled')
+            self.expect(evacuates, f'{tag}: not disabled')
             self.expect(service['state'] == 'up' and not service['forced_down'], f'{tag}: down')
             return
         self.expect(wishes == {'always'}, f'{tag}: opted out')
