@@ -119,8 +119,11 @@ def sync(engine, history):
         dropped before the first release
     """
     target = head(history)
-    with (engine.execution_options(for_writing=True).begin() as connection,
-          _alone(connection)):
+    with (_alone(engine),
+          engine.execution_options(for_writing=True).begin() as connection):
+        if engine.dialect.name == 'postgresql':
+            connection.execute(sqlalchemy.text('SELECT pg_advisory_xact_lock(:key)'),
+                               {'key': POSTGRESQL_KEY})
         found = history.read(connection)
         if found == target:
             return found, target
@@ -143,30 +146,30 @@ def sync(engine, history):
 
 
 @contextlib.contextmanager
-def _alone(connection):
-    """Keep other processes from upgrading the same database meanwhile. SQLite has a lock of its own
-    for that.
+def _alone(engine):
+    """Keep other processes from upgrading the same MariaDB or MySQL meanwhile.
+
+    The lock has a connection of its own, so that it is released after the upgrade is committed.
+    Transactions of other databases can lock by themselves.
 
     :raises ConfigurationError: another process has not finished in SYNC_SECONDS
     """
-    if connection.dialect.name == 'postgresql':
-        connection.execute(sqlalchemy.text('SELECT pg_advisory_xact_lock(:key)'),
-                           {'key': POSTGRESQL_KEY})
-    if connection.dialect.name not in ('mysql', 'mariadb'):
+    if engine.dialect.name not in ('mysql', 'mariadb'):
         yield
         return
     # Names of locks are the server's, and have 64 characters at most.
-    name = {'name': f'kronos_sync:{connection.engine.url.database}'[:64]}
-    if connection.scalar(sqlalchemy.text('SELECT GET_LOCK(:name, :seconds)'),
-                         {**name, 'seconds': SYNC_SECONDS}) != 1:
-        raise exception.ConfigurationError(
-            what='the control database', problem=f'is being upgraded by another process, which has '
-            f'not finished in {SYNC_SECONDS} s', remedy='Wait for that one, or see what it waits '
-            'for.')
-    try:
-        yield
-    finally:
-        connection.execute(sqlalchemy.text('SELECT RELEASE_LOCK(:name)'), name)
+    name = {'name': f'kronos_sync:{engine.url.database}'[:64]}
+    with engine.connect() as connection:
+        if connection.scalar(sqlalchemy.text('SELECT GET_LOCK(:name, :seconds)'),
+                             {**name, 'seconds': SYNC_SECONDS}) != 1:
+            raise exception.ConfigurationError(
+                what='the control database', problem='is being upgraded by another process, which '
+                f'has not finished in {SYNC_SECONDS} s',
+                remedy='Wait for that one, or see what it waits for.')
+        try:
+            yield
+        finally:
+            connection.execute(sqlalchemy.text('SELECT RELEASE_LOCK(:name)'), name)
 
 
 def is_whole(engine):
