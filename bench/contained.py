@@ -103,6 +103,7 @@ class Cloud:
         :param beside: what that one is called; aggregates are planned in the order of their names
         """
         from kronos_nova.cycle import steps
+        from kronos_nova.cycle.inputs import PlannerPorts
         from kronos_nova.cycle.options import EngineOptions
         from kronos_nova.policies import loader
         snapshot = self.objects.Snapshot(
@@ -112,7 +113,7 @@ class Cloud:
                 host for host in self.hosts if host.startswith(side)))
                 for side, name in (('bad', beside), ('good', HEALTHY))))
         spent_on_bad = []
-        real = steps._Cycle.plan_alone
+        real = steps.Line.plan_alone
 
         def plan_alone(this, scope):
             begun = time.process_time()
@@ -121,7 +122,7 @@ class Cloud:
                 spent_on_bad.append(time.process_time() - begun)
             return found
 
-        steps._Cycle.plan_alone = plan_alone
+        steps.Line.plan_alone = plan_alone
         begun = time.process_time()
         try:
             found = steps.plan_cycle(
@@ -129,9 +130,9 @@ class Cloud:
                 EngineOptions(include_unassigned_hosts=False,
                               spread_planner='greedy', evacuate_disabled_hosts=True,
                               enforce_hard_affinity=True),
-                steps.PlannerPorts(source=self, clock=lambda: 0.0, now=0.0))
+                PlannerPorts(source=self, clock=lambda: 0.0, now=0.0))
         finally:
-            steps._Cycle.plan_alone = real
+            steps.Line.plan_alone = real
         spent = time.process_time() - begun - sum(spent_on_bad)
         return next(each for each in found.aggregates if each.name == HEALTHY), spent
 

@@ -11,7 +11,7 @@ import numpy as np
 from bench import inputs
 from bench import installation
 from bench import operation
-from kronos_nova.cycle.steps import PlannerPorts
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.drain import planning
 from kronos_nova.drain.states import DRAINING
 from kronos_nova.drain.states import Drain

@@ -18,7 +18,7 @@ from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.cooldown.repetition import growing
 from kronos_nova.cycle import evaluation
 from kronos_nova.cycle import options as engine_options
-from kronos_nova.cycle.steps import PlannerPorts
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.objects import plan
 from kronos_nova.objects.plan import AggregateReport

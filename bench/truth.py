@@ -43,7 +43,7 @@ def run(args) -> report.Report:
 def _row(seed):
     from bench import installation
     from kronos_nova.cycle import options as engine_options
-    from kronos_nova.cycle.steps import PlannerPorts
+    from kronos_nova.cycle.inputs import PlannerPorts
     from kronos_nova.cycle.steps import plan_cycle
     from kronos_nova.policies import loader
 

@@ -21,8 +21,8 @@ import kronos_nova
 from kronos_nova import exception
 from kronos_nova.cmd.replay import NAME
 from kronos_nova.cmd.replay import Replay
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
-from kronos_nova.cycle.steps import PlannerPorts
 from kronos_nova.drain import planning
 from kronos_nova.drain.states import DRAINING
 from kronos_nova.drain.states import Drain

@@ -16,6 +16,7 @@ import time
 
 from kronos_nova.cycle import evaluation
 from kronos_nova.cycle import observe
+from kronos_nova.cycle import persist
 from kronos_nova.cycle import solve
 from kronos_nova.cycle import steps
 from kronos_nova.metrics import prometheus
@@ -75,7 +76,7 @@ def main():
     clocked(prometheus.PrometheusClient, 'query', 'reading metrics')
     clocked(steps, 'plan_cycle', 'plan_cycle: all of it')
     clocked(solve, 'run', 'planners')
-    clocked(evaluation.Cycle, '_write_down', 'writing down')
+    clocked(persist.ResultWriter, '_write_down', 'writing down')
     clocked(observe, 'planning_history', 'remembering')
     # nova-scheduler's work, and there is none here.
     dry_run.SchedulerDryRun = lambda: not_asked

@@ -25,6 +25,7 @@ from kronos_nova.cycle import aggregates
 from kronos_nova.cycle import options as engine_options
 from kronos_nova.cycle import steps
 from kronos_nova.cycle import windows as engine_windows
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.db.cycles import Cycles
@@ -340,7 +341,7 @@ def _noise(database):
 
 def _loads(conf, policy_set, answers, snapshot):
     """What a cycle would make of the answers to all queries together."""
-    planner_ports = steps.PlannerPorts(source=answers, clock=time.monotonic, now=time.time())
+    planner_ports = PlannerPorts(source=answers, clock=time.monotonic, now=time.time())
     found = list(steps.measured(snapshot, policy_set, engine_options.from_conf(conf),
                                 planner_ports))
     void = [f'{policy} in {name}: {why}' for name, load in found

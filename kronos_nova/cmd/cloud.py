@@ -4,7 +4,7 @@ import dataclasses
 import time
 from collections.abc import Callable
 
-from kronos_nova.cycle.steps import PlannerPorts
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.executor.hosts import HostApi
 from kronos_nova.executor.openstack_hosts import OpenStackHostApi
 from kronos_nova.inventory.connection import connect

@@ -6,8 +6,11 @@ from dataclasses import field
 
 import numpy as np
 
+from kronos_nova.cycle.inputs import Inputs
+from kronos_nova.cycle.metrics import Load
 from kronos_nova.cycle.prices import still_gains
 from kronos_nova.cycle.problem import PlanningCase
+from kronos_nova.cycle.problem import combined
 from kronos_nova.cycle.solve import rules_of
 from kronos_nova.model import Model
 from kronos_nova.model import State
@@ -34,6 +37,35 @@ class Checked:
     wrong: Mapping[int, str] = field(default_factory=dict)
     waits_for: str = ''
     void: str = ''
+
+
+def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport) -> Checked:
+    """Check the moves of an older plan, and whether it still gains what it promised."""
+    ceiling = given.options.overload_ceiling
+    start = State(case.compile(case.expected))
+    present = State(case.compile(case.problem))
+    before = combined(present, load.policies)
+    replay(case, present, present.model.with_ceiling(present, ceiling), report)
+    found = check_again(case, start, start.model.with_ceiling(start, ceiling), report)
+    if before is None or found.wrong.keys() >= {move.order for move in report.moves}:
+        return found
+    return dataclasses.replace(found, void=not_worth_starting(
+        report, before, combined(present, load.policies)))
+
+
+def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
+               after: State) -> None:
+    """Report what the plan that waits for approval would come to, where a new plan is made.
+
+    :param before: where the new plan begins, and the other one would
+    :param after: where the new plan ends
+    """
+    waits = given.history.proposals.get(case.name)
+    if waits is not None:
+        given.planner_ports.look_ahead(case.name, outlook(
+            waits, case, before,
+            before.model.with_ceiling(before, given.options.overload_ceiling), after, case.marks,
+            np.array([policy.weight for policy in load.policies])))
 
 
 def check_again(case: PlanningCase, state: State, capped: Model,

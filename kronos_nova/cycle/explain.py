@@ -7,9 +7,20 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from types import MappingProxyType
 
 import numpy as np
 
+from kronos_nova.cycle import forecast_columns
+from kronos_nova.cycle.aggregates import Scope
+from kronos_nova.cycle.inputs import Inputs
+from kronos_nova.cycle.metrics import Answered
+from kronos_nova.cycle.metrics import Load
+from kronos_nova.cycle.precheck import Checks
+from kronos_nova.cycle.problem import PlanningCase
+from kronos_nova.cycle.problem import combined
+from kronos_nova.cycle.schedule import TimelyPlan
+from kronos_nova.cycle.solve import DuePhases
 from kronos_nova.cycle.solve import rules_of
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Model
@@ -18,11 +29,15 @@ from kronos_nova.objects import plan
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import SKIP_REASONS
 from kronos_nova.objects.plan import SPREAD
+from kronos_nova.objects.plan import AggregateReport
+from kronos_nova.objects.plan import HostScore
 from kronos_nova.objects.plan import NextBest
 from kronos_nova.objects.plan import PlannedMove
+from kronos_nova.objects.plan import PolicyReport
 from kronos_nova.objects.plan import Skip
 from kronos_nova.planners import level
 from kronos_nova.planners import relieve
+from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import NoPlace
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import least_harmful
@@ -359,3 +374,193 @@ def stranded(scope):
             how = 'forced down' if service.forced_down else 'down'
             yield (f'{host.name} is {how} ({service.status}) with {on_host[host.name]} servers on '
                    'it; nothing can be migrated off it')
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What is known of an aggregate before any move.
+
+    before : by the load that was measured, and the hours to come
+    due : what is wrong
+    """
+
+    given: Inputs
+    scope: Scope
+    load: Load
+    case: PlanningCase
+    before: State
+    due: DuePhases
+
+    @property
+    def noise(self) -> Mapping[str, float]:
+        """{policy: the part of its imbalance that noise makes}, where that is known."""
+        outlook = self.case.outlook
+        return {} if outlook is None else {
+            policy.name: float(noise)
+            for policy, noise in zip(self.load.policies, outlook.noise, strict=False)
+            if noise > 0}
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what an operator must know whatever is planned."""
+        given, policies = self.given, self.load.policies
+        yield from forecast_columns.warnings(self.case.forecasts)
+        yield from stranded(self.scope)
+        yield from given.measurements.of_moves(given.policies.migration).warnings
+        yield from other_balancer(given.history, self.scope)
+        yield from below_noise(policies, self.noise)
+        if self.due.relieve:
+            yield from own_heat(self.before, self.due.relieve, len(policies))
+
+
+def unmeasured(given: Inputs, scope: Scope, load: Load) -> AggregateReport:
+    """Report an aggregate of which no load is known, and in which nothing else is to be done."""
+    return _report(given, scope, load, plan.NO_DATA, warnings=tuple(stranded(scope)))
+
+
+def unmoved(found: Findings, outcome: str, *why: str) -> AggregateReport:
+    """Report an aggregate in which nothing is moved."""
+    return _report(found.given, found.scope, found.load, outcome, found, found.before,
+                   (*why, *_blocked_hosts(found, found.before), *found.warnings()))
+
+
+def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, limits: Limits,
+            checks: Checks) -> AggregateReport:
+    """Report a plan: why each move is made, why each other instance stays, what it does not do.
+
+    :param after: at the end of the plan, by the load that was measured
+    :param planned: before the plan, by the load that it was made for
+    """
+    given, case, chosen = found.given, found.case, timely.chosen
+    warnings = (*_blocked_hosts(found, chosen.state, limits.unplaced), *found.warnings())
+    if limits.cut.happened:
+        warnings = (*warnings, stopped(given.options.planning_time_limit))
+    outcome = plan.NO_DATA if found.due.why_no_more else plan.NO_MOVE
+    report = _report(
+        given, found.scope, found.load, plan.PLANNED if chosen.steps else outcome, found, after,
+        (*warnings, *_broken_groups(given.options, chosen.state)))
+    moves = with_next_best(planned, chosen.steps, timely.moves, given.options.overload_ceiling)
+    return dataclasses.replace(
+        report, notes=tuple(_notes(found, timely, limits, planned)),
+        moves=given.pace.mark_endless(
+            checks.move_limits.add_owners(checks.precheck.mark_unasked(moves))),
+        refusals=checks.precheck.refusals(), unplaced=tuple(
+            plan.Unplaced(instance_uuid=case.problem.vms[vm], why=each.why,
+                          is_proven=each.is_proven)
+            for vm, each in sorted(limits.unplaced.items())),
+        not_moved=skips(_reasons(found, timely, limits.unplaced, checks), case.problem.vms),
+        hosts_emptied=_emptied(found.before, chosen.state))
+
+
+def _notes(found, timely, limits, planned):
+    """What is said of a plan in addition."""
+    options, outlook = found.given.options, found.case.outlook
+    yield from about(timely, limits.budget, options.pace)
+    if outlook is not None:
+        yield from (more_plans(planned, timely, options.cooldown) if timely.moves
+                    else left_above(found.before, outlook))
+
+
+def _reasons(found, timely, unplaced, checks):
+    """Instance index to why it stays."""
+    case, chosen = found.case, timely.chosen
+    reasons = case.held | _stayed(found, chosen, unplaced)
+    refused = {refusal.instance_uuid for refusal in checks.precheck.refusals()}
+    reasons |= {vm: 'refused' for vm, uuid in enumerate(case.problem.vms)
+                if uuid in refused and chosen.state.vm_host[vm] == case.problem.vm_host[vm]}
+    if timely.is_short:
+        reasons = {vm: 'late' if reason == 'budget' else reason for vm, reason in reasons.items()}
+    return reasons
+
+
+def _stayed(found, chosen, unplaced):
+    """Instance index to why no planner moved it."""
+    if found.due.why_no_more:
+        problem = chosen.state.problem
+        reasons = dict.fromkeys(np.flatnonzero(problem.movable).tolist(), found.due.why_no_more)
+    else:
+        reasons = stayed(chosen.state, chosen.budget_left, found.given.policies.mode == 'pack')
+    if found.due.evacuate:
+        reasons |= not_evacuated(chosen.state, chosen.budget_left, unplaced)
+    return reasons
+
+
+def _blocked_hosts(found, state, unplaced=MappingProxyType({})):
+    """What an operator must know of hosts that are not emptied, given where the plan ends."""
+    if not found.given.options.evacuate_disabled_hosts:
+        return
+    held = {vm: f'it is left alone ({reason})' for vm, reason in found.case.held.items()}
+    problem = state.problem
+    for host in np.flatnonzero(problem.draining):
+        stuck = blocked(state, host, held, unplaced)
+        if stuck:
+            first = min(stuck)
+            can = all(each.is_proven for vm, each in unplaced.items()
+                      if state.vm_host[vm] == host)
+            yield (f'{problem.hosts[host]} {"cannot be" if can else "is not"} emptied: '
+                   f'{len(stuck)} of {np.count_nonzero(problem.vm_host == host)} instances '
+                   f'are blocked, such as {first}: {stuck[first]}')
+
+
+def _broken_groups(options, state):
+    """What an operator must know of server groups that could not be repaired."""
+    broken = state.model.broken(state, options.enforce_hard_affinity,
+                                options.enforce_soft_affinity)
+    for number in np.flatnonzero(broken):
+        yield (f'server group {state.problem.groups[number].name} stays broken: '
+               f'{state.groups.misplaced[number]} of its members would have to move')
+
+
+def _report(given, scope, load, outcome, found=None, after=None, warnings=()):
+    """An AggregateReport without moves.
+
+    :param found: Findings; None where nothing is measured
+    """
+    before, rows = found and found.before, {
+        name: PolicyReport(name=name, state='no_data', detail=detail, weight=policy.weight,
+                           threshold=policy.threshold, **_answered(given, load, name))
+        for policy in given.policies.active for name, detail in load.no_data.items()
+        if policy.name == name}
+    if found is not None:
+        imbalances = before.imbalances()
+        for number, policy in enumerate(load.policies):
+            rows[policy.name] = PolicyReport(
+                name=policy.name, state='ok', weight=policy.weight, threshold=policy.threshold,
+                imbalance_before=float(imbalances[number]),
+                imbalance_after=float(after.imbalances()[number]),
+                forecast=forecast_columns.report(policy.name, found.case.forecasts,
+                                                 before.problem, imbalances),
+                noise=found.noise.get(policy.name), **_answered(given, load, policy.name))
+    unread = given.snapshot.unread.get(scope.name)
+    return AggregateReport(
+        name=scope.name, outcome=outcome, mode=given.policies.mode, planner=given.planner,
+        policies=tuple(rows[name] for name in sorted(rows)),
+        combined_before=combined(before, load.policies),
+        combined_after=combined(after, load.policies), unbelieved=load.unbelieved,
+        warnings=(*([unread] if unread is not None else ()), *load.warnings, *warnings),
+        host_scores=tuple(_host_scores(scope, load, after)),
+        broken_groups=0 if before is None else int(
+            before.model.broken(before, hard=True, soft=False).sum()))
+
+
+def _answered(given, load, name):
+    """How good the answer for a policy was, as a PolicyReport has it."""
+    found = load.answered.get(name, Answered())
+    age = given.planner_ports.now - found.oldest
+    return {'coverage': found.coverage, 'sample_age': None if math.isnan(age) else age}
+
+
+def _host_scores(scope, load, after):
+    scores = load.scores if after is None else after.scores
+    for row, host in enumerate(scope.host_names):
+        for column, policy in enumerate(load.policies):
+            if not np.isnan(load.scores[row, column]):
+                yield HostScore(host, policy.name, float(load.scores[row, column]),
+                                float(scores[row, column]))
+
+
+def _emptied(before, after):
+    """Names of the hosts that have instances before and none after."""
+    size = len(before.problem.hosts)
+    emptied = (np.bincount(before.vm_host, minlength=size) > 0) & (
+        np.bincount(after.vm_host, minlength=size) == 0)
+    return tuple(before.problem.hosts[host] for host in np.flatnonzero(emptied))

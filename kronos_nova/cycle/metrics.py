@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +30,10 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import MigrationQueries
 from kronos_nova.policies import Policy
+
+if TYPE_CHECKING:
+    from kronos_nova.cycle.aggregates import Scope
+    from kronos_nova.cycle.inputs import Inputs
 
 FRACTION = host_readings.Range(0.0, 1.0)
 NOT_NEGATIVE = host_readings.Range(0.0, float('inf'))
@@ -425,6 +430,35 @@ class Measurements:
         if key not in self._loads:
             self._loads[key] = measure()
         return self._loads[key]
+
+
+def measure_aggregate(given: 'Inputs', scope: 'Scope') -> Load:
+    """Measure the hosts and instances of an aggregate, unless this evaluation has done so."""
+    options, now = given.options, given.planner_ports.now
+    age = options.max_sample_age
+    rules = host_readings.ScoringRules(
+        min_coverage=options.min_coverage,
+        oldest=float('-inf') if age is None else now - age)
+    occupied, reader = _occupied(given, scope), given.measurements.reader
+    return given.measurements.load(scope.name, occupied, lambda: weigh(
+        measure(reader, given.policies.active, scope.host_names, scope.available, rules),
+        reader, occupied, options.belief))
+
+
+def _occupied(given, scope):
+    """The hosts of a scope as belief needs them."""
+    history = given.history
+    new = given.planner_ports.now - given.options.server_grace
+    moved = {move.instance_uuid for move in history.moves if move.ended_at > new}
+    moved |= {move.instance_uuid for move in given.snapshot.moves_under_way}
+    return Occupied(
+        hosts=scope.hosts, instances=scope.instances, vm_host=scope.vm_host,
+        available=scope.available,
+        resting=np.array([each.uuid in moved or history.hold_on(each.uuid) is not None
+                          for each in scope.instances], dtype=bool),
+        is_new=np.array([each.launched_at is not None and each.launched_at > new
+                         for each in scope.instances], dtype=bool),
+        doubted=history.doubted.get(scope.name, frozenset()))
 
 
 MIB = 2**20

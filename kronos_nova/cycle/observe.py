@@ -1,4 +1,4 @@
-"""Reads what earlier evaluations and moves left for the next plan."""
+"""Reads the cloud, and what earlier evaluations and moves left for the next plan."""
 
 import dataclasses
 import datetime
@@ -6,18 +6,77 @@ from collections.abc import Mapping
 
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown.planning_history import PastMove
+from kronos_nova.cycle import aggregates
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.ports import CyclePorts
 from kronos_nova.cycle.ports import CycleRules
 from kronos_nova.db import cooldowns as db_cooldowns
+from kronos_nova.objects import automation
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.plan import AggregateReport
+from kronos_nova.objects.plan import PlanRecord
+from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.objects.snapshot import Snapshot
 
 DAY = datetime.timedelta(days=1)
 
 UNDER_WAY = {plans.APPROVED: 'is approved and starts soon',
              plans.EXECUTING: 'is being carried out'}
 """What is said of a plan during which its aggregate is not planned again."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What an evaluation sees.
+
+    scopes : names of what is read, or None for everything
+    last : aggregate to the outcome of its last evaluation
+    proposed : aggregate to the PlanRecord that waits for approval there
+    units : aggregate to those that it shares hosts with, of all that are planned
+    """
+
+    snapshot: Snapshot
+    scopes: tuple[str, ...] | None
+    last: Mapping[str, str]
+    proposed: Mapping[str, PlanRecord]
+    units: Mapping[str, frozenset[str]]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Uuid of each server to its name."""
+        return {server.uuid: server.display_name for server in self.snapshot.instances}
+
+    def with_moves(self, cycle_ports: CyclePorts) -> 'Observation':
+        """The same with the moves that are under way by now."""
+        return dataclasses.replace(self, snapshot=self.snapshot.with_moves_under_way(
+            cycle_ports.journal.moves_under_way()))
+
+
+def observe(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules) -> Observation:
+    """Read the cloud, with the moves of all open plans, whichever worker made them.
+
+    :raises InventoryError: Nova or placement could not be read
+    """
+    pool = (UNASSIGNED,) if options.include_unassigned_hosts else ()
+    scopes = None if options.aggregates is None else (*options.aggregates, *pool)
+    # Plans first: where the instance of a move that ends meanwhile is, decides.
+    moves = cycle_ports.journal.moves_under_way()
+    snapshot = cycle_ports.inventory.read(scopes, moves).with_moves_under_way(moves)
+    return Observation(
+        snapshot=snapshot, scopes=scopes, units=_units(cycle_ports, options, rules, snapshot),
+        last={row.aggregate: row.outcome for row in cycle_ports.cycles.last()},
+        proposed={record.aggregate: record
+                  for record in cycle_ports.journal.proposed_plans()})
+
+
+def _units(cycle_ports, options, rules, snapshot):
+    """{aggregate: those that it shares hosts with} of all that are planned."""
+    switches, levels = cycle_ports.switches.read(), rules.automation
+    names = {name for name in rules.in_scope
+             if switches.planning_level(name, levels) != automation.OFF}
+    return aggregates.planning_units(
+        sorted(names.union(options.aggregates or (a.name for a in snapshot.aggregates))),
+        {aggregate.name: aggregate.hosts for aggregate in snapshot.aggregates})
 
 
 def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules,

@@ -7,16 +7,30 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 
+from kronos_nova.constraints.veto import SchedulerVeto
+from kronos_nova.cycle import solve
+from kronos_nova.cycle.inputs import Inputs
+from kronos_nova.cycle.move_limits import RemainingMoveLimits
+from kronos_nova.cycle.problem import PlanningCase
+from kronos_nova.cycle.solve import Chosen
+from kronos_nova.cycle.solve import DuePhases
+from kronos_nova.model import Model
 from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import Verdict
+from kronos_nova.objects.dry_run import not_asked
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.plan import Refusal
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.planners.base import Limits
 
 ENOUGH = 3
 """Refusals after which an instance is left alone. What a filter has against an instance (pinned
 CPUs, a device, an image) it mostly has on every host, and each question costs a call of the
 scheduler; two hosts may happen to be special."""
+
+PLANNING_SHARE = 0.6
+"""Part of planning_time_limit. Raised, fewer moves can be asked about, each some 50 ms; lowered,
+the search ends earlier. The rest is for asking, and for planning on without what is refused."""
 
 OUT_OF_TIME = Verdict(unasked='planning_time_limit was over')
 NO_ANSWER = Verdict(unasked='an earlier question had no answer')
@@ -102,3 +116,58 @@ class Precheck:
         if not why:
             return move
         return dataclasses.replace(move, reason=f'{move.reason}; not asked for beforehand: {why}')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Checks:
+    """What a finished plan of one aggregate has to pass."""
+
+    precheck: Precheck
+    move_limits: RemainingMoveLimits
+
+    @classmethod
+    def of(cls, given: Inputs, case: PlanningCase, limits: Limits) -> 'Checks':
+        """Make those of an aggregate; ``limits`` say until when questions are asked."""
+        return cls(Precheck(given.planner_ports.dry_run, case.around, case.problem.hosts,
+                            lambda: limits.is_past),
+                   RemainingMoveLimits(given.options.move_limits, case.problem,
+                                       case.around.instances, given.history))
+
+
+def checked(given: Inputs, model: Model, due: DuePhases, limits: Limits,
+            checks: Checks) -> Chosen:
+    """Plan, check the plan, and plan on without what is refused until nothing is. One deadline
+    holds for all rounds and all questions."""
+    chosen = None
+    while True:
+        chosen = solve.run(_masked(given, model, checks, chosen), due, given.planner,
+                           given.options, _to_plan(given, limits), chosen)
+        # Not asked about is what there will be no move of.
+        refused = (checks.move_limits.passed(chosen.moves())
+                   or checks.precheck.refused(chosen.moves()))
+        if not refused:
+            return chosen
+        # By the masked model nothing may be moved that is in the plan since an earlier round.
+        unmasked = dataclasses.replace(chosen, state=chosen.state.under(model))
+        chosen = solve.without(unmasked, refused, limits)
+        if limits.is_over:
+            return chosen
+
+
+def _masked(given, model, checks, chosen):
+    """The model without the pairs that were refused; what is in the plan stays as it is."""
+    problem, vetoes = model.problem, dict(checks.precheck.vetoes())
+    for _phase, step in chosen.steps if chosen else ():
+        vetoes |= {(problem.vms[step.vm], host): 'it is in the plan already'
+                   for host in problem.hosts}
+    rules = dataclasses.replace(given.rules, vetoes=vetoes)
+    return model.with_rules(*SchedulerVeto.compile(problem, given.snapshot, rules),
+                            *checks.move_limits.compile())
+
+
+def _to_plan(given, limits):
+    """The limits of one round: of the time that is left, a part is for questions."""
+    if given.planner_ports.dry_run is not_asked:
+        return limits
+    now = limits.clock()
+    return dataclasses.replace(limits, deadline=now + PLANNING_SHARE * (limits.deadline - now))

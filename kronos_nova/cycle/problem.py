@@ -2,16 +2,28 @@
 
 import collections
 import dataclasses
+import functools
+from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 import numpy as np
 
 from kronos_nova import model
+from kronos_nova.constraints import registry
 from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cycle import forecast_columns
+from kronos_nova.cycle import restraint
 from kronos_nova.cycle.aggregates import Scope
+from kronos_nova.cycle.forecast_columns import ForecastColumns
+from kronos_nova.cycle.inputs import Inputs
 from kronos_nova.cycle.metrics import Load
 from kronos_nova.cycle.metrics import MetricsReader
 from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.prices import prices
+from kronos_nova.cycle.restraint import Outlook
+from kronos_nova.load import LoadStats
+from kronos_nova.model import Model
 from kronos_nova.model import Problem
 from kronos_nova.model import State
 from kronos_nova.objects import eligibility
@@ -80,6 +92,9 @@ def _table(counter, rows, columns):
                     dtype=float).reshape(len(rows), len(columns))
 
 
+NEEDS_RESTRAINT = ('[kronos] restraint is 0, and without it every cycle would move servers for '
+                   'hours that cannot be made even')
+
 UNEVEN = 'pack', 'relieve'
 
 DOUBTFUL = ('quarantine', 'refused', 'endless')
@@ -88,20 +103,87 @@ DOUBTFUL = ('quarantine', 'refused', 'endless')
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlanningCase:
-    """A problem, and the instances that no planner is asked about.
+    """What is to be solved in one aggregate.
 
+    name : of the aggregate
+    problem : by the load that was measured
     held : instance index to a word of :data:`~kronos_nova.objects.plan.SKIP_REASONS`, or to '' on a
         host that live migration cannot leave: such instances are not even considered
+    around : the part of the snapshot that has to do with the aggregate
+    forecasts : policy to what is expected of it
+    ahead : the problem, with a column for each hour to come
+    load_stats : policy to what is known of the instances; none without restraint
+    outlook : the load that is likely to last; None without restraint
+    marks : what hurts, for each policy of ``ahead``
+    compile : makes the model of a problem, by all rules and prices
     """
 
+    name: str
     problem: Problem
     held: dict[int, str]
+    around: Snapshot
+    forecasts: Mapping[str, ForecastColumns]
+    ahead: Problem
+    load_stats: Mapping[str, LoadStats]
+    outlook: Outlook | None
+    marks: Marks
+    compile: Callable[[Problem], Model]
+
+    @property
+    def expected(self) -> Problem:
+        """The problem that moves which go by load are chosen by."""
+        return self.ahead if self.outlook is None else self.outlook.problem
+
+
+def state_problem(given: Inputs, scope: Scope, load: Load,
+                  in_flight: MovesInFlight) -> PlanningCase:
+    """State the problem of an aggregate.
+
+    :param in_flight: the moves of this evaluation so far
+    """
+    around, history, ports = given.scopes.around(scope), given.history, given.planner_ports
+    problem, held = build(scope, load, given.measurements.reader, around, in_flight, history,
+                          given.options)
+    forecasts = _forecasts(given, scope, load, problem)
+    ahead = forecast_columns.expanded(problem, forecasts, given.is_restrained)
+    stats, expected = {}, None
+    if given.is_restrained:
+        stats = restraint.learnt(history.load_stats.get(scope.name, {}), problem, ports.now)
+        ports.learn(scope.name, stats)
+        expected = restraint.outlook(ahead, stats, given.options.restraint.amount)
+    return PlanningCase(
+        name=scope.name, problem=problem, held=held, around=around, forecasts=forecasts,
+        ahead=ahead, load_stats=stats, outlook=expected,
+        marks=marks(forecast_columns.policy_of_columns(load.policies, forecasts)),
+        compile=functools.partial(_compiled, given, load, around))
+
+
+def _forecasts(given, scope, load, problem):
+    """{policy: ForecastColumns} of the policies with a forecast."""
+    ports = given.planner_ports
+    if given.policies.mode == 'spread' and not given.is_restrained:
+        return forecast_columns.unused(load.policies, NEEDS_RESTRAINT)
+    return ports.forecast_cache.forecasts(
+        ports.source, given.measurements.reader, load.policies, scope, problem, load.units,
+        ports.now)
+
+
+def _compiled(given, load, around, problem):
+    options = given.options
+    model = registry.compile_model(
+        problem, around, given.rules,
+        prices(problem, options.min_gain, given.history.tries, given.pace,
+               options.soft_group_cost))
+    return model.with_rules(*(guard.rule(options.overload_ceiling) for guard in load.guards))
 
 
 def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
           in_flight: MovesInFlight, history: PlanningHistory,
-          options: EngineOptions) -> PlanningCase:
-    """The arrays of an aggregate."""
+          options: EngineOptions) -> tuple[Problem, dict[int, str]]:
+    """Make the arrays of an aggregate.
+
+    :returns: (Problem, as ``held`` of :class:`PlanningCase`)
+    """
     policies, vm_host = load.policies, scope.vm_host
     scale = np.where(np.isnan(load.host_scale), 1.0, load.host_scale)
     leaving = _leaving(scope, snapshot)
@@ -138,7 +220,7 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
         draining=scope.emptied,
         left_out=_left_out(policies, int(np.count_nonzero(available))),
         **_room(scope, snapshot, vm_host, in_flight))
-    return PlanningCase(problem=problem, held=held)
+    return problem, held
 
 
 def _room(scope, snapshot, vm_host, in_flight):
@@ -244,3 +326,10 @@ def _held(scope, unknown, leaving, in_flight, history, options):
         if reason:
             held[position] = reason
     return held
+
+
+def combined(state: State | None, policies: Sequence[Policy]) -> float | None:
+    """The combined imbalance of the present; None where nothing is known of it."""
+    if state is None or not policies:
+        return None
+    return float(state.imbalances()[:len(policies)] @ [policy.weight for policy in policies])

@@ -2,16 +2,25 @@
 
 import collections
 import dataclasses
+import datetime
+import math
+from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterator
 
 import numpy as np
 
+from kronos_nova.cycle.inputs import Inputs
+from kronos_nova.cycle.metrics import Load
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.prices import CopyPrices
+from kronos_nova.cycle.prices import copy_prices
 from kronos_nova.cycle.prices import is_restrained
 from kronos_nova.cycle.prices import still_gains
 from kronos_nova.cycle.prices import worthwhile
+from kronos_nova.cycle.problem import PlanningCase
 from kronos_nova.model import Model
+from kronos_nova.model import Problem
 from kronos_nova.model import State
 from kronos_nova.model.rules import AllowedHosts
 from kronos_nova.objects.plan import EVACUATE
@@ -21,6 +30,7 @@ from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.planners import base as planners
 from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import Planner
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
 from kronos_nova.planners.order import Prefixes
@@ -82,6 +92,13 @@ class Chosen:
     steps: tuple[tuple[str, Step], ...]
     budget_left: int
 
+    def end_in(self, model: Model) -> State:
+        """Return where the steps lead in another model of the same hosts and instances."""
+        state = State(model)
+        for _phase, step in self.steps:
+            state.move(step.vm, step.destination)
+        return state
+
     def moves(self) -> tuple[PlannedMove, ...]:
         """The steps by name."""
         problem, groups = self.state.problem, collections.defaultdict(list)
@@ -106,22 +123,51 @@ def _together(order, step, groups):
     return f'; helps only together with move{"s" if others[1:] else ""} {named}'
 
 
-def needed(model: Model, mode: str, options: EngineOptions, marks: Marks,
-           is_time: bool) -> DuePhases:
-    """Look at an aggregate before any move.
+def due_phases(given: Inputs, name: str, load: Load, case: PlanningCase,
+               before: State) -> DuePhases:
+    """Look at an aggregate before any move. Where load is not known, only that disabled hosts are
+    not empty is put right.
 
-    :param marks: of the problem's policies
-    :param is_time: whether an imbalance may be mended by now
+    :param name: of the aggregate
+    :param before: by the load that was measured, and the hours to come
     """
-    state = State(model)
-    return DuePhases(
-        evacuate=options.evacuate_disabled_hosts and len(waiting(state)) > 0,
-        repair=bool(model.broken(state, options.enforce_hard_affinity,
+    options, mode, model = given.options, given.policies.mode, before.model
+    found = DuePhases(
+        evacuate=options.evacuate_disabled_hosts and len(waiting(before)) > 0,
+        repair=bool(model.broken(before, options.enforce_hard_affinity,
                                  options.enforce_soft_affinity).any()),
-        relieve=marks if marks.hot(state).any() else None,
-        balance=mode == 'pack' or not state.is_balanced,
-        lower_risk=mode == 'spread' and bool(options.restraint) and _is_full(state),
-        may_balance=mode == 'pack' or mode == 'spread' and is_time)
+        relieve=case.marks if case.marks.hot(before).any() else None,
+        balance=mode == 'pack' or not before.is_balanced,
+        lower_risk=given.is_restrained and _is_full(before),
+        copy_prices=copy_prices(model.problem, given.pace, options.restraint.amount,
+                                case.load_stats) if given.is_restrained else None,
+        may_balance=mode == 'pack' or mode == 'spread' and not too_early(given, name))
+    is_known = load.policies and not (mode == 'pack' and load.no_data)
+    return found if is_known else found.only_evacuating('no_profile')
+
+
+def waits_for(given: Inputs, name: str, due: DuePhases) -> str:
+    """Return why nothing is done about what is wrong in an aggregate; '' if something may be."""
+    history, windows, now = given.history, given.options.windows, given.planner_ports.now
+    if name in history.under_way:
+        return history.under_way[name]
+    if history.is_cooling(name):
+        return f'cooling for {math.ceil(history.aggregates[name])} s more'
+    if not windows.is_open(name, now):
+        opens = datetime.datetime.fromtimestamp(windows.opens_at(name, now), datetime.UTC)
+        return f'outside its maintenance windows; the next opens at {opens.isoformat()}'
+    return too_early(given, name) if due.must_wait else ''
+
+
+def too_early(given: Inputs, name: str) -> str:
+    """Return why load is not spread in an aggregate yet; '' if it may be."""
+    cycles = given.history.imbalanced.get(name, 0) + 1
+    wanted = given.options.stabilization_cycles
+    if cycles < wanted:
+        return f'imbalanced for {cycles} of {wanted} cycles that it must last'
+    if given.history.spread.get(name, 0) > 0:
+        return f'load is spread again in {math.ceil(given.history.spread[name])} s'
+    return ''
 
 
 def _is_full(state):
@@ -137,7 +183,7 @@ def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limi
     state, steps = State(model), []
     if so_far is not None:
         state, steps = so_far.state.under(model), list(so_far.steps)
-    for runner in _runners(state.problem, due, planner, options):
+    for runner in _planners(state.problem, due, planner, options):
         left = dataclasses.replace(limits, budget=limits.budget - len(steps))
         state = state.under(_as_from_now(model, state))
         state.settle()
@@ -271,17 +317,47 @@ def _that_gain(model, steps):
     return [pair for pair in steps if pair[1] not in dropped]
 
 
-def _runners(problem, due, planner, options):
-    if due.evacuate:
-        yield planners.load('evacuate')
-    if due.repair:
-        yield planners.load('affinity', hard=options.enforce_hard_affinity,
-                            soft=options.enforce_soft_affinity)
-    if due.relieve:
-        yield Relieve(due.relieve, options.min_gain.per_move)
-    restrained = is_restrained(problem)    # and then ends below what begins it
-    may_spread = due.may_balance and (due.balance or not restrained)
-    if restrained and (may_spread or due.lower_risk):
-        yield LowerRisk(due.copy_prices)
-    if may_spread:
-        yield planners.load(planner)
+def _may_spread(problem, due):
+    # With restraint the imbalance of the expected load ends below what begins it.
+    return due.may_balance and (due.balance or not is_restrained(problem))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Method:
+    """A part of a plan.
+
+    applies_to : whether there is anything for it to do, by the problem and what is due
+    planner : makes its planner, by what is due, the name of the planner that balances, the options
+    """
+
+    applies_to: Callable[[Problem, DuePhases], bool]
+    planner: Callable[[DuePhases, str, EngineOptions], Planner]
+
+
+METHODS = (
+    # Servers leave the hosts that are disabled or drained.
+    Method(lambda _problem, due: due.evacuate,
+           lambda _due, _name, _options: planners.load('evacuate')),
+    # Members of broken server groups move, so that the groups hold again.
+    Method(lambda _problem, due: due.repair,
+           lambda _due, _name, options: planners.load(
+               'affinity', hard=options.enforce_hard_affinity,
+               soft=options.enforce_soft_affinity)),
+    # Servers leave the hosts that are hot.
+    Method(lambda _problem, due: due.relieve is not None,
+           lambda due, _name, options: Relieve(due.relieve, options.min_gain.per_move)),
+    # Hosts become less likely to be full, where that pays for the copies.
+    Method(lambda problem, due: is_restrained(problem) and (
+               _may_spread(problem, due) or due.lower_risk),
+           lambda due, _name, _options: LowerRisk(due.copy_prices)),
+    # Hosts become even, or few.
+    Method(_may_spread, lambda _due, name, _options: planners.load(name)),
+)
+"""The parts of a plan, in the order in which they share one budget."""
+
+
+def _planners(problem: Problem, due: DuePhases, name: str,
+              options: EngineOptions) -> Iterator[Planner]:
+    for method in METHODS:
+        if method.applies_to(problem, due):
+            yield method.planner(due, name, options)

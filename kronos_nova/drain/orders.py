@@ -13,7 +13,7 @@ from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.cycle import options as engine_options
 from kronos_nova.cycle.aggregates import aggregates_in_scope
-from kronos_nova.cycle.steps import PlannerPorts
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.db import journal
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.maintenances import Maintenances

@@ -16,6 +16,7 @@ from kronos_nova import exception
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.cycle import steps
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.metrics import Measurements
 from kronos_nova.cycle.metrics import MetricsReader
 from kronos_nova.cycle.options import EngineOptions
@@ -109,7 +110,7 @@ class DrainPlan:
 
 
 def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
-         planner_ports: steps.PlannerPorts, aggregate: str, drains: Sequence[Drain],
+         planner_ports: PlannerPorts, aggregate: str, drains: Sequence[Drain],
          failures: Mapping[str, Sequence[str]] | None = None, tries: Sequence[PastTry] = (),
          measurements: Measurements | None = None,
          quarantines: Mapping[str, float] | None = None) -> DrainPlan:
@@ -125,7 +126,7 @@ def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
     """
     history = PlanningHistory(tries=tuple(tries), quarantines=quarantines or {})
     case = _Case(snapshot, aggregate, drains, failures or {}, history,
-                 measurements or steps.measurements_of(snapshot, options, planner_ports))
+                 measurements or planner_ports.measurements(snapshot, options))
     avoided = {host for drain in drains for host in drain.avoid} - case.hosts
     found = case.plan(policies, options, planner_ports, avoided)
     if avoided and found.blocked and not found.report.moves:

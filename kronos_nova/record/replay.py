@@ -6,8 +6,8 @@ import time
 
 from kronos_nova import exception
 from kronos_nova import policies
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
-from kronos_nova.cycle.steps import PlannerPorts
 from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.objects.plan import CycleReport
 from kronos_nova.policies import PolicySet

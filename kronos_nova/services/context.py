@@ -15,7 +15,7 @@ from kronos_nova.executor.hosts import HostApi
 from kronos_nova.objects.snapshot import Snapshot
 
 if typing.TYPE_CHECKING:    # numpy is most of the time that a command takes
-    from kronos_nova.cycle.steps import PlannerPorts
+    from kronos_nova.cycle.inputs import PlannerPorts
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

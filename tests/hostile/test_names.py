@@ -9,7 +9,7 @@ import fixtures
 import testtools
 
 from kronos_nova.cmd import replay
-from kronos_nova.cycle import evaluation
+from kronos_nova.cycle import persist
 from kronos_nova.objects import plan as plans
 from tests.unit.record.clouds import Cloud
 
@@ -82,6 +82,6 @@ class LogTest(testtools.TestCase):
         report = plans.AggregateReport(
             name='gpu', outcome=plans.BALANCED, mode='spread', planner='spread',
             warnings=('server group a\n2026-01-01 CRITICAL forged \x1b[2J stays broken',))
-        evaluation.log(report)
+        persist.log(report)
         self.assertEqual(1, len(log.output.splitlines()))
         self.assertNotIn('\x1b', log.output)

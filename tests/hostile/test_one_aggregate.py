@@ -5,7 +5,7 @@ import datetime
 
 import fixtures
 
-from kronos_nova.cycle import evaluation
+from kronos_nova.cycle import persist
 from kronos_nova.cycle import steps
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.automation import Defaults
@@ -35,14 +35,14 @@ class TwoAggregatesTest(test_evaluation.CycleTestCase):
         self.both = dataclasses.replace(test_evaluation.OPTIONS, aggregates=('bad', 'gpu'))
 
     def break_planning(self):
-        real = steps._Cycle.plan
+        real = steps.Line.plan
 
         def plan(this, scope):
             if scope.name == 'bad':
                 raise OverflowError('int too big to convert\x1b[2J')
             return real(this, scope)
 
-        self.patch(steps._Cycle, 'plan', plan)
+        self.patch(steps.Line, 'plan', plan)
 
     def outcomes(self):
         return {row.aggregate: row.outcome for row in self.cycles.last()}
@@ -60,14 +60,14 @@ class TwoAggregatesTest(test_evaluation.CycleTestCase):
         self.assertIn('Traceback', self.log.output)
 
     def test_one_that_cannot_be_written_down(self):
-        real = evaluation.Cycle._save_scores
+        real = persist.ResultWriter._save_scores
 
         def keep(this, report, now):
             if report.name == 'bad':
                 raise TypeError('not today')
             real(this, report, now)
 
-        self.patch(evaluation.Cycle, '_save_scores', keep)
+        self.patch(persist.ResultWriter, '_save_scores', keep)
         self.run_cycle(engine_options=self.both)
         self.assertIn('bad is left out', self.log.output)
         self.assertIsNotNone(self.outcomes()['gpu'])

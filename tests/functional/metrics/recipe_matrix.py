@@ -22,6 +22,7 @@ import numpy as np
 
 from kronos_nova import policies
 from kronos_nova.cycle import steps
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.metrics import adaptation
 from kronos_nova.metrics import exporters
@@ -163,7 +164,7 @@ class Cell:
 
     def verdict(self):
         """Return 'right', with what is left out; or begin with 'WRONG'."""
-        ports = steps.PlannerPorts(source=self.client, clock=lambda: 0.0, now=time.time())
+        ports = PlannerPorts(source=self.client, clock=lambda: 0.0, now=time.time())
         (_name, load), = steps.measured(self.snapshot, self.policy_set, self.options, ports)
         report, = steps.plan_cycle(self.snapshot, self.policy_set, self.options,
                                    ports).aggregates

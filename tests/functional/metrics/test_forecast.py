@@ -15,9 +15,9 @@ from kronos_nova import policies
 from kronos_nova.cycle import forecast_columns
 from kronos_nova.cycle.forecast_columns import HOUR
 from kronos_nova.cycle.forecast_columns import ForecastCache
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.restraint import Restraint
-from kronos_nova.cycle.steps import PlannerPorts
 from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.metrics import prometheus
 from kronos_nova.metrics.endpoint import Endpoint

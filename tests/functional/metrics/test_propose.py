@@ -10,8 +10,8 @@ import time
 
 from kronos_nova import policies
 from kronos_nova.cmd import test_config
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
-from kronos_nova.cycle.steps import PlannerPorts
 from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.metrics import prometheus
 from kronos_nova.metrics.endpoint import Endpoint

@@ -9,6 +9,7 @@ import testtools
 
 from kronos_nova import policies
 from kronos_nova.cycle import steps
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.metrics import prometheus
 from kronos_nova.metrics.endpoint import Endpoint
@@ -58,5 +59,5 @@ class RecipeMatrixTest(testtools.TestCase):
         report, = steps.plan_cycle(
             cloud.snapshot(), policies.load(matrix.RECIPES / 'cpu-memory-io.yaml'),
             EngineOptions(aggregates=('agg',), include_unassigned_hosts=False),
-            steps.PlannerPorts(source=client, clock=lambda: 0.0, now=time.time())).aggregates
+            PlannerPorts(source=client, clock=lambda: 0.0, now=time.time())).aggregates
         self.assertEqual(('balanced', ()), (report.outcome, report.moves), report)

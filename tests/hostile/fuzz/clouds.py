@@ -9,8 +9,8 @@ import requests
 from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
-from kronos_nova.cycle.steps import PlannerPorts
 from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory

@@ -10,8 +10,8 @@ import tempfile
 from kronos_nova import exception
 from kronos_nova.cmd import replay as replay_command
 from kronos_nova.cycle import windows
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
-from kronos_nova.cycle.steps import PlannerPorts
 from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.metrics import answer
 from kronos_nova.metrics import labels

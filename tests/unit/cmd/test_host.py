@@ -14,7 +14,7 @@ from kronos_nova.cli import hosts as host
 from kronos_nova.cmd import cloud
 from kronos_nova.cmd import manage
 from kronos_nova.cooldown.planning_history import PastTry
-from kronos_nova.cycle.steps import PlannerPorts
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.drain import states as drains

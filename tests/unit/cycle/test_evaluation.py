@@ -10,7 +10,9 @@ import testtools
 from kronos_nova import exception
 from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.cycle import evaluation
+from kronos_nova.cycle import observe
 from kronos_nova.cycle import options
+from kronos_nova.cycle import persist
 from kronos_nova.cycle.move_limits import MoveLimits
 from kronos_nova.cycle.prices import MinGain
 from kronos_nova.cycle.restraint import Restraint
@@ -430,8 +432,7 @@ class CycleTest(CycleTestCase):
         report = fixtures.report([('vm1', 'a', 'b'), ('vm4', 'a', 'b')], name='elsewhere')
         later = self.clock() + datetime.timedelta(hours=1)
         other.record_plan(report, plans.EXECUTING, self.clock(), later)
-        read = evaluation.Cycle(self.ports(), loader.parse(POLICIES), OPTIONS, RULES,
-                                self.clock)._read()
+        read = observe.observe(self.ports(), OPTIONS, RULES).snapshot
         self.assertEqual([snapshot.MoveUnderWay(instance_uuid='vm1', source='a', destination='b')],
                          list(read.moves_under_way))  # vm4 is on b by now
         self.assertEqual({'vm1', 'vm4'}, {move.instance_uuid for move in self.cloud.asked_for})
@@ -492,7 +493,7 @@ class CycleTest(CycleTestCase):
         [report] = self.run_cycle().aggregates
         self.assertEqual(['Aggregate gpu, policy cpu: a has 0.300, normalised 1.000',
                           'Aggregate gpu, policy cpu: b has 0.100, normalised 0.000'],
-                         list(evaluation.describe_scores(report)))
+                         list(persist.describe_scores(report)))
 
 
 class DrainingTest(CycleTestCase):

@@ -9,9 +9,9 @@ from kronos_nova import exception
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle.forecast_columns import HOUR
 from kronos_nova.cycle.forecast_columns import ForecastCache
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.restraint import Restraint
-from kronos_nova.cycle.steps import PlannerPorts
 from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.cycle.steps import still_valid
 from kronos_nova.objects import snapshot as objects

@@ -7,9 +7,9 @@ import testtools
 
 from kronos_nova.cycle import forecast_columns
 from kronos_nova.cycle import restraint
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.restraint import Restraint
-from kronos_nova.cycle.steps import PlannerPorts
 from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.load import forecast
 from kronos_nova.objects import snapshot as objects

@@ -4,7 +4,9 @@ import collections
 import dataclasses
 import uuid
 
+from kronos_nova.cycle import metrics
 from kronos_nova.cycle import steps
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.db import drains
 from kronos_nova.drain import states as drain_objects
 from kronos_nova.objects import plan as plans
@@ -54,8 +56,8 @@ class OnceTest(test_evaluation.CycleTestCase):
 
     def test_the_aggregate_of_an_approved_plan_is_measured_once(self):
         self.approved()
-        measured, real = [], steps.measure
-        self.patch(steps, 'measure', lambda *args: measured.append(1) or real(*args))
+        measured, real = [], metrics.measure
+        self.patch(metrics, 'measure', lambda *args: measured.append(1) or real(*args))
         self.run_cycle(rules=self.level(gpu='approve'))
         self.assertEqual(1, len(measured))
 
@@ -72,7 +74,7 @@ class OnceTest(test_evaluation.CycleTestCase):
 
     def test_making_a_cycle_asks_nothing(self):
         policies = loader.parse(test_evaluation.POLICIES + OF_MOVES)
-        ports = steps.PlannerPorts(source=self.cloud, clock=lambda: 0.0, now=0.0)
-        steps._Cycle(self.cloud.read(), policies, test_evaluation.OPTIONS, ports,
-                     steps.PlanningHistory())
+        ports = PlannerPorts(source=self.cloud, clock=lambda: 0.0, now=0.0)
+        steps.Line(self.cloud.read(), policies, test_evaluation.OPTIONS, ports,
+                   steps.PlanningHistory())
         self.assertEqual({}, self.cloud.asked)

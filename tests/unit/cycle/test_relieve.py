@@ -8,9 +8,9 @@ import testtools
 from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.restraint import Restraint
-from kronos_nova.cycle.steps import PlannerPorts
 from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.load import LoadStats
 from kronos_nova.objects import snapshot as objects

@@ -9,9 +9,9 @@ from kronos_nova import exception
 from kronos_nova.cooldown import PastMove
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle import windows
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.move_limits import MoveLimits
 from kronos_nova.cycle.options import EngineOptions
-from kronos_nova.cycle.steps import PlannerPorts
 from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.cycle.steps import still_valid
 from kronos_nova.load.belief import BeliefRules

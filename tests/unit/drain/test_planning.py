@@ -7,6 +7,7 @@ import testtools
 
 from kronos_nova import exception
 from kronos_nova.cycle import steps
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.drain import planning
 from kronos_nova.drain.states import Drain
@@ -70,8 +71,8 @@ class DrainTest(testtools.TestCase):
                         requested_by='jane', requested_at=NOON, **what) for host in hosts or 'a']
         return planning.plan(
             self.cloud(), self.policies, EngineOptions(aggregates=('gpu',)),
-            steps.PlannerPorts(source=source or Silent(), clock=lambda: 0.0, now=0.0,
-                               dry_run=lambda *_move: Verdict(refused=refused)),
+            PlannerPorts(source=source or Silent(), clock=lambda: 0.0, now=0.0,
+                         dry_run=lambda *_move: Verdict(refused=refused)),
             'gpu', drains, failures)
 
     @staticmethod
@@ -198,7 +199,7 @@ policies:
             self.server(f'small-{host}', host=host)
         found = planning.plan(
             self.cloud(), self.policies, EngineOptions(aggregates=('gpu',)),
-            steps.PlannerPorts(source=Silent(), clock=lambda: 0.0, now=0.0), 'gpu',
+            PlannerPorts(source=Silent(), clock=lambda: 0.0, now=0.0), 'gpu',
             [Drain(uuid='a', host='a', aggregate='gpu', state='draining', requested_by='jane',
                    requested_at=NOON)],
             quarantines={'small-b': 60.0, 'small-c': 60.0})

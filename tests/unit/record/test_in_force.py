@@ -16,6 +16,7 @@ from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.cycle import observe
 from kronos_nova.cycle import options
 from kronos_nova.cycle import steps
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.ports import CyclePorts
 from kronos_nova.cycle.ports import CycleRules
 from kronos_nova.db.cycles import Cycles
@@ -155,7 +156,7 @@ class ReplayTest(InForceTestCase):
                                           self.database.utcnow(), None, {}, {})
         [report] = steps.plan_cycle(
             inventory.read(), loader.load(str(self.folder / 'policies.yaml')), chosen,
-            steps.PlannerPorts(source=source, clock=time.monotonic, now=taken_at),
+            PlannerPorts(source=source, clock=time.monotonic, now=taken_at),
             before).aggregates
         return report
 

@@ -12,7 +12,7 @@ import testtools
 import yaml
 
 from kronos_nova.cmd import replay
-from kronos_nova.cycle.steps import NEEDS_RESTRAINT
+from kronos_nova.cycle.problem import NEEDS_RESTRAINT
 from tests.unit.record.clouds import Cloud
 from tests.unit.record.referee import Referee
 

@@ -1,0 +1,115 @@
+"""What all steps of an evaluation are given."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from typing import Any
+
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cooldown import left
+from kronos_nova.cycle.aggregates import ScopeIndex
+from kronos_nova.cycle.forecast_columns import ForecastCache
+from kronos_nova.cycle.metrics import Measurements
+from kronos_nova.cycle.metrics import NamesElsewhere
+from kronos_nova.cycle.metrics import nowhere_else
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.requests import BALANCING
+from kronos_nova.cycle.requests import PlanRequest
+from kronos_nova.metrics.base import MetricsSource
+from kronos_nova.objects.dry_run import DryRun
+from kronos_nova.objects.dry_run import not_asked
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.planners.base import Limits
+from kronos_nova.policies import PolicySet
+
+if TYPE_CHECKING:
+    from kronos_nova.cycle.schedule import Pace
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PlannerPorts:
+    """What the steps reach out to.
+
+    source : answers the policies' queries
+    clock : monotonic seconds, for the time limit and the time taken
+    now : Unix seconds of the cycle, against which samples and migrations are old or new
+    dry_run : asks beforehand whether moves would be let happen; asked once for every move that was
+        chosen, never for others
+    names_elsewhere : of names of instances of the snapshot, those that others of the cloud have too
+    learn : called with an aggregate and what is known of its instances, {policy: LoadStats}
+    look_ahead : called with an aggregate and the ProposalOutlook of the plan that waits there,
+        where a new one was made
+    forecast_cache : what was read for the forecasts of earlier cycles
+    """
+
+    source: MetricsSource
+    clock: Callable[[], float]
+    now: float
+    dry_run: DryRun = not_asked
+    names_elsewhere: NamesElsewhere = nowhere_else
+    learn: Callable[[str, dict], None] = lambda aggregate, stats: None
+    look_ahead: Callable[[str, Any], None] = lambda aggregate, outlook: None
+    forecast_cache: ForecastCache = dataclasses.field(default_factory=ForecastCache)
+
+    def measurements(self, snapshot: Snapshot, options: EngineOptions) -> Measurements:
+        """Make the Measurements of an evaluation."""
+        return Measurements.of_cloud(self.source, snapshot, options.accept_partial_metrics,
+                                     self.names_elsewhere)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What is given for all aggregates of an evaluation.
+
+    history : with the instances whose migration would not end
+    pace : how long moves take
+    scopes : the hosts and instances of each aggregate, by what the request says
+    rules : what constraints depend on in addition to the snapshot
+    """
+
+    snapshot: Snapshot
+    policies: PolicySet
+    options: EngineOptions
+    planner_ports: PlannerPorts
+    history: PlanningHistory
+    measurements: Measurements
+    pace: 'Pace'
+    scopes: ScopeIndex
+    rules: ConstraintRules
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
+           planner_ports: PlannerPorts, history: PlanningHistory,
+           measurements: Measurements, pace: 'Pace',
+           request: PlanRequest = BALANCING) -> 'Inputs':
+        """Make the inputs."""
+        return cls(
+            snapshot=snapshot, policies=policies, options=options, planner_ports=planner_ports,
+            history=dataclasses.replace(history, endless=pace.endless()),
+            measurements=measurements, pace=pace, scopes=ScopeIndex(snapshot, request),
+            rules=ConstraintRules(
+                restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
+                soft_group_cost=options.soft_group_cost,
+                soft_groups_yield=options.soft_groups_yield,
+                closed_hosts=frozenset(host.name for host in snapshot.hosts
+                                       if host.service.is_available and not request.takes(host)),
+                returns=left(history.moves, planner_ports.now - options.no_return_window)))
+
+    @property
+    def planner(self) -> str:
+        """The name of the planner that balances."""
+        return self.options.planner(self.policies.mode)
+
+    @property
+    def is_restrained(self) -> bool:
+        """Whether moves are chosen by the load that is likely to last."""
+        return bool(self.options.restraint) and self.policies.mode == 'spread'
+
+    def limits(self) -> Limits:
+        """The limits of planning one aggregate, from now on."""
+        clock = self.planner_ports.clock
+        return Limits(
+            budget=self.policies.budget if self.options.budget is None else self.options.budget,
+            clock=clock, deadline=clock() + self.options.planning_time_limit,
+            overload_ceiling=self.options.overload_ceiling)

@@ -1,0 +1,265 @@
+"""Writes down what an evaluation found, planned and started."""
+
+import collections
+import dataclasses
+import datetime
+import functools
+from collections.abc import Callable
+from collections.abc import Mapping
+
+import numpy as np
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
+
+from kronos_nova import boundary
+from kronos_nova import exception
+from kronos_nova.cooldown.repetition import growing
+from kronos_nova.cycle import approval
+from kronos_nova.cycle.observe import Observation
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.ports import CyclePorts
+from kronos_nova.cycle.ports import CycleRules
+from kronos_nova.db import cooldowns as db_cooldowns
+from kronos_nova.load import normalised
+from kronos_nova.objects import automation
+from kronos_nova.objects import host_load
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects.snapshot import Snapshot
+
+LOG = logging.getLogger(__name__)
+
+LONGEST_LINE = 2000
+"""Characters of a line of the log; tenants choose the names in it."""
+
+STATE_OF = {automation.OFF: plans.OBSERVED, automation.OBSERVE: plans.OBSERVED,
+            automation.APPROVE: plans.PROPOSED, automation.AUTO: plans.EXECUTING}
+
+WORDS = {plans.NO_DATA: 'without data', plans.NO_MOVE: 'imbalanced or hot, and no move is of use',
+         plans.COOLING: 'left alone'}
+"""Outcomes that do not read well by themselves."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ResultWriter:
+    """The writer of one evaluation's results.
+
+    learnt : {aggregate: {policy: LoadStats}}, from the steps
+    outlooks : {aggregate: ProposalOutlook} of the plans that wait for approval, from the steps
+    """
+
+    cycle_ports: CyclePorts
+    options: EngineOptions
+    rules: CycleRules
+    utcnow: Callable[[], datetime.datetime]
+    seen: Observation
+    learnt: dict[str, Mapping] = dataclasses.field(default_factory=dict)
+    outlooks: dict[str, approval.ProposalOutlook] = dataclasses.field(default_factory=dict)
+
+    def persist(self, report: plans.CycleReport, snapshot: Snapshot) -> plans.CycleReport:
+        """Write a report down, and end or keep the plans that wait for approval.
+
+        :param snapshot: with the moves that this evaluation has started
+        :returns: the report as it is recorded
+        """
+        report = dataclasses.replace(report, aggregates=tuple(
+            self._with_proposal(each, self.utcnow()) for each in report.aggregates))
+        # Before the plans, whose notifications have them.
+        alone('The names of servers', functools.partial(
+            self.cycle_ports.names.save, self.seen.names, self.utcnow()))
+        loads = host_load.HostLoads(snapshot)
+        for aggregate in report.aggregates:
+            alone(f'What was found of aggregate {aggregate.name}',
+                  functools.partial(self._write_down, aggregate, loads))
+        return report
+
+    def missing(self, name: str, mode: str) -> None:
+        """Report an aggregate that does not exist: once in the log, and in the status for as long
+        as it is so."""
+        wrong = 'there is no aggregate of that name: correct [kronos] aggregates, or create it'
+        if self.seen.last.get(name) != plans.FAILED:
+            LOG.error('Aggregate %s is not evaluated: %s.', name, wrong)
+        report = plans.AggregateReport(name=name, outcome=plans.FAILED, mode=mode,
+                                       planner=self.options.planner(mode), warnings=(wrong,))
+        self.cycle_ports.cycles.end(name, self.utcnow(), plans.FAILED, False, report.to_json())
+
+    def start(self, record: plans.PlanRecord, report: plans.AggregateReport,
+              found: approval.Checked) -> None:
+        """Start an approved plan, without what does not hold any more."""
+        if found.waits_for:
+            self._postpone(record, found.waits_for)
+            return
+        if found.void:
+            LOG.warning('Plan %s is not started: %s', record.uuid, found.void)
+            self.cycle_ports.journal.end_plan(
+                record.uuid, plans.APPROVED, plans.VOID, found.void, self.utcnow())
+            return
+        for order, why in sorted(found.wrong.items()):
+            LOG.warning('Plan %s: move %d is left out: %s', record.uuid, order, why)
+        chosen = [move for move in report.moves if move.order not in found.wrong]
+        self.cycle_ports.journal.start_plan(record.uuid, chosen, self.utcnow(),
+                                            self.rules.start_interval, found.wrong)
+        if chosen:
+            LOG.info('Plan %s for aggregate %s, approved by %s, is executing: %s', record.uuid,
+                     record.aggregate, record.approved_by, _moves(len(chosen)))
+        self._cool(record.aggregate, chosen, self.utcnow())
+
+    def _postpone(self, record, why):
+        if why != record.detail:
+            LOG.warning('Plan %s is approved and waits: %s', record.uuid, why)
+            self.cycle_ports.journal.postpone_plan(record.uuid, why)
+
+    def _write_down(self, report, loads):
+        now = self.utcnow()
+        log(report, is_news=report.outcome != self.seen.last.get(report.name))
+        if report.outcome == plans.PLANNED:
+            self._record_plan(report, now)
+        above = any(policy.is_above_threshold for policy in report.policies)
+        self._save_scores(report, now)
+        self._save_refusals(report, now)
+        if report.name in self.learnt:
+            self.cycle_ports.load_stats.save(report.name, self.learnt[report.name], now)
+        self.cycle_ports.cycles.end(
+            report.name, now, report.outcome, above, report.to_json(),
+            [(each.policy, each.host) for each in report.unbelieved
+             if each.is_failing and each.what == 'score'])
+        self.cycle_ports.evaluations.save(report, loads.of_aggregate(report), now)
+
+    def _save_refusals(self, report, now):
+        enough = [refusal for refusal in report.refusals if refusal.is_final]
+        if enough and self.rules.rejection_backoff:
+            self.cycle_ports.refusals.rest(enough, self.rules.rejection_backoff, now)
+
+    def _with_proposal(self, report, now):
+        """The report as it is recorded. A plan that waits for approval ends where the report is
+        better; otherwise no other plan is made while it waits."""
+        record = self.seen.proposed.get(report.name)
+        if record is None:
+            return report
+        switches, journal = self.cycle_ports.switches.read(), self.cycle_ports.journal
+        level = switches.planning_level(report.name, self.rules.automation)
+        # While it is paused an aggregate is planned as at observe, and keeps its level.
+        if switches.level(report.name, self.rules.automation) in automation.WITHOUT_APPROVAL:
+            LOG.info('Plan %s for aggregate %s is void: the level is %s', record.uuid, report.name,
+                     level)
+            journal.end_plan(record.uuid, plans.PROPOSED, plans.VOID, f'the level is {level}', now)
+            return report
+        found = self.outlooks.get(report.name)
+        why = approval.superseded_because(found, level, report)
+        if why:
+            LOG.info('Plan %s for aggregate %s is superseded: %s', record.uuid, report.name, why)
+            journal.end_plan(record.uuid, plans.PROPOSED, plans.SUPERSEDED, why, now)
+            return report
+        journal.note_outlook(record.uuid, found and found.combined, now)
+        if report.outcome != plans.PLANNED:
+            return report
+        return dataclasses.replace(
+            report, outcome=plans.COOLING, moves=(), combined_after=report.combined_before,
+            warnings=(f'plan {record.uuid} waits for approval', *report.warnings),
+            policies=tuple(dataclasses.replace(each, imbalance_after=each.imbalance_before)
+                           for each in report.policies))
+
+    def _save_scores(self, report, now):
+        scores = collections.defaultdict(dict)
+        for score in report.host_scores:
+            scores[score.host][score.policy] = score.value
+        self.cycle_ports.scores.replace(
+            report.mode, {policy.name: policy.weight for policy in report.policies}, scores, now)
+
+    def _record_plan(self, report, now):
+        # Read now, not when the cycle began: planning may have taken long.
+        level = self.cycle_ports.switches.read().planning_level(report.name, self.rules.automation)
+        state = STATE_OF[level]
+        try:
+            uuid = self.cycle_ports.journal.record_plan(
+                report, state, now, now + _seconds(self.rules.stale_plan_age),
+                self.rules.start_interval)
+        except exception.PlanPending as e:
+            LOG.info('%s Nothing new is planned before that one has ended.', e)
+            return
+        LOG.info('Plan %s for aggregate %s is %s (level %s): %s, %.1f GiB; %s',
+                 uuid, report.name, state, level, _moves(len(report.moves)),
+                 sum(move.memory_mb for move in report.moves) / 1024, _figures(report))
+        if state == plans.EXECUTING:
+            self._cool(report.name, report.moves, now)
+
+    def _cool(self, aggregate, moves, now):
+        """Leave the aggregate and the instances of a plan that runs alone for a while."""
+        cooldowns, rules = self.cycle_ports.cooldowns, self.rules
+        cooldowns.forget(now - _seconds(rules.instance_cooldown_max))
+        cooldowns.cool(db_cooldowns.AGGREGATE, [aggregate], now + _seconds(rules.cooldown),
+                       now)
+        if any(move.phase == plans.SPREAD for move in moves) and self.options.spread_interval:
+            cooldowns.cool(db_cooldowns.SPREAD, [aggregate],
+                           now + _seconds(self.options.spread_interval), now)
+        times = cooldowns.times()
+        for uuid in {move.instance_uuid for move in moves}:
+            length = growing(rules.instance_cooldown, rules.instance_cooldown_factor,
+                             rules.instance_cooldown_max, times.get(uuid, 0))
+            cooldowns.cool(db_cooldowns.INSTANCE, [uuid], now + _seconds(length), now)
+
+
+def alone(what, work):
+    """Do ``work``. An error in it that no code expects keeps nothing else from being done."""
+    try:
+        work()
+    except (exception.KronosException, db_exc.DBError):
+        raise
+    except Exception:
+        LOG.exception('%s is left out of this cycle', what)
+
+
+def _moves(count):
+    return f'{count} move{"" if count == 1 else "s"}'
+
+
+def _seconds(value):
+    return datetime.timedelta(seconds=value)
+
+
+def log(report, is_news=True):
+    """Say what was found, a line at a time: tenants choose names in it.
+
+    :param is_news: whether the evaluation before ended otherwise
+    """
+    summary, *details = describe(report)
+    LOG.log(logging.INFO if is_news else logging.DEBUG, '%s',
+            boundary.shown(summary, LONGEST_LINE))
+    for line in details:
+        LOG.debug('%s', boundary.shown(line, LONGEST_LINE))
+    if LOG.isEnabledFor(logging.DEBUG):
+        for line in describe_scores(report):
+            LOG.debug('%s', boundary.shown(line, LONGEST_LINE))
+
+
+def _figures(report):
+    """What a plan does to each policy; one that only repairs may know of none."""
+    found = ', '.join(f'{p.name} {p.imbalance_before:.3f} to {p.imbalance_after:.3f} '
+                      f'(threshold {p.threshold:.3f})' for p in report.policies
+                      if p.imbalance_after is not None)
+    return f'imbalance {found}' if found else 'nothing is measured'
+
+
+def describe(report):
+    """Lines for the log: what was found, then what is doubtful and every move with its reason."""
+    figures = ', '.join(
+        f'{p.name} {p.imbalance_before:.3f} (threshold {p.threshold:.3f})' if p.state == 'ok'
+        else f'{p.name} without data: {p.detail}' for p in report.policies)
+    first = f': {report.warnings[0]}' if report.warnings else ''
+    found = WORDS.get(report.outcome, report.outcome)
+    yield f'Aggregate {report.name} is {found}{first}; {figures}'
+    for warning in report.warnings[1:]:
+        yield f'Aggregate {report.name}: {warning}'
+    for move in report.moves:
+        yield (f'Aggregate {report.name}, move {move.order}: instance {move.instance_uuid} from '
+               f'{move.source} to {move.destination}: {move.reason}')
+
+
+def describe_scores(report):
+    """Lines for a log that is read closely: every host's scores, and beside them where the host
+    stands between the least and the most loaded one (0 to 1)."""
+    for policy in report.policies:
+        scores = [score for score in report.host_scores if score.policy == policy.name]
+        places = normalised(np.array([score.value for score in scores]))
+        for score, place in zip(scores, places, strict=True):
+            yield (f'Aggregate {report.name}, policy {policy.name}: {score.host} has '
+                   f'{score.value:.3f}, normalised {place:.3f}')
