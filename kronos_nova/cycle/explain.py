@@ -345,7 +345,7 @@ def other_balancer(history, scope):
 def own_heat(state, marks, policies):
     """The warnings about hot hosts that moving servers cannot relieve.
 
-    :param marks: what hurts, by :class:`kronos_nova.planners.relieve.Marks`
+    :param marks: what hurts, by :class:`kronos_nova.planners.hot_hosts.Marks`
     :param policies: how many of the problem's are measured now
     """
     problem, hot = state.problem, marks.hot(state)[:, :policies]

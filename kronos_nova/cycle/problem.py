@@ -29,7 +29,7 @@ from kronos_nova.model import State
 from kronos_nova.objects import eligibility
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
-from kronos_nova.planners.relieve import Marks
+from kronos_nova.planners.hot_hosts import Marks
 from kronos_nova.policies import Policy
 
 
@@ -154,7 +154,7 @@ def state_problem(given: Inputs, scope: Scope, load: Load,
     return PlanningCase(
         name=scope.name, problem=problem, held=held, around=around, forecasts=forecasts,
         ahead=ahead, load_stats=stats, outlook=expected,
-        marks=marks(forecast_columns.policy_of_columns(load.policies, forecasts)),
+        marks=Marks.of(forecast_columns.policy_of_columns(load.policies, forecasts)),
         compile=functools.partial(_compiled, given, load, around))
 
 
@@ -285,12 +285,6 @@ def _threshold(policy: Policy) -> float:
     """Packing makes hosts unequal on purpose, and relief lets them be: there no imbalance is too
     large."""
     return np.inf if policy.mode in UNEVEN else policy.threshold
-
-
-def marks(policies: Sequence[Policy]) -> Marks:
-    """What hurts by each of some policies."""
-    return Marks(**{name: np.array([_or_inf(getattr(policy, name)) for policy in policies])
-                    for name in ('high', 'target', 'vm_high')})
 
 
 def _or_inf(value):

@@ -25,6 +25,7 @@ from kronos_nova.objects import automation
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects import transitions
 
 LOG = logging.getLogger(__name__)
 
@@ -138,7 +139,7 @@ class _Rows:
             fix=_free_lease)
         yield _Check(
             table='moves', problem='an unknown state', remedy='the move is abandoned',
-            find=_not_in(models.MoveRow, moves.TRANSITIONS), fix=self._end_move)
+            find=_not_in(models.MoveRow, transitions.MOVE_TRANSITIONS), fix=self._end_move)
         yield _Check(
             table='moves', problem='unreadable dependencies', remedy='the move is abandoned',
             find=_unreadable_moves, fix=self._end_move)
@@ -151,7 +152,7 @@ class _Rows:
             find=self._lost_moves, fix=self._fail)
         yield _Check(
             table='plans', problem='an unknown state', remedy='the plan is void',
-            find=_not_in(models.PlanRow, plans.PLAN_TRANSITIONS), fix=self._void)
+            find=_not_in(models.PlanRow, transitions.PLAN_TRANSITIONS), fix=self._void)
         yield _Check(
             table='switches', problem='an unknown kind or value',
             remedy='the switch is removed: what nova.conf says is in force',

@@ -1,4 +1,4 @@
-"""The life of a move: its states and the legal steps between them."""
+"""A move of a plan: its states, and what the journal knows of it."""
 
 import dataclasses
 import datetime
@@ -21,30 +21,6 @@ IN_FLIGHT = (DISPATCHED, CHECKING, CLAIMING, MIGRATING, VERIFYING)
 
 NOT_BEGUN = (PLANNED, DISPATCHED)
 """Nobody is at these; what is given up is gone without a trace in Nova."""
-
-TRANSITIONS = {
-    # Failed: a try of it failed, and there is no time for another.
-    PLANNED: frozenset((DISPATCHED, FAILED, ABANDONED)),
-    # Back to planned: nobody took it on.
-    # Abandoned: an operator stopped Kronos.
-    DISPATCHED: frozenset((CHECKING, PLANNED, ABANDONED)),
-    # Back to planned: its worker ended or asked for a retry.
-    # To verifying: an earlier try, taken for lost, has brought it to the destination.
-    CHECKING: frozenset((CLAIMING, MIGRATING, VERIFYING, PLANNED, FAILED, ABANDONED)),
-    CLAIMING: frozenset((MIGRATING, PLANNED, FAILED, ABANDONED)),
-    # Back to planned: it failed and a retry is left.
-    # Abandoned: an operator aborted it, or the instance is not as it was planned for.
-    MIGRATING: frozenset((VERIFYING, PLANNED, FAILED, ABANDONED)),
-    VERIFYING: frozenset((COMPLETED, PLANNED, FAILED)),
-    COMPLETED: frozenset(),
-    FAILED: frozenset(),
-    ABANDONED: frozenset(),
-}
-
-
-def is_legal(old: str, new: str) -> bool:
-    """Whether a move in state ``old`` may go to ``new``."""
-    return new in TRANSITIONS[old]
 
 
 def request_id(move_uuid: str) -> str:

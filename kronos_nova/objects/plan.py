@@ -317,15 +317,6 @@ SUPERSEDED = 'superseded'
 STOPPED = 'stopped'
 """An operator stopped Kronos before it was started."""
 
-PLAN_TRANSITIONS: Mapping[str, frozenset[str]] = {
-    OBSERVED: frozenset((APPROVED,)),
-    PROPOSED: frozenset((APPROVED, REJECTED, EXPIRED, SUPERSEDED, VOID)),
-    APPROVED: frozenset((EXECUTING, EXPIRED, SUPERSEDED, VOID, STOPPED)),
-    EXECUTING: frozenset((DONE,)),
-    DONE: frozenset(), REJECTED: frozenset(), EXPIRED: frozenset(), SUPERSEDED: frozenset(),
-    VOID: frozenset(), STOPPED: frozenset()}
-"""The life of a plan: the states that may follow each. Only the journal changes a state."""
-
 APPROVABLE = (PROPOSED, OBSERVED)
 """States of plans that can be approved."""
 OPEN = (PROPOSED, APPROVED, EXECUTING)

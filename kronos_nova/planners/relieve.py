@@ -4,7 +4,6 @@ What is to leave a host is a minimum knapsack of one constraint a policy: solved
 branch and bound, with the bound of Dantzig (1957), as if instances could be cut.
 """
 
-import dataclasses
 import functools
 import heapq
 import itertools
@@ -22,6 +21,7 @@ from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
+from kronos_nova.planners.hot_hosts import Marks
 
 PATIENCE = 2000
 """Sets of instances that are looked at for one host, the cheapest first. Of three of a hundred
@@ -42,29 +42,6 @@ LEAST_TOGETHER = 0.1
 """Part of the excess of a host that its instances must be, together, for any of them to be moved.
 Raised, relief that helps a little is left out; lowered, instances are copied off hosts that are hot
 by themselves."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Marks:
-    """What hurts, a figure a policy; inf where a policy has no such mark.
-
-    high : float64 (P,), load of a host above which it is to be relieved
-    target : float64 (P,), at or below which it then ends, and no destination passes
-    vm_high : float64 (P,), what an instance may weigh on its host
-    """
-
-    high: np.ndarray
-    target: np.ndarray
-    vm_high: np.ndarray
-
-    def hot(self, state: State) -> np.ndarray:
-        """bool (H, P): where an available host is above the mark, or an instance on it."""
-        problem = state.problem
-        share = problem.weights * problem.host_scale[state.vm_host]
-        hot = state.scores > self.high + TOLERANCE
-        vms, policies = np.nonzero(share > self.vm_high + TOLERANCE)
-        hot[state.vm_host[vms], policies] = True
-        return hot & problem.available[:, None]
 
 
 class Relieve:

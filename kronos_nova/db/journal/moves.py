@@ -15,6 +15,7 @@ from kronos_nova.drain import states as drains
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects import transitions
 from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.pacing import concurrency_history
 
@@ -69,7 +70,7 @@ class Moves:
             return self._advance(session, move, new, now, detail, values)
 
     def _advance(self, session, move, new, now, detail, values):
-        if new != move.state and not moves.is_legal(move.state, new):
+        if new != move.state and not transitions.is_legal(move.state, new):
             raise exception.IllegalTransition(move=move.uuid, old=move.state, new=new)
         kept = session.execute(sa.update(models.MoveRow).where(
             models.MoveRow.uuid == move.uuid, models.MoveRow.owner == self.worker,

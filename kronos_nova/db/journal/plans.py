@@ -18,6 +18,7 @@ from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import notification as n
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects import transitions
 
 PLANNING = 'planning'
 
@@ -342,10 +343,10 @@ def _enter(session, uuid, olds, new, now, event_type=None, **values):
     :returns: whether the state was changed
     :raises IllegalPlanTransition: one of the states is not followed by the new one
     """
-    illegal = [old for old in olds if new not in plans.PLAN_TRANSITIONS[old]]
+    illegal = [old for old in olds if new not in transitions.PLAN_TRANSITIONS[old]]
     if illegal:
         raise exception.IllegalPlanTransition(plan=uuid, old=illegal[0], new=new)
-    if not plans.PLAN_TRANSITIONS[new]:
+    if not transitions.PLAN_TRANSITIONS[new]:
         values['finished_at'] = now
     is_changed = _write_state(session, sa.and_(
         models.PlanRow.uuid == uuid, models.PlanRow.state.in_(olds)), new, values)

@@ -12,6 +12,7 @@ from kronos_nova.db import models
 from kronos_nova.db import notifications
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects import transitions
 
 DISPATCH = 'dispatch'
 """The gate of everything that decides which moves are under way."""
@@ -54,7 +55,7 @@ def transit(session, row, new, now, worker, detail='', **values):
     :raises IllegalTransition: the move cannot go there from where it is
     """
     old = row.state
-    if new != old and not moves.is_legal(old, new):
+    if new != old and not transitions.is_legal(old, new):
         raise exception.IllegalTransition(move=row.uuid, old=old, new=new)
     changed = session.execute(sa.update(models.MoveRow).where(
         models.MoveRow.uuid == row.uuid, models.MoveRow.state == old,

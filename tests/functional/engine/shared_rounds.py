@@ -39,6 +39,7 @@ from kronos_nova.inventory import shape
 from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import snapshot
+from kronos_nova.objects import transitions
 from kronos_nova.objects.automation import Defaults
 from kronos_nova.placement import errors
 from kronos_nova.placement.allocations import INSTANCE
@@ -335,7 +336,7 @@ class Rounds:
         # A plan may move an instance twice, the second time once the first has ended: it was put
         # aside until its destination had room.
         planned = {(move.instance_uuid, move.plan_uuid) for move in self.executor.moves(
-            states=set(moves.TRANSITIONS) - moves.TERMINAL)}
+            states=set(transitions.MOVE_TRANSITIONS) - moves.TERMINAL)}
         counts = collections.Counter(instance for instance, _plan in planned)
         self.tally.twice += [each for each, count in counts.items() if count > 1]
 

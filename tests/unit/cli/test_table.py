@@ -9,6 +9,7 @@ from kronos_nova.contract import moves as contract_moves
 from kronos_nova.contract import reasons
 from kronos_nova.contract import table
 from kronos_nova.objects import move as moves
+from kronos_nova.objects import transitions
 from kronos_nova.services import dispatch
 
 SETUP = pathlib.Path(__file__).parents[3] / 'setup.cfg'
@@ -41,7 +42,7 @@ class TableTest(testtools.TestCase):
         self.assertEqual(len(table.OPERATIONS), len(functions))
 
     def test_states_and_reasons_are_those_of_the_engine_and_the_page(self):
-        self.assertEqual({*moves.TRANSITIONS} - moves.TERMINAL, {*contract_moves.LIVE})
+        self.assertEqual({*transitions.MOVE_TRANSITIONS} - moves.TERMINAL, {*contract_moves.LIVE})
         page = PAGE.read_text()
         for word in reasons.WHY_SERVERS_STAY:
             self.assertIn(f'  {word}: ', page)

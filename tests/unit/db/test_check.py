@@ -18,6 +18,7 @@ from kronos_nova.drain import states as drains
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects import transitions
 from tests.unit.db import fixtures
 
 WIDE = moves.Caps(total=9, per_source=9, per_destination=9)
@@ -77,7 +78,7 @@ class CheckTest(CheckTestCase):
     def test_every_state_of_a_plan_is_known(self):
         self.run_plan(('vm1', 'a', 'b'))
         self.delete(models.MoveRow)
-        for state in plans.PLAN_TRANSITIONS:
+        for state in transitions.PLAN_TRANSITIONS:
             self.update(models.PlanRow, state=state)
             self.assertEqual({}, self.found(), state)
 

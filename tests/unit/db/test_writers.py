@@ -9,6 +9,7 @@ from kronos_nova import exception
 from kronos_nova.db import drains as db_drains
 from kronos_nova.drain import states as drains
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects import transitions
 from tests.unit.db import fixtures
 from tests.unit.test_layers import ROOT
 from tests.unit.test_layers import modules
@@ -92,6 +93,6 @@ class DrainLifeTest(testtools.TestCase):
                                                 self.drains.get('d1').left))
 
     def test_each_state_of_both_is_reached(self):
-        for table, first in ((plans.PLAN_TRANSITIONS, {plans.OBSERVED, plans.PROPOSED}),
+        for table, first in ((transitions.PLAN_TRANSITIONS, {plans.OBSERVED, plans.PROPOSED}),
                              (drains.DRAIN_TRANSITIONS, {drains.REQUESTED})):
             self.assertEqual({*table}, first.union(*table.values()))

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from kronos_nova.planners.base import Limits
-from kronos_nova.planners.relieve import Marks
+from kronos_nova.planners.hot_hosts import Marks
 from kronos_nova.planners.relieve import Relieve
 from tests.unit.planners import clouds
 

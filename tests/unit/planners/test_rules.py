@@ -14,9 +14,9 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.planners.evacuate import Evacuator
 from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.greedy import Greedy
+from kronos_nova.planners.hot_hosts import Marks
 from kronos_nova.planners.level import Level
 from kronos_nova.planners.pack import Pack
-from kronos_nova.planners.relieve import Marks
 from kronos_nova.planners.relieve import Relieve
 from kronos_nova.planners.risk import LowerRisk
 from kronos_nova.planners.spread import Spread

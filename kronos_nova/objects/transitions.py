@@ -1,0 +1,51 @@
+"""The states that may follow each state of a plan and of a move.
+
+Those of a drain are in :mod:`kronos_nova.drain.states`.
+"""
+
+from collections.abc import Mapping
+
+from kronos_nova.objects import move
+from kronos_nova.objects import plan
+
+PLAN_TRANSITIONS: Mapping[str, frozenset[str]] = {
+    plan.OBSERVED: frozenset((plan.APPROVED,)),
+    plan.PROPOSED: frozenset((plan.APPROVED, plan.REJECTED, plan.EXPIRED, plan.SUPERSEDED,
+                              plan.VOID)),
+    plan.APPROVED: frozenset((plan.EXECUTING, plan.EXPIRED, plan.SUPERSEDED, plan.VOID,
+                              plan.STOPPED)),
+    plan.EXECUTING: frozenset((plan.DONE,)),
+    plan.DONE: frozenset(),
+    plan.REJECTED: frozenset(),
+    plan.EXPIRED: frozenset(),
+    plan.SUPERSEDED: frozenset(),
+    plan.VOID: frozenset(),
+    plan.STOPPED: frozenset(),
+}
+"""The life of a plan: the states that may follow each. Only the journal changes a state."""
+
+MOVE_TRANSITIONS: Mapping[str, frozenset[str]] = {
+    # Failed: a try of it failed, and there is no time for another.
+    move.PLANNED: frozenset((move.DISPATCHED, move.FAILED, move.ABANDONED)),
+    # Back to planned: no worker took it on.
+    # Abandoned: an operator stopped Kronos.
+    move.DISPATCHED: frozenset((move.CHECKING, move.PLANNED, move.ABANDONED)),
+    # Back to planned: its worker ended or asked for a retry.
+    # To verifying: an earlier try, taken for lost, has brought it to the destination.
+    move.CHECKING: frozenset((move.CLAIMING, move.MIGRATING, move.VERIFYING, move.PLANNED,
+                              move.FAILED, move.ABANDONED)),
+    move.CLAIMING: frozenset((move.MIGRATING, move.PLANNED, move.FAILED, move.ABANDONED)),
+    # Back to planned: it failed and a retry is left.
+    # Abandoned: an operator aborted it, or the instance is not as it was planned for.
+    move.MIGRATING: frozenset((move.VERIFYING, move.PLANNED, move.FAILED, move.ABANDONED)),
+    move.VERIFYING: frozenset((move.COMPLETED, move.PLANNED, move.FAILED)),
+    move.COMPLETED: frozenset(),
+    move.FAILED: frozenset(),
+    move.ABANDONED: frozenset(),
+}
+"""The life of a move: the states that may follow each."""
+
+
+def is_legal(old: str, new: str) -> bool:
+    """Return whether a move in state ``old`` may go to ``new``."""
+    return new in MOVE_TRANSITIONS[old]
