@@ -15,7 +15,7 @@ from bench.dispatch import dispatched
 from kronos_nova.cooldown import PastMove
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown.planning_history import PastTry
-from kronos_nova.cooldown.repetition import growing
+from kronos_nova.cooldown.planning_history import growing
 from kronos_nova.cycle import evaluation
 from kronos_nova.cycle import options as engine_options
 from kronos_nova.cycle.inputs import PlannerPorts
@@ -23,7 +23,7 @@ from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.objects import plan
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import PlannedMove
-from kronos_nova.pacing import concurrency_history
+from kronos_nova.pacing import migration_history
 from kronos_nova.policies import PolicySet
 
 DAY = 86400.0
@@ -140,7 +140,7 @@ class Installation:
     def _past_tries(self):
         since = self.cloud.now - self.rules.experience_window
         recent = [each for each in self.made if each.ended_at >= since]
-        shared = concurrency_history.sharing({
+        shared = migration_history.sharing({
             'source': each.move.source, 'destination': each.move.destination,
             'begun': each.begun_at, 'ended': each.ended_at} for each in recent)
         for each, sharing in zip(recent, shared, strict=True):

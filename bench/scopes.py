@@ -96,11 +96,11 @@ def _problem(cloud):
 
 
 def _model(cloud):
-    from kronos_nova.constraints import registry
     from kronos_nova.constraints.base import ConstraintRules
+    from kronos_nova.constraints.base import compile_model
     from kronos_nova.model import State
 
-    return State(registry.compile_model(_problem(cloud), cloud, ConstraintRules()))
+    return State(compile_model(_problem(cloud), cloud, ConstraintRules()))
 
 
 def _plan(cloud):

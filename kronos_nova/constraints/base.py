@@ -1,12 +1,16 @@
-"""What a constraint is: something that compiles into rules of the model."""
+"""What a constraint is, which are installed, and the model that they compile."""
 
 import dataclasses
 from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Protocol
 
+from kronos_nova import extensions
+from kronos_nova.model import Model
+from kronos_nova.model import Prices
 from kronos_nova.model import Problem
 from kronos_nova.model import Rule
+from kronos_nova.model.compiled import FREE
 from kronos_nova.objects.snapshot import Snapshot
 
 
@@ -43,3 +47,24 @@ class Constraint(Protocol):
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot, rules: ConstraintRules) -> Iterable[Rule]:
         """The rules; none where it can forbid nothing in this problem."""
+
+
+NAMESPACE = 'kronos_nova.constraints'
+
+# Asked first: what says most about why an instance stays. Others follow by name.
+ORDER = ('availability', 'cell', 'zone', 'isolation', 'group', 'capacity', 'headroom', 'reserve',
+         'returning', 'veto')
+
+
+def compile_model(problem: Problem, snapshot: Snapshot, rules: ConstraintRules,
+                  prices: Prices = FREE) -> Model:
+    """The model of an aggregate, with the rules of every installed constraint.
+
+    :raises ConfigurationError: a constraint cannot be imported
+    """
+    found = extensions.installed(NAMESPACE)
+    names = sorted(found.names(), key=lambda name: (
+        ORDER.index(name) if name in ORDER else len(ORDER), name))
+    return Model(problem, tuple(rule for name in names
+                                for rule in found[name].plugin.compile(problem, snapshot, rules)),
+                 prices)

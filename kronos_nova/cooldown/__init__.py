@@ -3,7 +3,7 @@
 from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.cooldown.planning_history import PlanningHistory
-from kronos_nova.cooldown.repetition import growing
-from kronos_nova.cooldown.repetition import left
+from kronos_nova.cooldown.planning_history import growing
+from kronos_nova.cooldown.planning_history import left
 
 __all__ = ('PastMove', 'PastTry', 'PlanningHistory', 'growing', 'left')

@@ -428,7 +428,7 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
     """Report a plan: why each move is made, why each other instance stays, what it does not do.
 
     :param after: at the end of the plan, by the load that was measured
-    :param planned: before the plan, by the load that it was made for
+    :param planned: before the plan, by the load that it was made for; the moves are made in it
     """
     given, case, chosen = found.given, found.case, timely.chosen
     warnings = (*_blocked_hosts(found, chosen.state, limits.unplaced), *found.warnings())
@@ -438,9 +438,10 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
     report = _report(
         given, found.scope, found.load, plan.PLANNED if chosen.steps else outcome, found, after,
         (*warnings, *_broken_groups(given.options, chosen.state)))
+    notes = tuple(_notes(found, timely, limits, planned))
     moves = with_next_best(planned, chosen.steps, timely.moves, given.options.overload_ceiling)
     return dataclasses.replace(
-        report, notes=tuple(_notes(found, timely, limits, planned)),
+        report, notes=notes,
         moves=given.pace.mark_endless(
             checks.move_limits.add_owners(checks.precheck.mark_unasked(moves))),
         refusals=checks.precheck.refusals(), unplaced=tuple(

@@ -79,10 +79,10 @@ class Inputs:
     rules: ConstraintRules
 
     @classmethod
-    def of(cls, snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
-           planner_ports: PlannerPorts, history: PlanningHistory,
-           measurements: Measurements, pace: 'Pace',
-           request: PlanRequest = BALANCING) -> 'Inputs':
+    def gather(cls, snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
+               planner_ports: PlannerPorts, history: PlanningHistory,
+               measurements: Measurements, pace: 'Pace',
+               request: PlanRequest = BALANCING) -> 'Inputs':
         """Make the inputs."""
         return cls(
             snapshot=snapshot, policies=policies, options=options, planner_ports=planner_ports,

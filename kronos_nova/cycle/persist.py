@@ -13,7 +13,7 @@ from oslo_log import log as logging
 
 from kronos_nova import boundary
 from kronos_nova import exception
-from kronos_nova.cooldown.repetition import growing
+from kronos_nova.cooldown.planning_history import growing
 from kronos_nova.cycle import approval
 from kronos_nova.cycle.observe import Observation
 from kronos_nova.cycle.options import EngineOptions

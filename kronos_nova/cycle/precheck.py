@@ -126,7 +126,7 @@ class Checks:
     move_limits: RemainingMoveLimits
 
     @classmethod
-    def of(cls, given: Inputs, case: PlanningCase, limits: Limits) -> 'Checks':
+    def from_case(cls, given: Inputs, case: PlanningCase, limits: Limits) -> 'Checks':
         """Make those of an aggregate; ``limits`` say until when questions are asked."""
         return cls(Precheck(given.planner_ports.dry_run, case.around, case.problem.hosts,
                             lambda: limits.is_past),

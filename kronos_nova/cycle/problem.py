@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kronos_nova import model
-from kronos_nova.constraints import registry
+from kronos_nova.constraints.base import compile_model
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle import forecast_columns
 from kronos_nova.cycle import restraint
@@ -141,36 +141,36 @@ def state_problem(given: Inputs, scope: Scope, load: Load,
 
     :param in_flight: the moves of this evaluation so far
     """
-    around, history, ports = given.scopes.around(scope), given.history, given.planner_ports
+    around, history, planner_ports = given.scopes.around(scope), given.history, given.planner_ports
     problem, held = build(scope, load, given.measurements.reader, around, in_flight, history,
                           given.options)
     forecasts = _forecasts(given, scope, load, problem)
     ahead = forecast_columns.expanded(problem, forecasts, given.is_restrained)
     stats, expected = {}, None
     if given.is_restrained:
-        stats = restraint.learnt(history.load_stats.get(scope.name, {}), problem, ports.now)
-        ports.learn(scope.name, stats)
+        stats = restraint.learnt(history.load_stats.get(scope.name, {}), problem, planner_ports.now)
+        planner_ports.learn(scope.name, stats)
         expected = restraint.outlook(ahead, stats, given.options.restraint.amount)
     return PlanningCase(
         name=scope.name, problem=problem, held=held, around=around, forecasts=forecasts,
         ahead=ahead, load_stats=stats, outlook=expected,
-        marks=Marks.of(forecast_columns.policy_of_columns(load.policies, forecasts)),
+        marks=Marks.from_policies(forecast_columns.policy_of_columns(load.policies, forecasts)),
         compile=functools.partial(_compiled, given, load, around))
 
 
 def _forecasts(given, scope, load, problem):
     """{policy: ForecastColumns} of the policies with a forecast."""
-    ports = given.planner_ports
+    planner_ports = given.planner_ports
     if given.policies.mode == 'spread' and not given.is_restrained:
         return forecast_columns.unused(load.policies, NEEDS_RESTRAINT)
-    return ports.forecast_cache.forecasts(
-        ports.source, given.measurements.reader, load.policies, scope, problem, load.units,
-        ports.now)
+    return planner_ports.forecast_cache.forecasts(
+        planner_ports.source, given.measurements.reader, load.policies, scope, problem, load.units,
+        planner_ports.now)
 
 
 def _compiled(given, load, around, problem):
     options = given.options
-    model = registry.compile_model(
+    model = compile_model(
         problem, around, given.rules,
         prices(problem, options.min_gain, given.history.tries, given.pace,
                options.soft_group_cost))

@@ -32,13 +32,13 @@ from kronos_nova.planners import base as planners
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Planner
 from kronos_nova.planners.base import Step
+from kronos_nova.planners.base import StepRecorder
 from kronos_nova.planners.evacuate import waiting
 from kronos_nova.planners.hot_hosts import Marks
 from kronos_nova.planners.order import Prefixes
 from kronos_nova.planners.order import dependencies
 from kronos_nova.planners.relieve import Relieve
 from kronos_nova.planners.risk import LowerRisk
-from kronos_nova.planners.steps import StepRecorder
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,7 +122,7 @@ class Line:
         measurements = self._measurements or planner_ports.measurements(snapshot, options)
         pace = schedule.Pace(options.pace, history.tries, snapshot,
                              measurements.of_moves(policies.migration))
-        return Inputs.of(*self._given, measurements, pace, self._request)
+        return Inputs.gather(*self._given, measurements, pace, self._request)
 
     def scope(self, name: str) -> Scope:
         """:raises ConfigurationError: there is no aggregate of that name"""
@@ -160,7 +160,7 @@ class Line:
         if waits:
             return explain.unmoved(found, plan.COOLING, waits)
         limits = given.limits()
-        checks = precheck.Checks.of(given, case, limits)
+        checks = precheck.Checks.from_case(given, case, limits)
         planned = case.compile(case.expected) if due.goes_by_load and case.outlook else model
         timely = schedule.timely(
             given.pace,

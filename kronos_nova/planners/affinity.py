@@ -5,11 +5,11 @@ which makes the number of conflicts smaller move by move (Minton, Johnston, Phil
 from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.objects.plan import AFFINITY
+from kronos_nova.planners.base import Choice
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
+from kronos_nova.planners.base import one_by_one
 from kronos_nova.planners.best_move import least_harmful
-from kronos_nova.planners.steps import Choice
-from kronos_nova.planners.steps import one_by_one
 
 
 class AffinityEnforcer:

@@ -6,7 +6,7 @@ from kronos_nova.model import State
 from kronos_nova.objects.plan import PACK
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.steps import StepRecorder
+from kronos_nova.planners.base import StepRecorder
 
 
 class FirstFitDecreasing:

@@ -19,12 +19,12 @@ from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.objects.plan import SPREAD
+from kronos_nova.planners.base import Choice
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
+from kronos_nova.planners.base import one_by_one
 from kronos_nova.planners.best_move import ROUNDING
 from kronos_nova.planners.best_move import BestMove
-from kronos_nova.planners.steps import Choice
-from kronos_nova.planners.steps import one_by_one
 
 FIRST_LOOK = 2048
 """How many instances are tried at a bottom host before more are, four times as many. Most often the

@@ -24,7 +24,7 @@ class Marks:
     vm_high: np.ndarray
 
     @classmethod
-    def of(cls, policies: Sequence[Policy]) -> 'Marks':
+    def from_policies(cls, policies: Sequence[Policy]) -> 'Marks':
         """Make those of some policies."""
         def figures(name: str) -> np.ndarray:
             found = (getattr(policy, name) for policy in policies)

@@ -15,12 +15,12 @@ from kronos_nova.model import TOLERANCE
 from kronos_nova.model.space import NEVER
 from kronos_nova.model.space import SearchSpace
 from kronos_nova.planners.base import Limits
-from kronos_nova.planners.incumbents import End
-from kronos_nova.planners.incumbents import Incumbents
-from kronos_nova.planners.incumbents import Plan
 from kronos_nova.planners.population import PARTNERS
+from kronos_nova.planners.population import End
+from kronos_nova.planners.population import Incumbents
+from kronos_nova.planners.population import Plan
 from kronos_nova.planners.population import Population
-from kronos_nova.planners.softened_max import SoftenedMax
+from kronos_nova.planners.population import SoftenedMax
 
 EFFORT, PER_MOVE, PER_ITEM = 6e7, 2.1e6, 1.1e5
 """What the search costs, and beside for each move of the budget and each instance and host, in

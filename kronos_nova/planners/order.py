@@ -15,7 +15,7 @@ from kronos_nova.model import Delta
 from kronos_nova.model import State
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.steps import StepRecorder
+from kronos_nova.planners.base import StepRecorder
 
 PLACES = 3
 """Hosts that are tried to put an instance aside on. They are sorted by how likely they are to

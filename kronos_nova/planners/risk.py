@@ -21,10 +21,10 @@ from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.objects.plan import HOT_SCORE
 from kronos_nova.objects.plan import RELIEVE
+from kronos_nova.planners.base import Choice
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
-from kronos_nova.planners.steps import Choice
-from kronos_nova.planners.steps import one_by_one
+from kronos_nova.planners.base import one_by_one
 
 LEAST_VARIANCE = 1e-4
 """A host is never known to better than a hundredth of it."""

@@ -20,9 +20,9 @@ from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.greedy import Greedy
-from kronos_nova.planners.incumbents import KEPT
-from kronos_nova.planners.incumbents import End
-from kronos_nova.planners.incumbents import Incumbents
+from kronos_nova.planners.population import KEPT
+from kronos_nova.planners.population import End
+from kronos_nova.planners.population import Incumbents
 
 STAIRS, TRIED = 16, 2
 """Budgets that are searched one after the other in a tiny cluster, each from what those before it

@@ -7,7 +7,7 @@ import testtools
 from stevedore.extension import ExtensionManager
 
 from kronos_nova import exception
-from kronos_nova.constraints import registry as constraints
+from kronos_nova.constraints import base as constraints
 from kronos_nova.planners import base as planners
 
 

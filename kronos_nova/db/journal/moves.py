@@ -17,7 +17,7 @@ from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import transitions
 from kronos_nova.objects.snapshot import MoveUnderWay
-from kronos_nova.pacing import concurrency_history
+from kronos_nova.pacing import migration_history
 
 
 class Moves:
@@ -246,7 +246,7 @@ def _past_try(row, sharing):
 
 def _sharing(rows):
     """How many moves were on the links of each, on average."""
-    return concurrency_history.sharing({
+    return migration_history.sharing({
         'source': row.source, 'destination': row.destination,
         'begun': (row.requested_at or row.finished_at).timestamp(),
         'ended': row.finished_at.timestamp()} for row in rows)

@@ -6,7 +6,7 @@ from kronos_nova.cycle import solve
 from kronos_nova.model import State
 from kronos_nova.objects import plan as plans
 from kronos_nova.planners.base import Limits
-from kronos_nova.planners.steps import StepRecorder
+from kronos_nova.planners.base import StepRecorder
 from tests.unit.planners import clouds
 from tests.unit.planners.test_order import PrefixesTest as Example
 

@@ -5,7 +5,6 @@ import random
 import testtools
 
 from kronos_nova.cooldown.planning_history import PastTry
-from kronos_nova.pacing import concurrency_history
 from kronos_nova.pacing import migration_history
 from kronos_nova.pacing.migration_history import Assumed
 from kronos_nova.pacing.migration_history import Guest
@@ -84,9 +83,9 @@ class ExperienceTest(testtools.TestCase):
     def test_who_shares_a_link_is_told_by_the_times(self):
         def move(source, destination, begun, ended):
             return {'source': source, 'destination': destination, 'begun': begun, 'ended': ended}
-        self.assertEqual([1.5, 2.0, 1.0], concurrency_history.sharing([
+        self.assertEqual([1.5, 2.0, 1.0], migration_history.sharing([
             move('a', 'b', 0, 10), move('a', 'c', 5, 10), move('x', 'y', 0, 10)]))
-        self.assertEqual([], concurrency_history.sharing([]))
+        self.assertEqual([], migration_history.sharing([]))
 
     def test_it_is_what_comparing_each_with_each_gives(self):
         chance = random.Random(3)
@@ -95,7 +94,7 @@ class ExperienceTest(testtools.TestCase):
         wanted = [sum(max(0.0, min(end, other_end) - max(begin, other_begin))
                       for other_begin, other_end in spans) / (end - begin)
                   for begin, end in spans]
-        found = concurrency_history.sharing(
+        found = migration_history.sharing(
             {'source': 'a', 'destination': n, 'begun': begin, 'ended': end}
             for n, (begin, end) in enumerate(spans))
         for one, other in zip(wanted, found, strict=True):

@@ -6,8 +6,8 @@ import os
 import numpy as np
 from hypothesis import strategies as st
 
-from kronos_nova.constraints import registry
 from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.constraints.base import compile_model
 from kronos_nova.model import Group
 from kronos_nova.model import Prices
 from kronos_nova.model import Problem
@@ -159,8 +159,8 @@ def snapshot_of(problem, aggregates=(), specs=(), cells=()):
 
 def model(problem, rules=None, prices=None, snapshot=None):
     """The problem's model, compiled with every installed constraint."""
-    return registry.compile_model(problem, snapshot or snapshot_of(problem),
-                                  rules or ConstraintRules(), prices or Prices())
+    return compile_model(problem, snapshot or snapshot_of(problem),
+                         rules or ConstraintRules(), prices or Prices())
 
 
 def start(problem, **compiled):

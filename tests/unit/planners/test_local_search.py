@@ -17,9 +17,9 @@ from kronos_nova.model.space import SearchSpace
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.greedy import Greedy
-from kronos_nova.planners.incumbents import End
-from kronos_nova.planners.incumbents import Incumbents
 from kronos_nova.planners.local_search import LocalSearch
+from kronos_nova.planners.population import End
+from kronos_nova.planners.population import Incumbents
 from kronos_nova.planners.spread import Spread
 from tests.unit.planners import clouds
 
