@@ -1,10 +1,19 @@
 """What a plan is asked for."""
 
+import dataclasses
+import pathlib
+
 import testtools
 
+import kronos_nova
+from kronos_nova.cycle import steps
 from kronos_nova.cycle.requests import BALANCING
 from kronos_nova.drain.planning import DrainRequest
+from kronos_nova.drain.progress import HostDrains
+from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
+from tests.unit.cycle import test_evaluation
+from tests.unit.test_layers import imports_of
 
 DRAIN = DrainRequest(sources=frozenset('ab'), include_stopped=frozenset('a'),
                      avoid=frozenset('c'), give_up=frozenset({'tried'}))
@@ -46,3 +55,67 @@ class RequestTest(testtools.TestCase):
         self.assertEqual([('ACTIVE', 'SHUTOFF'), ('ACTIVE',), ('ACTIVE',), ()], [
             DRAIN.statuses(each) for each in (
                 server('vm', 'a'), server('vm', 'b'), server('vm', 'd'), server('tried', 'a'))])
+
+
+@dataclasses.dataclass(frozen=True)
+class RestRequest:
+    """A toy request: one host rests, which means that it is empty and takes nothing."""
+
+    host: str
+
+    def takes(self, each):
+        return each.name != self.host
+
+    def empties(self, each):
+        return each.name == self.host
+
+    def statuses(self, _instance):
+        return ('ACTIVE',)
+
+
+class Rest:
+    """The requester of the toy."""
+
+    persisted = []
+
+    def __init__(self, cycle_ports, policies, options, rules, utcnow):
+        self.policies = policies
+        self.options = dataclasses.replace(options, evacuate_disabled_hosts=True)
+
+    def wanted(self, aggregates):
+        return {'gpu': ['b']} if 'gpu' in aggregates else {}
+
+    def plan(self, seen, planner_ports, measurements, aggregate, wanted):
+        options = dataclasses.replace(self.options, aggregates=(aggregate,),
+                                      include_unassigned_hosts=False)
+        return steps.plan_cycle(seen, self.policies, options, planner_ports,
+                                measurements=measurements, request=RestRequest(*wanted))
+
+    def persist(self, seen, aggregate, wanted, outcome):
+        self.persisted.append((aggregate, outcome.aggregates[0]))
+
+
+class NewRequestTest(test_evaluation.CycleTestCase):
+    """A new kind of request is one module that has what is above, a word in each of the two places
+    that start planning workers, a document and a release note: five files."""
+
+    WIRING = {'cmd/cycle.py', 'plugin/cycle.py'}
+
+    def ports(self, history=()):
+        return dataclasses.replace(super().ports(history), requesters=(Rest,))
+
+    def test_a_toy_request_is_planned_in_the_place_of_balancing(self):
+        self.patch(Rest, 'persisted', [])
+        self.assertEqual((), self.run_cycle().aggregates)
+        [(aggregate, report)] = Rest.persisted
+        self.assertEqual(('gpu', plans.PLANNED), (aggregate, report.outcome))
+        self.assertEqual([('vm4', plans.EVACUATE)],
+                         [(move.instance_uuid, move.phase) for move in report.moves])
+        self.assertEqual(('b',), report.hosts_emptied)
+
+    def test_the_drains_are_wired_in_no_other_place(self):
+        root = pathlib.Path(kronos_nova.__file__).parent
+        name = f'{HostDrains.__module__}.{HostDrains.__name__}'
+        self.assertEqual(self.WIRING, {
+            path.relative_to(root).as_posix() for path in root.rglob('*.py')
+            if name in imports_of(path)})

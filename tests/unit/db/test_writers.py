@@ -50,7 +50,23 @@ def assigners():
                         yield str(path.relative_to(ROOT)), function.name
 
 
+def orderers():
+    """Modules that bring drains to another state, by the store that writes it."""
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+                    and node.func.attr in ('enter', 'end', 'request')
+                    and ast.unparse(node.func.value).split('.')[-1] in ('drains', 'known')):
+                yield path.relative_to(ROOT)
+
+
 class WritersTest(testtools.TestCase):
+    def test_drains_are_brought_to_another_state_in_their_room_and_by_maintenances(self):
+        found = {*orderers()}
+        self.assertTrue(found)
+        self.assertEqual([], [path for path in found if path.parts[0] != 'drain'
+                              and not path.stem.startswith('maintenance')])
+
     def test_plans_and_drains_have_one_writer_of_their_state_each(self):
         self.assertEqual(WRITERS, {table: {*writers(table)} for table in WRITERS})
 
