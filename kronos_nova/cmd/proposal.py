@@ -94,7 +94,7 @@ def make(conf, client: PrometheusClient, snapshot: Snapshot, recipe: str, select
         namings={each.kind: str(each.naming) if each.naming else 'names no host'
                  for each in found.exporters},
         hosts=tuple(_rows(client, snapshot, needed, found)),
-        problems=(*found.problems, *_unnamed(found)))
+        problems=(*found.problems, *_unnamed(found), *_shared(found)))
 
 
 def scoped(snapshot: Snapshot, options: engine_options.EngineOptions) -> set[str]:
@@ -136,10 +136,19 @@ def _check(found):
 def _unnamed(found):
     """Yield a sentence for each exporter whose series name no host."""
     for each in found.exporters:
-        if each.naming is None and each.kind in exporters.TARGETS:
+        if each.naming is None and not each.shared and each.kind in exporters.TARGETS:
             yield (f'{each.kind}: no label of {exporters.TARGETS[each.kind]} has the name of a '
                    f'host that Nova knows, and {joins.METRIC} has no such address; give both jobs '
                    'the same label "instance" (relabel_configs)')
+
+
+def _shared(found):
+    """Yield a sentence for each host whose name several machines may have."""
+    for each in found.exporters:
+        for host, addresses in sorted(each.shared.items()):
+            yield (f'{each.kind}: {host} is the name of {" and ".join(addresses)}, which are not '
+                   'known to be one machine; scrape one of them, or give the label that yours have '
+                   'with --match')
 
 
 def _chosen(recipe, found):

@@ -25,14 +25,25 @@ GUESTS = {LIBVIRT: 'libvirt_domain_info_virtual_cpus', CEILOMETER: 'ceilometer_m
 """A metric of each exporter that has one series a server."""
 MEMORY = TARGETS[NODE]
 CPUS = 'count without (cpu, mode) (node_cpu_seconds_total{mode="idle"})'
+BOOTED = 'node_boot_time_seconds'
+BOOTED_WITHIN = 1.0
+"""Seconds. Start times that differ by more are those of different machines. Raised, different
+machines of one name may be taken for one; lowered, one machine for two, as the kernel computes its
+start time from its clock. Chosen: clocks are adjusted by less between two scrapes."""
 
 KINDS = ('name', 'uuid', 'display_name')
 """Attributes of an instance that a label may have, the first of several equal ones first."""
 MOST_VALUES = 20
 """Values of a label that are tried as the mark of one cloud of several. Raised, more requests of
 labels that name racks or hosts are compared; lowered, a cloud among many regions is not found."""
+MOST_ADDRESSES = 5
+"""Further addresses of machines that are left out of a query to see whether it counts them.
+Raised, more machines are compared and the message is longer; lowered, fewer. Chosen: one is proof
+enough."""
 
 _OF_ONE_TARGET = {'__name__', 'instance', 'job', 'nodename'}
+_OF_THE_KERNEL = ('nodename', 'domainname', 'machine', 'release', 'sysname', 'version')
+"""Labels of ``node_uname_info`` that are the machine's own."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,11 +76,13 @@ class Exporter:
     kind : NODE, LIBVIRT or CEILOMETER
     naming : None = its series name no host that Nova knows, or need none
     hosts : {host: the labels of its series}
+    shared : {host: addresses of the different machines that have its name}
     """
 
     kind: str
     naming: Naming | None
     hosts: Mapping[str, Mapping[str, str]]
+    shared: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,12 +135,56 @@ def selected(instant: Callable[[str], Vector], selector: str, hosts: Iterable[st
     return series.found((label.strip(), value.strip().strip('"')))
 
 
-def doubled(instant: Callable[[str], Vector]) -> dict[str, str]:
-    """Return {exporter: label matcher of one series of each target} of exporters that several jobs
-    scrape at the same address.
+class _Machines:
+    """What node_exporter says of machines, by address: their names, and when they started.
+
+    :param names: series of ``node_uname_info``
+    :param starts: series of their start times
+    """
+
+    def __init__(self, names: Sequence[Sample], starts: Sequence[Sample]) -> None:
+        self.names, self.starts = names, starts
+        self._kernels, self._started = collections.defaultdict(set), collections.defaultdict(set)
+        for sample in names:
+            self._kernels[_address(sample)].add(
+                tuple(sample.labels.get(label) for label in _OF_THE_KERNEL))
+        for sample in starts:
+            self._started[_address(sample)].add(sample.value)
+
+    def marked(self, mark) -> '_Machines':
+        return self if mark is None else _Machines(_marked(self.names, mark),
+                                                   _marked(self.starts, mark))
+
+    def other_addresses(self, instances: Iterable[str]) -> Iterator[str]:
+        """Yield those of the labels ``instance`` that are a further address of a machine."""
+        seen = collections.defaultdict(list)
+        for instance in sorted(filter(None, instances)):
+            address = joins.address(instance)
+            known = seen[frozenset(self._kernels.get(address, ()))]
+            if any(self.are_one((address, other)) for other in known):
+                yield instance
+            else:
+                known.append(address)
+
+    def are_one(self, addresses: Iterable[str]) -> bool:
+        """Return whether all addresses are known to be those of one machine."""
+        addresses = tuple(addresses)
+        if len(addresses) == 1:
+            return True
+        if not all(each in self._started and each in self._kernels for each in addresses):
+            return False
+        started = {value for each in addresses for value in self._started[each]}
+        kernels = {value for each in addresses for value in self._kernels[each]}
+        return len(kernels) == 1 and max(started) - min(started) <= BOOTED_WITHIN
+
+
+def doubled(instant: Callable[[str], Vector]) -> dict[str, tuple[str, str]]:
+    """Return {exporter: (how, label matcher of one series of each target)} of exporters that are
+    scraped by several jobs at one address, or at several addresses of a machine.
 
     :param instant: asks an instant query; what cannot be asked is taken to be scraped once
     """
+    machines = _Machines(_samples(instant, joins.METRIC), _samples(instant, BOOTED))
     found = {}
     for kind, metric in TARGETS.items():
         samples = _samples(instant, metric)
@@ -138,7 +195,10 @@ def doubled(instant: Callable[[str], Vector]) -> dict[str, str]:
                             and label != 'instance'), key=lambda label: (label != 'job', label))
         if differing:
             values = collections.Counter(sample.labels.get(differing[0], '') for sample in samples)
-            found[kind] = f'{differing[0]}="{values.most_common(1)[0][0]}"'
+            found[kind] = 'by several jobs', f'{differing[0]}="{values.most_common(1)[0][0]}"'
+        elif others := sorted(machines.other_addresses(count)):
+            escaped = '|'.join(map(re.escape, others[:MOST_ADDRESSES])).replace('\\', '\\\\')
+            found[kind] = 'at several addresses', f'instance!~"{escaped}"'
     return found
 
 
@@ -148,7 +208,7 @@ class _Series:
     def __init__(self, instant, hosts, known, instances):
         self.hosts, self.known, self.instances = hosts, known, instances
         self.targets = {kind: instant(metric).samples for kind, metric in TARGETS.items()}
-        self.machines = _samples(instant, joins.METRIC)
+        self.machines = _Machines(_samples(instant, joins.METRIC), _samples(instant, BOOTED))
         self.guests = {kind: _samples(instant, metric) for kind, metric in GUESTS.items()}
         if not self.targets[LIBVIRT]:   # an exporter without libvirt_up
             self.targets[LIBVIRT] = tuple(_by_instance(self.guests[LIBVIRT]))
@@ -201,7 +261,7 @@ class _Series:
 
     def found(self, mark) -> Found:
         """Return what the series with a mark say."""
-        machines = _marked(self.machines, mark)
+        machines = self.machines.marked(mark)
         exporters = [
             _exporter(kind, _marked(samples, mark), machines, self.hosts)
             for kind, samples in self.targets.items()]
@@ -270,12 +330,14 @@ def _exporter(kind, samples, machines, hosts):
     """Return an exporter with the naming that finds most hosts; None where there is no series."""
     if not samples:
         return None
-    best, named = None, {}
+    best, named, shared = None, {}, {}
     for naming in _namings(samples, machines, hosts):
-        found = _named(samples, naming, machines, hosts)
+        found, others = _named(samples, naming, machines, hosts)
         if len(found) > len(named):
-            best, named = naming, found
-    return Exporter(kind, best, {host: sample.labels for host, sample in named.items()})
+            best, named, shared = naming, found, others
+        elif best is None and len(others) > len(shared):
+            shared = others
+    return Exporter(kind, best, {host: sample.labels for host, sample in named.items()}, shared)
 
 
 def _namings(samples, machines, hosts) -> Iterator[Naming]:
@@ -284,21 +346,30 @@ def _namings(samples, machines, hosts) -> Iterator[Naming]:
     for label, rewrite in labels.candidates(samples, 'instance', hosts):
         yield Naming(label, rewrite.pattern, rewrite.replacement)
     for rewrite in labels.rewrites(hosts):
-        if machines:
+        if machines.names:
             yield Naming(joins.NAME, rewrite.pattern, rewrite.replacement, is_join=True)
 
 
 def _named(samples, naming, machines, hosts):
-    """Return {host: sample} of the hosts that one machine is named as. A name that two machines
-    have is a guess."""
+    """Return {host: sample} of the hosts that one machine is named as, and {host: addresses} of
+    those that several machines may be. Of these one would be a guess."""
     name_of = _name_function(naming, machines)
     found = collections.defaultdict(dict)
     for sample in samples:
         host = name_of(sample)
         if host in hosts:
-            found[host][joins.address(sample.labels.get('instance', ''))] = sample
-    return {host: next(iter(by_address.values())) for host, by_address in found.items()
-            if len(by_address) == 1}
+            found[host][_address(sample)] = sample
+    named, shared = {}, {}
+    for host, by_address in found.items():
+        if machines.are_one(by_address):
+            named[host] = by_address[min(by_address)]
+        else:
+            shared[host] = tuple(sorted(by_address))
+    return named, shared
+
+
+def _address(sample) -> str:
+    return joins.address(sample.labels.get('instance', ''))
 
 
 def _name_function(naming, machines) -> Callable[[Sample], str | None]:
@@ -306,11 +377,10 @@ def _name_function(naming, machines) -> Callable[[Sample], str | None]:
     if not naming.is_join:
         return lambda sample: rewrite(sample.labels.get(naming.label, ''))
     names = collections.defaultdict(set)
-    for machine in machines:
-        names[joins.address(machine.labels.get('instance', ''))].add(
-            rewrite(machine.labels.get(naming.label, '')))
+    for machine in machines.names:
+        names[_address(machine)].add(rewrite(machine.labels.get(naming.label, '')))
     known = {address: next(iter(found)) for address, found in names.items() if len(found) == 1}
-    return lambda sample: known.get(joins.address(sample.labels.get('instance', '')))
+    return lambda sample: known.get(_address(sample))
 
 
 def _rewritten(naming, value):

@@ -2,6 +2,7 @@
 minutes before in Prometheus' own database, so that windows are full at once."""
 
 import dataclasses
+import itertools
 import os
 import subprocess
 import time
@@ -18,6 +19,8 @@ HISTORY, STEP = 960, 5
 """Seconds of the past, and between its samples, which are those between scrapes too: where samples
 are not even, ``rate()`` leaves a part of its window out."""
 HUGE_PAGE = 1 << 30
+_BOOTS = itertools.count(1_700_000_000, 60)
+"""Unix seconds at which machines started, another one for each."""
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -48,6 +51,7 @@ class Machine:
     """A compute host.
 
     instance : what Prometheus' targets have for ``instance``, without the port
+    second : another address at which the same exporters are scraped, '' for none
     labels : of the targets of node_exporter, libvirt_labels of the libvirt exporter
     base_cpu, base_memory : what the host uses itself, CPUs and bytes
     shared : part of the guests' memory that pages in common save (KSM)
@@ -75,6 +79,8 @@ class Machine:
     is_down: bool = False
     shows: int | None = None
     jobs: int = 1
+    second: str = ''
+    booted: float = dataclasses.field(default_factory=_BOOTS.__next__)
 
     def __post_init__(self):
         self.nodename = self.nodename or self.name
@@ -102,6 +108,7 @@ class Machine:
             for mode, share in (('idle', idle * (1 - self.iowait)), ('iowait', idle * self.iowait),
                                 ('user', self.cpu)):
                 yield f'node_cpu_seconds_total{{cpu="{number}",mode="{mode}"}} {share * at}'
+        yield f'node_boot_time_seconds {self.booted}'
         yield f'node_memory_MemTotal_bytes {self.memory}'
         in_huge = sum(guest.used for guest in self.guests if guest.huge)
         free_huge = self.huge_pages * HUGE_PAGE - in_huge if self.huge_pages else 0
@@ -205,13 +212,15 @@ class Machines:
     def targets(self):
         """(job, path, labels, lines at a moment) of each exporter that answers."""
         for number, each in enumerate(self.everything):
-            for job in range(each.jobs):
+            for job, address in itertools.product(range(each.jobs),
+                                                  filter(None, (each.instance, each.second))):
                 yield (f'node{job or ""}', f'/node/{number}',
-                       {'instance': f'{each.instance}:9100', **each.labels}, each.node)
+                       {'instance': f'{address}:9100', **each.labels}, each.node)
             if self.series is not sg_core and not each.is_down:
-                yield ('libvirt', f'/libvirt/{number}',
-                       {'instance': f'{each.instance}:9177', **each.libvirt_labels},
-                       lambda at, each=each: each.libvirt(at, self.series))
+                for address in filter(None, (each.instance, each.second)):
+                    yield ('libvirt', f'/libvirt/{number}',
+                           {'instance': f'{address}:9177', **each.libvirt_labels},
+                           lambda at, each=each: each.libvirt(at, self.series))
         if self.series is sg_core:
             yield ('sg-core', '/ceilometer/0', {'instance': 'sg-core.example.com:3000'},
                    self.ceilometer)

@@ -38,6 +38,38 @@ class LiveCasesTest(test_propose.ProposeTestCase):
         self.assertEqual('failed', queries['memory', 'imbalance']['state'])
         self.assertIn('more than one series', checks['loads'][1])
 
+    def test_a_scrape_at_two_addresses_is_named_where_the_query_counts_both(self):
+        cloud = machines.Machines(test_propose.three(
+            instance=lambda n: f'{test_propose.NAMES[n]}.mgmt',
+            second=lambda n: f'{test_propose.NAMES[n]}.tun'), machines.inovex)
+        self.use(cloud, cloud.server(self))
+        (self.folder / 'policies.yaml').write_text("""
+            policies:
+              - name: cpu
+                mode: spread
+                weight: 1.0
+                threshold: 0.15
+                imbalance_query: |
+                  1 - avg by (host) (label_replace(
+                      rate(node_cpu_seconds_total{mode="idle"}[5m]),
+                      "host", "$1", "instance", "([^.:]+).*"))
+                vm_profile_query: |
+                  max by (domain, host) (label_replace(
+                      rate(libvirt_domain_info_cpu_time_seconds_total[5m]),
+                      "host", "$1", "instance", "([^.:]+).*"))
+                    / on (host) group_left ()
+                  count by (host) (label_replace(node_cpu_seconds_total{mode="idle"},
+                      "host", "$1", "instance", "([^.:]+).*"))
+                vm_profile_label: domain
+                vm_profile_label_type: name
+            """)
+        found = json.loads(self.run_command('-f', 'json')[1])
+        profile, = (row for row in found['queries'] if row['kind'] == 'vm_profile')
+        self.assertEqual('warning', profile['state'])
+        self.assertIn('node_exporter is scraped at several addresses, and the query counts each: '
+                      r'of instance-00000001 it has another value with instance!~"cmp1\\.tun:9100',
+                      profile['detail'])
+
     def test_exporters_that_name_hosts_differently_are_not_balanced(self):
         """node_exporter by name, libvirt by address: every host has 0 servers."""
         cloud = machines.Machines(test_propose.three(

@@ -148,6 +148,37 @@ class ProposeTest(ProposeTestCase):
         self.assertEqual({'node_uname_info nodename by "([^.:]+).*"'},
                          {*found['proposal']['namings'].values()})
 
+    def test_a_host_that_is_scraped_at_two_addresses(self):
+        """The networks of management and of tunnels: one machine, that counts once."""
+        cloud = machines.Machines(
+            three(nodename=lambda n: NAMES[n], instance=lambda n: f'192.0.2.{n + 11}',
+                  second=lambda n: '' if n == 1 else f'198.51.100.{n + 11}'), machines.inovex)
+        self.use(cloud, cloud.server(self))
+        found = self.check_installation()
+        self.assertEqual('', found['proposal']['selector'])
+        self.assertEqual([], found['proposal']['problems'])
+
+    def test_hosts_that_are_scraped_by_two_names_each(self):
+        cloud = machines.Machines(
+            three(instance=lambda n: f'{NAMES[n]}.mgmt.example.com',
+                  second=lambda n: f'{NAMES[n]}.tun.example.com'), machines.tinkoff)
+        self.use(cloud, cloud.server(self))
+        found = self.check_installation()
+        self.assertEqual({'instance by "([^.:]+).*"'}, {*found['proposal']['namings'].values()})
+
+    def test_two_machines_of_one_name_are_named(self):
+        cloud = machines.Machines(
+            three(nodename=lambda n: NAMES[n], instance=lambda n: f'192.0.2.{n + 11}'),
+            machines.inovex, foreign=[Machine(name='cmp2', instance='198.51.100.7')])
+        self.use(cloud, cloud.server(self))
+        found = self.propose()[1]['proposal']
+        self.assertEqual(
+            ['node_exporter: cmp2 is the name of 192.0.2.12 and 198.51.100.7, which are not known '
+             'to be one machine; scrape one of them, or give the label that yours have with '
+             '--match'], [each for each in found['problems'] if 'node_exporter' in each])
+        self.assertEqual({'cmp2': 'warning', 'cmp1': 'ok', 'cmp3': 'ok'},
+                         {row['host']: row['state'] for row in found['hosts']})
+
     def test_openstack_ansible(self):
         """Addresses, and a label of the inventory; Nova has full names."""
         cloud = machines.Machines(
