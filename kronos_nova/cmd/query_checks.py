@@ -229,7 +229,8 @@ class _Cloud:
     """What answers should name."""
 
     def __init__(self, snapshot, options, now):
-        self.oldest = now - options.max_sample_age if options.max_sample_age else float('-inf')
+        age = options.max_sample_age or float('inf')
+        self.oldest, self.newest = now - age, now + age
         self.hosts, self.needed, self.instances, self.in_scope = frozenset(), frozenset(), (), ()
         if snapshot is None:
             return
@@ -248,7 +249,7 @@ class _Cloud:
 
     def expected_hosts(self, label: str) -> health.Expected:
         return health.Expected(label=label, names=self.needed, others=self.hosts,
-                               oldest=self.oldest)
+                               oldest=self.oldest, newest=self.newest)
 
     def expected_instances(self, label: str, attribute: str) -> health.Expected:
         names = {True: set(), False: set()}
@@ -261,7 +262,8 @@ class _Cloud:
                 moving.add(name)
         return health.Expected(
             label=label, names=frozenset(names[True]), others=frozenset(names[False]),
-            noun='instances', moving=frozenset(moving), oldest=self.oldest)
+            noun='instances', moving=frozenset(moving), oldest=self.oldest,
+            newest=self.newest)
 
 
 def _is_of_instances(policy, kind):

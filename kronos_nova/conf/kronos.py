@@ -175,10 +175,11 @@ the policy has no data then, and instances take the policy's fallback where it w
 Set it only where a store that never answers holds nothing that the policies ask for.
 """),
     cfg.FloatOpt('max_sample_age', mutable=True, default=300.0, min=1.0, help="""
-Seconds after which a sample is too old to go by, told by its own time. Prometheus stamps the answer
-to a query with the time it computed it, so what this finds is a cache that serves old answers, and
-clocks that differ. Some scrape intervals, and never less than the clocks of your controllers and of
-Prometheus may differ.
+Maximum age of a sample in seconds, by its timestamp. An older sample is none. Samples that are from
+the future by more than this are used, and a warning says so: their age is not known. Prometheus
+stamps the answer to a query with the time at which it computed it, so the option finds a cache that
+serves old answers, and clocks that differ. By default, 300. Set it to some scrape intervals, and
+above the difference between the clocks of controllers and of Prometheus.
 """),
     cfg.IntOpt('stabilization_cycles', deprecated_name='hold_cycles', mutable=True, default=1,
                min=1, help="""

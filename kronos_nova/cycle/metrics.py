@@ -438,7 +438,8 @@ def measure_aggregate(given: 'Inputs', scope: 'Scope') -> Load:
     age = options.max_sample_age
     rules = host_readings.ScoringRules(
         min_coverage=options.min_coverage,
-        oldest=float('-inf') if age is None else now - age)
+        oldest=float('-inf') if age is None else now - age,
+        newest=float('inf') if age is None else now + age)
     occupied, reader = _occupied(given, scope), given.measurements.reader
     return given.measurements.load(scope.name, occupied, lambda: weigh(
         measure(reader, given.policies.active, scope.host_names, scope.available, rules),

@@ -13,6 +13,7 @@ from kronos_nova.objects.metrics import Vector
 
 NAMED = 3
 """How many hosts a message names before it only counts."""
+CLOCKS = 'compare the clocks of this host and of Prometheus, and look for a cache between them'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,10 +40,12 @@ class ScoringRules:
 
     min_coverage : fraction of the available hosts that must have a sample
     oldest : Unix seconds; an older sample is none
+    newest : Unix seconds; the age of a later sample is not known
     """
 
     min_coverage: float = 1.0
     oldest: float = float('-inf')
+    newest: float = float('inf')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -87,6 +90,8 @@ def read(vector: Vector, label: str, hosts: tuple[str, ...], available: np.ndarr
     if not problems and missing.any():
         warnings += (f'no sample for {_names(hosts, missing)}: left out of the plan',)
     used = available & ~missing
+    if not problems:
+        warnings += tuple(_ahead(int((times[used] > rules.newest).sum())))
     return Readings(
         values, tuple(problems), warnings,
         coverage=float(used.sum() / available.sum()) if available.any() else 0.0,
@@ -118,6 +123,12 @@ def _outside(values: np.ndarray, hosts: Sequence[str], allowed: Range) -> Iterat
                f'{hosts[first]} at {values[first]:g}')
 
 
+def _ahead(hosts: int) -> Iterator[str]:
+    if hosts:
+        yield (f'{hosts} hosts have samples from the future, so old ones are not recognised: '
+               f'{CLOCKS}')
+
+
 def _coverage(missing: np.ndarray, stale: np.ndarray, available: np.ndarray,
               hosts: Sequence[str], rules: ScoringRules) -> list[str]:
     needed = int(available.sum())
@@ -126,7 +137,8 @@ def _coverage(missing: np.ndarray, stale: np.ndarray, available: np.ndarray,
     covered = 1.0 - missing.sum() / needed
     if missing.sum() < needed and covered >= rules.min_coverage - TOLERANCE:
         return []
-    old = f', {int((stale & available).sum())} of them only an old one' if stale.any() else ''
+    old = (f', {int((stale & available).sum())} of them only an old one ({CLOCKS})'
+           if stale.any() else '')
     remedy = '; min_coverage permits to plan without some' if missing.sum() < needed else ''
     return [f'{int(missing.sum())} of {needed} available hosts have no sample{old}: '
             f'{_names(hosts, missing)}{remedy}']

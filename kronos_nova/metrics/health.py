@@ -41,6 +41,7 @@ class Expected:
     :ivar oldest: Unix seconds; a sample from before is as good as none. A Prometheus stamps the
         samples of an instant query with the time of the evaluation, so this finds caches that
         answer with old results, and clocks that differ.
+    :ivar newest: Unix seconds; of a later sample it is not known how old it is
     """
 
     label: str
@@ -49,6 +50,7 @@ class Expected:
     noun: str = 'hosts'
     moving: frozenset[str] | None = None
     oldest: float = float('-inf')
+    newest: float = float('inf')
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +80,12 @@ def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> He
     fresh = tuple(sample for sample in vector.samples if sample.timestamp >= expected.oldest)
     diagnosis = labels.diagnose(Vector(fresh), expected.label, expected.names, expected.others)
     stale = len(vector.samples) - len(fresh)
+    ahead = sum(sample.timestamp > expected.newest for sample in fresh)
     is_partial = diagnosis.missing or _is_doubled(diagnosis, expected) or vector.warnings
     state = AnswerHealth.PARTIAL if is_partial else AnswerHealth.HEALTHY
-    return Health(state=AnswerHealth.STALE if stale else state,
-                  detail='; '.join([*_doubts(vector), *_details(diagnosis, expected, stale)]),
+    return Health(state=AnswerHealth.STALE if stale or ahead else state,
+                  detail='; '.join([*_doubts(vector), *_clocks(stale, ahead),
+                                    *_details(diagnosis, expected)]),
                   diagnosis=diagnosis, out_of_range=_out_of_range(fresh, expected),
                   is_whole=not vector.warnings)
 
@@ -113,10 +117,14 @@ def _coverage_remedy(expected, diagnosis):
     return '; min_coverage permits to plan without some' if can_help else ''
 
 
-def _details(diagnosis, expected, stale):
-    if stale:
-        yield (f'{stale} samples are too old: compare the clocks of this host and of Prometheus, '
-               'and look for a cache between them')
+def _clocks(stale, ahead):
+    for count, what in ((stale, 'too old'), (ahead, 'from the future')):
+        if count:
+            yield (f'{count} samples are {what}: compare the clocks of this host and of '
+                   'Prometheus, and look for a cache between them')
+
+
+def _details(diagnosis, expected):
     if diagnosis.missing:
         yield (f'{len(diagnosis.missing)} of {len(expected.names)} {expected.noun} have no series, '
                f'such as {diagnosis.missing[0]}{_coverage_remedy(expected, diagnosis)}')

@@ -5,6 +5,7 @@ import io
 import json
 import pathlib
 import re
+import time
 import urllib.parse
 
 import fixtures
@@ -62,7 +63,7 @@ class ConfiguredTestCase(testtools.TestCase):
         body = b'<html>' if series is None else json.dumps({
             'status': 'success', 'warnings': self.warnings,
             'data': {'resultType': 'vector', 'result': [
-                {'metric': labels, 'value': [4e9, str(value)]}
+                {'metric': labels, 'value': [time.time(), str(value)]}
                 for labels, value in series]}}).encode()
         handler.send_response(200)
         handler.send_header('Content-Length', str(len(body)))

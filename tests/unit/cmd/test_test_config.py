@@ -93,7 +93,7 @@ class TestConfigTest(configured.ConfiguredTestCase):
             row[key] for key in ('hosts', 'instances', 'load', 'instances_load', 'duplicates')))
         self.assertEqual(('cmp3', 0.75, 0.0), tuple(row[f'farthest_{key}'] for key in (
             'host', 'load', 'instances_load')))
-        self.assertEqual(0.0, row['age'])
+        self.assertLess(row['age'], 60.0)
         out = self.run_command()[1]
         self.assertIn('cmp3: 75%, of servers 0%', ' '.join(out.split()))
 

@@ -566,6 +566,14 @@ class PipelineTest(testtools.TestCase):
                              ports).aggregates
         self.assertEqual((1.0, 11.0), (report.policies[0].coverage, report.policies[0].sample_age))
 
+    def test_samples_from_the_future_are_planned_by_and_said(self):
+        ports = PlannerPorts(source=self.source, clock=lambda: 0.0, now=NOW - 3600)
+        report, = plan_cycle(self.snapshot(), PolicySet(policies=(Policy(**self.policy),)),
+                             dataclasses.replace(self.options, max_sample_age=300),
+                             ports).aggregates
+        self.assertEqual('planned', report.outcome)
+        self.assertIn('samples from the future', ''.join(report.warnings))
+
     def test_with_less_coverage_asked_for_hosts_without_a_sample_are_left_out(self):
         del self.source.answers['imbalance']['h1']
         without = self.plan()

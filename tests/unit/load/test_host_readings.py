@@ -98,7 +98,15 @@ class ReadTest(testtools.TestCase):
     def test_old_samples_are_none(self):
         found = read(vector(0.1, 0.2, 0.3, at=5.0), oldest=6.0)
         self.assertIn('3 of them only an old one', found.problems[0])
+        self.assertIn('compare the clocks', found.problems[0])
         self.assertEqual((), read(vector(0.1, 0.2, 0.3, at=6.0), oldest=6.0).problems)
+
+    def test_samples_from_the_future_are_used_and_said(self):
+        found = read(vector(0.1, 0.2, 0.3, at=9.0), newest=6.0)
+        self.assertEqual(((), 1), (found.problems, len(found.warnings)))
+        self.assertIn('3 hosts have samples from the future', found.warnings[0])
+        self.assertIn('clocks', found.warnings[0])
+        self.assertEqual((), read(vector(0.1, 0.2, 0.3, at=6.0), newest=6.0).warnings)
 
     def test_an_old_value_out_of_range_is_a_broken_query_too(self):
         self.assertIn('out of range', read(vector(0.1, 7.0, 0.3, at=5.0), oldest=6.0).problems[0])

@@ -29,9 +29,10 @@ class Source:
 
 @ddt.ddt
 class HealthTest(testtools.TestCase):
-    def examine(self, source, oldest=0.0):
+    def examine(self, source, oldest=0.0, newest=float('inf')):
         return health.examine(source, CPU, health.Expected(
-            label='host', names=frozenset(HOSTS), oldest=oldest))
+            label='host', names=frozenset(HOSTS), oldest=oldest,
+            newest=newest))
 
     def test_healthy(self):
         found = self.examine(Source(('cmp1', 0.0, 1.0), ('cmp2', 1.0, 1.0)))
@@ -92,6 +93,12 @@ class HealthTest(testtools.TestCase):
         self.assertEqual((health.AnswerHealth.STALE, ('cmp2',), ()),
                          (found.state, found.diagnosis.missing, found.out_of_range))
         self.assertIn('clocks', found.detail)
+
+    def test_a_sample_from_the_future_is_said(self):
+        found = self.examine(Source(('cmp1', 0.1, 99.0), ('cmp2', 0.2, 99.0)), newest=50.0)
+        self.assertEqual((health.AnswerHealth.STALE, ()),
+                         (found.state, found.diagnosis.missing))
+        self.assertIn('2 samples are from the future: compare the clocks', found.detail)
 
     def test_a_mapping_is_proposed(self):
         found = self.examine(Source(('cmp1:9100', 0.1, 1.0), ('cmp2:9100', 0.1, 1.0)))
