@@ -5,6 +5,7 @@ KRONOS_XTRACE=$(set +o | grep xtrace)
 set +o xtrace
 
 function kronos_install {
+    setup_develop "$KRONOS_DIR/kronos_nova/client"
     setup_develop "$KRONOS_DIR"
     if [[ "$KRONOS_INSTALL_PROMETHEUS" == "True" ]]; then
         install_package prometheus

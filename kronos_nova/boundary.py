@@ -12,8 +12,8 @@ from collections.abc import Sized
 
 import msgspec
 
+from kronos_client import sanitize
 from kronos_nova import exception
-from kronos_nova import sanitize
 
 NAME_CHARACTERS = 255
 """What Nova itself accepts for names and for keys and values of metadata."""

@@ -26,6 +26,8 @@ from collections.abc import Iterator
 from tools import random_snapshots
 
 ROOT = pathlib.Path(__file__).parents[1]
+CLIENT = 'kronos_nova/client'
+"""The project folder of kronos-client in a checkout that has one."""
 PLANS = 'tools/plan_snapshots.py'
 TOLERANCE = 1e-9
 """Difference of two figures that counts as none, relative for figures above 1."""
@@ -153,7 +155,8 @@ def plans_of(checkout: pathlib.Path, folders: list[pathlib.Path]) -> Iterator[di
         subprocess.run(  # noqa: S603 - the interpreter that runs this, on files of the checkout
             [sys.executable, '-P', own if own.exists() else ROOT / PLANS, checkout, output,
              *folders], check=True, cwd=checkout,
-            env=os.environ | {'PYTHONPATH': f'{temporary}{os.pathsep}{checkout}'})
+            env=os.environ | {'PYTHONPATH': os.pathsep.join(
+                map(str, (temporary, checkout, checkout / CLIENT)))})
         yield from map(json.loads, output.read_text().splitlines())
 
 

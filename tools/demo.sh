@@ -52,7 +52,7 @@ find_python() {
 # The environment is made again when anything that goes into it has changed.
 install_environment() {
     wanted=$(cat "$source_dir/requirements.txt" "$source_dir/tests/e2e/requirements.txt" \
-        "$source_dir/setup.cfg" "$constraints" | sha256sum)
+        "$source_dir/setup.cfg" "$source_dir/kronos_nova/client/setup.cfg" "$constraints" | sha256sum)
     wanted="$wanted $source_dir"
     [ "$(cat "$venv/installed" 2>/dev/null)" != "$wanted" ] || return 0
     python=$(find_python)
@@ -68,7 +68,8 @@ install_environment() {
         --requirement "$source_dir/tests/e2e/requirements.txt"
     say '  3 of 3: Kronos'
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-        --no-deps --no-build-isolation --editable "$source_dir"
+        --no-deps --no-build-isolation --editable "$source_dir" \
+        --editable "$source_dir/kronos_nova/client"
     printf '%s' "$wanted" > "$venv/installed"
 }
 
@@ -86,5 +87,5 @@ done
 debian_packages demo
 [ -z "${hypervisors:-}" ] || "$source_dir/tools/setup.sh" --hypervisors
 [ -n "${KRONOS_DEMO_VENV:-}" ] || install_environment
-export PYTHONPATH="$source_dir"
+export PYTHONPATH="$source_dir:$source_dir/kronos_nova/client"
 exec "$venv/bin/python" -P -m tests.e2e.demo "$@"

@@ -15,7 +15,7 @@ from oslo_config import cfg
 from oslo_config import generator as options
 from oslo_policy import generator as rules
 
-from kronos_nova.contract import table
+from kronos_client.contract import table
 from kronos_nova.policies import schema
 from tools import manual
 

@@ -20,7 +20,7 @@ if [ "${1:-}" = --hypervisors ]; then
 fi
 
 wanted=$(cat requirements.txt test-requirements.txt doc/requirements.txt constraints*.txt \
-    setup.cfg bindep.txt tests/e2e/requirements.txt | sha256sum)
+    setup.cfg kronos_nova/client/setup.cfg bindep.txt tests/e2e/requirements.txt | sha256sum)
 [ "${1:-}" != --if-needed ] || [ "$(cat .venv/set-up 2>/dev/null)" != "$wanted" ] || exit 0
 
 debian_packages test
@@ -37,6 +37,6 @@ environment .venv constraints.txt
 wait $!
 # One after the other: both write what they know of the package into this folder.
 for venv in .venv .venv-33; do
-    "$venv/bin/python" -m pip install --quiet --no-deps --editable .
+    "$venv/bin/python" -m pip install --quiet --no-deps --editable . --editable kronos_nova/client
 done
 printf '%s' "$wanted" > .venv/set-up

@@ -1,9 +1,9 @@
 """``GET /v1/access``: the caller, as keystone and the policy know him."""
 
+from kronos_client.contract.base import Maybe
+from kronos_client.contract.base import Response
 from kronos_nova.api.operation import Call
 from kronos_nova.api.operation import Operation
-from kronos_nova.contract.base import Maybe
-from kronos_nova.contract.base import Response
 
 
 class Access(Response):

@@ -13,6 +13,7 @@ from oslo_middleware import http_proxy_to_wsgi
 from oslo_middleware import opts as middleware_opts
 from oslo_middleware import request_id
 
+from kronos_client.contract import versions
 from kronos_nova.api import errors
 from kronos_nova.api import login
 from kronos_nova.api import openapi
@@ -22,7 +23,6 @@ from kronos_nova.api import protocol
 from kronos_nova.api import resources
 from kronos_nova.api import routes
 from kronos_nova.api.operation import Services
-from kronos_nova.contract import versions
 
 LOG = logging.getLogger(__name__)
 

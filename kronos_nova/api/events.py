@@ -2,18 +2,18 @@
 
 import dataclasses
 
+from kronos_client.contract import automation
+from kronos_client.contract import drains as drain_contract
+from kronos_client.contract import moves
+from kronos_client.contract import plans
+from kronos_client.contract.base import Response
+from kronos_client.contract.base import Time
 from kronos_nova.api.event_feed import RESET
 from kronos_nova.api.event_feed import STALE
 from kronos_nova.api.event_feed import SYNCED
 from kronos_nova.api.event_feed import Stream
 from kronos_nova.api.operation import Call
 from kronos_nova.api.operation import Operation
-from kronos_nova.contract import automation
-from kronos_nova.contract import drains as drain_contract
-from kronos_nova.contract import moves
-from kronos_nova.contract import plans
-from kronos_nova.contract.base import Response
-from kronos_nova.contract.base import Time
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import event_queries
 from kronos_nova.db import switches as db_switches

@@ -14,10 +14,10 @@ from keystoneauth1 import session as ks_session
 from keystoneauth1.identity import v3
 from oslo_log import log as logging
 
+from kronos_client.contract.base import Name
+from kronos_client.contract.base import Response
+from kronos_client.contract.base import Time
 from kronos_nova import boundary
-from kronos_nova.contract.base import Name
-from kronos_nova.contract.base import Response
-from kronos_nova.contract.base import Time
 
 LOG = logging.getLogger(__name__)
 

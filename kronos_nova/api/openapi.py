@@ -5,10 +5,10 @@ import re
 
 import msgspec
 
+from kronos_client.contract import versions
+from kronos_client.contract.errors import Errors
 from kronos_nova.api import routes
 from kronos_nova.api.operation import Operation
-from kronos_nova.contract import versions
-from kronos_nova.contract.errors import Errors
 
 REF = '#/components/schemas/{name}'
 IN_PATH = re.compile(r'{(\w+)}')

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+from kronos_client.contract import operation as operations
+from kronos_client.contract.base import Request
 from kronos_nova.api.event_feed import Feed
-from kronos_nova.contract import operation as operations
-from kronos_nova.contract.base import Request
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.db.engine import Database
 from kronos_nova.executor.hosts import HostApi

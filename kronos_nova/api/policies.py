@@ -11,12 +11,12 @@ import re
 from oslo_config import cfg
 from oslo_policy import policy
 
+from kronos_client.contract.operation import ADMIN
+from kronos_client.contract.operation import OPERATOR
+from kronos_client.contract.operation import READER
 from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.api import routes
-from kronos_nova.contract.operation import ADMIN
-from kronos_nova.contract.operation import OPERATOR
-from kronos_nova.contract.operation import READER
 
 GROUP = 'kronos_api'
 

@@ -9,6 +9,8 @@ import falcon
 import msgspec
 from oslo_log import log as logging
 
+from kronos_client.contract import versions
+from kronos_client.contract.base import Response
 from kronos_nova import boundary
 from kronos_nova import clock
 from kronos_nova.api import protocol
@@ -16,8 +18,6 @@ from kronos_nova.api import routes
 from kronos_nova.api.operation import Call
 from kronos_nova.api.operation import Identity
 from kronos_nova.api.operation import Operation
-from kronos_nova.contract import versions
-from kronos_nova.contract.base import Response
 from kronos_nova.services import dispatch
 
 EVENT_STREAM = 'text/event-stream'

@@ -1,10 +1,10 @@
 """All operations of the API."""
 
+from kronos_client.contract import table
 from kronos_nova.api import access
 from kronos_nova.api import events
 from kronos_nova.api import snapshots
 from kronos_nova.api.operation import serve
-from kronos_nova.contract import table
 
 OPERATIONS = (*access.OPERATIONS, *events.OPERATIONS, *snapshots.OPERATIONS,
               *map(serve, table.OPERATIONS))

@@ -4,13 +4,13 @@ from typing import Annotated
 
 import msgspec
 
+from kronos_client.contract.base import Name
+from kronos_client.contract.base import Request
+from kronos_client.contract.base import Response
+from kronos_client.contract.base import Time
+from kronos_client.contract.operation import OPERATOR
 from kronos_nova.api.operation import Call
 from kronos_nova.api.operation import Operation
-from kronos_nova.contract.base import Name
-from kronos_nova.contract.base import Request
-from kronos_nova.contract.base import Response
-from kronos_nova.contract.base import Time
-from kronos_nova.contract.operation import OPERATOR
 from kronos_nova.operations import snapshots
 
 ARCHIVE = 'application/gzip'

@@ -12,9 +12,9 @@ from rich.progress import MofNCompleteColumn
 from rich.progress import Progress
 from rich.progress import TimeRemainingColumn
 
+from kronos_client.cli import arguments
+from kronos_client.cli import columns
 from kronos_nova import exception
-from kronos_nova.cli import arguments
-from kronos_nova.cli import columns
 from kronos_nova.cmd import database
 from kronos_nova.db import counters
 from kronos_nova.db import engine as db_engine

@@ -13,9 +13,9 @@ import oslo_messaging
 from oslo_config import cfg
 from oslo_db import exception as db_exception
 
+from kronos_client.cli import columns
 from kronos_nova import exception
 from kronos_nova import policies
-from kronos_nova.cli import columns
 from kronos_nova.cmd import policy_table
 from kronos_nova.cmd import query_checks
 from kronos_nova.cmd import roles

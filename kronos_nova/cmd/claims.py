@@ -6,10 +6,10 @@ import json
 from cliff import lister
 from cliff import show
 
+from kronos_client.cli import arguments
+from kronos_client.cli import columns
 from kronos_nova import clock
 from kronos_nova.claims import claim_reader
-from kronos_nova.cli import arguments
-from kronos_nova.cli import columns
 from kronos_nova.cmd import db
 from kronos_nova.db import migrate
 from kronos_nova.objects.claim import PREPARED

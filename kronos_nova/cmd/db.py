@@ -5,7 +5,7 @@ import dataclasses
 
 from cliff import lister
 
-from kronos_nova.cli import arguments
+from kronos_client.cli import arguments
 from kronos_nova.cmd import database
 from kronos_nova.conf import bounds
 from kronos_nova.cycle import aggregates

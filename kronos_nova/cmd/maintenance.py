@@ -9,11 +9,11 @@ from cliff import command
 from oslo_db import exception as db_exc
 from oslo_utils import uuidutils
 
+from kronos_client.cli import arguments
+from kronos_client.cli import columns
+from kronos_client.cli import hosts as host_commands
 from kronos_nova import clock
 from kronos_nova import exception
-from kronos_nova.cli import arguments
-from kronos_nova.cli import columns
-from kronos_nova.cli import hosts as host_commands
 from kronos_nova.cmd import cloud
 from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import maintenance_runner

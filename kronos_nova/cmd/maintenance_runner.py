@@ -11,8 +11,8 @@ import subprocess
 from collections.abc import Callable
 from collections.abc import Sequence
 
+from kronos_client.cli import columns
 from kronos_nova import exception
-from kronos_nova.cli import columns
 from kronos_nova.drain import states as drains
 from kronos_nova.drain.states import Drain
 from kronos_nova.executor.hosts import HostApi

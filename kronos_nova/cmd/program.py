@@ -10,9 +10,9 @@ from cliff import show
 from oslo_config import cfg
 from rich.console import Console
 
+from kronos_client.cli import columns
 from kronos_nova import boundary
 from kronos_nova import exception
-from kronos_nova.cli import columns
 from kronos_nova.cmd import manage
 
 FAILED, USAGE = 1, 2

@@ -2,7 +2,7 @@
 
 from cliff import lister
 
-from kronos_nova.cli import columns
+from kronos_client.cli import columns
 from kronos_nova.cmd import database
 
 

@@ -5,9 +5,9 @@ import gc
 
 from oslo_config import cfg
 
+from kronos_client.cli import arguments
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
-from kronos_nova.cli import arguments
 from kronos_nova.cmd import program
 from kronos_nova.cycle import options as engine_options
 from kronos_nova.cycle.options import EngineOptions

@@ -3,8 +3,8 @@
 import datetime
 from collections.abc import Sequence
 
+from kronos_client.contract.plans import Approved
 from kronos_nova import exception
-from kronos_nova.contract.plans import Approved
 from kronos_nova.db.journal import Journal
 from kronos_nova.objects import plan as plans
 

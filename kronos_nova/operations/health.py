@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from collections.abc import Mapping
 
-from kronos_nova.contract.status import Aggregate
-from kronos_nova.contract.status import DrainState
+from kronos_client.contract.status import Aggregate
+from kronos_client.contract.status import DrainState
 from kronos_nova.drain import states as drains
 from kronos_nova.objects import plan as plans
 

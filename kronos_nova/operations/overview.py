@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterable
 from collections.abc import Sequence
 
-from kronos_nova.contract import status
+from kronos_client.contract import status
 from kronos_nova.cycle import aggregates
 from kronos_nova.cycle import levels
 from kronos_nova.cycle import windows

@@ -1,7 +1,7 @@
 """Levels, pauses and stops."""
 
-from kronos_nova.contract import automation as contract
-from kronos_nova.contract.base import Request
+from kronos_client.contract import automation as contract
+from kronos_client.contract.base import Request
 from kronos_nova.cycle import aggregates
 from kronos_nova.cycle import levels
 from kronos_nova.db import switches as db_switches

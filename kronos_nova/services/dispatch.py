@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from kronos_client.contract.base import Request
+from kronos_client.contract.base import Response
+from kronos_client.contract.operation import Operation
 from kronos_nova import boundary
-from kronos_nova.contract.base import Request
-from kronos_nova.contract.base import Response
-from kronos_nova.contract.operation import Operation
 from kronos_nova.services.context import Context
 
 TEXT_CHARACTERS = 1000

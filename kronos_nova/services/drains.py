@@ -3,8 +3,8 @@
 import dataclasses
 import datetime
 
+from kronos_client.contract import drains as contract
 from kronos_nova import exception
-from kronos_nova.contract import drains as contract
 from kronos_nova.db import drains as db_drains
 from kronos_nova.drain import orders
 from kronos_nova.drain import states as drains

@@ -2,9 +2,9 @@
 
 import datetime
 
-from kronos_nova.contract import evaluations as contract
-from kronos_nova.contract import plans
-from kronos_nova.contract.status import OneAggregate
+from kronos_client.contract import evaluations as contract
+from kronos_client.contract import plans
+from kronos_client.contract.status import OneAggregate
 from kronos_nova.db import cycles
 from kronos_nova.db import evaluations
 from kronos_nova.operations import overview

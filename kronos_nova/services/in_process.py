@@ -2,11 +2,11 @@
 
 from oslo_db import exception as db_exc
 
+from kronos_client.contract import errors
+from kronos_client.contract.base import Request
+from kronos_client.contract.base import Response
+from kronos_client.contract.operation import Operation
 from kronos_nova import exception
-from kronos_nova.contract import errors
-from kronos_nova.contract.base import Request
-from kronos_nova.contract.base import Response
-from kronos_nova.contract.operation import Operation
 from kronos_nova.services import dispatch
 from kronos_nova.services.context import Context
 
@@ -15,7 +15,7 @@ UNANSWERED = (exception.InventoryError, exception.NovaClientError, exception.Met
 
 
 class InProcessClient:
-    """Takes and returns what :class:`kronos_nova.client.http.HttpClient` does."""
+    """Takes and returns what :class:`kronos_client.http.HttpClient` does."""
 
     def __init__(self, context: Context):
         self._context = context

@@ -2,9 +2,9 @@
 
 import datetime
 
+from kronos_client.contract import maintenance as contract
+from kronos_client.contract.base import Request
 from kronos_nova import exception
-from kronos_nova.contract import maintenance as contract
-from kronos_nova.contract.base import Request
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.drain import states as drains

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from kronos_nova.contract import moves as contract
+from kronos_client.contract import moves as contract
 from kronos_nova.db import journal
 from kronos_nova.db import move_queries
 from kronos_nova.db import server_names

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kronos_nova.contract.base import Page
+from kronos_client.contract.base import Page
 
 
 def marker_of(found: Sequence[str], request: Page) -> str | None:

@@ -1,7 +1,7 @@
 """Plans: list, show, approve and reject them."""
 
+from kronos_client.contract import plans as contract
 from kronos_nova import exception
-from kronos_nova.contract import plans as contract
 from kronos_nova.cycle import levels
 from kronos_nova.db import pagination
 from kronos_nova.db import switches as db_switches

@@ -1,7 +1,7 @@
 """Servers in quarantine: list them, end one."""
 
-from kronos_nova.contract import quarantine as contract
-from kronos_nova.contract.base import Request
+from kronos_client.contract import quarantine as contract
+from kronos_client.contract.base import Request
 from kronos_nova.db import cooldowns
 from kronos_nova.services.context import Context
 

@@ -1,7 +1,7 @@
 """Servers: explain why one was moved or stays."""
 
-from kronos_nova.contract import reasons
-from kronos_nova.contract import servers as contract
+from kronos_client.contract import reasons
+from kronos_client.contract import servers as contract
 from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import move_queries
 from kronos_nova.db import refusals

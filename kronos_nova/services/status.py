@@ -2,9 +2,9 @@
 
 import msgspec
 
-from kronos_nova.contract import status as contract
-from kronos_nova.contract.base import Page
-from kronos_nova.contract.base import Request
+from kronos_client.contract import status as contract
+from kronos_client.contract.base import Page
+from kronos_client.contract.base import Request
 from kronos_nova.db import pagination
 from kronos_nova.operations import health
 from kronos_nova.operations import overview

@@ -4,12 +4,12 @@ from typing import NoReturn
 
 from oslo_db import exception as db_exc
 
+from kronos_client.contract import automation as contract
+from kronos_client.contract import errors
+from kronos_client.contract.base import Request
+from kronos_client.contract.operation import Operation
 from kronos_nova import boundary
 from kronos_nova import clock
-from kronos_nova.contract import automation as contract
-from kronos_nova.contract import errors
-from kronos_nova.contract.base import Request
-from kronos_nova.contract.operation import Operation
 from kronos_nova.db.error_text import error_text
 from kronos_nova.executor import pending_stops
 from kronos_nova.objects import automation

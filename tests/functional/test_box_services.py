@@ -40,7 +40,7 @@ class ServeTest(testtools.TestCase):
         process = processes.Process(
             'slow', [sys.executable, '-m', 'tests.e2e.box.serve', 'slow', self.port,
                      self.root / 'access.log', 2], self.root,
-            env={'PYTHONPATH': f'{self.root}{os.pathsep}{processes.SOURCE}',
+            env={'PYTHONPATH': f'{self.root}{os.pathsep}{processes.PYTHONPATH}',
                  'LOADED': str(loaded)})
         process.start()
         self.addCleanup(process.kill)

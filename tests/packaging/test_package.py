@@ -42,9 +42,13 @@ SUCCESS = 0
 SECONDS = 600
 """For a command, on a busy machine."""
 
+CLIENT = 'kronos_nova/client/'
+"""The project folder of kronos-client."""
+
 LOADS = """
 import importlib.metadata
-points = importlib.metadata.distribution('kronos-nova').entry_points
+import sys
+points = importlib.metadata.distribution(sys.argv[1]).entry_points
 for point in points:
     point.load()
 print(len(points))
@@ -90,7 +94,7 @@ def tracked():
 
 
 def build(folder):
-    """The sdist, and the wheel that is made of it.
+    """The sdist, the wheel that is made of it, and the wheels of two releases of kronos-client.
 
     Of a copy: what building leaves in a folder is in the way of what runs there.
     """
@@ -105,8 +109,24 @@ def build(folder):
     [sdist] = folder.glob('*.tar.gz')
     run(sys.executable, '-m', 'pip', 'wheel', '--quiet', '--no-deps',
         '--wheel-dir', folder, sdist)
-    [wheel] = folder.glob('*.whl')
-    return sdist, wheel
+    for version in ('0.0.1', '0.0.2'):
+        run(sys.executable, '-m', 'pip', 'wheel', '--quiet', '--no-deps', '--wheel-dir', folder,
+            copy / CLIENT, env=os.environ | PBR | {'PBR_VERSION': version})
+    return sdist, *sorted(folder.glob('*.whl'), reverse=True)
+
+
+def make_environment(folder, *packages):
+    venv.create(folder, with_pip=True, symlinks=True)
+    run(folder / 'bin/python', '-m', 'pip', 'install', '--quiet', '--no-compile',
+        '--disable-pip-version-check', '--constraint', ROOT / 'constraints.txt', *packages,
+        cwd=folder)
+
+
+def entry_points(setup):
+    """The number of entry points that a setup.cfg has."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(setup)
+    return sum(len(text.strip().splitlines()) for text in parser['entry_points'].values())
 
 
 def free_port():
@@ -122,12 +142,9 @@ class PackageTest(testtools.TestCase):
         folder = tempfile.TemporaryDirectory(prefix='kronos-package-')
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
-        cls.sdist, cls.wheel = build(cls.folder / 'dist')
+        cls.sdist, cls.wheel, cls.newer_client, cls.client = build(cls.folder / 'dist')
         cls.env = cls.folder / 'env'
-        venv.create(cls.env, with_pip=True, symlinks=True)
-        run(cls.env / 'bin/python', '-m', 'pip', 'install', '--quiet', '--no-compile',
-            '--disable-pip-version-check', '--constraint', ROOT / 'constraints.txt', 'nova',
-            cls.wheel, cwd=cls.folder)
+        make_environment(cls.env, 'nova', cls.wheel, cls.client)
         cls.ports = {'api': free_port(), 'exporter': free_port()}
         cls.conf = cls.folder / 'nova.conf'
         cls.conf.write_text(NOVA_CONF.format(
@@ -144,11 +161,29 @@ class PackageTest(testtools.TestCase):
     def test_the_sdist_and_the_wheel_have_every_file(self):
         with tarfile.open(self.sdist) as archive:
             packed = {name.partition('/')[2] for name in archive.getnames()}
-        self.assertEqual({'.gitignore'}, {*tracked()} - packed)
-        with zipfile.ZipFile(self.wheel) as archive:
-            packed = {*archive.namelist()}
+        self.assertEqual({'.gitignore'}, {
+            name for name in tracked() if not name.startswith(CLIENT)} - packed)
+        wanted = {name for name in tracked() if name.startswith('kronos_nova/')}
+        ours = {name for name in wanted if name.startswith(CLIENT)}
+        self.assertEqual(set(), wanted - ours - self.files_of(self.wheel))
         self.assertEqual(set(), {
-            name for name in tracked() if name.startswith('kronos_nova/')} - packed)
+            name.removeprefix(CLIENT) for name in ours if 'kronos_client/' in name
+        } - self.files_of(self.client))
+
+    def files_of(self, wheel):
+        with zipfile.ZipFile(wheel) as archive:
+            return {*archive.namelist()}
+
+    def test_no_file_is_in_both_wheels(self):
+        self.assertEqual(set(), self.files_of(self.wheel) & self.files_of(self.client))
+
+    def test_a_client_of_another_release_is_not_installed_with_it(self):
+        done = subprocess.run(
+            [self.env / 'bin/python', '-m', 'pip', 'install', '--dry-run', '--no-index',
+             self.wheel, self.newer_client], capture_output=True, text=True, timeout=SECONDS,
+            check=False, cwd=self.folder)
+        self.assertEqual(1, done.returncode)
+        self.assertIn('kronos-client==0.0.1', done.stdout + done.stderr)
 
     def test_what_is_shared_is_installed(self):
         for target, source in SHARED.items():
@@ -159,10 +194,9 @@ class PackageTest(testtools.TestCase):
         self.command('python', '-m', 'pip', 'check')
 
     def test_every_entry_point_can_be_loaded(self):
-        parser = configparser.ConfigParser(interpolation=None)
-        parser.read(ROOT / 'setup.cfg')
-        wanted = sum(len(text.strip().splitlines()) for text in parser['entry_points'].values())
-        self.assertEqual(str(wanted), self.command('python', '-c', LOADS).split()[-1])
+        for name, setup in (('kronos-nova', ROOT), ('kronos-client', ROOT / CLIENT)):
+            self.assertEqual(str(entry_points(setup / 'setup.cfg')),
+                             self.command('python', '-c', LOADS, name).split()[-1])
 
     def test_every_program_starts(self):
         for path in sorted((ROOT / 'doc/man').glob('*.1')):
@@ -208,3 +242,47 @@ class PackageTest(testtools.TestCase):
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise AssertionError((self.folder / f'{name}.log').read_text()) from None
                 time.sleep(0.3)
+
+
+class ClientTest(testtools.TestCase):
+    """kronos-client on a machine that has python-openstackclient and nothing of Nova."""
+
+    def setUp(self):
+        super().setUp()
+        folder = pathlib.Path(self.enterContext(
+            tempfile.TemporaryDirectory(prefix='kronos-client-')))
+        _sdist, self.wheel, self.newer, self.client = build(folder / 'dist')
+        self.env = folder / 'env'
+        make_environment(self.env, 'python-openstackclient', self.client)
+
+    def pip(self, *arguments):
+        return run(self.env / 'bin/python', '-m', 'pip', *arguments, cwd=self.env)
+
+    def commands(self):
+        """The commands of Kronos that ``openstack`` has."""
+        groups = json.loads(run(self.env / 'bin/openstack', 'command', 'list', '-f', 'json',
+                                cwd=self.env))
+        return [command for group in groups for command in group['Commands']
+                if command.startswith('kronos ')]
+
+    def test_it_is_installed_upgraded_and_removed(self):
+        wanted = entry_points(ROOT / CLIENT / 'setup.cfg') - 1    # one is the plugin itself
+        self.assertEqual(wanted, len(self.commands()))
+        self.assertIn('--deadline', run(self.env / 'bin/openstack', 'kronos', 'host', 'drain',
+                                        '--help', cwd=self.env))
+        installed = {each['name'].lower() for each in json.loads(
+            self.pip('list', '--format', 'json'))}
+        self.assertEqual(set(), {'kronos-nova', 'nova', 'numpy', 'sqlalchemy'} & installed)
+        self.pip('install', '--quiet', '--no-index', '--upgrade', self.newer)
+        self.pip('check')
+        self.assertEqual(wanted, len(self.commands()))
+        self.pip('uninstall', '--quiet', '--yes', 'kronos-client')
+        self.assertEqual([], self.commands())
+        self.assertEqual([], [*(self.env / 'lib').rglob('kronos_client*')])
+
+    def test_it_stays_when_the_service_is_removed(self):
+        self.pip('install', '--quiet', '--no-deps', '--no-index', self.wheel)
+        before = self.commands()
+        self.pip('uninstall', '--quiet', '--yes', 'kronos-nova')
+        self.assertEqual(before, self.commands())
+        self.assertEqual([], [*(self.env / 'lib').rglob('kronos_nova*')])

@@ -23,7 +23,7 @@ from tests.e2e.box.hypervisors.host import Hypervisors
 from tests.e2e.box.mariadb import MariaDB
 from tests.e2e.box.prometheus import Monitoring
 from tests.e2e.box.rabbitmq import RabbitMQ
-from tests.e2e.box.settings import SOURCE
+from tests.e2e.box.settings import PYTHONPATH
 from tests.e2e.box.settings import BoxError
 from tests.e2e.box.settings import Ports
 from tests.e2e.box.settings import Settings
@@ -217,7 +217,7 @@ class Cloud:
             [*command('kronos-nova', 'kronos-manage'),
              '--config-file', str(self.nova.conf), *arguments],
             # Of this source, as all of the box' services are.
-            env={**os.environ, 'PYTHONPATH': str(SOURCE)}, capture_output=True, text=True)
+            env={**os.environ, 'PYTHONPATH': PYTHONPATH}, capture_output=True, text=True)
         if check and done.returncode:
             raise BoxError(f'kronos-manage {" ".join(arguments)} ended with {done.returncode}:\n'
                            f'{done.stdout}{done.stderr}')

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 
+from tests.e2e.box.settings import PYTHONPATH
 from tests.e2e.box.settings import SOURCE
 from tests.e2e.box.settings import BoxError
 
@@ -39,7 +40,7 @@ class Process:
         self._argv = [str(arg) for arg in argv]
         self._record = pathlib.Path(root) / 'run' / f'{name}.pid'
         temporary = pathlib.Path(root) / 'tmp'
-        self.env = {**os.environ, 'PYTHONPATH': str(SOURCE), 'TMPDIR': str(temporary),
+        self.env = {**os.environ, 'PYTHONPATH': PYTHONPATH, 'TMPDIR': str(temporary),
                     **(env or {})}
         self._folders = self.log.parent, self._record.parent, temporary
         self._ready = ready

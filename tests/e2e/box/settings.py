@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.metadata
+import os
 import pathlib
 import random
 import socket
@@ -9,6 +10,8 @@ import sys
 
 LOOPBACK = '127.0.0.1'
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
+PYTHONPATH = f'{SOURCE}{os.pathsep}{SOURCE / "kronos_nova/client"}'
+"""The packages of this source, as all services of the box use."""
 
 
 class BoxError(Exception):

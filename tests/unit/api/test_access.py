@@ -5,9 +5,9 @@ import time
 import requests
 from oslo_db import exception as db_exc
 
+from kronos_client.contract import versions
 from kronos_nova.api import application
 from kronos_nova.api import routes
-from kronos_nova.contract import versions
 from kronos_nova.db import switches
 from tests.unit import fakes_web_server
 from tests.unit.api import base

@@ -8,10 +8,10 @@ from keystoneauth1 import adapter
 from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
 
+from kronos_client.contract import errors
+from kronos_client.contract import table
+from kronos_client.http import HttpClient
 from kronos_nova import clock
-from kronos_nova.client.http import HttpClient
-from kronos_nova.contract import errors
-from kronos_nova.contract import table
 from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db.maintenances import Maintenances

@@ -6,8 +6,8 @@ import datetime
 import ddt
 import testtools
 
+from kronos_client.cli import arguments
 from kronos_nova import clock
-from kronos_nova.cli import arguments
 from tests.unit.cmd import test_automation
 
 

@@ -2,7 +2,7 @@
 
 import testtools
 
-from kronos_nova.cli import columns
+from kronos_client.cli import columns
 
 
 class MissingTest(testtools.TestCase):

@@ -5,23 +5,24 @@ import pathlib
 
 import testtools
 
-from kronos_nova.contract import moves as contract_moves
-from kronos_nova.contract import reasons
-from kronos_nova.contract import table
+from kronos_client.contract import moves as contract_moves
+from kronos_client.contract import reasons
+from kronos_client.contract import table
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import transitions
 from kronos_nova.services import dispatch
 
-SETUP = pathlib.Path(__file__).parents[3] / 'setup.cfg'
-API = pathlib.Path(__file__).parents[3] / 'kronos_nova' / 'api'
-PAGE = pathlib.Path(__file__).parents[3] / 'kronos_nova' / 'page' / 'parts.js'
+ROOT = pathlib.Path(__file__).parents[3]
+SERVICE, CLIENT = ROOT / 'setup.cfg', ROOT / 'kronos_nova/client/setup.cfg'
+API = ROOT / 'kronos_nova' / 'api'
+PAGE = ROOT / 'kronos_nova' / 'page' / 'parts.js'
 
 
 class TableTest(testtools.TestCase):
-    def entry_points(self, group, prefix=''):
+    def entry_points(self, setup, group, prefix=''):
         """{command: its class} of a program."""
         parser = configparser.ConfigParser()
-        parser.read(SETUP)
+        parser.read(setup)
         found = {}
         for line in parser['entry_points'][group].strip().splitlines():
             name, _equals, where = line.partition(' = ')
@@ -29,13 +30,13 @@ class TableTest(testtools.TestCase):
         return found
 
     def test_both_programs_have_one_class_for_each_command(self):
-        ours = self.entry_points('kronos_nova.manage')
-        theirs = self.entry_points('openstack.rebalancing.v1', 'kronos_')
+        ours = self.entry_points(SERVICE, 'kronos_nova.manage')
+        theirs = self.entry_points(CLIENT, 'openstack.rebalancing.v1', 'kronos_')
         commands = [each.command for each in table.OPERATIONS if each.command]
         self.assertTrue(commands)
         for command in commands:
             self.assertEqual(ours[command], theirs[command])
-            self.assertTrue(ours[command].startswith('kronos_nova.cli.'), ours[command])
+            self.assertTrue(ours[command].startswith('kronos_client.cli.'), ours[command])
 
     def test_each_operation_has_one_function(self):
         functions = {dispatch.function_of(each) for each in table.OPERATIONS}
@@ -50,7 +51,7 @@ class TableTest(testtools.TestCase):
     def test_requests_and_responses_are_types_of_the_contract(self):
         for each in table.OPERATIONS:
             for kind in filter(None, (each.request, each.response)):
-                self.assertTrue(kind.__module__.startswith('kronos_nova.contract.'), kind)
+                self.assertTrue(kind.__module__.startswith('kronos_client.contract.'), kind)
 
     def test_only_what_is_of_http_alone_has_types_in_the_api(self):
         """The caller, the events, the login, the versions, and what is uploaded and downloaded."""

@@ -11,8 +11,8 @@ import sqlalchemy
 import testtools
 from oslo_db import exception as db_exc
 
+from kronos_client.cli import automation
 from kronos_nova import clock
-from kronos_nova.cli import automation
 from kronos_nova.cmd import login
 from kronos_nova.cmd import manage
 from kronos_nova.db import engine as db_engine

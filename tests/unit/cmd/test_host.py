@@ -8,9 +8,9 @@ import types
 
 from oslo_db import exception as db_exc
 
+from kronos_client.cli import columns
+from kronos_client.cli import hosts as host
 from kronos_nova import clock
-from kronos_nova.cli import columns
-from kronos_nova.cli import hosts as host
 from kronos_nova.cmd import cloud
 from kronos_nova.cmd import manage
 from kronos_nova.cooldown.planning_history import PastTry

@@ -11,8 +11,8 @@ from unittest import mock
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
+from kronos_client.cli import watching
 from kronos_nova import clock
-from kronos_nova.cli import watching
 from kronos_nova.cmd import manage
 from kronos_nova.db import cycles
 from kronos_nova.db import drains

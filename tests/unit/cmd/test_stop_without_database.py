@@ -5,7 +5,7 @@ import sys
 
 import oslo_messaging as messaging
 
-from kronos_nova.cli import automation
+from kronos_client.cli import automation
 from kronos_nova.db import switches
 from kronos_nova.executor import broker
 from kronos_nova.executor import pending_stops

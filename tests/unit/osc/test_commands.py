@@ -12,10 +12,11 @@ import testtools
 from openstackclient import shell
 from osc_lib import clientmanager
 
+from kronos_client import osc
+from kronos_client.cli import hosts as hosts_cli
+from kronos_client.cli import moves as moves_cli
+from kronos_client.cli import plans as plans_cli
 from kronos_nova import clock
-from kronos_nova.cli import hosts as hosts_cli
-from kronos_nova.cli import moves as moves_cli
-from kronos_nova.cli import plans as plans_cli
 from kronos_nova.cmd import manage
 from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
@@ -26,7 +27,6 @@ from kronos_nova.drain import states as drains
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
-from kronos_nova.osc import rebalancing
 from tests.unit.api import base
 from tests.unit.cmd import test_host
 from tests.unit.db import fixtures as db_fixtures
@@ -40,7 +40,7 @@ class CommandsTestCase(base.ApiTestCase):
         """What ``openstack kronos ...`` writes."""
         out, self.err = io.StringIO(), io.StringIO()
         # The client keeps what it made for as long as its process lives, which is one command.
-        kept = vars(clientmanager.ClientManager).get(rebalancing.API_NAME)
+        kept = vars(clientmanager.ClientManager).get(osc.API_NAME)
         if kept is not None:
             kept._handle = None
         root = logging.getLogger()
@@ -250,7 +250,7 @@ class CostTest(testtools.TestCase):
             timeout=120)
         loaded = done.stdout.split()
         self.assertEqual(
-            ['kronos_nova', 'kronos_nova.contract', 'kronos_nova.contract.versions',
-             'kronos_nova.osc', 'kronos_nova.osc.plugin', 'kronos_nova.osc.rebalancing'],
-            [name for name in loaded if name.startswith('kronos_nova')])
+            ['kronos_client', 'kronos_client.contract', 'kronos_client.contract.versions',
+             'kronos_client.osc', 'kronos_nova', 'kronos_nova.osc', 'kronos_nova.osc.plugin'],
+            [name for name in loaded if name.startswith('kronos')])
         self.assertEqual(set(), {'sqlalchemy', 'numpy', 'falcon'} & {*loaded})

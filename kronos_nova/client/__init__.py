@@ -1,1 +1,0 @@
-"""Calls operations of the contract over HTTP."""

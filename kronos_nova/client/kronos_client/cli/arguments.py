@@ -1,0 +1,112 @@
+"""Types of arguments: numbers and times. argparse names the argument that is wrong, and exits with
+2."""
+
+import argparse
+import datetime
+import math
+import re
+
+from kronos_client import sanitize
+
+LARGEST = 10 ** 9
+"""The largest number that may be typed. Raised, sums of seconds overflow a date; lowered, long
+times are refused. The limit of the options in nova.conf."""
+
+PAST = 'a local time (03:12, 2026-11-22T18:00) or how long ago (90m, 2h, 3d)'
+"""What :func:`past` takes, for the help of arguments."""
+
+AGO = re.compile(r'(\d{1,6})([mhd])')
+UNITS = {'m': 60, 'h': 3600, 'd': 86400}
+TIME_OF_DAY = re.compile(r'\d{1,2}:\d{2}(:\d{2})?')
+
+
+def at_least(least: int, most: int = LARGEST):
+    """The type of an argument that is a whole number within bounds."""
+    def number(text):
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f'"{text:.40}" is no whole number') from None
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f'it has to be from {least} to {most}')
+        return value
+
+    return number
+
+
+MINUTES_DIGITS = 6
+"""Of minutes from now, which is two years at most. 20261122 is a day."""
+
+COUNT = at_least(0)
+POSITIVE = at_least(1)
+
+
+def remark(text: str) -> str:
+    """The type of an argument that is kept and shown to people, and never refused."""
+    return sanitize.remark(text)
+
+
+def name(text: str) -> str:
+    """The type of an argument that is a name or a uuid. An empty one is refused: scripts give it
+    where a variable is not set, and without the argument everything is meant."""
+    if not text:
+        raise argparse.ArgumentTypeError('it is empty')
+    return text
+
+
+def seconds(text: str) -> float:
+    """The type of an argument that is a length of time."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'"{text:.40}" is no number of seconds') from None
+    if not (math.isfinite(value) and 0 <= value <= LARGEST):
+        raise argparse.ArgumentTypeError(f'it has to be from 0 to {LARGEST} seconds')
+    return value
+
+
+def pause(text: str) -> float:
+    """The type of an argument that says how long to wait between two looks: at no time a database
+    or an API is asked without a pause."""
+    value = seconds(text)
+    if value < 0.1:
+        raise argparse.ArgumentTypeError('it has to be 0.1 seconds or more')
+    return value
+
+
+def past(text: str) -> datetime.datetime:
+    """The type of an argument that is a time in the past: a local time, or how long ago.
+
+    A time of day is the last one that is over.
+    """
+    now = datetime.datetime.now(datetime.UTC)
+    try:
+        ago = AGO.fullmatch(text)
+        if ago is not None:
+            return now - datetime.timedelta(seconds=int(ago[1]) * UNITS[ago[2]])
+        if TIME_OF_DAY.fullmatch(text):
+            found = datetime.datetime.combine(
+                now.astimezone().date(), datetime.time.fromisoformat(
+                    text if text[2] == ':' else f'0{text}')).astimezone()
+            day = datetime.timedelta(days=1)
+            return (found if found <= now else found - day).astimezone(datetime.UTC)
+        return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f'"{text:.40}" is no time; give {PAST}') from None
+
+
+def later(text: str) -> datetime.datetime:
+    """The type of an argument that is a time to come: minutes from now, or a local time."""
+    now = datetime.datetime.now(datetime.UTC)
+    try:
+        if text.isdigit() and len(text) <= MINUTES_DIGITS:
+            found = now + datetime.timedelta(minutes=int(text))
+        else:
+            found = datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(
+            f'"{text:.40}" is neither minutes from now nor a time such as 2026-11-22T18:00'
+        ) from None
+    if found <= now:
+        raise argparse.ArgumentTypeError(f'"{text:.40}" is over already')
+    return found

@@ -1,0 +1,90 @@
+"""The base of commands that call one operation of the contract.
+
+A command turns its arguments into a request and the response into rows. The application that runs
+it provides the client: in its own process in ``kronos-manage``, over HTTP in ``openstack``.
+"""
+
+import msgspec
+from cliff import columns
+from cliff import command
+from cliff import lister
+from cliff import show
+
+from kronos_client.contract.base import Page
+from kronos_client.contract.base import Request
+from kronos_client.contract.base import Response
+from kronos_client.contract.operation import Operation
+
+PAGE = 1000
+"""Entries that one request asks for. Raised, the API refuses the request; lowered, long lists take
+more requests. Chosen as the limit of the contract."""
+
+
+class Command(command.Command):
+    """A command that prints a sentence."""
+
+    @property
+    def is_verbose(self) -> bool:
+        """Whether the application was given --verbose, which stands anywhere in the line."""
+        return self.app.options.verbose_level > self.app.DEFAULT_VERBOSE_LEVEL
+
+    def call(self, operation: Operation, request: Request) -> Response | None:
+        return self.app.client_manager.rebalancing.call(operation, request)
+
+    def collect(self, operation: Operation, request: Page, field: str, most: int) -> list[Response]:
+        """Up to ``most`` entries of a list, page after page.
+
+        :param field: of the response that has the entries
+        """
+        found, marker = [], None
+        while len(found) < most:
+            page = self.call(operation, msgspec.structs.replace(
+                request, limit=min(PAGE, most - len(found)), marker=marker))
+            found += getattr(page, field)
+            marker = page.next
+            if marker is None:
+                break
+        return found
+
+    def say(self, line: str) -> None:
+        self.app.stdout.write(f'{line}\n')
+        self.app.stdout.flush()
+
+
+class Lister(Command, lister.Lister):
+    """A command that prints a table.
+
+    ``short`` are the columns of a table for people, unless they ask for others or for ``--long``;
+    empty: all. Other formats have all columns.
+    """
+
+    short: tuple[str, ...] = ()
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        if self.short:
+            parser.add_argument('--long', action='store_true', help='Show every column.')
+        return parser
+
+    def produce_output(self, parsed_args, column_names, data):
+        if self.short and parsed_args.formatter == 'table' and not (
+                parsed_args.long or parsed_args.columns):
+            parsed_args.columns = list(self.short)
+        return super().produce_output(parsed_args, column_names, data)
+
+
+class ShowOne(Command, show.ShowOne):
+    """A command that prints one thing. A table for people leaves out what is empty."""
+
+    def produce_output(self, parsed_args, column_names, data):
+        if parsed_args.formatter == 'table' and not parsed_args.columns:
+            pairs = [(name, value) for name, value in zip(column_names, data, strict=True)
+                     if not _is_empty(value)]
+            column_names, data = zip(*pairs, strict=True)
+        return super().produce_output(parsed_args, column_names, data)
+
+
+def _is_empty(value):
+    if isinstance(value, columns.FormattableColumn):
+        value = value.human_readable()
+    return value in (None, '')

@@ -1,0 +1,272 @@
+"""Commands that empty hosts, show whether they are empty, and open them again."""
+
+import json
+import math
+import time
+
+import msgspec
+
+from kronos_client.cli import arguments
+from kronos_client.cli import columns
+from kronos_client.cli import command
+from kronos_client.contract import drains as contract
+from kronos_client.contract import errors
+
+# Exit codes, documented in maintenance.rst.
+EMPTY, NOT_YET, BLOCKED, DOWN = 0, 3, 4, 5
+CODES = dict(zip(contract.OCCUPANCY, (EMPTY, NOT_YET, BLOCKED, DOWN), strict=True))
+REFUSALS = {'kronos.drain_refused': BLOCKED, 'kronos.host_down': DOWN}
+"""Exit codes of refusals, by the code of the error."""
+
+RELEASED = ('releasing', 'released')
+"""States of a drain whose host is opened again."""
+
+UNSETTLED = 'it was migrated or resized off the host, which is neither confirmed nor reverted'
+
+LOOK_SECONDS = 2.0
+"""Seconds between two looks at hosts that are waited for. Raised, ends are shown later; lowered,
+Nova is asked more often."""
+
+PATIENCE_SECONDS = 30
+"""Seconds for which a host that was being emptied may be blocked or down before waiting ends.
+Raised, a blocked drain is reported later; lowered, a tenant's reboot ends the waiting. Chosen as
+three looks of the worker that plans drains."""
+
+RELEASE_SECONDS = 60
+"""Seconds for which a release is waited for. Raised, the command takes longer where no worker
+runs; lowered, it ends before a busy worker has looked. Chosen as several looks of a worker."""
+
+
+def add_drain_arguments(parser):
+    """How hosts are emptied."""
+    parser.add_argument('--with-stopped', action='store_true',
+                        help='Migrate stopped servers too, cold.')
+    parser.add_argument('--parallel', type=arguments.POSITIVE, metavar='<n>',
+                        help='Moves at once off each host; default: max_concurrent_per_source.')
+    parser.add_argument('--keep-spare', type=arguments.COUNT, default=0, metavar='<n>',
+                        help="Hosts' worth of room that has to stay free; default: 0.")
+    parser.add_argument('--reason', type=arguments.remark, default='', metavar='<text>',
+                        help='Kept, and shown by Nova as the reason why the host is disabled.')
+
+
+class _OfHosts(command.Command):
+    """A command that may wait for hosts to be empty."""
+
+    def occupancy(self, host):
+        return self.call(contract.OCCUPIED, contract.OneHost(host=host))
+
+    def wait(self, hosts, out):
+        """Show how hosts get empty, until all are or nothing changes any more.
+
+        :param out: a stream
+        :returns: each Occupancy then
+        """
+        said = {}
+        moving_at = {}      # {host: when it was last seen to be neither blocked nor down}
+
+        def say(about, line):
+            if said.get(about) != line:
+                out.write(f'{line}\n')
+                out.flush()
+                said[about] = line
+
+        def is_settled(found, now):
+            return found.is_over or (
+                found.state != contract.NOT_EMPTY
+                and now - moving_at.get(found.host, -math.inf) >= PATIENCE_SECONDS)
+
+        while True:
+            try:
+                states = [self.occupancy(host) for host in hosts]
+            except errors.Unreachable as error:
+                say(None, f'Asked again soon: {error}')
+                time.sleep(LOOK_SECONDS)
+                continue
+            now = time.monotonic()
+            for found in states:
+                say(found.host, _text(found))
+                if found.state == contract.NOT_EMPTY:
+                    moving_at[found.host] = now
+            if all(is_settled(found, now) for found in states):
+                return states
+            time.sleep(LOOK_SECONDS)
+
+
+class Drain(_OfHosts):
+    """Empty hosts: show whether and where everything fits, disable them, and move their servers.
+
+    Running servers are migrated live. With --with-stopped, stopped servers are migrated cold and
+    confirmed. A drain works at every level of automation and outside maintenance windows. It lasts
+    until "host release", also over restarts.
+
+    Hosts that no server can leave, and the last hosts of an aggregate, are drained with --force
+    only.
+
+    Exit codes: 0 begun, or with --wait empty, or with --check everything fits; 1 refused; 3 with
+    --wait: not empty by the deadline; 4 something is blocked (--check, --wait), or nothing can
+    leave; 5 a host is down.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('hosts', nargs='+', metavar='<host>')
+        parser.add_argument('--check', action='store_true', help='Change nothing.')
+        parser.add_argument('--force', action='store_true',
+                            help='Drain hosts that no server can leave, and the last hosts of an '
+                                 'aggregate.')
+        add_drain_arguments(parser)
+        parser.add_argument('--deadline', metavar='<time>', type=arguments.later,
+                            help='Give up then: minutes from now, or a local time such as '
+                                 '2026-11-22T18:00.')
+        parser.add_argument('--wait', action='store_true', help='Return when it is over.')
+        return parser
+
+    def take_action(self, parsed_args):
+        request = contract.BeginDrains(
+            hosts=list(dict.fromkeys(parsed_args.hosts)), check=parsed_args.check,
+            reason=parsed_args.reason, force=parsed_args.force,
+            with_stopped=parsed_args.with_stopped, parallel=parsed_args.parallel,
+            deadline=parsed_args.deadline, keep_spare=parsed_args.keep_spare)
+        try:
+            found = self.call(contract.BEGIN, request)
+        except errors.Refused as refused:
+            if refused.code not in REFUSALS:
+                raise
+            self._show(self.call(contract.BEGIN, msgspec.structs.replace(request, check=True)))
+            self.say(str(refused))
+            return REFUSALS[refused.code]
+        self._show(found)
+        if parsed_args.check:
+            for host in found.down:
+                self.say(f'{host}: nova-compute is down; nothing can be migrated off it.')
+            return DOWN if found.down else BLOCKED if _is_blocked(found) else EMPTY
+        until = parsed_args.deadline and f' until {columns.local(parsed_args.deadline)}'
+        self.say(f'Draining{until or ""}; "host status" shows the progress.')
+        if not parsed_args.wait:
+            return EMPTY
+        states = self.wait(request.hosts, self.app.stdout)
+        # A host whose drain was given up or released is not closed.
+        opened = any(state.drain.state in RELEASED for state in states)
+        return max(_worst(states), NOT_YET if opened else EMPTY)
+
+    def _show(self, found):
+        for each in found.checked:
+            cold = f' ({each.cold} cold)' if each.cold else ''
+            self.say(f'{each.host}: {columns.count(each.servers, "server")}, {each.leaving} can '
+                     f'leave{cold}, {each.memory_mb / 1024:.1f} GiB')
+            for destination, count in each.destinations.items():
+                self.say(f'    {count} to {destination}')
+            for uuid, why in sorted(each.blocked.items()):
+                self.say(f'    blocked: {columns.server(uuid, each.names.get(uuid))}: {why}')
+        together = ' together' if len(found.checked) > 1 else ''
+        self.say(f'Not everything can leave{together}.' if _is_blocked(found)
+                 else f'Everything can leave{together}.')
+        if found.expected_seconds is not None:
+            self.say(f'Expected: about {columns.duration(found.expected_seconds)}.')
+
+
+def _is_blocked(found):
+    return any(each.blocked for each in found.checked)
+
+
+class Status(_OfHosts):
+    """Show whether hosts are empty, and which servers stay and why; without a name, those drained.
+
+    Exit codes: 0 empty; 1 it is not known; 3 not yet; 4 blocked: the servers that are left have
+    to stay; 5 nova-compute is down with servers on the host. Of several hosts, the highest.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('hosts', nargs='*', metavar='<host>')
+        parser.add_argument('--wait', action='store_true',
+                            help='Return when they are empty, or nothing changes any more.')
+        columns.add_text_or_json(parser)
+        return parser
+
+    def take_action(self, parsed_args):
+        is_for_programs = parsed_args.format == 'json'
+        hosts = list(dict.fromkeys(parsed_args.hosts)) or [
+            each.host for each in self.call(contract.LIST, contract.ListDrains()).drains]
+        states = [self.occupancy(host) for host in hosts]
+        if parsed_args.wait:
+            states = self.wait(hosts, self.app.stderr if is_for_programs else self.app.stdout)
+        if is_for_programs:
+            self.say(json.dumps([_as_json(state) for state in states], indent=1))
+        elif not states:
+            self.say('No host is drained.')
+        else:
+            for state in states:
+                self._show(state)
+        return _worst(states)
+
+    def _show(self, found):
+        self.say(_text(found))
+        if found.drain and found.drain.waits_for:
+            self.say(f'    waits for: {found.drain.waits_for}')
+        blocked = found.drain.blocked if found.drain else {}
+        for server in sorted(found.servers, key=lambda server: server.name):
+            busy = f', {server.task_state}' if server.task_state else ''
+            why = UNSETTLED if server.is_unsettled else blocked.get(server.uuid)
+            why = f': {why}' if why else ''
+            self.say(f'    {server.name} ({server.uuid}) {server.status}{busy}{why}')
+
+
+def _as_json(found):
+    return {**msgspec.to_builtins(found), 'code': CODES[found.state]}
+
+
+def _worst(states):
+    """The exit code of some hosts."""
+    return max((CODES[state.state] for state in states), default=EMPTY)
+
+
+def _text(found):
+    """A line for people."""
+    service, drain = found.service, found.drain
+    left = columns.count(len(found.servers), 'server') if found.servers else 'empty'
+    reason = f': {service.disabled_reason}' if service.disabled_reason else ''
+    text = (f'{found.host}: {left} ({service.status}, '
+            f'{"forced down" if service.forced_down else service.state}{reason})')
+    if drain is None or drain.state == 'released':
+        return text
+    blocked = f', {len(drain.blocked)} blocked' if drain.blocked else ''
+    return f'{text}; drain of {drain.requested_by}: {drain.state}{blocked}'
+
+
+class Release(command.Command):
+    """Enable hosts that a drain disabled; a drain in progress ends.
+
+    A host that was disabled before the drain, or by another since, stays disabled. Moves that have
+    begun are carried to their end. A host that a maintenance is servicing is not released.
+
+    Exit codes: 0 released, 1 refused, 3 no worker has done it yet.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('hosts', nargs='+', metavar='<host>')
+        return parser
+
+    def take_action(self, parsed_args):
+        asked = [self.call(contract.RELEASE, contract.OneHost(host=host))
+                 for host in dict.fromkeys(parsed_args.hosts)]
+        deadline_at = time.monotonic() + RELEASE_SECONDS
+        return max(self._wait(drain, deadline_at) for drain in asked)
+
+    def _wait(self, drain, deadline_at):
+        """Wait until a worker has released a host; the exit code."""
+        while not self._is_released(drain):
+            if time.monotonic() > deadline_at:
+                self.say(f'{drain.host}: no worker has released it yet; the first one that runs '
+                         'will.')
+                return NOT_YET
+            time.sleep(LOOK_SECONDS / 4)
+        self.say(f'{drain.host}: released')
+        return EMPTY
+
+    def _is_released(self, drain):
+        try:
+            return self.call(contract.SHOW, contract.OneDrain(drain=drain.uuid)).state == 'released'
+        except errors.Unreachable:
+            return False    # The release is stored; whether it was done is asked again.

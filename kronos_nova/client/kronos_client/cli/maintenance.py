@@ -1,0 +1,74 @@
+"""Commands on the maintenance in progress. ``kronos-manage`` has those that run it: hooks run where
+the command does."""
+
+from kronos_client.cli import columns
+from kronos_client.cli import command
+from kronos_client.contract import maintenance as contract
+
+COLUMNS = ('Host', 'State', 'Servers left', 'Blocked')
+AT_WORK = ('draining', 'hook', 'returning')
+"""States of hosts of which a maintenance has begun and not ended its work."""
+
+
+def _hosts_in(found, *states):
+    return ', '.join(each.host for each in found.hosts if each.state in states) or 'none'
+
+
+class Show(command.Lister):
+    """Show the hosts of the maintenance in progress, in order, and the state of each.
+
+    A table for people also has how many are serviced, and until about when it lasts.
+    """
+
+    def take_action(self, parsed_args):
+        found = self.call(contract.SHOW, contract.SHOW.request())
+        if parsed_args.formatter == 'table':
+            self.say(_summary(found))
+        return COLUMNS, [(each.host, each.state, columns.Optional(each.left),
+                          columns.Optional(each.blocked)) for each in found.hosts]
+
+
+def _summary(found):
+    text = f'{found.serviced} of {columns.count(len(found.hosts), "host")} serviced, {found.state}'
+    end = found.expected_end
+    return text if end is None else f'{text} until about {columns.local(end)}'
+
+
+class Stop(command.Command):
+    """Begin with no further host; those that are at work are carried to their end.
+
+    "maintenance resume" goes on, "maintenance end" gives up what is left.
+    """
+
+    def take_action(self, parsed_args):
+        found = self.call(contract.STOP, contract.STOP.request())
+        self.say(f'Stopped; hosts still at work: {_hosts_in(found, *AT_WORK)}.')
+
+
+class End(command.Command):
+    """End a maintenance that is not to be gone on with: its hosts that wait are not serviced.
+
+    Hosts at work stay disabled, and are named: "host release" enables each.
+    """
+
+    def take_action(self, parsed_args):
+        found = self.call(contract.END, contract.END.request())
+        self.say(f'Ended; hosts not serviced: {_hosts_in(found, "waiting")}.')
+        for each in found.hosts:
+            if each.state in (*AT_WORK, 'failed') and not each.is_released:
+                self.say(f'{each.host} is {each.state}: "host release {each.host}" ends that.')
+
+
+class Done(command.Command):
+    """Report that a host of a maintenance without a hook was serviced."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('host', metavar='<host>')
+        return parser
+
+    def take_action(self, parsed_args):
+        found = self.call(contract.DONE, contract.ServicedHost(host=parsed_args.host))
+        if not found.is_run:
+            self.say('Noted. No process runs the maintenance; "kronos-manage maintenance resume" '
+                     'continues it.')

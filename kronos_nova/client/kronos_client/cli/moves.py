@@ -1,0 +1,164 @@
+"""Commands on moves."""
+
+import argparse
+from collections.abc import Iterable
+
+from kronos_client.cli import arguments
+from kronos_client.cli import columns
+from kronos_client.cli import command
+from kronos_client.cli import watching
+from kronos_client.contract import moves as contract
+from kronos_client.contract import plans
+
+COLUMNS = ('UUID', 'Plan', 'Order', 'Name', 'Instance', 'Source', 'Destination', 'Phase', 'State',
+           'Retries', 'Migration', 'Progress', 'Estimated end', 'Error', 'Aggregate', 'Project',
+           'MiB', 'Planned at', 'Started at', 'Ended at', 'Seconds', 'Reason')
+SHORT = ('Name', 'Instance', 'Source', 'Destination', 'State', 'Started at', 'Seconds', 'Progress',
+         'Error')
+
+
+class List(command.Lister):
+    """List moves, those of the newest plan first: those that have not ended, or by conditions.
+
+    Conditions hold together. With any of them, or with --all, moves that have ended are listed
+    too. Progress is the share of memory that is copied, in percent, where the hypervisor's driver
+    reports it. The estimated end is derived from how long moves of about the same memory took.
+    """
+
+    short = SHORT
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--plan', metavar='<uuid>', type=arguments.name,
+                            help='Only moves of this plan.')
+        parser.add_argument('--server', metavar='<server>', type=arguments.name,
+                            help='Only moves of this server, by its name or uuid.')
+        parser.add_argument('--host', metavar='<host>', type=arguments.name,
+                            help='Only moves from or to this host.')
+        parser.add_argument('--project', metavar='<id>', type=arguments.name,
+                            help='Only moves of servers of this project.')
+        parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
+                            help='Only moves of plans of this aggregate.')
+        parser.add_argument('--state', metavar='<state>', action='append', default=[],
+                            choices=(*contract.LIVE, *contract.ENDED),
+                            help='Only moves in this state; may be repeated.')
+        parser.add_argument('--since', metavar='<time>', type=arguments.past,
+                            help=f'Only moves that had not ended by then: {arguments.PAST}.')
+        parser.add_argument('--until', metavar='<time>', type=arguments.past,
+                            help='Only moves that were planned by then.')
+        parser.add_argument('--all', action='store_true', help='List moves that have ended too.')
+        parser.add_argument('--limit', type=arguments.POSITIVE, default=200, metavar='<n>',
+                            help='List at most so many, the newest; default: 200.')
+        parser.add_argument('--watch', action='store_true',
+                            help='Show them until all have ended or Ctrl-C is pressed; with '
+                                 'another format than a table, on stderr meanwhile.')
+        parser.add_argument('--interval', type=arguments.pause, default=2.0, metavar='<seconds>',
+                            help='Time between two looks of --watch; default: 2.')
+        return parser
+
+    def take_action(self, parsed_args):
+        if parsed_args.watch:
+            self._watch(parsed_args)
+        return COLUMNS, [row(each) for each in self._found(parsed_args)]
+
+    def _found(self, parsed_args):
+        return self.collect(contract.LIST, _request(parsed_args), 'moves', parsed_args.limit)
+
+    def _watch(self, parsed_args):
+        def read_moves():
+            found = self._found(parsed_args)
+            return (watching.table(SHORT, COLUMNS, map(row, found)),
+                    any(move.state in contract.LIVE for move in found))
+
+        is_for_people = parsed_args.formatter == 'table'
+        watching.watch(self.app.stdout if is_for_people else self.app.stderr, read_moves,
+                       parsed_args.interval)
+
+
+def _request(parsed_args: argparse.Namespace) -> contract.ListMoves:
+    asked = {name: getattr(parsed_args, name) for name in (
+        'plan', 'server', 'host', 'project', 'aggregate', 'state', 'since', 'until')}
+    is_all = parsed_args.all or any(asked.values())
+    return contract.ListMoves(**asked if is_all else asked | {'state': list(contract.LIVE)})
+
+
+def row(move: contract.Move) -> tuple:
+    """The cells of a move, as COLUMNS names them."""
+    took = (move.finished_at - move.requested_at).total_seconds() if (
+        move.finished_at and move.requested_at) else None
+    return (move.uuid, move.plan_uuid, move.ordinal, columns.Optional(move.instance_name),
+            move.instance_uuid, move.source, move.destination, move.phase, move.state,
+            move.retry_count, columns.Optional(move.migration_uuid),
+            columns.Optional(None if move.progress is None else round(move.progress)),
+            columns.Time(move.estimated_end), columns.Optional(move.error_type), move.aggregate,
+            columns.Optional(move.project_id), move.memory_mb, columns.Time(move.created_at),
+            columns.Time(move.requested_at), columns.Time(move.finished_at),
+            columns.Optional(None if took is None else round(took)), move.reason)
+
+
+class Show(command.ShowOne):
+    """Show a move and every step of it."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('move', metavar='<uuid>', help='Uuid of a move.')
+        return parser
+
+    def take_action(self, parsed_args):
+        found = self.call(contract.SHOW, contract.OneMove(move=parsed_args.move))
+        return zip(*{
+            'uuid': found.uuid, 'plan': found.plan_uuid, 'aggregate': found.aggregate,
+            'instance': found.instance_uuid, 'name': columns.Optional(found.instance_name),
+            'project': columns.Optional(found.project_id), 'kind': found.kind,
+            'source': found.source, 'destination': found.destination,
+            'memory_mb': found.memory_mb, 'phase': found.phase, 'reason': found.reason,
+            'state': found.state, 'worker': columns.Optional(found.worker),
+            'retries': found.retry_count, 'migration': columns.Optional(found.migration_uuid),
+            'expected_seconds': columns.Optional(found.expected_seconds),
+            'error_type': columns.Optional(found.error_type),
+            'error': columns.Optional(found.error),
+            'planned_at': columns.Time(found.created_at),
+            'requested_at': columns.Time(found.requested_at),
+            'finished_at': columns.Time(found.finished_at),
+            'events': '\n'.join(map(_step, found.events)),
+        }.items(), strict=True)
+
+
+def _step(event):
+    who = f' by {event.worker}' if event.worker else ''
+    detail = f': {event.detail}' if event.detail else ''
+    return (f'{columns.local(event.at)} {event.old_state or "-"} -> {event.new_state}{who}'
+            f'{detail}')
+
+
+class Abort(command.Command):
+    """End a move: it is not begun, or Nova is asked to abort its migration.
+
+    Returns at once; "move show" reports the result. A move that was aborted is not retried, and
+    its server is not put into quarantine.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        group = parser.add_mutually_exclusive_group(required=True)
+        group.add_argument('move', nargs='?', metavar='<uuid>', help='Uuid of a move.')
+        group.add_argument('--plan', metavar='<uuid>', help='Every move of this plan.')
+        return parser
+
+    def take_action(self, parsed_args):
+        if not parsed_args.plan:
+            self.call(contract.ABORT, contract.OneMove(move=parsed_args.move))
+            self.say('Asked to end; "move show" reports the result.')
+            return
+        plan = self.call(plans.SHOW, plans.OnePlan(plan=parsed_args.plan))
+        found = self.collect(contract.LIST, contract.ListMoves(plan=plan.uuid), 'moves',
+                             plan.move_count)
+        asked = list(self._aborted(found))
+        self.say(f'{columns.count(len(asked), "move")} asked to end, {len(found) - len(asked)} had '
+                 'ended.')
+
+    def _aborted(self, found: Iterable[contract.Move]):
+        for move in found:
+            if move.state in contract.LIVE:
+                self.call(contract.ABORT, contract.OneMove(move=move.uuid))
+                yield move

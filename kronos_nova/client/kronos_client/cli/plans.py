@@ -1,0 +1,243 @@
+"""Commands on plans."""
+
+import collections
+import itertools
+
+from kronos_client.cli import arguments
+from kronos_client.cli import columns
+from kronos_client.cli import command
+from kronos_client.cli import watching
+from kronos_client.contract import plans as contract
+
+COLUMNS = ('UUID', 'Aggregate', 'State', 'Planner', 'Moves', 'Imbalance before', 'Imbalance after',
+           'Created at', 'Times made', 'Last made at')
+MOVES = ('Order', 'Name', 'Instance', 'Source', 'Destination', 'MiB', 'Imbalance after',
+         'Depends on', 'Group', 'Phase', 'Project', 'Expected seconds', 'Reason')
+SHORT = ('Order', 'Name', 'Instance', 'Source', 'Destination', 'MiB', 'Imbalance after',
+         'Depends on')
+NOT_KEPT = contract.PlanReport(policies=[], moves=[], not_moved=[], refusals=[], warnings=[
+    'The report of this plan is no longer kept; [kronos_database] reports_retention_days sets for '
+    'how long reports are. "move list --plan" lists the moves that were made of it.'])
+
+
+class Projects(columns.Lines):
+    """Projects with a part in a plan; for people nothing where there is one, whose plan it is."""
+
+    def human_readable(self):
+        return super().human_readable() if len(self._value) > 1 else ''
+
+
+class List(command.Lister):
+    """List plans, the newest first."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
+                            help='Only plans of this aggregate.')
+        parser.add_argument('--state', metavar='<state>', type=arguments.name,
+                            help='Only plans in this state.')
+        parser.add_argument('--limit', type=arguments.POSITIVE, default=50, metavar='<n>',
+                            help='List at most so many, the newest; default: 50.')
+        return parser
+
+    def take_action(self, parsed_args):
+        found = self.collect(contract.LIST, contract.ListPlans(
+            aggregate=parsed_args.aggregate, state=parsed_args.state), 'plans', parsed_args.limit)
+        return COLUMNS, [
+            (each.uuid, each.aggregate, each.state, each.planner, each.move_count,
+             columns.Figure(each.combined_before), columns.Figure(each.combined_after),
+             columns.Time(each.created_at), each.times_seen,
+             columns.Time(each.last_seen_at or each.created_at)) for each in found]
+
+
+class _OfPlan(command.Command):
+    """A command on one plan."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('plan', metavar='<uuid>', help='Uuid of a plan.')
+        return parser
+
+
+class Show(_OfPlan, command.ShowOne):
+    """Show a plan: figures before and after, its moves, and what stayed and why.
+
+    With --verbose, each move is shown with its reason, predictions, who benefits, and the best
+    alternative. The table of moves has its own command, "plan move list", with csv, sorting and a
+    choice of columns.
+    """
+
+    def take_action(self, parsed_args):
+        found = self.call(contract.SHOW, contract.OnePlan(plan=parsed_args.plan))
+        self._report = report = found.report or NOT_KEPT
+        return zip(*{
+            'uuid': found.uuid, 'aggregate': found.aggregate, 'state': found.state,
+            'mode': found.mode, 'planner': found.planner, 'purpose': found.purpose,
+            'created_at': columns.Time(found.created_at),
+            'expires_at': columns.Time(found.expires_at),
+            'approved_by': columns.Optional(found.approved_by),
+            'approved_at': columns.Time(found.approved_at),
+            'finished_at': columns.Time(found.finished_at),
+            'waits_for': columns.Optional(found.waits_for),
+            'ends_at_now': columns.Figure(found.combined_now),
+            'left_out': columns.Optional(found.reason), 'times_made': found.times_seen,
+            'policies': columns.Lines(report.policies, _policy_text),
+            'moves': columns.Lines(report.moves, _move_text),
+            'projects': Projects(_projects(report.moves), _project_text),
+            'not_moved': columns.Lines(report.not_moved, _stayed_text),
+            'refusals': columns.Lines(report.refusals, _refusal_text),
+            'warnings': columns.Lines(report.warnings), 'notes': columns.Lines(report.notes),
+        }.items(), strict=True)
+
+    def produce_output(self, parsed_args, column_names, data):
+        """For people: the plan without moves, then a table of these."""
+        is_table = parsed_args.formatter == 'table' and not parsed_args.columns
+        if not is_table or self.is_verbose:
+            return super().produce_output(parsed_args, column_names, data)
+        kept = [(name, value) for name, value in zip(column_names, data, strict=True)
+                if name != 'moves']
+        status = super().produce_output(parsed_args, *zip(*kept, strict=True))
+        if self._report.moves:
+            moves = watching.table(SHORT, MOVES, _rows(self._report.moves), parsed_args)
+            self.say(f'\n{moves}')
+        return status
+
+
+class Moves(_OfPlan, command.Lister):
+    """List the moves of a plan as they were planned."""
+
+    short = SHORT
+
+    def take_action(self, parsed_args):
+        found = self.call(contract.SHOW, contract.OnePlan(plan=parsed_args.plan))
+        return MOVES, list(_rows((found.report or NOT_KEPT).moves))
+
+
+def _rows(moves):
+    """The cells of planned moves, as MOVES names them."""
+    for move in moves:
+        yield (move.order, columns.Optional(move.instance_name), move.instance_uuid, move.source,
+               move.destination, move.memory_mb, columns.Figure(move.combined_after),
+               columns.Lines(move.depends_on, separator=', '), columns.Optional(move.group),
+               move.phase, columns.Optional(move.project_id or None),
+               columns.Optional(move.expected_seconds), move.reason)
+
+
+class Approve(_OfPlan):
+    """Let a proposed plan run, wholly or without some of its moves.
+
+    The plan is checked against the cloud as it is now; what is no longer right is left out. A
+    move that depends on one that is left out is left out too. Moves of one group help only
+    together, and are left out or made together.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument('--skip', type=arguments.POSITIVE, action='append', default=[],
+                           metavar='<n>', help='Leave out move <n>, as "plan show" numbers them; '
+                                               'may be repeated.')
+        which.add_argument('--only', type=arguments.POSITIVE, action='append', default=[],
+                           metavar='<n>', help='Make move <n> and those that it depends on; may '
+                                               'be repeated.')
+        return parser
+
+    def take_action(self, parsed_args):
+        done = self.call(contract.APPROVE, contract.ApprovePlan(
+            plan=parsed_args.plan, skip=parsed_args.skip, only=parsed_args.only))
+        if None not in (done.combined_before, done.combined_after, done.combined_now):
+            self.say(f'The plan was to bring the combined imbalance from '
+                     f'{done.combined_before:.3f} to {done.combined_after:.3f}; by the last '
+                     f'evaluation it ends at {done.combined_now:.3f}.')
+        if done.chosen < done.moves:
+            self.say('These figures are of all its moves. What the chosen ones gain alone is '
+                     'checked before they are started, and those that gain too little are left '
+                     'out.')
+        self.say(f'{done.chosen} of {columns.count(done.moves, "move")} may run. The plan is '
+                 'checked against the cloud once more; "plan show" reports which moves are left '
+                 'out then, and why.')
+
+
+class Reject(_OfPlan):
+    """Reject a proposed plan; its aggregate is planned again when it is due."""
+
+    def take_action(self, parsed_args):
+        self.call(contract.REJECT, contract.OnePlan(plan=parsed_args.plan))
+        self.say(f'Plan {parsed_args.plan} is rejected.')
+
+
+def _projects(moves):
+    """Of each project with a part in a plan: its servers that move, and the moves of servers of
+    others that relieve a host with servers of the project."""
+    moved = collections.Counter(move.project_id for move in moves if move.project_id)
+    relieved = collections.Counter(itertools.chain.from_iterable(
+        {*move.benefits} - {move.project_id} for move in moves))
+    return [{'project_id': name, 'moved': moved[name], 'relieved': relieved[name]}
+            for name in sorted({*moved, *relieved}, key=lambda name: (-moved[name], name))]
+
+
+def _project_text(project):
+    return (f'{project["project_id"]}: {columns.count(project["moved"], "server")} moved, relieved '
+            f'by {columns.count(project["relieved"], "move")} of others')
+
+
+def _policy_text(policy):
+    if policy.state != 'ok':
+        return f'{policy.name}: no data: {policy.detail}'
+    after = policy.imbalance_after
+    return (f'{policy.name}: {policy.imbalance_before:.3f} -> '
+            f'{"not known, as moves are left out" if after is None else f"{after:.3f}"} '
+            f'(threshold {policy.threshold:.3f})')
+
+
+def _stayed_text(stayed):
+    return f'{stayed.reason}: {stayed.count}'
+
+
+def _refusal_text(refusal):
+    return f'{refusal.instance_uuid} to {", ".join(refusal.hosts)}: {refusal.reason}'
+
+
+def _move_text(move):
+    waits = ', '.join(map(str, move.depends_on))
+    after = f'; waits for {waits}' if waits else ''
+    return (f'{move.order}. {_server(move)} {move.source} -> {move.destination}: '
+            f'{move.reason}{after}{_expected(move)}{_whose(move)}\n'
+            f'     next best: {_next_best(move)}')
+
+
+def _expected(move):
+    """A line of predictions; empty where nothing was predicted."""
+    if move.expected_seconds is None:
+        return ''
+    begins = ('' if move.begins_after is None
+              else f'begins after {columns.duration(move.begins_after)}, ')
+    return (f'\n     expected: {begins}takes {columns.duration(move.expected_seconds)}, '
+            f'the server is stopped for {1000 * move.expected_downtime:.0f} ms of it')
+
+
+def _whose(move):
+    """A line of who benefits; empty where no host is relieved."""
+    if not move.benefits and not move.caused_by:
+        return ''
+    largest = (f'server {move.caused_by} has the largest load there' if move.caused_by
+               else 'it has the largest load there itself')
+    others = ', '.join(move.benefits) or 'no other project'
+    return (f'\n     a server of project {move.project_id} moves, and {move.source} is '
+            f'relieved for {others}; {largest}')
+
+
+def _next_best(move):
+    other = move.next_best
+    if not other:
+        return 'none that is permitted'
+    found = (f'{_server(other)} to {other.destination}, combined imbalance '
+             f'{other.combined_after:.3f} instead of {move.combined_after:.3f}, '
+             f'{other.memory_mb} MiB')
+    if other.combined_after < move.combined_after:
+        return f'{found}: better alone, and not with the rest of the plan or for what it copies'
+    return found
+
+
+def _server(each):
+    return columns.server(each.instance_uuid, each.instance_name)

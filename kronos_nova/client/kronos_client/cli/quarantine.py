@@ -1,0 +1,30 @@
+"""Commands on servers in quarantine."""
+
+from kronos_client.cli import columns
+from kronos_client.cli import command
+from kronos_client.contract import quarantine as contract
+
+COLUMNS = ('Instance', 'Name', 'Since', 'Until', 'Reason')
+
+
+class List(command.Lister):
+    """List servers in quarantine, since when, until when and why."""
+
+    def take_action(self, parsed_args):
+        found = self.call(contract.LIST, contract.LIST.request())
+        return COLUMNS, [
+            (each.instance_uuid, columns.Optional(each.instance_name), columns.Time(each.since),
+             columns.Time(each.until) if each.until else 'released by hand', each.reason)
+            for each in found.servers]
+
+
+class Remove(command.Command):
+    """Let a server be moved again."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('server', metavar='<uuid>', help='Uuid of a server in quarantine.')
+        return parser
+
+    def take_action(self, parsed_args):
+        self.call(contract.REMOVE, contract.RemoveQuarantine(server=parsed_args.server))

@@ -1,0 +1,66 @@
+"""The command that explains a server."""
+
+from kronos_client.cli import arguments
+from kronos_client.cli import columns
+from kronos_client.cli import command
+from kronos_client.contract import servers as contract
+
+
+class Explain(command.ShowOne):
+    """Explain a server: its moves and why, why it stays, and what holds it and until when.
+
+    The server is given by its name or its uuid. With --at, the moves that had begun by then are
+    shown: the first is the one that answers "why was it moved at that time?".
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('server', metavar='<server>', help='Name or uuid of a server.')
+        parser.add_argument('--at', metavar='<time>', type=arguments.past,
+                            help=f'Show moves that had begun by then: {arguments.PAST}.')
+        return parser
+
+    def take_action(self, parsed_args):
+        found = self.call(contract.EXPLAIN, contract.ExplainServer(
+            server=parsed_args.server, at=parsed_args.at))
+        return zip(*{
+            'uuid': found.instance_uuid, 'name': columns.Optional(found.instance_name),
+            'moves': columns.Lines(found.moves, _move_text),
+            'planned': columns.Optional(found.planned, _planned_text),
+            'planned_in': columns.Optional(found.planned_in),
+            'stays_because': columns.Optional(found.stays_because),
+            'stays_means': columns.Optional(found.stays_means),
+            'stays_in': columns.Optional(found.stays_in),
+            'quarantined_because': columns.Optional(found.quarantined_because),
+            'quarantined_until': columns.Time(found.quarantined_until),
+            'cooling_seconds': columns.Optional(found.cooling_seconds, columns.duration),
+            'refused_because': columns.Optional(found.refused_because),
+            'refused_hosts': columns.Lines(found.refused_hosts, separator=', '),
+        }.items(), strict=True)
+
+
+def _move_text(move):
+    begun = move.requested_at or move.created_at
+    error = f': {move.error}' if move.error else ''
+    return (f'{columns.local(begun)} {move.source} -> {move.destination}, '
+            f'{move.state}{error}\n    {move.reason}{_gain(move)}{_next_best(move)}')
+
+
+def _gain(move):
+    before, after = move.plan_imbalance_before, move.plan_imbalance_after
+    if before is None:
+        return ''
+    reached = 'not known, as moves were left out' if after is None else f'{after:.3f}'
+    return f'\n    its plan: combined imbalance {before:.3f} -> {reached}'
+
+
+def _next_best(move):
+    other = move.next_best
+    if other is None:
+        return ''
+    return (f'\n    next best: {columns.server(other.instance_uuid, other.instance_name)} to '
+            f'{other.destination}, combined imbalance {other.combined_after:.3f}')
+
+
+def _planned_text(move):
+    return f'{move.source} -> {move.destination}: {move.reason}'

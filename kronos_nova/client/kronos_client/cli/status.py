@@ -1,0 +1,193 @@
+"""The command that shows the state of Kronos on one page."""
+
+import collections
+import datetime
+import json
+
+import msgspec
+
+from kronos_client.cli import arguments
+from kronos_client.cli import columns
+from kronos_client.cli import command
+from kronos_client.cli import watching
+from kronos_client.contract import moves
+from kronos_client.contract import status as contract
+
+# Exit codes, documented in operating.rst.
+EXIT = {None: 0, contract.NOTICE: 0, contract.WARNING: 3, contract.CRITICAL: 4}
+FORMAT = 1
+
+
+class Status(command.Command):
+    """Show what Kronos is doing: levels, last evaluations, plans, workers, and conditions.
+
+    A condition is a notice (what an operator intended, such as a pause), a warning (deserves a
+    look) or critical (to be repaired).
+
+    Exit codes, for monitoring: 0 all is well, or there are notices only; 1 the state is not known;
+    3 a warning; 4 something critical.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        columns.add_text_or_json(parser)
+        parser.add_argument('--watch', action='store_true',
+                            help='Show it again and again until Ctrl-C is pressed.')
+        parser.add_argument('--interval', type=arguments.pause, default=2.0, metavar='<seconds>',
+                            help='Time between two looks of --watch; default: 2.')
+        return parser
+
+    def take_action(self, parsed_args):
+        text = _as_json if parsed_args.format == 'json' else _as_text
+        found = self._read()
+
+        def read_page():
+            nonlocal found
+            found = self._read()
+            return text(*found), True
+
+        if parsed_args.watch:
+            watching.watch(self.app.stdout, read_page, parsed_args.interval,
+                           self.app.stderr if parsed_args.format == 'json' else None)
+        else:
+            self.say(text(*found))
+        return EXIT[found[0].severity]
+
+    def _read(self):
+        """(Status, its aggregates)"""
+        found = self.call(contract.SHOW, contract.SHOW.request())
+        return found, self.call(contract.LIST_AGGREGATES,
+                                contract.LIST_AGGREGATES.request()).aggregates
+
+
+def _as_json(found, aggregates):
+    maintained = found.maintenance
+    body = {'format': FORMAT, 'severity': found.severity, 'at': found.at,
+            'aggregates': aggregates, **msgspec.structs.asdict(found)}
+    if maintained:
+        body['maintenance'] = msgspec.structs.asdict(maintained) | {
+            'hosts': {each.host: each.state for each in maintained.hosts}}
+    return json.dumps(msgspec.to_builtins(body, builtin_types=(datetime.datetime,)), indent=1,
+                      default=lambda time: time.isoformat(timespec='seconds'))
+
+
+def _as_text(found, aggregates):
+    return '\n'.join(_lines(found, aggregates))
+
+
+def _lines(found, aggregates):
+    yield f'Kronos at {columns.local(found.at)}: {_verdict(found)}'
+    for aggregate in aggregates:
+        yield ''
+        yield from _aggregate(aggregate, found.at)
+    if found.drains:
+        yield ''
+    for drain in found.drains:
+        left = '' if drain.left is None else f', {columns.count(drain.left, "server")} left'
+        if drain.remaining_seconds is not None:
+            left += f'; about {columns.duration(drain.remaining_seconds)} for the planned moves'
+        yield f'Drain of {drain.host} by {drain.requested_by}: {drain.state}{left}'
+    if found.maintenance:
+        yield ''
+        yield _maintenance(found.maintenance)
+    yield ''
+    yield f'Workers: {_workers(found.workers)}'
+    if found.quarantined:
+        yield (f'In quarantine: {columns.count(found.quarantined, "server")} '
+               '("quarantine list" names them)')
+    if found.duration_error is not None:
+        yield f'Predicted durations of moves are off by {found.duration_error:.0%} (median)'
+    yield f'Control database: revision {found.database_revision}'
+    if found.problems:
+        yield ''
+    for problem in found.problems:
+        yield f'{problem.severity.upper()}: {problem.what}{_age(problem, found.at)}'
+        yield f'    {problem.remedy}'
+
+
+def _maintenance(found):
+    hosts = collections.defaultdict(list)
+    for each in found.hosts:
+        hosts[each.state].append(each.host)
+    return f'Maintenance by {found.requested_by}: {found.state}; ' + ', '.join(
+        f'{state}: {" ".join(named)}' for state, named in hosts.items())
+
+
+def _verdict(found):
+    """Such as "1 warning, 2 notices, see below"."""
+    counts = collections.Counter(each.severity for each in found.problems)
+    nouns = {contract.CRITICAL: 'critical condition'}
+    return ', '.join([*(columns.count(counts[each], nouns.get(each, each))
+                        for each in contract.SEVERITIES if counts[each]), 'see below']
+                     ) if counts else 'all is well'
+
+
+def _age(problem, now):
+    """For how long a condition has lasted, where that is known."""
+    if problem.since is None:
+        return ''
+    return f' (for {columns.duration((now - problem.since).total_seconds())})'
+
+
+def _aggregate(aggregate, now):
+    whose = f', set by {aggregate.set_by}' if aggregate.set_by else ''
+    yield f'{aggregate.name}: {aggregate.level}{whose}; {_times(aggregate, now)}'
+    if aggregate.paused:
+        yield f'    paused: {aggregate.paused}'
+    if aggregate.window_opens_at:
+        yield ('    outside its maintenance windows; the next opens at '
+               f'{columns.local(aggregate.window_opens_at)}')
+    if aggregate.level == 'off' and aggregate.next_at is None:
+        yield f'    {aggregate.reason}'
+    else:
+        yield f'    {aggregate.outcome or "no outcome"}: {aggregate.reason}'
+    for policy in aggregate.policies:
+        yield f'    {_policy(policy)}'
+    if aggregate.plan:
+        yield f'    plan {aggregate.plan.uuid}: {_plan(aggregate.plan)}'
+
+
+def _times(aggregate, now):
+    if aggregate.evaluated_at is None:
+        return 'not evaluated yet'
+    ago = columns.duration((now - aggregate.evaluated_at).total_seconds())
+    if aggregate.next_at is None:
+        return f'evaluated {ago} ago'
+    left = (aggregate.next_at - now).total_seconds()
+    following = f'next in {columns.duration(left)}' if left > 0 else 'next as soon as possible'
+    return f'evaluated {ago} ago, {following}'
+
+
+def _policy(policy):
+    if policy.imbalance is None:
+        return f'{policy.name}: no data: {policy.detail}'
+    above = ', above it' if policy.imbalance > policy.threshold else ''
+    ahead = f'; forecast: {policy.forecast}' if policy.forecast else ''
+    return (f'{policy.name}: imbalance {policy.imbalance:.3f}, threshold '
+            f'{policy.threshold:.3f}{above}{ahead}')
+
+
+def _plan(plan):
+    count = columns.count(plan.moves, 'move')
+    if plan.state == 'proposed':
+        return (f'{count}, waiting for "plan approve" until '
+                f'{columns.local(plan.expires_at)}')
+    if plan.state == 'approved':
+        return f'{count}, approved by {plan.approved_by}, to start with the next evaluation'
+    ended = sum(plan.states.get(state, 0) for state in moves.ENDED)
+    running = sum(plan.states.get(state, 0) for state in moves.LIVE if state != 'planned')
+    bad = ', '.join(f'{plan.states[state]} {state}' for state in ('failed', 'abandoned')
+                    if state in plan.states)
+    left = ('' if plan.remaining_seconds is None
+            else f'; about {columns.duration(plan.remaining_seconds)} left')
+    return f'{ended} of {count} ended{f" ({bad})" if bad else ""}, {running} in progress{left}'
+
+
+def _workers(workers):
+    if not workers:
+        return 'none'
+    hosts = collections.defaultdict(list)
+    for worker in workers:
+        hosts[worker.name.partition(':')[0], worker.role].append(worker.is_alive)
+    return ', '.join(f'{sum(alive)} of {len(alive)} alive on {host} ({role})'
+                     for (host, role), alive in sorted(hosts.items()))

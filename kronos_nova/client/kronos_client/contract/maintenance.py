@@ -1,0 +1,63 @@
+"""Maintenance: hosts that are serviced one after the other."""
+
+from kronos_client.contract.base import Maybe
+from kronos_client.contract.base import Name
+from kronos_client.contract.base import Request
+from kronos_client.contract.base import Response
+from kronos_client.contract.base import Time
+from kronos_client.contract.operation import OPERATOR
+from kronos_client.contract.operation import Operation
+
+
+class HostInMaintenance(Response):
+    """A host of a maintenance. ``left`` and ``blocked`` are counts of servers, null where the host
+    is not drained; ``is_released`` says whether it was enabled again."""
+
+    host: str
+    state: str
+    left: int | None
+    blocked: int | None
+    is_released: bool
+
+
+class Maintenance(Response):
+    """A maintenance, with its hosts in order.
+
+    serviced : number of hosts that are serviced and released
+    expected_end : a prediction by these; null where there is none yet
+    is_run : whether a process runs it
+    """
+
+    uuid: str
+    state: str
+    requested_by: str
+    requested_at: Time
+    hosts: list[HostInMaintenance]
+    serviced: int
+    expected_end: Maybe
+    is_run: bool
+
+
+class ServicedHost(Request):
+    """``host`` is the name of a host of the maintenance."""
+
+    host: Name
+
+
+SHOW = Operation(
+    name='maintenance:show', method='GET', path='/v1/maintenance', response=Maintenance,
+    command='maintenance show', refusals=(404,), summary='The maintenance in progress.')
+STOP = Operation(
+    name='maintenance:stop', method='POST', path='/v1/maintenance/stop', response=Maintenance,
+    command='maintenance stop', audience=OPERATOR, refusals=(404,),
+    summary='Begin with no further host; those at work are carried to their end.')
+END = Operation(
+    name='maintenance:end', method='POST', path='/v1/maintenance/end', response=Maintenance,
+    command='maintenance end', audience=OPERATOR, refusals=(404,),
+    summary='End a maintenance; hosts that wait are not serviced.')
+DONE = Operation(
+    name='maintenance:done', method='POST', path='/v1/maintenance/hosts/{host}/done',
+    request=ServicedHost, response=Maintenance, command='maintenance done', audience=OPERATOR,
+    refusals=(404, 409), summary='Report that a host was serviced.')
+
+OPERATIONS = (SHOW, STOP, END, DONE)

@@ -1,0 +1,112 @@
+"""Moves: live and cold migrations of servers, and what happened to each."""
+
+from kronos_client.contract.base import Maybe
+from kronos_client.contract.base import Name
+from kronos_client.contract.base import Page
+from kronos_client.contract.base import Request
+from kronos_client.contract.base import Response
+from kronos_client.contract.base import Time
+from kronos_client.contract.base import Uuid
+from kronos_client.contract.operation import OPERATOR
+from kronos_client.contract.operation import Operation
+
+LIVE = ('planned', 'dispatched', 'checking', 'claiming', 'migrating', 'verifying')
+"""States of moves that have not ended."""
+
+ENDED = ('completed', 'failed', 'abandoned')
+"""The other states."""
+
+
+class Move(Response):
+    """A move and its state. ``progress`` is the share of memory copied, in percent, where the
+    hypervisor's driver reports it. ``expected_seconds`` is how long its plan expected it to take.
+    ``reason`` is why it was planned, ``group`` a number that it shares with the moves of its plan
+    without which it does not help."""
+
+    uuid: str
+    plan_uuid: str
+    aggregate: str
+    ordinal: int
+    group: int | None
+    phase: str
+    kind: str
+    instance_uuid: str
+    instance_name: str | None
+    project_id: str | None
+    source: str
+    destination: str
+    memory_mb: int
+    reason: str
+    state: str
+    abort_requested: bool
+    retry_count: int
+    progress: float | None
+    estimated_end: Maybe
+    expected_seconds: float | None
+    migration_uuid: str | None
+    error_type: str | None
+    error: str | None
+    created_at: Time
+    requested_at: Maybe
+    finished_at: Maybe
+
+
+class Moves(Response):
+    """``next`` is the marker of the next page, or null."""
+
+    moves: list[Move]
+    next: str | None
+
+
+class MoveEvent(Response):
+    """A step of a move."""
+
+    at: Time
+    old_state: str | None
+    new_state: str
+    worker: str | None
+    detail: str
+
+
+class MoveDetail(Move):
+    """``worker`` is the process that carries it out."""
+
+    worker: str | None
+    events: list[MoveEvent]
+
+
+class ListMoves(Page):
+    """All conditions hold together. ``server`` is a name or a uuid, ``host`` the source or the
+    destination. ``since`` and ``until`` select moves between planning and end of which some
+    moment lies between them. ``instance`` is the former name of ``server``."""
+
+    plan: Uuid | None = None
+    server: Name | None = None
+    instance: Uuid | None = None
+    host: Name | None = None
+    project: Name | None = None
+    aggregate: Name | None = None
+    state: list[Name] = []
+    since: Maybe = None
+    until: Maybe = None
+
+
+class OneMove(Request):
+    """``move`` is the uuid of a move."""
+
+    move: str
+
+
+LIST = Operation(
+    name='moves:list', command='move list', method='GET', path='/v1/moves', request=ListMoves,
+    response=Moves, refusals=(404, 409), summary='Moves, those of the newest plan first.')
+SHOW = Operation(
+    name='moves:show', command='move show', method='GET', path='/v1/moves/{move}',
+    request=OneMove, response=MoveDetail, refusals=(404,),
+    summary='A move and every step of it.')
+ABORT = Operation(
+    name='moves:abort', command='move abort', method='POST', path='/v1/moves/{move}/abort',
+    request=OneMove, audience=OPERATOR, status=202, refusals=(404, 409),
+    summary='Request the end of a move; its state and events report the result.')
+
+OPERATIONS = (LIST, SHOW, ABORT)

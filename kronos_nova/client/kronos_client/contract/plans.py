@@ -1,0 +1,185 @@
+"""Plans: moves that belong together, with the figures before and after them."""
+
+from typing import Annotated
+
+import msgspec
+
+from kronos_client.contract.base import Maybe
+from kronos_client.contract.base import Name
+from kronos_client.contract.base import Page
+from kronos_client.contract.base import Request
+from kronos_client.contract.base import Response
+from kronos_client.contract.base import Time
+from kronos_client.contract.operation import OPERATOR
+from kronos_client.contract.operation import Operation
+
+Order = Annotated[int, msgspec.Meta(ge=1, le=2 ** 31 - 1)]
+Orders = Annotated[list[Order], msgspec.Meta(max_length=10000)]
+
+
+class Plan(Response):
+    """A plan. ``combined_now`` is the combined imbalance that a plan which waits would end at by
+    the last evaluation, null where that is not known. ``waits_for`` is why it is not started
+    although it is approved, ``reason`` why it ended or which moves were left out."""
+
+    uuid: str
+    aggregate: str
+    purpose: str
+    state: str
+    mode: str
+    planner: str
+    created_at: Time
+    expires_at: Time
+    approved_at: Maybe
+    approved_by: str | None
+    finished_at: Maybe
+    combined_before: float | None
+    combined_after: float | None
+    combined_now: float | None
+    move_count: int
+    times_seen: int
+    last_seen_at: Maybe
+    waits_for: str | None
+    reason: str | None
+
+
+class Plans(Response):
+    """``next`` is the marker of the next page, or null."""
+
+    plans: list[Plan]
+    next: str | None
+
+
+class PlannedPolicy(Response):
+    """A policy before and after the plan; null where it is not known."""
+
+    name: str
+    state: str
+    weight: float
+    threshold: float
+    detail: str
+    imbalance_before: float | None
+    imbalance_after: float | None
+
+
+class NextBest(Response):
+    """The best alternative to a move."""
+
+    instance_uuid: str
+    instance_name: str | None
+    destination: str
+    memory_mb: int
+    combined_after: float
+
+
+class PlannedMove(Response):
+    """A move as it was planned. ``depends_on`` are the orders of the moves that precede it.
+    ``group`` is a number that it shares with the moves without which it does not help, null where
+    it helps alone.
+    ``begins_after`` (seconds from the start of the plan), ``expected_seconds`` and
+    ``expected_downtime`` (seconds) are predictions, null where none was made. ``project_id`` is
+    the project of the server, ``benefits`` are the projects with servers that stay on the source,
+    and ``caused_by`` is the server there with the largest load, empty where it is the server that
+    moves."""
+
+    order: int
+    phase: str
+    instance_uuid: str
+    instance_name: str | None
+    source: str
+    destination: str
+    memory_mb: int
+    combined_after: float
+    reason: str
+    depends_on: list[int]
+    group: int | None
+    project_id: str
+    caused_by: str
+    benefits: list[str]
+    next_best: NextBest | None
+    begins_after: float | None
+    expected_seconds: float | None
+    expected_downtime: float | None
+
+
+class Stayed(Response):
+    """The number of servers that stayed for one reason."""
+
+    reason: str
+    count: int
+
+
+class Refusal(Response):
+    """A server that Nova refused to let go to some hosts."""
+
+    instance_uuid: str
+    hosts: list[str]
+    reason: str
+
+
+class PlanReport(Response):
+    """The figures and moves of a plan; kept for a shorter time than the plan."""
+
+    policies: list[PlannedPolicy]
+    moves: list[PlannedMove]
+    not_moved: list[Stayed]
+    refusals: list[Refusal]
+    warnings: list[str]
+    notes: list[str] = []
+
+
+class PlanDetail(Plan):
+    """``report`` is null where it is no longer kept."""
+
+    report: PlanReport | None
+
+
+class ListPlans(Page):
+    aggregate: Name | None = None
+    state: Name | None = None
+
+
+class OnePlan(Request):
+    """``plan`` is the uuid of a plan."""
+
+    plan: str
+
+
+class ApprovePlan(OnePlan):
+    """``skip`` are the orders of moves that are left out, and with them those that depend on them
+    and their groups; ``only`` those of the moves that are made, and with them those that they
+    depend on and their groups."""
+
+    skip: Orders = []
+    only: Orders = []
+
+
+class Approved(Response):
+    """The number of ``moves`` of the plan, and how many of them were ``chosen``. The combined
+    imbalance was ``combined_before``, the plan was to end at ``combined_after``, and by the last
+    evaluation the whole of it would end at ``combined_now``."""
+
+    chosen: int
+    moves: int
+    combined_before: float | None
+    combined_after: float | None
+    combined_now: float | None
+
+
+LIST = Operation(
+    name='plans:list', command='plan list', method='GET', path='/v1/plans', request=ListPlans,
+    response=Plans, refusals=(404,), summary='Plans, the newest first.')
+SHOW = Operation(
+    name='plans:show', command='plan show', method='GET', path='/v1/plans/{plan}',
+    request=OnePlan, response=PlanDetail, refusals=(404,),
+    summary='A plan with the reason of every move, and of what stayed.')
+APPROVE = Operation(
+    name='plans:approve', command='plan approve', method='POST', path='/v1/plans/{plan}/approve',
+    request=ApprovePlan, response=Approved, audience=OPERATOR, refusals=(404, 409),
+    summary='Let a proposed plan run, wholly or without some of its moves.')
+REJECT = Operation(
+    name='plans:reject', command='plan reject', method='POST', path='/v1/plans/{plan}/reject',
+    request=OnePlan, audience=OPERATOR, status=204, refusals=(404, 409),
+    summary='Reject a proposed plan.')
+
+OPERATIONS = (LIST, SHOW, APPROVE, REJECT)

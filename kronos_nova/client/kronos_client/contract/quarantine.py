@@ -1,0 +1,39 @@
+"""Quarantine: servers that are not moved for a while because a move of theirs failed."""
+
+from kronos_client.contract.base import Maybe
+from kronos_client.contract.base import Request
+from kronos_client.contract.base import Response
+from kronos_client.contract.base import Time
+from kronos_client.contract.operation import OPERATOR
+from kronos_client.contract.operation import Operation
+
+
+class Quarantined(Response):
+    """A server in quarantine. ``until`` is null where an operator has to end it."""
+
+    instance_uuid: str
+    instance_name: str | None
+    since: Time
+    until: Maybe
+    reason: str
+
+
+class Quarantine(Response):
+    servers: list[Quarantined]
+
+
+class RemoveQuarantine(Request):
+    """``server`` is the uuid of a server in quarantine."""
+
+    server: str
+
+
+LIST = Operation(
+    name='quarantine:list', command='quarantine list', method='GET', path='/v1/quarantine',
+    response=Quarantine, summary='Servers that are left alone because a move of theirs failed.')
+REMOVE = Operation(
+    name='quarantine:end', command='quarantine remove', method='DELETE',
+    path='/v1/quarantine/{server}', request=RemoveQuarantine, audience=OPERATOR, status=204,
+    refusals=(404,), summary='Let a server be moved again.')
+
+OPERATIONS = (LIST, REMOVE)

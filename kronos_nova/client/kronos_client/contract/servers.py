@@ -1,0 +1,56 @@
+"""Servers: why one was moved, or stays."""
+
+from kronos_client.contract.base import Maybe
+from kronos_client.contract.base import Request
+from kronos_client.contract.base import Response
+from kronos_client.contract.moves import Move
+from kronos_client.contract.operation import Operation
+from kronos_client.contract.plans import NextBest
+from kronos_client.contract.plans import PlannedMove
+
+
+class ExplainedMove(Move):
+    """A move with what its plan had to gain: the combined imbalance before and after the plan, and
+    the best alternative; null where the report of the plan is no longer kept."""
+
+    plan_imbalance_before: float | None
+    plan_imbalance_after: float | None
+    next_best: NextBest | None
+
+
+class Explanation(Response):
+    """Why a server is moved or stays.
+
+    ``stays_because`` is the reason for which the last evaluation left it, ``planned`` its move in
+    a plan that waits or runs. ``moves`` are the latest, the newest first; of a request with ``at``
+    those that had begun by then.
+    """
+
+    instance_uuid: str
+    instance_name: str | None
+    stays_because: str | None
+    stays_in: str | None
+    stays_means: str | None
+    planned: PlannedMove | None
+    planned_in: str | None
+    quarantined_until: Maybe
+    quarantined_because: str | None
+    cooling_seconds: float | None
+    refused_because: str | None
+    refused_hosts: list[str]
+    moves: list[ExplainedMove]
+
+
+class ExplainServer(Request):
+    """``server`` is a name or a uuid."""
+
+    server: str
+    at: Maybe = None
+
+
+EXPLAIN = Operation(
+    name='servers:explain', command='explain', method='GET',
+    path='/v1/servers/{server}/explanation', request=ExplainServer, response=Explanation,
+    refusals=(404, 409), summary='Why a server was moved, or why it stays.')
+
+OPERATIONS = (EXPLAIN,)

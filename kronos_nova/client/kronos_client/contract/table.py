@@ -1,0 +1,15 @@
+"""All operations."""
+
+from kronos_client.contract import automation
+from kronos_client.contract import drains
+from kronos_client.contract import evaluations
+from kronos_client.contract import maintenance
+from kronos_client.contract import moves
+from kronos_client.contract import plans
+from kronos_client.contract import quarantine
+from kronos_client.contract import servers
+from kronos_client.contract import status
+
+OPERATIONS = (*status.OPERATIONS, *plans.OPERATIONS, *moves.OPERATIONS, *servers.OPERATIONS,
+              *automation.OPERATIONS, *evaluations.OPERATIONS, *drains.OPERATIONS,
+              *maintenance.OPERATIONS, *quarantine.OPERATIONS)

@@ -1,0 +1,62 @@
+"""Calls kronos-api by a keystoneauth adapter."""
+
+import msgspec
+from keystoneauth1 import adapter as ks_adapter
+from keystoneauth1 import exceptions as ks_exceptions
+
+from kronos_client import sanitize
+from kronos_client.contract import errors
+from kronos_client.contract.base import Request
+from kronos_client.contract.base import Response
+from kronos_client.contract.operation import Operation
+
+
+class HttpClient:
+    """
+    :param adapter: of the service type ``kronos``
+    """
+
+    def __init__(self, adapter: ks_adapter.Adapter):
+        self._adapter = adapter
+
+    def call(self, operation: Operation, request: Request) -> Response | None:
+        """
+        :raises Refused: kronos-api refused the request
+        :raises Unreachable: kronos-api did not answer, failed, or something else answered
+        """
+        place = 'json' if operation.has_body else 'params'
+        answer = self._sent(operation.address(request), operation.method,
+                            {place: operation.rest(request)})
+        return _decoded(answer, operation.response)
+
+    def _sent(self, path, method, arguments):
+        try:
+            answer = self._adapter.request(path, method, raise_exc=False, **arguments)
+        except ks_exceptions.EndpointNotFound as error:
+            raise errors.Unreachable(
+                'There is no service of type "kronos" in the catalogue of keystone; '
+                '--os-kronos-endpoint gives an address.') from error
+        except ks_exceptions.ClientException as error:
+            raise errors.Unreachable(sanitize.shown(error)) from error
+        if answer.status_code >= 400:
+            raise _refusal(answer)
+        return answer
+
+
+def _decoded(answer, response):
+    try:
+        return response and msgspec.json.decode(answer.content, type=response)
+    except msgspec.MsgspecError as error:
+        raise errors.Unreachable(
+            f'{sanitize.shown(answer.url)} is not answered by a kronos-api of this release: '
+            f'{sanitize.shown(error)}') from error
+
+
+def _refusal(answer):
+    try:
+        [error] = msgspec.json.decode(answer.content, type=errors.Errors).errors
+    except (msgspec.MsgspecError, ValueError):
+        return errors.Unreachable(
+            f'{sanitize.shown(answer.url)} answers {answer.status_code}, and not as kronos-api '
+            'does.')
+    return errors.from_answer(error)

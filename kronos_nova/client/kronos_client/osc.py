@@ -1,0 +1,34 @@
+"""Makes ``openstack kronos ...`` known to python-openstackclient."""
+
+from osc_lib import utils
+
+from kronos_client.contract import versions
+
+API_NAME = 'rebalancing'
+API_VERSION_OPTION = 'os_rebalancing_api_version'
+API_VERSIONS = {'1': 'kronos_client.http.HttpClient'}
+DEFAULT_API_VERSION = '1'
+
+
+def make_client(instance):
+    """Make a client of kronos-api with the user's credentials."""
+    # Imported late: every openstack command imports this module.
+    from keystoneauth1 import adapter
+
+    from kronos_client.http import HttpClient
+    config = instance.sdk_connection.config
+    return HttpClient(adapter.Adapter(
+        instance.session, service_type=versions.SERVICE,
+        interface=config.get_interface(versions.SERVICE),
+        region_name=config.get_region_name(versions.SERVICE),
+        endpoint_override=config.get_endpoint(versions.SERVICE),
+        default_microversion=versions.VERSIONS[-1]))
+
+
+def build_option_parser(parser):
+    parser.add_argument(
+        '--os-kronos-endpoint', metavar='<url>', dest='kronos_endpoint_override',
+        default=utils.env('OS_KRONOS_ENDPOINT') or None,
+        help='Address of kronos-api (Env: OS_KRONOS_ENDPOINT); default: that of the service type '
+             f'"{versions.SERVICE}" in the catalogue of keystone')
+    return parser
