@@ -261,7 +261,7 @@ class ClientTest(testtools.TestCase):
     def commands(self):
         """The commands of Kronos that ``openstack`` has."""
         groups = json.loads(run(self.env / 'bin/openstack', 'command', 'list', '-f', 'json',
-                                cwd=self.env))
+                                cwd=self.env, env={'PATH': os.environ['PATH']}))
         return [command for group in groups for command in group['Commands']
                 if command.startswith('kronos ')]
 
