@@ -139,6 +139,8 @@ class Authentication:
     """Lets nobody in without a token that keystone knows, but for what everybody may know."""
 
     def process_resource(self, request, _response, resource, _params):
+        # A thread keeps the context of its last request, which messages of this one must not have.
+        oslo_context.RequestContext(request_id=request.env.get(request_id.ENV_REQUEST_ID))
         if getattr(resource, 'is_public', False):
             return
         if AWAY in request.env:

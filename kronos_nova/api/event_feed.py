@@ -109,8 +109,7 @@ class Feed:
         :raises DBError: the control database does not answer
         """
         with self.changed:
-            if len(self._listeners) >= self._most_listeners:
-                raise exception.TooManyListeners(most=self._most_listeners)
+            self._refuse_too_many()
             if self._thread is None:
                 self._begin()
                 self._thread = threading.Thread(target=self._watch, daemon=True, name='events')
@@ -118,9 +117,15 @@ class Feed:
             self.changed.wait_for(lambda: self._looked_at or self._error, FIRST_LOOK_SECONDS)
             if self._looked_at is None:
                 raise self._error or db_exc.DBError('the control database is slow to answer')
+            # Others came while this one waited, which gives the lock away.
+            self._refuse_too_many()
             made = Stream(self, last_id, min(seconds, LONGEST_SECONDS))
             self._listeners.add(made)
             return made
+
+    def _refuse_too_many(self):
+        if len(self._listeners) >= self._most_listeners:
+            raise exception.TooManyListeners(most=self._most_listeners)
 
     def leave(self, stream: 'Stream') -> None:
         with self.changed:

@@ -4,7 +4,10 @@ It is no way around anything: what is sent on is made here, to the one address t
 and keystone decides as for anybody else.
 """
 
+import math
 import threading
+import time
+from collections.abc import Callable
 
 import falcon
 import msgspec
@@ -30,6 +33,15 @@ passwords takes a good part of a second."""
 
 KEYSTONE = 'keystone_authtoken'
 
+MOST_KEPT = 10_000
+"""Users and addresses whose wrong passwords are counted. Raised, an attack from many addresses
+takes more memory, some 200 bytes each; lowered, it makes the oldest forgotten earlier."""
+
+AT_ADDRESS, OF_USER = 4, 10
+"""Wrong passwords of one address, and of one user from anywhere, in times of ``login_tries``.
+Raised, passwords can be tried longer; lowered, people behind one proxy lock each other out, and an
+attacker locks out a user."""
+
 Text = Name
 
 
@@ -48,13 +60,58 @@ class Token(Response):
     expires_at: Time
 
 
+class WrongPasswords:
+    """Counts wrong passwords by user and address, each until some time after the last.
+
+    :param clock: returns seconds of a monotonic clock
+    """
+
+    def __init__(self, tries: int, seconds: float, clock: Callable[[], float] = time.monotonic):
+        self._tries = tries
+        self._seconds = seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._found: dict[tuple, tuple[int, float]] = {}
+
+    def seconds_left(self, user: str, address: str) -> float:
+        """For how long logins are refused now; 0 where they are not."""
+        with self._lock:
+            return max((self._left(key) for key, most in self._limits(user, address)
+                        if self._count(key) >= most), default=0.0)
+
+    def add(self, user: str, address: str) -> None:
+        with self._lock:
+            for key, _most in self._limits(user, address):
+                count = self._count(key) + 1
+                self._found.pop(key, None)      # the newest is the last one
+                self._found[key] = (count, self._clock())
+            while len(self._found) > MOST_KEPT:
+                del self._found[next(iter(self._found))]
+
+    def forget(self, user: str, address: str) -> None:
+        """The user has given the right password at that address."""
+        with self._lock:
+            self._found.pop((user, address), None)
+
+    def _limits(self, user, address):
+        return (((user, address), self._tries), ((None, address), AT_ADDRESS * self._tries),
+                ((user, None), OF_USER * self._tries)) if self._tries else ()
+
+    def _count(self, key):
+        return self._found[key][0] if self._left(key) > 0 else 0
+
+    def _left(self, key):
+        return self._found[key][1] + self._seconds - self._clock() if key in self._found else 0.0
+
+
 class Login:
-    """What answers ``POST /ui/login``."""
+    """The resource of ``POST /ui/login``."""
 
     is_public = True
 
     def __init__(self, conf):
         self._conf = conf
+        self._wrong = WrongPasswords(conf.kronos_api.login_tries, conf.kronos_api.login_lockout)
         self._slots = threading.BoundedSemaphore(AT_ONCE)
 
     def on_post(self, request, response):
@@ -64,26 +121,42 @@ class Login:
         if (request.content_type or '').partition(';')[0] != falcon.MEDIA_JSON:
             raise falcon.HTTPUnsupportedMediaType(description='application/json is needed.')
         given = msgspec.json.decode(request.bounded_stream.read(), type=Credentials)
+        who = (f'{given.user}@{given.user_domain}', request.remote_addr)
+        left = self._wrong.seconds_left(*who)
+        if left > 0:
+            LOG.warning('A login as %s from %s is refused: too many wrong passwords.',
+                        boundary.shown(who[0]), who[1])
+            raise falcon.HTTPTooManyRequests(
+                description='Too many wrong passwords; try again later.',
+                retry_after=math.ceil(left))
         if not self._slots.acquire(blocking=False):
             raise falcon.HTTPServiceUnavailable(
                 description='Others are logging in; try again.', retry_after=1)
         try:
-            response.data = msgspec.json.encode(self._exchange(given))
+            response.data = msgspec.json.encode(self._exchange(given, who))
         finally:
             self._slots.release()
         response.content_type = falcon.MEDIA_JSON
 
-    def _exchange(self, given):
+    def _exchange(self, given, who):
         scope = {'project_name': given.project, 'project_domain_name': given.project_domain
                  } if given.project else {'system_scope': 'all'}
+        address = self._keystone()
+        if address is None:
+            LOG.error('A login is refused: nova.conf has no address of keystone. Set auth_url or '
+                      'www_authenticate_uri in [keystone_authtoken].')
+            raise falcon.HTTPServiceUnavailable(
+                description='nova.conf has no address of keystone; the log of kronos-api has the '
+                'remedy.')
         plugin = v3.Password(
-            self._keystone(), username=given.user, password=given.password,
+            address, username=given.user, password=given.password,
             user_domain_name=given.user_domain, include_catalog=False, **scope)
         try:
             access = plugin.get_access(self._session())
         except (exceptions.Unauthorized, exceptions.Forbidden, exceptions.NotFound,
                 exceptions.BadRequest) as error:
-            LOG.warning('keystone refused a login as %s', boundary.shown(given.user))
+            self._wrong.add(*who)
+            LOG.warning('keystone refused a login as %s from %s', boundary.shown(who[0]), who[1])
             raise falcon.HTTPUnauthorized(
                 description='keystone did not accept that.') from error
         except exceptions.ClientException as error:
@@ -91,6 +164,7 @@ class Login:
             raise falcon.HTTPServiceUnavailable(
                 description='keystone does not answer; the log of kronos-api says what.'
             ) from error
+        self._wrong.forget(*who)
         return Token(token=access.auth_token, expires_at=access.expires)
 
     def _keystone(self):

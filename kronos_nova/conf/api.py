@@ -49,6 +49,21 @@ Whether the page takes user names and passwords: ``kronos-api`` then asks keysto
 the ``auth_url`` of ``[keystone_authtoken]``. Otherwise, or where keystone wants more than a
 password, people paste a token that they got elsewhere ("openstack token issue").
 """),
+    cfg.IntOpt('login_tries', default=5, min=0, help="""
+Wrong passwords after which logins of the page are refused for ``login_lockout`` seconds.
+
+By default, the fifth wrong password of one user from one address locks that user out at that
+address; four times as many of one address lock the address out, ten times as many of one user from
+anywhere lock the user out. Raise it where many people share the address of a proxy that does not
+report theirs (``[oslo_middleware] enable_proxy_headers_parsing``). 0 sets no limit. Each process
+counts for itself, and keystone's own limits hold in addition.
+"""),
+    cfg.IntOpt('login_lockout', default=300, min=1, help="""
+Seconds for which a wrong password counts, and for which logins are refused after
+``login_tries`` of them.
+
+Raise it where passwords are attacked; lower it where people lock themselves out too often.
+"""),
     cfg.StrOpt('policy_file', default='kronos-policy.yaml', help="""
 File of rules for oslo.policy, beside nova.conf or an absolute path; it is read again when it
 changes. Without one the defaults hold: the role ``admin`` may do everything, ``kronos_operator``

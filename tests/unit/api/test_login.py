@@ -2,7 +2,12 @@
 
 import http.server
 import json
+import logging
 import threading
+
+import fixtures
+import testtools
+from oslo_context import context as oslo_context
 
 from kronos_nova.api import login
 from tests.unit.api import base
@@ -69,6 +74,39 @@ class LoginTest(base.ApiTestCase):
             [error] = self.login(expected=401)['errors']
             self.assertEqual('keystone did not accept that.', error['detail'])
 
+    def test_the_fifth_wrong_password_locks_out_and_keystone_is_not_asked(self):
+        self.keystone.status = 401
+        for _ in range(5):
+            self.login(expected=401)
+        self.keystone.status = 201
+        self.login(expected=429)
+        self.assertLess(290, int(self.answer.headers['Retry-After']))
+        self.assertEqual(5, len(self.keystone.asked))
+        self.login(user='joe')
+
+    def test_a_refused_login_is_logged_with_its_address_and_without_another_user(self):
+        found = []
+
+        class Handler(logging.Handler):
+            def emit(self, record):
+                found.append((record.getMessage(), oslo_context.get_current().user_id))
+
+        handler = Handler()
+        login.LOG.logger.addHandler(handler)
+        self.addCleanup(login.LOG.logger.removeHandler, handler)
+        self.keystone.status = 401
+        for _ in range(2 * self.conf.kronos_api.threads):
+            self.ask('/v1/status')
+        self.login(expected=401)
+        self.assertEqual(
+            [('keystone refused a login as jane@Default from 127.0.0.1', None)], found)
+
+    def test_without_an_address_of_keystone_the_remedy_is_logged(self):
+        logged = self.useFixture(fixtures.FakeLogger())
+        self.conf.set_override('www_authenticate_uri', None, 'keystone_authtoken')
+        self.login(expected=503)
+        self.assertIn('Set auth_url or www_authenticate_uri', logged.output)
+
     def test_a_keystone_that_fails_is_no_wrong_password(self):
         self.keystone.status = 500
         self.assertNotIn('secret', str(self.login(expected=503)))
@@ -105,3 +143,54 @@ class LoginTest(base.ApiTestCase):
         self.conf.set_override('password_login', False, 'kronos_api')
         self.login(expected=403)
         self.assertEqual([], self.keystone.asked)
+
+
+class WrongPasswordsTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.now = 0.0
+        self.wrong = login.WrongPasswords(3, 60, lambda: self.now)
+
+    def fail(self, times, user='jane', address='a'):
+        for _ in range(times):
+            self.wrong.add(user, address)
+
+    def test_a_user_is_locked_out_at_one_address_and_let_in_again_later(self):
+        self.fail(2)
+        self.assertEqual(0, self.wrong.seconds_left('jane', 'a'))
+        self.now = 10
+        self.fail(1)
+        self.now = 20
+        self.assertEqual(50, self.wrong.seconds_left('jane', 'a'))
+        self.assertEqual(0, self.wrong.seconds_left('jane', 'b'))
+        self.assertEqual(0, self.wrong.seconds_left('joe', 'a'))
+        self.now = 70
+        self.assertEqual(0, self.wrong.seconds_left('jane', 'a'))
+
+    def test_an_address_that_tries_many_users_is_locked_out(self):
+        for number in range(12):
+            self.fail(1, f'user{number}')
+        self.assertLess(0, self.wrong.seconds_left('another', 'a'))
+        self.assertEqual(0, self.wrong.seconds_left('another', 'b'))
+
+    def test_a_user_that_is_tried_from_many_addresses_is_locked_out(self):
+        for number in range(30):
+            self.fail(1, 'jane', f'address{number}')
+        self.assertLess(0, self.wrong.seconds_left('jane', 'a'))
+        self.assertEqual(0, self.wrong.seconds_left('joe', 'a'))
+
+    def test_the_right_password_ends_the_count_of_its_user_at_its_address(self):
+        self.fail(2)
+        self.wrong.forget('jane', 'a')
+        self.fail(2)
+        self.assertEqual(0, self.wrong.seconds_left('jane', 'a'))
+
+    def test_an_attack_from_many_addresses_takes_little_memory(self):
+        for number in range(2 * login.MOST_KEPT):
+            self.fail(1, f'user{number}', f'address{number}')
+        self.assertEqual(login.MOST_KEPT, len(self.wrong._found))
+
+    def test_without_a_limit_nothing_is_counted(self):
+        self.wrong = login.WrongPasswords(0, 60, lambda: self.now)
+        self.fail(100)
+        self.assertEqual(0, self.wrong.seconds_left('jane', 'a'))
