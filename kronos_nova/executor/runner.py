@@ -12,6 +12,7 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.db import shared_clock
 from kronos_nova.drain import states as drains
 from kronos_nova.executor import options
 from kronos_nova.objects import migration_status
@@ -322,12 +323,27 @@ class Runner:
     def _tell_refusal(self, move, migration):
         for host in (move.source, move.destination):
             self._service(move, host)
+        self._check_clocks(move, migration.fault)
         if not migration.fault:
             # Whoever prepared it has died: that is no judgement on the instance.
             raise exception.NovaClientError(
                 instance=move.instance_uuid,
                 reason='Nova gave it up before it began, and does not say why')
         self._refuse(move, f'Nova refused to begin: {migration.fault}')
+
+    def _check_clocks(self, move, fault):
+        """
+        :raises NovaUnavailable: a controller has a wrong clock, by which Nova takes services for
+            down
+        """
+        since = self.utcnow() - datetime.timedelta(seconds=self.options.worker_timeout)
+        wrong = self.journal.skewed_workers(since, shared_clock.MOST_SKEW_SECONDS)
+        if wrong:
+            name, skew = wrong[0]
+            raise exception.NovaUnavailable(
+                instance=move.instance_uuid,
+                reason=f'Nova refused to begin while the clock of {name} is {abs(skew):.0f} s '
+                       f'{"ahead" if skew > 0 else "behind"}: {fault}')
 
     def _verify(self, move):
         """Believe neither status nor silence: the instance has to be there, and well."""

@@ -246,6 +246,18 @@ class ExecutorTest(ExecutorTestCase):
         self.assertEqual('Instance vm1: Nova refused to begin: No valid host was found.',
                          self.move().error)
 
+    def test_nor_was_one_while_the_clock_of_a_controller_is_wrong(self):
+        """By that clock Nova takes services for down, and the scheduler finds no host."""
+        database = self.journal.database
+        self.patch(database.utcnow, 'skew', lambda: -3600.0)
+        db_journal.Journal(database, 'another').heartbeat(self.clock())
+        self.plan()
+        self.tick()
+        self.nova.says('error', was_started=False, fault='No valid host was found.')
+        self.assertEqual(moves.PLANNED, self.tick())
+        self.assertEqual(('NovaClientError', 0), (self.move().error_type, self.move().retry_count))
+        self.assertIn('the clock of another is 3600 s behind', self.move().error)
+
     def test_one_that_was_given_up_because_its_conductor_died_was_not(self):
         self.plan()
         self.tick()
