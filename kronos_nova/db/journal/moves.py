@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import datetime
 
 import sqlalchemy as sa
 
@@ -18,6 +19,15 @@ from kronos_nova.objects import plan as plans
 from kronos_nova.objects import transitions
 from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.pacing import migration_history
+
+SEARCHED_FOR_EACH = 10
+"""Newest moves that are looked at for each expectation that is wanted. Raised, a status reads more
+rows; lowered, none is found where few moves are live ones. Chosen: with 10^6 moves and no
+expectation, a search without a bound took 4.9 s."""
+LONGEST_WAIT = datetime.timedelta(days=1)
+"""Longest time between the plan of a move and Nova's request for it. Raised, evaluations read more
+rows; lowered, requests of moves that waited longer are taken for those of others. Chosen: above
+``stale_plan_age``, half an hour by default."""
 
 
 class Moves:
@@ -53,7 +63,8 @@ class Moves:
         """MoveUnderWay objects of all open plans: what waits to be made, and what is being made."""
         move = models.MoveRow
         query = sa.select(move.instance_uuid, move.source, move.destination).where(
-            move.state.not_in(moves.TERMINAL)).order_by(move.created_at, move.ordinal)
+            move.state.in_((moves.PLANNED, *moves.IN_FLIGHT)),
+        ).order_by(move.created_at, move.ordinal)
         with self.database.reader() as session:
             return [MoveUnderWay(**row._mapping) for row in session.execute(query)]
 
@@ -146,13 +157,17 @@ class Moves:
         """[(seconds that a move was expected to take, seconds it took)] of the newest live ones
         that completed."""
         move = models.MoveRow
-        query = sa.select(move.expected_seconds, move.requested_at, move.finished_at).where(
-            move.state == moves.COMPLETED, move.requested_at.is_not(None),
-            move.expected_seconds.is_not(None), move.kind == drains.LIVE,
-        ).order_by(move.finished_at.desc()).limit(limit)
+        # Moves that nothing was expected of are left out here: a search for others would read all
+        # that there are where none has an expectation.
+        query = sa.select(
+            move.expected_seconds, move.requested_at, move.finished_at, move.kind,
+        ).where(move.state == moves.COMPLETED).order_by(move.finished_at.desc()).limit(
+            SEARCHED_FOR_EACH * limit)
         with self.database.reader() as session:
-            return [(expected, (end - begin).total_seconds())
-                    for expected, begin, end in session.execute(query)]
+            found = [(expected, (end - begin).total_seconds())
+                     for expected, begin, end, kind in session.execute(query)
+                     if None not in (expected, begin) and kind == drains.LIVE]
+        return found[:limit]
 
     @retried
     def failures_of_drains(self, since):
@@ -202,7 +217,7 @@ class Moves:
         with self.database.reader() as session:
             return {tuple(row) for row in session.execute(
                 sa.select(move.instance_uuid, move.source, move.destination).where(
-                    move.requested_at >= since))}
+                    move.checked_at >= since - LONGEST_WAIT, move.requested_at >= since))}
 
     @retried
     def emptied_since(self, since):
@@ -220,9 +235,10 @@ class Moves:
         that empty hosts}"""
         move = models.MoveRow
         with self.database.reader() as session:
-            return dict(session.execute(sa.select(move.instance_uuid, sa.func.count()).where(
+            # Counted here: for a GROUP BY databases read all moves in the order of instances.
+            return dict(collections.Counter(session.scalars(sa.select(move.instance_uuid).where(
                 move.checked_at >= since, move.state != moves.ABANDONED,
-                move.phase != plans.EVACUATE).group_by(move.instance_uuid)).all())
+                move.phase != plans.EVACUATE))))
 
     @retried
     def events(self, move_uuid):
