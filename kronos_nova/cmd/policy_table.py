@@ -126,7 +126,7 @@ def _sums(policy, profile: Vector, placed: PlacedInstances, names: Sequence[str]
 
 def _size_figures(policy, sizes: Sizes) -> dict[str, object]:
     """Return the sizes of the smallest and the biggest host, and what they are taken from."""
-    known = sizes.values[~np.isnan(sizes.values)]
+    known = sizes.values[np.isfinite(sizes.values)]
     source = 'host_capacity_query' if policy.host_capacity_query else (
         policy.vm_profile_resource or (host_sizes.resource(policy) if sizes.is_of_own_host else ''))
     if sizes.problem or not len(known) or not source:

@@ -236,4 +236,5 @@ def _key(labels):
 
 
 def _by_labels(samples):
-    return {_key(sample.labels): sample.value for sample in samples}
+    """Return the values that are numbers, by the labels of their series."""
+    return {_key(sample.labels): sample.value for sample in samples if math.isfinite(sample.value)}

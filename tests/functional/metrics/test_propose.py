@@ -179,6 +179,17 @@ class ProposeTest(ProposeTestCase):
         self.assertEqual({'cmp2': 'warning', 'cmp1': 'ok', 'cmp3': 'ok'},
                          {row['host']: row['state'] for row in found['hosts']})
 
+    def test_a_size_that_is_no_number_is_not_known(self):
+        cloud = machines.Machines(three(), machines.inovex)
+        odd = cloud.machines[1]
+        lines = odd.node
+        odd.node = lambda at: ('node_memory_MemTotal_bytes +Inf' if 'MemTotal' in line else line
+                               for line in lines(at))
+        self.use(cloud, cloud.server(self))
+        row = self.propose()[1]['proposal']['hosts'][1]
+        self.assertEqual(('cmp2', 'warning', [65536.0, None]),
+                         (row['host'], row['state'], row['memory_mb']))
+
     def test_openstack_ansible(self):
         """Addresses, and a label of the inventory; Nova has full names."""
         cloud = machines.Machines(

@@ -97,6 +97,19 @@ class TestConfigTest(configured.ConfiguredTestCase):
         out = self.run_command()[1]
         self.assertIn('cmp3: 75%, of servers 0%', ' '.join(out.split()))
 
+    def test_figures_that_are_no_numbers_are_null(self):
+        path = self.folder / 'policies.yaml'
+        path.write_text(configured.POLICIES.replace(
+            'weight}', 'weight, host_capacity_query: cores}'))
+        for value in ('+Inf', 'NaN', '-Inf'):
+            for name in ('load', 'weight', 'cores'):
+                with self.subTest(value, name=name):
+                    known, self.series[name] = self.series.get(name), [
+                        ({'host': f'cmp{n}', 'uuid': s['id']}, value)
+                        for n, s in enumerate(self.cloud.servers, start=1)]
+                    json.loads(self.run_command('-f', 'json')[1], parse_constant=self.fail)
+                    self.series[name] = known
+
     def test_profiles_in_cores_are_divided_by_the_capacity_of_the_host(self):
         path = self.folder / 'policies.yaml'
         path.write_text(configured.POLICIES.replace(
