@@ -19,6 +19,14 @@ class Proxy(fixtures.Fixture):
         self._changed = threading.Condition()
         self._mode = PASS
 
+    def path(self, path):
+        """Return the path and query to ask the target for."""
+        return path
+
+    def content(self, content):
+        """Return what to answer where the target answered ``content``."""
+        return content
+
     @property
     def mode(self):
         return self._mode
@@ -41,10 +49,10 @@ class Proxy(fixtures.Fixture):
                     self.say(500, b'{"computeFault": {"message": "told to fail"}}', {})
                     return
                 answer = requests.request(
-                    self.command, proxy.target + self.path, data=body, timeout=60,
+                    self.command, proxy.target + proxy.path(self.path), data=body, timeout=60,
                     headers={name: value for name, value in self.headers.items()
                              if name.lower() not in HOP_BY_HOP})
-                self.say(answer.status_code, answer.content, answer.headers)
+                self.say(answer.status_code, proxy.content(answer.content), answer.headers)
 
             def say(self, status, body, headers):
                 self.send_response(status)
