@@ -21,14 +21,10 @@ from kronos_nova.policies import PolicySet
 from kronos_nova.record import writer
 
 DOUBLED = 0.1
-"""Part of a value by which a second series of a target has to change it. Raised, smaller errors are
-no warning; lowered, rates of two moments are one. A CPU that counts twice changes a profile by
-half."""
-SMALL = 0.25
-"""Part of the largest value of an answer. Changes of smaller values are compared with it. Raised,
-a scrape that counts twice is missed where small servers alone are affected; lowered, the noise of
-idle hosts (two scrapes of one moment) is a warning. Measured: the load of a host at .04 differed by
-.005, with another one at .57."""
+"""Part of the largest value of an answer by which a second series of a target changes a value.
+Raised, a scrape that counts twice is missed where small servers alone are affected; lowered, rates
+of two moments are a warning. A CPU that counts twice changes a profile by half. Measured on a busy
+machine: the load of a host at .04 differed by more than .01, with another one at .57."""
 OF_FORECASTS = metrics.HISTORY, metrics.FORECAST
 
 
@@ -210,9 +206,9 @@ def _changed(source, query, promql, expected):
     except exception.MetricsError:
         return None
     names = values.keys() & others.keys() & expected.names
-    floor = SMALL * max((abs(others[name]) for name in names), default=0)
-    return min((name for name in names if abs(values[name] - others[name])
-                > DOUBLED * max(abs(others[name]), floor)), default=None)
+    largest = max((abs(others[name]) for name in names), default=0)
+    return min((name for name in names
+                if abs(values[name] - others[name]) > DOUBLED * largest), default=None)
 
 
 def _with_ranges(source, query, finding):
