@@ -170,7 +170,9 @@ class ClockMatrixTest(base.ExecutorTestCase):
               f'{[each.error for each in done if each.error]}, '
               f'{"said" if is_said else "not said"}, spread {time.monotonic() - right:.0f} s after '
               f'it was right, {time.monotonic() - began:.0f} s in all', flush=True)
-        self.assertEqual({moves.COMPLETED}, {each.state for each in done})
+        # A jump of the database's clock makes moves that wait too old; another plan makes them.
+        may_end = {moves.COMPLETED, moves.ABANDONED} if who == 'database' else {moves.COMPLETED}
+        self.assertEqual(set(), {each.state for each in done} - may_end)
         self.assertEqual(set(), {*servers} & {*self.cooldowns.quarantined(clock.utcnow())})
         self.assert_asked_once_a_try(done)
         self.assert_allocations_exact(GRACE_SECONDS)
