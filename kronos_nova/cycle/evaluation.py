@@ -5,17 +5,25 @@ import datetime
 import functools
 import time
 from collections.abc import Callable
+from collections.abc import Mapping
 
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle import observe
 from kronos_nova.cycle import persist
 from kronos_nova.cycle import steps
 from kronos_nova.cycle.inputs import PlannerPorts
+from kronos_nova.cycle.metrics import Measurements
+from kronos_nova.cycle.observe import Observation
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.persist import ResultWriter
 from kronos_nova.cycle.ports import CyclePorts
 from kronos_nova.cycle.ports import CycleRules
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies import PolicySet
 
 LOG = logging.getLogger(__name__)
 
@@ -28,7 +36,8 @@ class Cycle:
     :param may_write: asked before anything is written; a process whose turn is over must not
     """
 
-    def __init__(self, cycle_ports: CyclePorts, policies, options, rules: CycleRules,
+    def __init__(self, cycle_ports: CyclePorts, policies: PolicySet,
+                 options: EngineOptions, rules: CycleRules,
                  utcnow: Callable[[], datetime.datetime],
                  may_write: Callable[[], bool] = lambda: True):
         self.cycle_ports = cycle_ports
@@ -38,7 +47,7 @@ class Cycle:
         self.utcnow = utcnow
         self.may_write = may_write
 
-    def run(self):
+    def run(self) -> plans.CycleReport:
         """Evaluate every aggregate of the options, and start what was approved for them.
 
         An aggregate that does not exist is said to be so, and the others are evaluated.
@@ -48,8 +57,8 @@ class Cycle:
         """
         now = self.utcnow()
         seen = observe.observe(self.cycle_ports, self.options, self.rules)
-        writer = persist.ResultWriter(cycle_ports=self.cycle_ports, options=self.options,
-                                      rules=self.rules, utcnow=self.utcnow, seen=seen)
+        writer = ResultWriter(cycle_ports=self.cycle_ports, options=self.options,
+                              rules=self.rules, utcnow=self.utcnow, seen=seen)
         options = self._whole_units(self._existing(seen, writer), seen.units)
         planner_ports = PlannerPorts(
             source=self.cycle_ports.metrics, clock=time.monotonic, dry_run=self.cycle_ports.dry_run,
@@ -66,19 +75,24 @@ class Cycle:
         return writer.persist(report, seen.snapshot)
 
     @staticmethod
-    def _whole_units(options, units):
+    def _whole_units(options: EngineOptions,
+                     units: Mapping[str, frozenset[str]]) -> EngineOptions:
         """The options without the aggregates that share hosts with one that is not among them:
         another worker may be at that one."""
         names = options.aggregates
-        for name in names or ():
+        if names is None:
+            return options
+        for name in names:
             others = sorted(units[name] - set(names))
             if others:
                 LOG.warning('Aggregate %s has hosts in common with %s since a moment ago. They are '
                             'planned together when they are next due.', name, ', '.join(others))
-        return dataclasses.replace(options, aggregates=names and tuple(
+        return dataclasses.replace(options, aggregates=tuple(
             name for name in names if units[name] <= set(names)))
 
-    def _carry_out_requests(self, snapshot, options, planner_ports, measurements):
+    def _carry_out_requests(self, snapshot: Snapshot, options: EngineOptions,
+                            planner_ports: PlannerPorts,
+                            measurements: Measurements) -> EngineOptions:
         """Plan what was asked for in some aggregates; the options without these."""
         for make in self.cycle_ports.requesters:
             requester = make(self.cycle_ports, self.policies, options, self.rules, self.utcnow)
@@ -90,7 +104,7 @@ class Cycle:
             options = options.without(found)
         return options
 
-    def _existing(self, seen, writer):
+    def _existing(self, seen: Observation, writer: ResultWriter) -> EngineOptions:
         """The options without the aggregates that do not exist."""
         names = self.options.aggregates
         known = {aggregate.name for aggregate in seen.snapshot.aggregates}
@@ -99,12 +113,13 @@ class Cycle:
         return dataclasses.replace(
             self.options, aggregates=names and tuple(name for name in names if name in known))
 
-    def _make_sure_of_our_turn(self):
+    def _make_sure_of_our_turn(self) -> None:
         if not self.may_write():
             raise exception.JournalError('The conductor that began this cycle is gone; what it '
                                          'planned is thrown away.')
 
-    def _start_approved(self, seen, writer, options, planner_ports, measurements):
+    def _start_approved(self, seen: Observation, writer: ResultWriter, options: EngineOptions,
+                        planner_ports: PlannerPorts, measurements: Measurements) -> Observation:
         """Start what was approved, without what does not hold any more.
 
         :returns: the Observation, with the moves that were started
@@ -119,7 +134,9 @@ class Cycle:
             seen = seen.with_moves(self.cycle_ports)
         return seen
 
-    def _start(self, record, seen, writer, options, planner_ports, measurements):
+    def _start(self, record: plans.PlanRecord, seen: Observation, writer: ResultWriter,
+               options: EngineOptions, planner_ports: PlannerPorts,
+               measurements: Measurements) -> None:
         report = plans.AggregateReport.from_json(record.report)
         # Read for each plan: what the one before started cools.
         history = self._planning_history(seen, self.utcnow())
@@ -128,12 +145,12 @@ class Cycle:
         self._make_sure_of_our_turn()
         writer.start(record, report, found)
 
-    def _may_run(self, record):
+    def _may_run(self, record: plans.PlanRecord) -> bool:
         switches = self.cycle_ports.switches.read()
         return not (switches.hold(record.aggregate) or switches.refusal(
             record.aggregate, self.rules.automation, record.purpose, is_approved=True))
 
-    def _planning_history(self, seen, now):
+    def _planning_history(self, seen: Observation, now: datetime.datetime) -> PlanningHistory:
         return observe.planning_history(
             self.cycle_ports, self.options, self.rules, now, seen.scopes, seen.units,
             {name: plans.AggregateReport.from_json(record.report)

@@ -1,10 +1,12 @@
 """What nova.conf says of levels."""
 
+from oslo_config import cfg
+
 from kronos_nova import exception
 from kronos_nova.objects import automation
 
 
-def defaults(conf) -> automation.Defaults:
+def defaults(conf: cfg.ConfigOpts) -> automation.Defaults:
     """
     :raises ConfigurationError: a level that there is not
     """

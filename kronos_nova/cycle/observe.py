@@ -69,7 +69,8 @@ def observe(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules) 
                   for record in cycle_ports.journal.proposed_plans()})
 
 
-def _units(cycle_ports, options, rules, snapshot):
+def _units(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules,
+           snapshot: Snapshot) -> dict[str, frozenset[str]]:
     """{aggregate: those that it shares hosts with} of all that are planned."""
     switches, levels = cycle_ports.switches.read(), rules.automation
     names = {name for name in rules.in_scope
@@ -116,7 +117,7 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
         tries=tuple(journal.tries(now - datetime.timedelta(seconds=rules.experience_window))))
 
 
-def _past_moves(cycle_ports, since) -> tuple[PastMove, ...]:
+def _past_moves(cycle_ports: CyclePorts, since: datetime.datetime) -> tuple[PastMove, ...]:
     """The moves that ended since a time; those of Kronos, and those that emptied a host, are
     marked."""
     emptied = cycle_ports.journal.emptied_since(since)
@@ -128,6 +129,7 @@ def _past_moves(cycle_ports, since) -> tuple[PastMove, ...]:
         for each in cycle_ports.history(since))
 
 
-def _of_units(seconds, units):
+def _of_units(seconds: Mapping[str, float],
+              units: Mapping[str, frozenset[str]]) -> dict[str, float]:
     """Seconds left of each aggregate: the most that any has with which it shares hosts."""
     return {name: max(seconds.get(other, 0.0) for other in unit) for name, unit in units.items()}

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from collections.abc import Mapping
 
 import numpy as np
+from oslo_config import cfg
 
 from kronos_nova.cycle import windows
 from kronos_nova.cycle.move_limits import MoveLimits
@@ -47,7 +48,7 @@ class PaceOptions:
         return Assumed(bandwidth=self.stream or self.link, downtime=self.downtime)
 
     @classmethod
-    def from_conf(cls, conf) -> 'PaceOptions':
+    def from_conf(cls, conf: cfg.ConfigOpts) -> 'PaceOptions':
         group = conf.kronos_executor
         return cls(
             caps=Caps(total=group.max_concurrent_migrations,
@@ -125,13 +126,13 @@ class EngineOptions:
             include_unassigned_hosts=self.include_unassigned_hosts and UNASSIGNED not in names)
 
 
-def no_return_window(conf) -> int:
+def no_return_window(conf: cfg.ConfigOpts) -> int:
     """Seconds during which an instance is not moved back."""
     group = conf.kronos
     return max(group.no_return_window, DAY) if group.restraint else group.no_return_window
 
 
-def from_conf(conf) -> EngineOptions:
+def from_conf(conf: cfg.ConfigOpts) -> EngineOptions:
     """Read a ``ConfigOpts`` on which :func:`kronos_nova.conf.register_opts` was called.
 
     :raises ConfigurationError: a value is wrong in a way that oslo.config cannot tell

@@ -5,6 +5,8 @@ import dataclasses
 import datetime
 import functools
 from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 
 import numpy as np
@@ -103,12 +105,12 @@ class ResultWriter:
                      record.aggregate, record.approved_by, _moves(len(chosen)))
         self._cool(record.aggregate, chosen, self.utcnow())
 
-    def _postpone(self, record, why):
+    def _postpone(self, record: plans.PlanRecord, why: str) -> None:
         if why != record.detail:
             LOG.warning('Plan %s is approved and waits: %s', record.uuid, why)
             self.cycle_ports.journal.postpone_plan(record.uuid, why)
 
-    def _write_down(self, report, loads):
+    def _write_down(self, report: plans.AggregateReport, loads: host_load.HostLoads) -> None:
         now = self.utcnow()
         log(report, is_news=report.outcome != self.seen.last.get(report.name))
         if report.outcome == plans.PLANNED:
@@ -124,12 +126,13 @@ class ResultWriter:
              if each.is_failing and each.what == 'score'])
         self.cycle_ports.evaluations.save(report, loads.of_aggregate(report), now)
 
-    def _save_refusals(self, report, now):
+    def _save_refusals(self, report: plans.AggregateReport, now: datetime.datetime) -> None:
         enough = [refusal for refusal in report.refusals if refusal.is_final]
         if enough and self.rules.rejection_backoff:
             self.cycle_ports.refusals.rest(enough, self.rules.rejection_backoff, now)
 
-    def _with_proposal(self, report, now):
+    def _with_proposal(self, report: plans.AggregateReport,
+                       now: datetime.datetime) -> plans.AggregateReport:
         """The report as it is recorded. A plan that waits for approval ends where the report is
         better; otherwise no other plan is made while it waits."""
         record = self.seen.proposed.get(report.name)
@@ -158,14 +161,14 @@ class ResultWriter:
             policies=tuple(dataclasses.replace(each, imbalance_after=each.imbalance_before)
                            for each in report.policies))
 
-    def _save_scores(self, report, now):
-        scores = collections.defaultdict(dict)
+    def _save_scores(self, report: plans.AggregateReport, now: datetime.datetime) -> None:
+        scores: dict[str, dict[str, float]] = collections.defaultdict(dict)
         for score in report.host_scores:
             scores[score.host][score.policy] = score.value
         self.cycle_ports.scores.replace(
             report.mode, {policy.name: policy.weight for policy in report.policies}, scores, now)
 
-    def _record_plan(self, report, now):
+    def _record_plan(self, report: plans.AggregateReport, now: datetime.datetime) -> None:
         # Read now, not when the cycle began: planning may have taken long.
         level = self.cycle_ports.switches.read().planning_level(report.name, self.rules.automation)
         state = STATE_OF[level]
@@ -182,7 +185,8 @@ class ResultWriter:
         if state == plans.EXECUTING:
             self._cool(report.name, report.moves, now)
 
-    def _cool(self, aggregate, moves, now):
+    def _cool(self, aggregate: str, moves: Iterable[plans.PlannedMove],
+              now: datetime.datetime) -> None:
         """Leave the aggregate and the instances of a plan that runs alone for a while."""
         cooldowns, rules = self.cycle_ports.cooldowns, self.rules
         cooldowns.forget(now - _seconds(rules.instance_cooldown_max))
@@ -198,7 +202,7 @@ class ResultWriter:
             cooldowns.cool(db_cooldowns.INSTANCE, [uuid], now + _seconds(length), now)
 
 
-def alone(what, work):
+def alone(what: str, work: Callable[[], object]) -> None:
     """Do ``work``. An error in it that no code expects keeps nothing else from being done."""
     try:
         work()
@@ -208,15 +212,15 @@ def alone(what, work):
         LOG.exception('%s is left out of this cycle', what)
 
 
-def _moves(count):
+def _moves(count: int) -> str:
     return f'{count} move{"" if count == 1 else "s"}'
 
 
-def _seconds(value):
+def _seconds(value: float) -> datetime.timedelta:
     return datetime.timedelta(seconds=value)
 
 
-def log(report, is_news=True):
+def log(report: plans.AggregateReport, is_news: bool = True) -> None:
     """Say what was found, a line at a time: tenants choose names in it.
 
     :param is_news: whether the evaluation before ended otherwise
@@ -231,7 +235,7 @@ def log(report, is_news=True):
             LOG.debug('%s', boundary.shown(line, LONGEST_LINE))
 
 
-def _figures(report):
+def _figures(report: plans.AggregateReport) -> str:
     """What a plan does to each policy; one that only repairs may know of none."""
     found = ', '.join(f'{p.name} {p.imbalance_before:.3f} to {p.imbalance_after:.3f} '
                       f'(threshold {p.threshold:.3f})' for p in report.policies
@@ -239,7 +243,7 @@ def _figures(report):
     return f'imbalance {found}' if found else 'nothing is measured'
 
 
-def describe(report):
+def describe(report: plans.AggregateReport) -> Iterator[str]:
     """Lines for the log: what was found, then what is doubtful and every move with its reason."""
     figures = ', '.join(
         f'{p.name} {p.imbalance_before:.3f} (threshold {p.threshold:.3f})' if p.state == 'ok'
@@ -254,7 +258,7 @@ def describe(report):
                f'{move.source} to {move.destination}: {move.reason}')
 
 
-def describe_scores(report):
+def describe_scores(report: plans.AggregateReport) -> Iterator[str]:
     """Lines for a log that is read closely: every host's scores, and beside them where the host
     stands between the least and the most loaded one (0 to 1)."""
     for policy in report.policies:

@@ -64,7 +64,7 @@ class Precheck:
         """
         return frozenset(move.order for move in moves if self._verdict(move).refused)
 
-    def _verdict(self, move):
+    def _verdict(self, move: PlannedMove) -> Verdict:
         pair = move.instance_uuid, move.destination
         known = self._verdicts.get(pair)
         if known is not None and not known.unasked:
@@ -73,7 +73,7 @@ class Precheck:
         self._verdicts[pair] = verdict
         return verdict
 
-    def _ask(self, move):
+    def _ask(self, move: PlannedMove) -> Verdict:
         if move.depends_on:
             return NOT_YET
         if self._is_over():
@@ -98,7 +98,7 @@ class Precheck:
 
     def refusals(self) -> tuple[Refusal, ...]:
         """What was refused, by instance; the reason is that of the last one."""
-        by_instance = collections.defaultdict(dict)
+        by_instance: dict[str, dict[str, str]] = collections.defaultdict(dict)
         for (uuid, host), verdict in self._verdicts.items():
             if verdict.refused:
                 by_instance[uuid][host] = verdict.refused
@@ -110,7 +110,7 @@ class Precheck:
         """The moves of the plan, those about which nobody was asked marked as such."""
         return tuple(self._marked(move) for move in moves)
 
-    def _marked(self, move):
+    def _marked(self, move: PlannedMove) -> PlannedMove:
         pair = move.instance_uuid, move.destination
         why = self._verdicts.get(pair, OUT_OF_TIME).unasked
         if not why:
@@ -154,7 +154,7 @@ def checked(given: Inputs, model: Model, due: DuePhases, limits: Limits,
             return chosen
 
 
-def _masked(given, model, checks, chosen):
+def _masked(given: Inputs, model: Model, checks: Checks, chosen: Chosen | None) -> Model:
     """The model without the pairs that were refused; what is in the plan stays as it is."""
     problem, vetoes = model.problem, dict(checks.precheck.vetoes())
     for _phase, step in chosen.steps if chosen else ():
@@ -165,7 +165,7 @@ def _masked(given, model, checks, chosen):
                             *checks.move_limits.compile())
 
 
-def _to_plan(given, limits):
+def _to_plan(given: Inputs, limits: Limits) -> Limits:
     """The limits of one round: of the time that is left, a part is for questions."""
     if given.planner_ports.dry_run is not_asked:
         return limits

@@ -86,10 +86,11 @@ def prices(problem: Problem, min_gain: MinGain, tries: Iterable[PastTry],
     return Prices(vms=vms if vms.any() else None, pairs=pairs, soft_group_cost=soft_group_cost)
 
 
-def _failures(tries):
+def _failures(tries: Iterable[PastTry]) -> 'collections.Counter[str | tuple[str, str]]':
     """Of each instance, and of each pair of hosts."""
     failed = [past for past in tries if past.failed]
-    found = collections.Counter(past.instance_uuid for past in failed)
+    found: collections.Counter[str | tuple[str, str]] = collections.Counter(
+        past.instance_uuid for past in failed)
     found.update((past.source, past.destination) for past in failed)
     return found
 
@@ -110,7 +111,7 @@ def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
     doubt = 1.0 + SEEN / np.broadcast_to(known, len(problem.vms))
 
     @functools.cache
-    def price(vm):
+    def price(vm: int) -> float:
         return amount * doubt[vm] * COPY_CORES * pace.seconds(problem.vms[vm]) / HOUR / FULL_HOST
 
     return lambda vms: np.array([price(vm) for vm in vms.tolist()], dtype=float)
@@ -169,7 +170,7 @@ class Gain:
             return -np.inf
         return max(combined - after.combined(), less) + full - risk(after)
 
-    def _less_excess(self, after):
+    def _less_excess(self, after: State) -> float:
         if self._band is None:
             return 0.0
         now = min(level.excess(after, band) for band in (self._band, level.band_of(after)))

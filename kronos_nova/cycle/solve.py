@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -114,7 +116,7 @@ class Chosen:
             for order, (phase, step) in enumerate(self.steps, start=1))
 
 
-def _together(order, step, groups):
+def _together(order: int, step: Step, groups: Mapping[int | None, list[int]]) -> str:
     """What is said of the group of a step; '' where it is in none."""
     if step.joint is None:
         return ''
@@ -170,7 +172,7 @@ def too_early(given: Inputs, name: str) -> str:
     return ''
 
 
-def _is_full(state):
+def _is_full(state: State) -> bool:
     return bool((state.scores[state.problem.available] > HOT_SCORE).any())
 
 
@@ -223,7 +225,7 @@ def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
                                state=chosen.state)
 
 
-def _as_from_now(model, state):
+def _as_from_now(model: Model, state: State) -> Model:
     """The model, with restraint so that what an earlier phase moved stays where it is: what makes
     hosts less likely to become full and what evens them out may be at odds."""
     moved = state.vm_host != model.problem.vm_host
@@ -234,7 +236,7 @@ def _as_from_now(model, state):
                                          why=lambda state, vm, host: 'the plan moves it already'))
 
 
-def _in_order(state, steps, limits):
+def _in_order(state: State, steps: Sequence[tuple[str, Step]], limits: Limits) -> Chosen:
     """The plan, with what each step must wait for."""
     needed = dependencies([step for _, step in steps], _before(state.model, limits))
     steps = [(phase, dataclasses.replace(step, depends_on=earlier))
@@ -242,7 +244,7 @@ def _in_order(state, steps, limits):
     return Chosen(state=state, steps=tuple(steps), budget_left=limits.budget - len(steps))
 
 
-def _before(model, limits):
+def _before(model: Model, limits: Limits) -> State:
     """The state before any move, with the overload ceiling among the rules."""
     start = State(model)
     return start.under(model.with_ceiling(start, limits.overload_ceiling))
@@ -284,7 +286,7 @@ def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
     return _in_order(recorder.state, again, limits)
 
 
-def _needless(chosen, kept):
+def _needless(chosen: Chosen, kept: Sequence[int]) -> set[int]:
     """Orders of the moves that make room for others, none of which is made."""
     draining = chosen.state.problem.draining
     served = {position + 1 for order in kept for position in chosen.steps[order - 1][1].depends_on}
@@ -293,9 +295,9 @@ def _needless(chosen, kept):
             and not draining[chosen.steps[order - 1][1].source]}
 
 
-def _that_hold(chosen, gone, state):
+def _that_hold(chosen: Chosen, gone: Collection[int], state: State) -> list[int]:
     """Orders of the steps that may be made one after the other without those that are gone."""
-    kept = []
+    kept: list[int] = []
     for order, (phase, step) in enumerate(chosen.steps, 1):
         model = rules_of(phase, chosen.state.model, state.model)
         waits_for = {position + 1 for position in step.depends_on}
@@ -306,7 +308,7 @@ def _that_hold(chosen, gone, state):
     return kept
 
 
-def _that_gain(model, steps):
+def _that_gain(model: Model, steps: Sequence[tuple[str, Step]]) -> list[tuple[str, Step]]:
     """The steps without those that spread the load and gain too little by themselves."""
     before = State(model)
     for phase, step in steps:
@@ -317,7 +319,7 @@ def _that_gain(model, steps):
     return [pair for pair in steps if pair[1] not in dropped]
 
 
-def _may_spread(problem, due):
+def _may_spread(problem: Problem, due: DuePhases) -> bool:
     # With restraint the imbalance of the expected load ends below what begins it.
     return due.may_balance and (due.balance or not is_restrained(problem))
 
