@@ -9,6 +9,7 @@ from kronos_nova.db import server_names
 from kronos_nova.db.engine import Database
 from kronos_nova.executor import progress
 from kronos_nova.objects import move as moves
+from kronos_nova.operations import switching
 from kronos_nova.services import names
 from kronos_nova.services import pages
 from kronos_nova.services.context import Context
@@ -19,6 +20,7 @@ def list_moves(context: Context, request: contract.ListMoves) -> contract.Moves:
     :raises MoveNotFound: the marker is not the uuid of a move
     :raises ServerNotFound: no server of that name or uuid is known
     :raises ServerAmbiguous: several servers have that name
+    :raises NotInScope: no move is found, and Kronos does not look after the aggregate
     """
     named = request.server or request.instance
     found = move_queries.moves(
@@ -26,6 +28,8 @@ def list_moves(context: Context, request: contract.ListMoves) -> contract.Moves:
         host=request.host, since=request.since, until=request.until, plan_uuid=request.plan,
         instance_uuid=named and names.uuid_of(context, named), project_id=request.project,
         aggregate=request.aggregate)
+    if request.aggregate and not found:
+        switching.refuse_unknown(context.conf, request.aggregate)
     return contract.Moves(moves=views(context.database, found),
                           next=pages.marker_of([each.uuid for each in found], request))
 

@@ -177,6 +177,21 @@ class RefusedTest(CommandsTestCase):
         self.openstack('plan', 'list', expected=1)
         self.assertIn('127.0.0.1', self.err.getvalue())
 
+    def test_an_aggregate_that_there_is_not(self):
+        for words in (('move', 'list', '--all'), ('plan', 'list')):
+            self.openstack(*words, '--aggregate', 'nope', expected=1)
+            self.assertIn('nope', self.err.getvalue())
+
+    def test_what_is_missing_is_no_word_in_formats_without_null(self):
+        self.plan(('vm1', 'a', 'b'), state=plans.EXECUTING)
+        for form in ('csv', 'value'):
+            said = self.openstack('move', 'list', '--all', '-f', form)
+            self.assertIn('vm1', said)
+            self.assertNotIn('None', said)
+        [move] = self.table('move', 'list', '--all')
+        self.assertIsNone(move['Ended at'])
+        self.assertNotIn('None', self.openstack('move', 'show', move['UUID'], '-f', 'value'))
+
     def test_a_name_that_leads_to_another_path(self):
         self.openstack('plan', 'show', '..', expected=1)
         self.assertIn('kronos-api answers 404: Not Found.', self.err.getvalue())

@@ -19,6 +19,9 @@ PAGE = 1000
 """Entries that one request asks for. Raised, the API refuses the request; lowered, long lists take
 more requests. Chosen as the limit of the contract."""
 
+WITHOUT_NULL = ('csv', 'value')
+"""Formats that would show None as a word; there it is an empty text."""
+
 
 class Command(command.Command):
     """A command that prints a sentence."""
@@ -70,6 +73,8 @@ class Lister(Command, lister.Lister):
         if self.short and parsed_args.formatter == 'table' and not (
                 parsed_args.long or parsed_args.columns):
             parsed_args.columns = list(self.short)
+        if parsed_args.formatter in WITHOUT_NULL:
+            data = [[_blank(cell) for cell in row] for row in data]
         return super().produce_output(parsed_args, column_names, data)
 
 
@@ -81,7 +86,15 @@ class ShowOne(Command, show.ShowOne):
             pairs = [(name, value) for name, value in zip(column_names, data, strict=True)
                      if not _is_empty(value)]
             column_names, data = zip(*pairs, strict=True)
+        if parsed_args.formatter in WITHOUT_NULL:
+            data = [_blank(value) for value in data]
         return super().produce_output(parsed_args, column_names, data)
+
+
+def _blank(cell):
+    """The cell, or an empty text in place of None."""
+    value = cell.machine_readable() if isinstance(cell, columns.FormattableColumn) else cell
+    return '' if value is None else cell
 
 
 def _is_empty(value):
