@@ -7,7 +7,6 @@ import datetime
 import sqlalchemy as sa
 
 from kronos_nova import exception
-from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.db import models
 from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
@@ -18,7 +17,6 @@ from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import transitions
 from kronos_nova.objects.snapshot import MoveUnderWay
-from kronos_nova.pacing import migration_history
 
 SEARCHED_FOR_EACH = 10
 """Newest moves that are looked at for each expectation that is wanted. Raised, a status reads more
@@ -251,6 +249,8 @@ class Moves:
 
 
 def _past_try(row, sharing):
+    # Only now: numpy, which comes with it, is a third of the time that a command takes.
+    from kronos_nova.cooldown.planning_history import PastTry
     lasted = row.requested_at and (row.finished_at - row.requested_at).total_seconds()
     copied = row.memory_processed and row.memory_processed + (row.memory_remaining or 0)
     return PastTry(
@@ -262,6 +262,7 @@ def _past_try(row, sharing):
 
 def _sharing(rows):
     """How many moves were on the links of each, on average."""
+    from kronos_nova.pacing import migration_history  # as above
     return migration_history.sharing({
         'source': row.source, 'destination': row.destination,
         'begun': (row.requested_at or row.finished_at).timestamp(),
