@@ -23,6 +23,7 @@ from tests.e2e.box.settings import SOURCE
 from tests.e2e.box.settings import BoxError
 from tests.e2e.box.settings import command
 from tests.e2e.demo import evidence
+from tests.e2e.demo import faces
 from tests.e2e.demo import hypervisors
 from tests.e2e.demo import scenario
 from tests.e2e.demo import view
@@ -55,6 +56,10 @@ class Demo:
             result = self._result()
             if self._pulse:
                 result |= self._compare(result['moves'])
+            if self._cloud.api:
+                self._screen.step('the page, openstack kronos, a recording and its replay')
+                result['faces'] = faces.look(self._cloud)
+                result['passed'] = result['passed'] and result['faces']['passed']
             return result
 
     def _compare(self, moves):
@@ -186,6 +191,10 @@ def summary(result, out):
               f'destination by the server: {seen} moves, {typed} of them with both types')
     for line in _heard(result):
         out.print(line)
+    if found := result.get('faces'):
+        out.print(f'page: {found["page"]["url"]} answered {found["page"]["status"]}; openstack '
+                  f'kronos status, recording and replay: '
+                  f'{"worked" if found["passed"] else "see the result"}')
     audit = result['audit']
     out.print(f'allocations: {audit["active"]} of {audit["servers"]} servers ACTIVE; ' +
               ('each holds one allocation, where it runs; nobody else holds any'
@@ -216,11 +225,18 @@ def _heard(result):
 def to_try(cloud):
     """What may be done with a cloud that is kept: commands for a terminal, as lines."""
     manage = f'{" ".join(command("kronos-nova", "kronos-manage"))} --config-file {cloud.nova.conf}'
-    yield 'Three things to try, in another terminal:'
+    yield 'Things to try, in another terminal:'
     yield f'  {manage} status --watch'
     yield f'  {manage} plan list'
     yield f'  {manage} host drain compute1 --check'
+    if cloud.api:
+        login = cloud.identity.credentials()
+        yield '  the same by the API, with the variables OS_... of above:'
+        yield f'  openstack --os-kronos-endpoint {cloud.api.url} kronos status'
     yield 'To look at, in a browser on this machine:'
+    if cloud.api:
+        yield (f'  {cloud.api.url}/ui/    the page; log in as {login["OS_USERNAME"]} with '
+               f'{login["OS_PASSWORD"]}, project {login["OS_PROJECT_NAME"]}')
     yield f'  {cloud.monitoring.url}/alerts    the alerts of Prometheus'
     yield f'  {cloud.alerting.url}    Alertmanager'
     yield f'  {cloud.alerting.exporter_url}    what Prometheus reads of Kronos'
@@ -264,7 +280,8 @@ def prepare(arguments):
         settings = plan.settings(concurrency=arguments.concurrency)
     else:
         plan = scenario.FAST if arguments.fast else scenario.FULL
-        settings = plan.settings(trace=arguments.trace, concurrency=arguments.concurrency)
+        settings = plan.settings(trace=arguments.trace, concurrency=arguments.concurrency,
+                                 keystone=not arguments.fast)
     cloud = box.Cloud(settings)
     policies = cloud.root / 'etc' / 'kronos-policies.yaml'
     cloud.configure(nova_conf=plan.nova_conf(policies))
