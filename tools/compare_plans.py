@@ -27,7 +27,7 @@ from tools import random_snapshots
 
 ROOT = pathlib.Path(__file__).parents[1]
 CLIENT = 'kronos_nova/client'
-"""The project folder of kronos-client in a checkout that has one."""
+"""The project folder of kronos-client in a checkout."""
 PLANS = 'tools/plan_snapshots.py'
 TOLERANCE = 1e-9
 """Difference of two figures that counts as none, relative for figures above 1."""
@@ -156,8 +156,13 @@ def plans_of(checkout: pathlib.Path, folders: list[pathlib.Path]) -> Iterator[di
             [sys.executable, '-P', own if own.exists() else ROOT / PLANS, checkout, output,
              *folders], check=True, cwd=checkout,
             env=os.environ | {'PYTHONPATH': os.pathsep.join(
-                map(str, (temporary, checkout, checkout / CLIENT)))})
+                map(str, (temporary, checkout, *_client_of(checkout))))})
         yield from map(json.loads, output.read_text().splitlines())
+
+
+def _client_of(checkout):
+    """The project folder of kronos-client; in older checkouts that is a package of another."""
+    return [checkout / CLIENT] if (checkout / CLIENT / 'setup.cfg').exists() else []
 
 
 def write_entry_points(checkout: pathlib.Path, folder: pathlib.Path) -> None:

@@ -167,7 +167,10 @@ class Runner:
     def _service(self, move, host):
         """:raises NovaUnavailable: it is silent, which says nothing about the instance"""
         service = self.compute.service(host)
-        if service is not None and service.is_silent:
+        # A host that is emptied is disabled, and was not meant to stop reporting.
+        is_emptied = move.phase == plans.EVACUATE and host == move.source
+        if service is not None and (
+                service.is_silent or is_emptied and service.has_stopped_reporting):
             raise exception.NovaUnavailable(instance=move.instance_uuid,
                                             reason=f'nova-compute on {host} does not report')
         return service

@@ -57,7 +57,12 @@ class Service:
     @property
     def is_silent(self) -> bool:
         """Whether nova-compute does not report although nobody has said that it should not."""
-        return self.state == 'down' and self.status == 'enabled' and not self.forced_down
+        return self.has_stopped_reporting and self.status == 'enabled'
+
+    @property
+    def has_stopped_reporting(self) -> bool:
+        """Whether nova-compute does not report, and no operator or other service forced it down."""
+        return self.state == 'down' and not self.forced_down
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,8 +124,11 @@ class ExecutorTestCase(testtools.TestCase):
         return fakes_executor.Worker(journal, self.nova, self.cooldowns,
                             dataclasses.replace(OPTIONS, **changed), self.clock)
 
-    def plan(self, *planned):
+    def plan(self, *planned, **changes):
+        """A plan to carry out; ``changes`` are attributes that its moves get."""
         report = fixtures.report(planned or [('vm1', 'a', 'b')])
+        report = dataclasses.replace(report, moves=tuple(
+            dataclasses.replace(move, **changes) for move in report.moves))
         self.journal.record_plan(report, plans.EXECUTING, self.clock(),
                                  self.clock() + datetime.timedelta(hours=1))
 
@@ -295,6 +298,14 @@ class ExecutorTest(ExecutorTestCase):
             self.assertIn(f'nova-compute on {host} does not report', self.move().error)
         self.assertEqual([], self.nova.requests)
         self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
+    def test_a_host_that_is_emptied_and_does_not_report_is_waited_for(self):
+        self.nova.services['a'] = dataclasses.replace(SILENT, status='disabled')
+        self.plan(phase=plans.EVACUATE)
+        self.assertEqual(moves.PLANNED, self.tick())
+        self.nova.services['a'] = dataclasses.replace(UP, status='disabled')
+        self.tick(20)
+        self.assertEqual(moves.MIGRATING, self.move().state)
 
     def test_a_move_goes_on_after_an_outage_of_any_length_that_a_plan_outlives(self):
         self.nova.services['b'] = SILENT
