@@ -1,7 +1,8 @@
 """``kronos-manage``: what an operator does to Kronos by hand.
 
 Every command is a cliff command in the entry point namespace ``kronos_nova.manage``; its ``app``
-carries the configuration as ``app.conf``.
+carries the configuration as ``app.conf``. Those that ``openstack kronos`` has too are in
+:mod:`kronos_client.cli`.
 """
 
 import functools

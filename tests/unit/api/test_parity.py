@@ -89,6 +89,7 @@ class ParityTest(test_host.WithRecordedCloud, base.ApiTestCase):
             'drains:release': [{'host': 'c'}, {'host': 'b'}],
             'drains:host': [{'host': 'a'}, {'host': 'c'}, {'host': 'x'}],
             'maintenance:done': [{'host': 'b'}, {'host': 'c'}, {'host': 'x'}],
+            'report:show': [{'by': ['month', 'project']}, {'aggregate': 'x'}],
             'quarantine:end': [{'server': 'vm1'}, {'server': 'vm2'}]}}
 
     def outcome(self, client, operation, request):

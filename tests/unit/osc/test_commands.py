@@ -1,6 +1,7 @@
 """``openstack kronos ...``, by the client's own shell, against a kronos-api over HTTP."""
 
 import contextlib
+import datetime
 import io
 import json
 import logging
@@ -20,6 +21,7 @@ from kronos_nova import clock
 from kronos_nova.cmd import manage
 from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
+from kronos_nova.db import models
 from kronos_nova.db import switches
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.drain import orders
@@ -97,6 +99,30 @@ class SameTest(CommandsTestCase):
         self.same('move', 'list', '--plan', running)
         self.same('move', 'list', '--host', 'b', '--since', '1h', '--state', 'dispatched')
         self.same('move', 'show', row['UUID'])
+
+    def test_sums_of_moves(self):
+        self.plan(('vm1', 'a', 'b'), ('vm2', 'a', 'b', 1), ('vm3', 'a', 'b'),
+                  state=plans.EXECUTING)
+        now = datetime.datetime(2026, 10, 31, 23, tzinfo=datetime.UTC)
+        for number, (move, state) in enumerate(zip(
+                self.journal.moves(), ('completed', 'completed', 'failed'), strict=True)):
+            with self.database.writer() as session:
+                row = session.get(models.MoveRow, move.uuid)
+                row.state, row.memory_mb, row.project_id = state, 2048, 'p1'
+                row.requested_at = now + number * datetime.timedelta(minutes=58)
+                row.finished_at = row.requested_at + datetime.timedelta(minutes=3)
+        self.assertEqual([
+            {'Month': '2026-10', 'Completed': 1, 'Failed': 0, 'Abandoned': 0, 'Servers': 1,
+             'GiB': 2.0, 'Minutes': 3.0},
+            {'Month': '2026-11', 'Completed': 1, 'Failed': 1, 'Abandoned': 0, 'Servers': 1,
+             'GiB': 2.0, 'Minutes': 3.0}], self.same('report'))
+        [row] = self.same('report', '--by', 'aggregate', '--by', 'project')
+        self.assertEqual(('p1', 'gpu', 2), (row['Project'], row['Aggregate'], row['Completed']))
+        self.assertEqual(['2026-11'], [row['Month'] for row in self.same(
+            'report', '--since', '2026-11-01')])
+        self.assertIn('The journal has moves since 2026-10-31 23:03:00 UTC.',
+                      self.openstack('report'))
+        self.openstack('report', '--aggregate', 'nope', expected=1)
 
     def test_levels_switches_and_quarantine(self):
         self.openstack('pause', '--aggregate', 'gpu', '--reason', 'why', token=base.OPERATOR)

@@ -7,9 +7,10 @@ from kronos_client.contract import maintenance
 from kronos_client.contract import moves
 from kronos_client.contract import plans
 from kronos_client.contract import quarantine
+from kronos_client.contract import report
 from kronos_client.contract import servers
 from kronos_client.contract import status
 
 OPERATIONS = (*status.OPERATIONS, *plans.OPERATIONS, *moves.OPERATIONS, *servers.OPERATIONS,
               *automation.OPERATIONS, *evaluations.OPERATIONS, *drains.OPERATIONS,
-              *maintenance.OPERATIONS, *quarantine.OPERATIONS)
+              *maintenance.OPERATIONS, *quarantine.OPERATIONS, *report.OPERATIONS)
