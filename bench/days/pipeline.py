@@ -16,6 +16,7 @@ from kronos_nova.cycle import options as engine_options
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import migrate
+from kronos_nova.drain.progress import HostDrains
 from kronos_nova.executor import compute
 from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import metrics
@@ -104,7 +105,7 @@ class Kronos:
 def _ports(database, cloud):
     return evaluation.CyclePorts.over(
         database, journal.Journal(database, 'bench'), inventory=cloud, metrics=cloud,
-        history=cloud.history)
+        history=cloud.history, requesters=(HostDrains,))
 
 
 class Cloud:

@@ -26,6 +26,9 @@ FASTEST = 250.0
 """MiB a second that no guest writes more than: all converge, even where two share a link."""
 POLL = 2.0
 """Seconds between two looks: ``poll_interval``."""
+LONGEST = 7 * 86400.0
+"""Seconds of the world after which a drain has failed. Raised, a fault is found later; lowered,
+slow drains count as failed. A case takes hours."""
 OTHERS = 3
 """Hosts that stay for each one that is emptied."""
 
@@ -120,6 +123,8 @@ class Emptier(pipeline.Kronos):
         known, observed = {move.uuid for move in journal.moves()}, journal.durations()
         wishes = self._disable(hosts)
         while wishes.in_states(drains.ACTIVE):
+            if self.world.now - begun > LONGEST:
+                raise RuntimeError(f'the hosts are not emptied in {LONGEST / 3600:.0f} hours')
             if not journal.aggregates_with_open_plans():
                 self._plan()
             self.tick()
