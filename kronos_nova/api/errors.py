@@ -11,6 +11,7 @@ from oslo_log import log as logging
 from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.api import protocol
+from kronos_nova.services import dispatch
 
 LOG = logging.getLogger(__name__)
 
@@ -39,9 +40,7 @@ STATUSES = (
     (msgspec.MsgspecError, 400),
     (boundary.OutOfBounds, 400),
     (db_exc.DBError, 503),
-    (exception.InventoryError, 503),
-    (exception.NovaClientError, 503),
-    (exception.MetricsError, 503),
+    *((kind, 503) for kind in dispatch.UNANSWERED),
 )
 """The first that an error is of gives its status; any other is a fault of ours."""
 

@@ -11,6 +11,7 @@ from kronos_client.contract.base import Request
 from kronos_client.contract.base import Response
 from kronos_client.contract.operation import Operation
 from kronos_nova import boundary
+from kronos_nova import exception
 from kronos_nova.services.context import Context
 
 TEXT_CHARACTERS = 1000
@@ -23,6 +24,10 @@ MODULES = {'status': 'status', 'aggregates': 'status', 'hosts': 'status', 'plans
            'maintenance': 'maintenance', 'report': 'report'}
 """The module of each noun. It is imported when it is needed: importing all of them is most of the
 time that a command takes."""
+
+UNANSWERED = (exception.InventoryError, exception.NovaClientError, exception.MetricsError)
+"""Errors that say that something which Kronos needs does not answer. Any other is a refusal, or a
+fault of Kronos."""
 
 
 def function_of(operation: Operation) -> Callable[[Context, Request], Response | None]:

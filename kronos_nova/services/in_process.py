@@ -10,9 +10,6 @@ from kronos_nova import exception
 from kronos_nova.services import dispatch
 from kronos_nova.services.context import Context
 
-UNANSWERED = (exception.InventoryError, exception.NovaClientError, exception.MetricsError)
-"""Errors of which kronos-api answers that something does not answer."""
-
 
 class InProcessClient:
     """Takes and returns what :class:`kronos_client.http.HttpClient` does."""
@@ -36,7 +33,7 @@ class InProcessClient:
             # Only now: most commands do not need it.
             from kronos_nova.services.without_database import WithoutDatabase
             return WithoutDatabase(context.conf, context.who, error).call(operation, request)
-        except UNANSWERED as error:
+        except dispatch.UNANSWERED as error:
             raise errors.Unreachable(str(error)) from error
         except exception.KronosException as error:
             raise errors.Refused(str(error), error.code) from error
