@@ -33,7 +33,7 @@ lose with it."""
 
 
 class HourlyHistory:
-    """The means of whole hours of a query's series, told apart by a label.
+    """The means of whole hours of a query's series, distinguished by a label.
 
     Hours are counted from 1970. A cycle of another hour asks for what is new, one of the same hour
     for nothing; of 30,000 series for 80 hours some 10 MiB are kept.

@@ -47,7 +47,7 @@ class Observation:
         return {server.uuid: server.display_name for server in self.snapshot.instances}
 
     def with_moves(self, cycle_ports: CyclePorts) -> 'Observation':
-        """The same with the moves that are under way by now."""
+        """A copy with the moves that are in progress now."""
         return dataclasses.replace(self, snapshot=self.snapshot.with_moves_under_way(
             cycle_ports.journal.moves_under_way()))
 

@@ -259,8 +259,8 @@ def describe(report: plans.AggregateReport) -> Iterator[str]:
 
 
 def describe_scores(report: plans.AggregateReport) -> Iterator[str]:
-    """Lines for a log that is read closely: every host's scores, and beside them where the host
-    stands between the least and the most loaded one (0 to 1)."""
+    """Yield the scores of every host as log lines, with the host's place between the least and the
+    most loaded one (0 to 1)."""
     for policy in report.policies:
         scores = [score for score in report.host_scores if score.policy == policy.name]
         places = normalised(np.array([score.value for score in scores]))

@@ -42,7 +42,7 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
     How the rest of Kronos gets in:
 
-    * ``history`` tells what is cooling or quarantined (seconds left); an aggregate that cools is
+    * ``history`` has what is cooling or quarantined (seconds left); an aggregate that cools is
       reported and not planned, an instance that does stays where it is.
     * Which aggregates are planned is ``options.aggregates``: the caller leaves out those whose
       automation is ``off``, or that another worker holds, with ``dataclasses.replace``. What may be

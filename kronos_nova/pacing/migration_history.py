@@ -25,8 +25,7 @@ from kronos_nova.pacing.precopy import Copy
 
 
 def sharing(tries: Iterable[Mapping]) -> list[float]:
-    """Of each move, how many there were on the busier of its two links while it was under way, on
-    average.
+    """Average, for each move, the number of moves on the busier of its two links while it lasted.
 
     :param tries: each with ``source``, ``destination``, ``begun`` and ``ended`` in seconds
     """

@@ -72,7 +72,7 @@ FAINTEST = 1e-35
 
 class SoftenedMax:
     """Rates assignments and moves in a search space at one temperature, by a softened stand-in for
-    the combined imbalance, which tells apart what the maximum cannot.
+    the combined imbalance, which distinguishes what the maximum cannot.
 
     Two hosts share the top: no single move lowers the maximum, so max − min says that none is of
     use. ``temperature × log Σ exp(score / temperature)`` is close to the maximum but counts every

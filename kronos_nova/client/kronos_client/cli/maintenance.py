@@ -46,7 +46,7 @@ class Stop(command.Command):
 
 
 class End(command.Command):
-    """End a maintenance that is not to be gone on with: its hosts that wait are not serviced.
+    """End a maintenance for good: its hosts that wait are not serviced.
 
     Hosts at work stay disabled, and are named: "host release" enables each.
     """
