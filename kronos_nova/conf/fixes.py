@@ -71,6 +71,14 @@ If disabled, Nova does this in several requests, also for a deleted instance (bu
 
 Related: has no effect if ``[kronos] atomic_moves`` is ``off``.
 """),
+    cfg.BoolOpt('request_clock', default=True, help="""
+Measure the time between requests to other services by a clock that no correction changes. In
+nova-compute, nova-conductor and nova-scheduler.
+
+If disabled, a service whose clock is set back sends no request to placement, neutron, glance or
+cinder for as long as the step was: after a step of an hour nova-compute answers nothing for an
+hour.
+"""),
     cfg.BoolOpt('log_filters', default=True, help="""
 Drop the deprecation warning of neutronclient that Nova causes in every step of every migration. In
 nova-conductor.

@@ -6,6 +6,7 @@ from keystoneauth1 import loading
 from openstack.config import cloud_region
 
 from kronos_nova import exception
+from kronos_nova.inventory import request_clock
 
 GROUP = 'kronos_nova'
 
@@ -23,6 +24,7 @@ def connect(conf) -> openstack.connection.Connection:
         raise _incomplete(error) from error
     if auth is None:
         raise _incomplete('auth_type is not set')
+    request_clock.install()
     group = conf[GROUP]
     region = cloud_region.from_session(
         session, region_name=group.region_name, interface=group.valid_interfaces,

@@ -16,6 +16,7 @@ from kronos_nova.plugin import two_phase
 from kronos_nova.plugin.fixes import image_credentials
 from kronos_nova.plugin.fixes import interrupted_migrations
 from kronos_nova.plugin.fixes import libvirt_connection
+from kronos_nova.plugin.fixes import request_clock
 from kronos_nova.plugin.fixes import status_retry
 
 CONF = nova.conf.CONF
@@ -73,6 +74,7 @@ class KronosComputeManager(interrupted_migrations.EndsInterruptedMigrations,
                            status_retry.RetriesStatus, libvirt_connection.SurvivesLibvirt,
                            manager.ComputeManager):
     def __init__(self, compute_driver=None, *args, **kwargs):
+        request_clock.install()
         super().__init__(compute_driver, *args, **kwargs)
         try:
             tracker = self._build_tracker()

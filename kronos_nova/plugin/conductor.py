@@ -55,6 +55,7 @@ from kronos_nova.plugin import registration
 from kronos_nova.plugin.fixes import cold_migration_rollback
 from kronos_nova.plugin.fixes import fork_safety
 from kronos_nova.plugin.fixes import log_filters
+from kronos_nova.plugin.fixes import request_clock
 from kronos_nova.policies import loader
 
 CONF = nova.conf.CONF
@@ -91,6 +92,7 @@ class KronosConductorManager(manager.ConductorManager):
     """Nova's conductor with some periodic tasks more, and our way to migrate live."""
 
     def __init__(self, *args, **kwargs):
+        request_clock.install()
         super().__init__(*args, **kwargs)
         log_filters.install()
         fork_safety.install()

@@ -24,6 +24,7 @@ from kronos_nova.plugin import dry_run
 from kronos_nova.plugin import history
 from kronos_nova.plugin import inventory
 from kronos_nova.plugin.fixes import log_filters
+from kronos_nova.plugin.fixes import request_clock
 
 CONF = nova.conf.CONF
 
@@ -37,6 +38,7 @@ def main(argv=None):
     kronos_conf.register_opts(CONF)
     logging.setup(CONF, 'nova')
     log_filters.install()
+    request_clock.install()
     objects.register_all()
     return planning_worker.serve(CONF, make_sources, args.answers, may_write)
 

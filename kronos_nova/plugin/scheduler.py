@@ -22,6 +22,7 @@ from kronos_nova.conf import invalid_values
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import scores
+from kronos_nova.plugin.fixes import request_clock
 
 CONF = nova.conf.CONF
 # The filter and the weigher may be named in nova.conf without the notification driver.
@@ -75,6 +76,10 @@ class KronosSchedulerManager(manager.SchedulerManager):
     """Nova's scheduler with one periodic task more."""
 
     _kronos_problem = None
+
+    def __init__(self, *args, **kwargs):
+        request_clock.install()
+        super().__init__(*args, **kwargs)
 
     @periodic_task.periodic_task(spacing=10, run_immediately=True)
     def kronos_look(self, context):

@@ -25,6 +25,7 @@ from kronos_nova.plugin.fixes import image_credentials
 from kronos_nova.plugin.fixes import libvirt_connection
 from kronos_nova.plugin.fixes import log_filters
 from kronos_nova.plugin.fixes import post_migration_retry
+from kronos_nova.plugin.fixes import request_clock
 from kronos_nova.plugin.fixes import status_retry
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -66,6 +67,9 @@ class SwitchedOffTest(testtools.TestCase):
     def switch_off(self, name):
         self.conf.config(group='kronos_fixes', **{name: False})
 
+    def switch_on(self, name):
+        self.conf.config(group='kronos_fixes', **{name: True})
+
     def test_fork_safety(self):
         self.switch_off('fork_safety')
         self.useFixture(fixtures.MockPatchObject(os, 'register_at_fork'))
@@ -79,6 +83,15 @@ class SwitchedOffTest(testtools.TestCase):
         with mock.patch.dict(log_filters.NOISE, {name: 'noise'}):
             log_filters.install()
         self.assertEqual([], logging.getLogger(name).filters)
+
+    def test_request_clock(self):
+        self.switch_off('request_clock')
+        with mock.patch('kronos_nova.inventory.request_clock.install') as installed:
+            request_clock.install()
+            self.assertEqual([], installed.mock_calls)
+            self.switch_on('request_clock')
+            request_clock.install()
+        self.assertEqual(1, installed.call_count)
 
     def test_libvirt_connection(self):
         self.switch_off('libvirt_connection')
