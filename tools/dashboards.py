@@ -6,6 +6,7 @@ test compares what it gives with what is shipped.
 
 import json
 import pathlib
+import re
 
 TARGET = pathlib.Path(__file__).parents[1] / 'etc/kronos/grafana'
 SCHEMA = 39
@@ -13,6 +14,17 @@ SCHEMA = 39
 
 SOURCE = {'type': 'prometheus', 'uid': '${source}'}
 WIDTH, HEIGHT = 24, 8
+
+_SERIES = re.compile(r"""(?x)
+    (?: increase | rate ) \( kronos_\w+ (?: \{[^}]*\} )? \[ \w+ \] \)
+    | \b kronos_\w+ (?: \{[^}]*\} )?""")
+"""A metric of Kronos, with the function of a range around it."""
+
+
+def counted_once(query):
+    """Return a query that gives the same however many exporters are scraped: all of them report the
+    same control database."""
+    return _SERIES.sub(lambda found: f'max without (instance) ({found[0]})', query)
 
 
 def stat(title, unit, query, **options):
@@ -53,8 +65,8 @@ def _panel(kind, title, unit, queries, options, *, at=(), minimum=None, maximum=
         defaults['max'] = maximum
     return {'type': kind, 'title': title, 'datasource': SOURCE, 'options': options,
             'fieldConfig': {'defaults': defaults, 'overrides': []},
-            'targets': [{'refId': chr(ord('A') + number), 'expr': query, 'legendFormat': legend,
-                         'datasource': SOURCE}
+            'targets': [{'refId': chr(ord('A') + number), 'expr': counted_once(query),
+                         'legendFormat': legend, 'datasource': SOURCE}
                         for number, (query, legend) in enumerate(queries)]}
 
 
@@ -70,7 +82,7 @@ FLEET = ('Kronos: fleet', 'kronos-fleet', [
     [bars('Health by aggregate', 'none', 'sort(kronos_health_score)', '{{aggregate}}',
           minimum=0, maximum=100),
      bars('Imbalance in parts of its threshold', 'percentunit',
-          'sort_desc(kronos_imbalance_ratio / on (instance, policy) group_left () '
+          'sort_desc(kronos_imbalance_ratio / on (policy) group_left () '
           'kronos_imbalance_threshold_ratio)',
           '{{aggregate}}: {{policy}}', at=[(1, 'red')], minimum=0)],
     [lines('Age of the last good evaluation', 's',
@@ -87,7 +99,7 @@ FLEET = ('Kronos: fleet', 'kronos-fleet', [
      lines('Findings of the last audit', 'none', ('kronos_audit_findings', '{{kind}}'),
            minimum=0)],
     [lines('Notifications that wait', 'none',
-           ('kronos_notifications_waiting or vector(0)', 'waiting'), minimum=0),
+           ('max(kronos_notifications_waiting) or vector(0)', 'waiting'), minimum=0),
      lines('Size of the control database', 'bytes', ('kronos_control_database_size_bytes', 'size'),
            minimum=0)],
 ])
@@ -140,9 +152,9 @@ MOVES = ('Kronos: moves', 'kronos-moves', [
            ('histogram_quantile(0.95, sum by (le) (rate(kronos_move_duration_seconds_bucket[1h])))',
             '95 %'), minimum=0)],
     [lines('Servers that are left alone', 'none',
-           ('kronos_quarantined_servers or vector(0)', 'quarantine'),
-           ('kronos_cooling_servers or vector(0)', 'cooling'),
-           ('kronos_resting_servers or vector(0)', 'resting'), minimum=0),
+           ('max(kronos_quarantined_servers) or vector(0)', 'quarantine'),
+           ('max(kronos_cooling_servers) or vector(0)', 'cooling'),
+           ('max(kronos_resting_servers) or vector(0)', 'resting'), minimum=0),
      lines('Moves of open plans', 'none',
            (f'kronos_open_plan_moves{A}', '{{aggregate}}: {{state}}'),
            (f'kronos_open_plan_ended_moves{A}', '{{aggregate}}: ended'), minimum=0)],
