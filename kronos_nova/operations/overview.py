@@ -258,6 +258,13 @@ class Observer:
         if is_apart and 'engine' not in alive:
             yield status.Problem(severity=status.CRITICAL, what='No kronos-engine is alive.',
                                  remedy='Check that it runs, and its log.')
+        if not is_apart and 'engine' in alive:
+            yield status.Problem(
+                severity=status.WARNING,
+                what='A kronos-engine is alive, and nova-conductor plans too: [kronos] run_in '
+                     'differs between their files.',
+                remedy='Stop kronos-engine, or set run_in to "daemons" in the nova.conf of every '
+                       'conductor and restart those.')
 
     def _of_aggregate(self, aggregate, now):
         name = aggregate.name

@@ -241,6 +241,15 @@ class StatusTest(test_automation.OperatorTestCase):
         self.beat(role=ENGINE, name='two')
         self.manage('status', expected=WELL)
 
+    def test_an_engine_next_to_conductors_that_plan_deserves_a_look(self):
+        self.evaluate()
+        self.beat()
+        self.beat(role=ENGINE, name='two', ago=600)
+        self.manage('status', expected=WELL)
+        self.beat(role=ENGINE, name='three')
+        self.assertIn('WARNING: A kronos-engine is alive, and nova-conductor plans too',
+                      self.manage('status', expected=LOOK))
+
     def test_an_aggregate_that_is_not_evaluated_any_more_has_to_be_mended(self):
         self.beat()
         self.evaluate(ago=1000)
