@@ -29,3 +29,14 @@ RETURN = (
     'kronos_nova.plugin.compute.KronosComputeManager._revert_allocation',
 )
 """nova-compute on the source when the guest does not arrive, in order."""
+
+EXECUTOR = (
+    'kronos_nova.db.journal.Journal.dispatch',
+    'kronos_nova.executor.broker.TaskSender.cast',
+    'kronos_nova.db.journal.Journal.claim',
+    'kronos_nova.plugin.compute_api.InProcessComputeApi.hold_room',
+    'kronos_nova.db.journal.Journal.begin',
+    'kronos_nova.plugin.compute_api.InProcessComputeApi.live_migrate',
+    'kronos_nova.executor.broker.ResultNotifier.announce',
+)
+"""The writes of the journal, the messages and the requests of a planned move, in order."""

@@ -1,4 +1,4 @@
-"""Starts an unmodified Nova service that dies by SIGKILL where it is told to.
+"""Starts an unmodified Nova service that dies by SIGKILL where a test says.
 
     python -m tests.e2e.box.mortal compute|conductor ARGUMENTS...
 
@@ -23,6 +23,10 @@ POINTS = {
     'compute': tuple(path for path in (*boundaries.ARRIVAL, *boundaries.RETURN)
                      if not path.startswith('nova.virt.')),
 }
+
+
+PATCHED = {**POINTS, 'conductor': (*POINTS['conductor'], *boundaries.EXECUTOR)}
+"""The points of a live migration, and those of a planned move around it."""
 
 
 def make_mortal(path, order):
@@ -56,7 +60,7 @@ def main():
     if service == 'compute':
         importlib.import_module('tests.e2e.box.compute')
     command = importlib.import_module(f'nova.cmd.{service}')
-    for path in POINTS[service]:
+    for path in PATCHED[service]:
         make_mortal(path, pathlib.Path(os.environ['KRONOS_BOX_DEATH']))
     return command.main()
 
