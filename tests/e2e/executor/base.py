@@ -59,6 +59,7 @@ class ExecutorTestCase(testtools.TestCase):
     computes, conductors, workers = 4, 1, 2
     driver, storage = 'fake', 'local'
     alerting = False
+    root = None
     executor = {}
     nova_conf = {}
     keystone = False
@@ -77,7 +78,7 @@ class ExecutorTestCase(testtools.TestCase):
             computes=cls.computes, conductors=cls.conductors, conductor_workers=cls.workers,
             kronos=True, keystone=cls.keystone, alerting=cls.alerting, concurrency=CONCURRENCY,
             driver=cls.driver, storage=cls.storage, migration_seconds=1.0, vcpus=64,
-            nova_conf=conf, keep=KEEP))
+            nova_conf=conf, root=cls.root, keep=KEEP))
         cls.prepare(conf)
         try:
             cls.cloud.start()

@@ -1,4 +1,4 @@
-"""Stands between the executors and nova-api, and is told to misbehave."""
+"""A proxy in front of an API, which misbehaves at a test's order."""
 
 import http.server
 import threading
@@ -6,13 +6,13 @@ import threading
 import fixtures
 import requests
 
-PASS, ERROR, HANG = 'pass', 'error', 'hang'
+PASS, HANG = 'pass', 'hang'
 HOP_BY_HOP = {'connection', 'transfer-encoding', 'content-length', 'content-encoding', 'host'}
 
 
 class Proxy(fixtures.Fixture):
-    """``url`` leads to ``target`` while ``mode`` is PASS; with ERROR it answers 500, with HANG
-    nothing until ``mode`` is another."""
+    """``url`` leads to ``target`` while ``mode`` is PASS. With HANG nothing is answered until
+    ``mode`` is another. An HTTP status as ``mode`` is the status of every answer."""
 
     def __init__(self, target):
         self.target = target
@@ -45,8 +45,9 @@ class Proxy(fixtures.Fixture):
                 body = self.rfile.read(int(self.headers.get('Content-Length', 0)))
                 with proxy._changed:
                     proxy._changed.wait_for(lambda: proxy.mode != HANG)
-                if proxy.mode == ERROR:
-                    self.say(500, b'{"computeFault": {"message": "told to fail"}}', {})
+                    mode = proxy.mode
+                if mode != PASS:
+                    self.say(mode, b'{"computeFault": {"message": "by order of a test"}}', {})
                     return
                 answer = requests.request(
                     self.command, proxy.target + proxy.path(self.path), data=body, timeout=60,
@@ -63,7 +64,7 @@ class Proxy(fixtures.Fixture):
                 self.end_headers()
                 self.wfile.write(body)
 
-            do_GET = do_POST = do_DELETE = pass_on  # noqa: N815 - the names http.server looks for
+            do_GET = do_POST = do_PUT = do_DELETE = pass_on  # noqa: N815 - the names http.server looks for
 
             def log_message(self, *args):
                 pass

@@ -15,6 +15,7 @@ from tests.e2e.executor import base
 from tests.e2e.executor import proxy
 
 TROUBLE_SECONDS = 15
+HTTP_ERROR = 500
 
 POLICIES = """
 policies:
@@ -84,7 +85,7 @@ class DaemonsTest(base.ExecutorTestCase):
                 if new == moves.PLANNED and 'Error' in detail]
 
     def test_an_api_that_answers_500_for_a_while(self):
-        self.assertEqual([], [detail for detail in self.in_trouble(proxy.ERROR)
+        self.assertEqual([], [detail for detail in self.in_trouble(HTTP_ERROR)
                               if not detail.startswith('NovaClientError')])
 
     def test_an_api_that_does_not_answer_for_a_while(self):

@@ -1,5 +1,6 @@
 """Hosts are emptied at an operator's word, whatever is on them and whatever dies."""
 
+import os
 import re
 import subprocess
 import threading
@@ -11,6 +12,7 @@ from testtools import content
 from kronos_nova.db.drains import Drains
 from kronos_nova.objects import move as moves
 from tests.e2e.box.processes import wait_for
+from tests.e2e.box.settings import PYTHONPATH
 from tests.e2e.box.settings import command
 from tests.e2e.executor import base
 from tests.e2e.executor.test_daemons import POLICIES
@@ -42,7 +44,9 @@ class DrainTestCase(base.ExecutorTestCase):
         """(exit code, what it said)"""
         done = subprocess.run(
             [*command('kronos-nova', 'kronos-manage'), '--config-file',
-             str(self.cloud.nova.conf), *words], capture_output=True, text=True)
+             str(self.cloud.nova.conf), *words], capture_output=True, text=True,
+            # The code of this source, as that of all services of the box.
+            env={**os.environ, 'PYTHONPATH': PYTHONPATH})
         return done.returncode, done.stdout + done.stderr
 
     def act(self, uuid, action):

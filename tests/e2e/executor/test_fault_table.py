@@ -5,6 +5,7 @@
 """
 
 import collections
+import functools
 import os
 import time
 
@@ -27,9 +28,10 @@ WORDS = ('does not answer', 'is unreachable', 'cannot be reached', 'did not answ
          'does not report', 'gives no token', 'could not be read', 'Connection refused')
 
 
-@ddt.ddt
-class FaultTableTest(test_drain.DrainTestCase):
-    computes, conductors, workers, keystone = 5, 2, 1, True
+class FaultTestCase(test_drain.DrainTestCase):
+    """A cloud whose moves and drains go on while something that they need fails."""
+
+    computes, conductors, workers = 5, 2, 1
     executor = {'max_retries': 3, 'migration_timeout': 240}
     nova_conf = {**test_drain.DrainTestCase.nova_conf,
                  'kronos_allocations': {'task_timeout': 10, 'grace': 10, 'reconcile_interval': 5}}
@@ -37,19 +39,6 @@ class FaultTableTest(test_drain.DrainTestCase):
     def setUp(self):
         super().setUp()
         self.orders(default={'seconds': MOVE_SECONDS})
-
-    def process(self, service):
-        return {'broker': self.cloud.broker.server, 'placement': self.cloud.placement.process,
-                'database': self.cloud.database.process,
-                'keystone': self.cloud.identity.process,
-                'prometheus': self.cloud.monitoring.process}[service]
-
-    def away(self, service, seconds):
-        process = self.process(service)
-        process.stop(30)
-        time.sleep(seconds)
-        process.start()
-        process.wait_ready(120)
 
     def begin_moves(self):
         """Start a plan of which some moves run and some wait; return its servers."""
@@ -79,12 +68,16 @@ class FaultTableTest(test_drain.DrainTestCase):
                 log.seek(mark)
                 yield log.read()
 
-    def under_outage(self, service, seconds, servers):
-        """Let a service be away while the moves of some servers are in progress; return those that
-        Nova itself lost."""
+    def under_outage(self, fail, servers, may_lose=False, has_to_say=False):
+        """Let something fail while the moves of some servers are in progress.
+
+        :param fail: called; returns when the failure is over
+        :param may_lose: whether Nova itself may lose migrations by it
+        :param has_to_say: whether a conductor has to log it
+        """
         marks = {daemon: daemon.process.log.stat().st_size for daemon in self.cloud.nova.conductors}
         before = self.states(self.moves_of(servers))
-        self.away(service, seconds)
+        fail()
         over = clock.utcnow()
         self.wait_ended(600)
         done = self.moves_of(servers)
@@ -102,32 +95,72 @@ class FaultTableTest(test_drain.DrainTestCase):
         self.assert_allocations_exact(300, but_for=lost)
         self.assertEqual({'ACTIVE'}, {
             self.cloud.client.server(uuid)['status'] for uuid in {*servers} - lost})
-        if service not in ('broker', 'database'):   # by which Nova itself loses migrations
+        if not may_lose:
             self.assertEqual(set(), lost)
-        if seconds >= SAID_FROM and service != 'prometheus':    # no move needs that
+        if has_to_say:
             self.assertTrue(is_said)
-        return lost
 
     def moves_of(self, servers):
         return [each for each in self.journal.moves(limit=1000) if each.instance_uuid in servers]
 
-    @ddt.idata((service, seconds) for seconds in AWAY for service in SERVICES)
-    @ddt.unpack
-    def test_moves_converge(self, service, seconds):
-        self.cloud.manage('automation', 'set', 'auto')
-        self.addCleanup(self.cloud.manage, 'automation', 'set', 'observe')
-        self.under_outage(service, seconds, self.begin_moves())
-
-    @ddt.idata((service, seconds) for seconds in AWAY for service in SERVICES)
-    @ddt.unpack
-    def test_a_drain_converges(self, service, seconds):
+    def assert_drain_ends(self):
+        """The host that is emptied is empty in the end, and taken back into service."""
         drained = self.hosts[-1]
-        self.addCleanup(self.run_manage, 'host', 'release', drained)
-        servers = self.begin_drain()
-        self.under_outage(service, seconds, servers)
         wait_for(lambda: not self.on(drained), 300, 'the host is not emptied', interval=1)
         wait_for(lambda: Drains(self.database).latest(drained).state == 'empty', 60,
                  'the drain does not end')
         code, said = self.run_manage('host', 'release', drained)
         self.assertEqual(0, code, said)
         self.assertEqual('enabled', self.cloud.client.services()[drained]['status'])
+
+    def _release(self, host):
+        """Take a host back into service, whatever became of its drain, for the next test."""
+        self.run_manage('host', 'release', host)
+        wait_for(lambda: self.cloud.client.services()[host]['status'] == 'enabled', 120,
+                 'the host stays disabled', interval=1)
+
+    def moves_under(self, fail, **expected):
+        self.cloud.manage('automation', 'set', 'auto')
+        self.addCleanup(self.cloud.manage, 'automation', 'set', 'observe')
+        self.under_outage(fail, self.begin_moves(), **expected)
+
+    def drain_under(self, fail, **expected):
+        self.addCleanup(self._release, self.hosts[-1])
+        self.under_outage(fail, self.begin_drain(), **expected)
+        self.assert_drain_ends()
+
+
+@ddt.ddt
+class FaultTableTest(FaultTestCase):
+    keystone = True
+
+    def process(self, service):
+        return {'broker': self.cloud.broker.server, 'placement': self.cloud.placement.process,
+                'database': self.cloud.database.process,
+                'keystone': self.cloud.identity.process,
+                'prometheus': self.cloud.monitoring.process}[service]
+
+    def away(self, service, seconds):
+        process = self.process(service)
+        process.stop(30)
+        time.sleep(seconds)
+        process.start()
+        process.wait_ready(120)
+
+    @staticmethod
+    def expected(service, seconds):
+        return {'may_lose': service in ('broker', 'database'),
+                # No move needs Prometheus.
+                'has_to_say': seconds >= SAID_FROM and service != 'prometheus'}
+
+    @ddt.idata((service, seconds) for seconds in AWAY for service in SERVICES)
+    @ddt.unpack
+    def test_moves_converge(self, service, seconds):
+        self.moves_under(functools.partial(self.away, service, seconds),
+                         **self.expected(service, seconds))
+
+    @ddt.idata((service, seconds) for seconds in AWAY for service in SERVICES)
+    @ddt.unpack
+    def test_a_drain_converges(self, service, seconds):
+        self.drain_under(functools.partial(self.away, service, seconds),
+                         **self.expected(service, seconds))
