@@ -24,6 +24,7 @@ from kronos_nova.cmd import database as databases
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import replay
 from kronos_nova.engine import gc_tuning
+from kronos_nova.inventory import request_clock
 from kronos_nova.operations.snapshots import SnapshotFolder
 
 NAME = 'kronos-api'
@@ -164,6 +165,7 @@ def load(arguments):
     :param arguments: the command line
     """
     conf = manage.load_service_config(cfg.ConfigOpts(), NAME, arguments)
+    request_clock.install()
     ask_keystone_once(conf)
     return conf
 

@@ -2,12 +2,18 @@
 
 import importlib.util
 import logging
+import pathlib
+from unittest import mock
 
 import fixtures
 import testtools
 from keystoneauth1 import _fair_semaphore
+from oslo_config import cfg
 
+from kronos_nova import conf as kronos_conf
+from kronos_nova.cmd import api
 from kronos_nova.inventory import request_clock
+from kronos_nova.inventory.connection import connect
 
 HOUR = 3600
 
@@ -92,3 +98,25 @@ class RequestClockTest(testtools.TestCase):
         self.assertIs(advance, self.stock._advance_timer)
         self.assertIs(wait, self.stock._wait_for_execution)
         self.assertIn('keystoneauth has another FairSemaphore._advance_timer', log.output)
+
+
+class InstalledTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.installed = self.useFixture(
+            fixtures.MockPatchObject(request_clock, 'install', mock.Mock())).mock
+        self.nova_conf = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'nova.conf')
+        self.nova_conf.write_text('[kronos_nova]\nauth_type = admin_token\ntoken = t\n'
+                                  'endpoint = http://nova.invalid\n')
+        self.arguments = [f'--config-file={self.nova_conf}']
+
+    def test_it_is_before_a_connection_to_the_cloud_is_made(self):
+        conf = cfg.ConfigOpts()
+        kronos_conf.register_opts(conf)
+        conf(self.arguments, project='kronos')
+        connect(conf)
+        self.assertEqual(1, self.installed.call_count)
+
+    def test_it_is_before_the_api_asks_keystone(self):
+        api.load(self.arguments)
+        self.assertEqual(1, self.installed.call_count)
