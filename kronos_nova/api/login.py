@@ -15,6 +15,7 @@ from keystoneauth1 import exceptions
 from keystoneauth1 import loading
 from keystoneauth1 import session as ks_session
 from keystoneauth1.identity import v3
+from oslo_config import cfg
 from oslo_log import log as logging
 
 from kronos_client.contract.base import Name
@@ -152,7 +153,7 @@ class Login:
             address, username=given.user, password=given.password,
             user_domain_name=given.user_domain, include_catalog=False, **scope)
         try:
-            access = plugin.get_access(self._session())
+            access = plugin.get_access(keystone_session(self._conf))
         except (exceptions.Unauthorized, exceptions.Forbidden, exceptions.NotFound,
                 exceptions.BadRequest) as error:
             self._wrong.add(*who)
@@ -172,8 +173,10 @@ class Login:
         plugin = loading.load_auth_from_conf_options(self._conf, KEYSTONE)
         return getattr(plugin, 'auth_url', None) or self._conf[KEYSTONE].www_authenticate_uri
 
-    def _session(self):
-        group = self._conf[KEYSTONE]
-        pair = (group.certfile, group.keyfile) if group.certfile and group.keyfile else None
-        return ks_session.Session(verify=False if group.insecure else group.cafile or True,
-                                  cert=pair, timeout=TIMEOUT_SECONDS, redirect=False)
+
+def keystone_session(conf: cfg.ConfigOpts) -> ks_session.Session:
+    """A session as ``[keystone_authtoken]`` wants it."""
+    group = conf[KEYSTONE]
+    pair = (group.certfile, group.keyfile) if group.certfile and group.keyfile else None
+    return ks_session.Session(verify=False if group.insecure else group.cafile or True,
+                              cert=pair, timeout=TIMEOUT_SECONDS, redirect=False)

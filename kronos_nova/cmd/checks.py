@@ -16,6 +16,7 @@ from oslo_db import exception as db_exception
 from kronos_client.cli import columns
 from kronos_nova import exception
 from kronos_nova import policies
+from kronos_nova.cmd import api_checks
 from kronos_nova.cmd import policy_table
 from kronos_nova.cmd import query_checks
 from kronos_nova.cmd import roles
@@ -115,7 +116,7 @@ class _Checks:
 
 def examine(conf, role: roles.Role) -> Report:
     """Check everything that ``conf`` names and a host of that role needs."""
-    checks = _Checks(role.skips)
+    checks = _Checks(api_checks.skips(conf) | role.skips)
     check = checks.check
     check('options', lambda: _options(conf, role))
     check('typos', lambda: _typos(conf, role))
@@ -136,6 +137,7 @@ def examine(conf, role: roles.Role) -> Report:
           ('The policies', policy_set), ('Prometheus', client))
     check('claims', lambda: _claims(conf))
     check('broker', lambda: _broker(conf))
+    check('api', lambda: api_checks.check(conf))
     queries = _queries(conf, policy_set, answers, snapshot)
     rows = (policy_table.rows(answers, policy_set.active, snapshot, queries, time.time())
             if queries and snapshot is not None else ())

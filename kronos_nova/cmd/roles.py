@@ -54,7 +54,7 @@ def role(name: str, conf, options) -> Role:
     :param options: parsed arguments with ``config_file`` and ``config_dir``
     """
     if name == COMPUTE:
-        unneeded = dict.fromkeys((*PLANNING, *REACHED), 'a compute host does not need it')
+        unneeded = dict.fromkeys((*PLANNING, *REACHED, 'api'), 'a compute host does not need it')
         return Role(name=name, plans=False, managers=('Compute',), connect=None, skips=unneeded)
     outside = {'claims': 'only nova-compute has claims'}
     if name == CONDUCTOR:

@@ -36,9 +36,10 @@ class TestConfigTest(configured.ConfiguredTestCase):
     def test_all_is_well_but_for_a_broker_that_cannot_be_checked(self):
         status, checks, queries = self.report()
         self.assertEqual(3, status)
-        self.assertEqual({'broker': 'warning', 'claims': 'not checked', 'plugin': 'not checked'}, {
+        self.assertEqual({'api': 'not checked', 'broker': 'warning', 'claims': 'not checked',
+                          'plugin': 'not checked'}, {
             name: state for name, (state, _) in checks.items() if state != 'ok'})
-        self.assertEqual(['broker', 'claims', 'database', 'loads', 'names', 'noise', 'nova',
+        self.assertEqual(['api', 'broker', 'claims', 'database', 'loads', 'names', 'noise', 'nova',
                           'options', 'placement', 'plugin', 'policies', 'prometheus', 'scope',
                           'typos', 'windows'],
                          sorted(checks))
@@ -48,6 +49,39 @@ class TestConfigTest(configured.ConfiguredTestCase):
             queries['imbalance'][key] for key in ('state', 'health', 'matched', 'expected')))
         self.assertEqual(('ok', 2, 2), tuple(
             queries['vm_profile'][key] for key in ('state', 'matched', 'expected')))
+
+    def api_check(self, text):
+        """(state, detail) of the check of the API, with some text at the end of nova.conf."""
+        with open(self.conf, 'a') as file:
+            file.write(text)
+        return self.report()[1]['api']
+
+    def test_an_api_that_can_ask_no_keystone_is_told_with_the_remedy(self):
+        state, detail = self.api_check('')
+        self.assertEqual('not checked', state)
+        self.assertIn('Set auth_type, auth_url', detail)
+        state, detail = self.api_check('[kronos_api]\nport = 9790\n')
+        self.assertEqual('failed', state)
+        self.assertIn('[keystone_authtoken]: has no address and user for keystone', detail)
+        self.assertIn('Set auth_type, auth_url', detail)
+
+    def test_an_api_whose_keystone_does_not_answer_is_told(self):
+        with socket.socket() as taken:
+            taken.bind(('127.0.0.1', 0))
+            address = f'http://127.0.0.1:{taken.getsockname()[1]}/v3'
+            state, detail = self.api_check(
+                f'[keystone_authtoken]\nauth_type = password\nauth_url = {address}\n'
+                'username = nova\npassword = p\nproject_name = service\n'
+                'user_domain_name = Default\nproject_domain_name = Default\n')
+        self.assertEqual('failed', state)
+        self.assertIn(f'{address} does not answer', detail)
+
+    def test_an_api_without_its_folder_or_with_a_wrong_policy_file_is_told(self):
+        state, detail = self.api_check('[kronos_api]\nsnapshots_path = /nowhere/at/all\n')
+        self.assertEqual(('failed', True), (state, 'snapshots_path' in detail))
+        (self.folder / 'policy.yaml').write_text('')
+        state, detail = self.api_check(f'policy_file = {self.folder}/policy.yaml\n')
+        self.assertEqual(('failed', True), (state, 'is empty' in detail))
 
     def test_a_host_whose_exporter_is_silent_is_named(self):
         self.cloud.aggregates[0]['hosts'] = ['cmp1', 'cmp2', 'cmp3']

@@ -1,0 +1,76 @@
+"""Whether kronos-api would work: its policy file, its snapshots, and keystone."""
+
+import os
+
+from keystoneauth1 import exceptions
+from keystoneauth1 import loading
+from keystonemiddleware import auth_token
+from oslo_config import cfg
+
+from kronos_nova import exception
+from kronos_nova.api import login
+from kronos_nova.api import policies
+from kronos_nova.conf import unknown_options
+
+GROUPS = ('kronos_api', login.KEYSTONE)
+"""The groups of nova.conf of which a host has one at least where kronos-api runs."""
+
+REMEDY = ('Set auth_type, auth_url, username, password, project_name and the domains in '
+          '[keystone_authtoken], as for the API of Nova.')
+
+
+def skips(conf: cfg.ConfigOpts) -> dict[str, str]:
+    """{name of the check: why it is not made}, on a host where nothing is written for the API."""
+    if {*GROUPS} & unknown_options.sections(conf).keys():
+        return {}
+    return {'api': 'nova.conf has no [kronos_api] and no [keystone_authtoken]; where kronos-api is '
+                   f'to run: {REMEDY}'}
+
+
+def check(conf: cfg.ConfigOpts) -> tuple[str, None]:
+    """
+    :returns: the detail of the check, and no value for others
+    :raises ConfigurationError: kronos-api would not start, or nobody could log in
+    """
+    for group, options in auth_token.list_opts():
+        conf.register_opts(options, group=group)
+    policies.enforcer(conf)
+    _refuse_missing_snapshots(conf.kronos_api.snapshots_path)
+    plugin = _plugin(conf)
+    address = plugin.auth_url
+    try:
+        plugin.get_access(login.keystone_session(conf))
+    except exceptions.HttpError as error:
+        raise exception.ConfigurationError(
+            what='[keystone_authtoken]', problem=f'keystone at {address} refuses its user: {error}',
+            remedy=REMEDY) from error
+    except exceptions.ClientException as error:
+        raise exception.ConfigurationError(
+            what='[keystone_authtoken] auth_url', problem=f'{address} does not answer: {error}',
+            remedy='Correct it, or start keystone.') from error
+    return f'keystone at {address} judges tokens and logins', None
+
+
+def _plugin(conf):
+    """The authentication of ``[keystone_authtoken]``.
+
+    :raises ConfigurationError: there is none, or it lacks an option
+    """
+    try:
+        plugin = loading.load_auth_from_conf_options(conf, login.KEYSTONE)
+    except exceptions.ClientException as error:
+        raise exception.ConfigurationError(
+            what='[keystone_authtoken]', problem=f'cannot be used: {error}',
+            remedy=REMEDY) from error
+    if getattr(plugin, 'auth_url', None) is None:
+        raise exception.ConfigurationError(
+            what='[keystone_authtoken]', problem='has no address and user for keystone, so '
+            'kronos-api can judge no token and nobody can log in', remedy=REMEDY)
+    return plugin
+
+
+def _refuse_missing_snapshots(path):
+    if path and not os.path.isdir(path):
+        raise exception.ConfigurationError(
+            what='[kronos_api] snapshots_path', problem=f'{path} is no folder',
+            remedy='Create it, or correct the path.')
