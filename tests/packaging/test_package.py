@@ -247,12 +247,17 @@ class PackageTest(testtools.TestCase):
 class ClientTest(testtools.TestCase):
     """kronos-client on a machine that has python-openstackclient and nothing of Nova."""
 
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.folder = pathlib.Path(cls.enterClassContext(
+            tempfile.TemporaryDirectory(prefix='kronos-client-')))
+        _sdist, cls.wheel, cls.newer, cls.client = build(cls.folder / 'dist')
+
     def setUp(self):
         super().setUp()
-        folder = pathlib.Path(self.enterContext(
-            tempfile.TemporaryDirectory(prefix='kronos-client-')))
-        _sdist, self.wheel, self.newer, self.client = build(folder / 'dist')
-        self.env = folder / 'env'
+        self.env = pathlib.Path(self.enterContext(
+            tempfile.TemporaryDirectory(dir=self.folder))) / 'env'
         make_environment(self.env, 'python-openstackclient', self.client)
 
     def pip(self, *arguments):
