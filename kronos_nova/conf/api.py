@@ -32,6 +32,12 @@ all of them together, and not at all while nobody listens. A web server that loa
 ``kronos_nova.cmd.wsgi`` itself must have more threads in a process than this, or nobody else is
 answered while so many listen.
 """),
+    cfg.StrOpt('cloud_name', help="""
+Name of this cloud in the header of the page and in "GET /v1/status".
+
+By default, the ``region_name`` of ``[kronos_nova]`` is used, and no name where there is none. Set
+it where operators look after several clouds, such as ``production, Vienna``.
+"""),
     cfg.StrOpt('snapshots_path', help="""
 Folder of the snapshots that ``kronos-api`` lists, gives away and replays: one folder for each, as
 ``kronos-record`` writes it, for instance by a timer. They have names and metadata of all servers:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Collection
 
 import sqlalchemy as sa
 
@@ -63,6 +64,14 @@ class Drains:
             found = session.scalars(sa.select(models.DrainRow).where(
                 models.DrainRow.host == host).order_by(models.DrainRow.requested_at.desc()))
             return next((_drain(row) for row in found if row.host == host), None)
+
+    @retried
+    def latest_of(self, hosts: Collection[str]) -> dict[str, Drain]:
+        """The newest drain of each of some hosts that has one."""
+        with self.database.reader() as session:
+            found = session.scalars(sa.select(models.DrainRow).where(
+                models.DrainRow.host.in_([*hosts])).order_by(models.DrainRow.requested_at))
+            return {row.host: _drain(row) for row in found}
 
     @retried
     def get(self, uuid) -> Drain:

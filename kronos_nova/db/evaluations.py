@@ -7,7 +7,9 @@ import json
 import sqlalchemy as sa
 
 from kronos_nova.db import models
+from kronos_nova.db import sums
 from kronos_nova.db.retry import retried
+from kronos_nova.db.retry import retried_as_update
 from kronos_nova.objects import host_load
 from kronos_nova.objects.plan import AggregateReport
 
@@ -31,15 +33,19 @@ class Evaluations:
     def __init__(self, database):
         self.database = database
 
-    @retried
+    @retried_as_update
     def save(self, report: AggregateReport, loads: list[host_load.HostLoad],
              now: datetime.datetime) -> None:
-        """Keep the hosts in the place of those of the evaluation before, and one more point of the
-        history."""
+        """Keep the hosts in the place of those of the evaluation before, one more point of the
+        history, and the loads in the sums of the day."""
+        row = models.EvaluationRow
         with self.database.writer() as session:
+            before = session.scalar(sa.select(sa.func.max(row.at)).where(
+                row.aggregate == report.name, row.at < now))
+            sums.add_loads(session, report.name, loads, before, now)
             session.merge(models.HostLoadsRow(aggregate=report.name, at=now,
                                               hosts=host_load.to_json(loads)))
-            session.add(models.EvaluationRow(
+            session.add(row(
                 aggregate=report.name, at=now, outcome=report.outcome, policies=json.dumps({
                     policy.name: [round(policy.imbalance_before, 5), policy.threshold]
                     for policy in report.policies if policy.imbalance_before is not None})))
@@ -53,12 +59,28 @@ class Evaluations:
             return (row.at, host_load.from_json(row.hosts)) if row else (None, [])
 
     @retried
-    def since(self, aggregate: str, start: datetime.datetime) -> list[PastEvaluation]:
-        """The evaluations of an aggregate since then, the oldest first."""
+    def all_hosts(self) -> dict[str, list[host_load.HostLoad]]:
+        """The hosts of every aggregate at its last evaluation."""
+        with self.database.reader() as session:
+            return {row.aggregate: host_load.from_json(row.hosts)
+                    for row in session.scalars(sa.select(models.HostLoadsRow))}
+
+    @retried
+    def oldest(self, aggregate: str) -> datetime.datetime | None:
+        """When the first evaluation that is kept of an aggregate was made, None if there is none.
+        """
+        row = models.EvaluationRow
+        with self.database.reader() as session:
+            return session.scalar(sa.select(sa.func.min(row.at)).where(row.aggregate == aggregate))
+
+    @retried
+    def between(self, aggregate: str, since: datetime.datetime,
+                until: datetime.datetime) -> list[PastEvaluation]:
+        """The latest evaluations of an aggregate in a time, the oldest first."""
         row = models.EvaluationRow
         with self.database.reader() as session:
             found = session.execute(sa.select(row.at, row.outcome, row.policies).where(
-                row.aggregate == aggregate, row.at >= start,
+                row.aggregate == aggregate, row.at >= since, row.at <= until,
             ).order_by(row.at.desc()).limit(MOST_POINTS)).all()
         return [PastEvaluation(at=at, outcome=outcome, policies={
             name: tuple(pair) for name, pair in json.loads(policies).items()})

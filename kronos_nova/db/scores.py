@@ -1,5 +1,8 @@
 """The last score of each host in each policy, for Nova's scheduler."""
 
+import collections
+from collections.abc import Collection
+
 import sqlalchemy as sa
 
 from kronos_nova.db import models
@@ -26,6 +29,22 @@ class Scores:
                     for host, values in scores.items() for policy, value in values.items()]
             if rows:
                 session.execute(sa.insert(models.ScoreRow), rows)
+
+    @retried
+    def hosts(self) -> list[str]:
+        """The names of the hosts that have scores."""
+        with self.database.reader() as session:
+            return list(session.scalars(sa.select(models.ScoreRow.host).distinct()))
+
+    @retried
+    def of_hosts(self, names: Collection[str]) -> dict[str, list[models.ScoreRow]]:
+        """The scores of some hosts, by host and in the order of the policies."""
+        score, found = models.ScoreRow, collections.defaultdict(list)
+        with self.database.reader() as session:
+            for row in session.scalars(sa.select(score).where(
+                    score.host.in_(names)).order_by(score.host, score.policy)):
+                found[row.host].append(row)
+        return dict(found)
 
     @retried
     def combined(self, not_before):

@@ -5,7 +5,9 @@ import datetime
 import sqlalchemy as sa
 
 from kronos_nova import boundary
+from kronos_nova import exception
 from kronos_nova.db import models
+from kronos_nova.db.retry import retried
 from kronos_nova.db.retry import retried_as_update
 
 LONGEST = 200
@@ -74,6 +76,28 @@ class ServerNames:
             found = session.execute(sa.select(row.uuid, row.name).where(row.name == server)).all()
             exact = [uuid for uuid, name in found if name == server]
             return exact or [uuid for uuid, _name in found]
+
+    @retried
+    def page(self, limit: int, marker: str | None,
+             part: str) -> list[tuple[str, str, datetime.datetime]]:
+        """(uuid, name, when the name was read) of servers, in the order of their names.
+
+        :param marker: uuid of the last server of the page before
+        :param part: of the names, without regard to case
+        :raises ServerNotFound: there is no such server as the marker
+        """
+        row = models.ServerNameRow
+        query = sa.select(row.uuid, row.name, row.seen_at).order_by(row.name, row.uuid).limit(limit)
+        if part:
+            query = query.where(row.name.icontains(part, autoescape=True))
+        with self.database.reader() as session:
+            if marker is not None:
+                last = session.get(row, marker)
+                if last is None:
+                    raise exception.ServerNotFound(server=marker)
+                query = query.where(sa.or_(row.name > last.name, sa.and_(
+                    row.name == last.name, row.uuid > last.uuid)))
+            return [tuple(found) for found in session.execute(query)]
 
     def read(self, uuids):
         """{uuid: name} of those of the servers whose names are known."""

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Iterable
 from collections.abc import Sequence
 
+from kronos_client.contract import automation as contract_automation
 from kronos_client.contract import status
 from kronos_nova.cycle import aggregates
 from kronos_nova.cycle import levels
@@ -61,6 +62,7 @@ class Overview:
     quarantined: int
     duration_error: float | None
     problems: list[status.Problem]
+    pauses: list[contract_automation.Pause]
 
     @property
     def severity(self) -> str | None:
@@ -97,6 +99,7 @@ class Observer:
             at=now, database_revision=migrate.current(self.database.engine, migrate.CONTROL),
             aggregates=aggregates, workers=workers, drains=drained,
             maintenance=self._maintenance(),
+            pauses=[contract_automation.Pause.made_from(each) for each in switches.all_pauses()],
             quarantined=len(cooldowns.Cooldowns(self.database).quarantines(now)),
             duration_error=progress.error(self.journal.predictions()),
             problems=sorted(self._problems(aggregates, workers, drained, switches, now),

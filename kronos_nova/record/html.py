@@ -2,6 +2,7 @@
 
 import json
 
+from kronos_client.contract import reasons
 from kronos_nova import page
 from kronos_nova.objects import host_load
 from kronos_nova.objects.plan import AggregateReport
@@ -75,6 +76,7 @@ def _aggregate(report: AggregateReport, instances, loads):
             for move in report.moves],
         'not_moved': [{
             'reason': skip.reason, 'count': len(skip.instances),
+            'means': reasons.WHY_SERVERS_STAY[skip.reason],
             'instances': [{**names(uuid), 'host': instances[uuid].host}
                           for uuid in skip.instances[:LISTED]]} for skip in report.not_moved],
         'emptied': list(report.hosts_emptied), 'warnings': list(report.warnings)}

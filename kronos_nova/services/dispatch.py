@@ -18,7 +18,7 @@ TEXT_CHARACTERS = 1000
 """Characters of a text in a request. Raised, tables and logs have longer lines; lowered, reasons
 are cut. Chosen as the limit of ``Reason`` in the contract."""
 
-MODULES = {'status': 'status', 'aggregates': 'status', 'hosts': 'status', 'plans': 'plans',
+MODULES = {'status': 'status', 'aggregates': 'status', 'hosts': 'hosts', 'plans': 'plans',
            'moves': 'moves', 'servers': 'servers', 'automation': 'automation',
            'quarantine': 'quarantine', 'evaluations': 'evaluations', 'drains': 'drains',
            'maintenance': 'maintenance', 'report': 'report'}

@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 
 from kronos_client.contract import drains as contract
+from kronos_client.contract.base import OneHost
 from kronos_nova import exception
 from kronos_nova.db import drains as db_drains
 from kronos_nova.drain import states as drains
@@ -52,7 +53,7 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
         down=orders.down(snapshot, request.hosts), drains=[view(each) for each in begun])
 
 
-def release(context: Context, request: contract.OneHost) -> contract.Drain:
+def release(context: Context, request: OneHost) -> contract.Drain:
     """
     :raises DrainNotFound: Kronos has not drained the host
     :raises HostInService: a maintenance is servicing the host
@@ -64,7 +65,7 @@ def release(context: Context, request: contract.OneHost) -> contract.Drain:
     return view(dataclasses.replace(drain, state=drains.RELEASING))
 
 
-def occupied(context: Context, request: contract.OneHost) -> contract.Occupancy:
+def occupied(context: Context, request: OneHost) -> contract.Occupancy:
     """
     :raises HostNotFound: Nova has no such host
     """

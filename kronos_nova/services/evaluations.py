@@ -9,6 +9,7 @@ from kronos_nova.db import cycles
 from kronos_nova.db import evaluations
 from kronos_nova.operations import overview
 from kronos_nova.operations import switching
+from kronos_nova.services import plans as plan_service
 from kronos_nova.services.context import Context
 
 MOST_POINTS = 480
@@ -33,7 +34,7 @@ def show(context: Context, request: OneAggregate) -> contract.Evaluation:
         mode=report.mode if report else '', planner=report.planner if report else '',
         policies=[plans.PlannedPolicy.made_from(each) for each in policies],
         warnings=list(report.warnings) if report else [],
-        not_moved=[plans.Stayed(reason=word, count=count) for word, count in stayed],
+        not_moved=[plan_service.stayed(word, count) for word, count in stayed],
         measured_at=measured_at, scored_by=scored_by,
         hosts=[_host(each, scored_by) for each in hosts])
 
@@ -51,12 +52,15 @@ def history(context: Context, request: contract.ShowHistory) -> contract.History
     """
     name = request.aggregate
     switching.refuse_unknown(context.conf, name, is_single=True)
-    since = context.utcnow() - datetime.timedelta(hours=request.hours)
-    found = evaluations.Evaluations(context.database).since(name, since)
+    until = request.until or context.utcnow()
+    since = request.since or until - datetime.timedelta(hours=request.hours)
+    known = evaluations.Evaluations(context.database)
+    found = known.between(name, since, until)
     latest = {policy: pair[1] for each in found for policy, pair in each.policies.items()}
     policies = sorted(latest)
     return contract.History(
-        since=since, policies=policies, thresholds=[latest[name] for name in policies],
+        since=since, until=until, oldest=known.oldest(name), policies=policies,
+        thresholds=[latest[name] for name in policies],
         points=[contract.Point(at=each.at, outcome=each.outcome, imbalances=[
             each.policies[policy][0] if policy in each.policies else None for policy in policies])
             for each in evaluations.thinned(found, MOST_POINTS)])

@@ -3,6 +3,7 @@
 import datetime
 
 from kronos_client.contract import maintenance as contract
+from kronos_client.contract.base import OneHost
 from kronos_client.contract.base import Request
 from kronos_nova import exception
 from kronos_nova.db.drains import Drains
@@ -38,7 +39,7 @@ def end(context: Context, _request: Request) -> contract.Maintenance:
     return _to(context, m.DONE)
 
 
-def done(context: Context, request: contract.ServicedHost) -> contract.Maintenance:
+def done(context: Context, request: OneHost) -> contract.Maintenance:
     """
     :raises MaintenanceNotFound: none is in progress
     :raises HostInService: its hook runs, or it does not wait to be serviced
@@ -75,11 +76,11 @@ def _to(context, state):
 
 
 def _view(context, found):
-    known = Drains(context.database)
+    drained = Drains(context.database).latest_of(found.hosts)
     return contract.Maintenance.made_from(
         found, serviced=found.serviced, expected_end=found.expected_end(context.utcnow()),
         is_run=is_run(context, found),
-        hosts=[_host(host, state, known.latest(host)) for host, state in found.hosts.items()])
+        hosts=[_host(host, state, drained.get(host)) for host, state in found.hosts.items()])
 
 
 def _host(name, state, drain):

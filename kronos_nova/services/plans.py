@@ -1,6 +1,7 @@
 """Plans: list, show, approve and reject them."""
 
 from kronos_client.contract import plans as contract
+from kronos_client.contract import reasons
 from kronos_nova import exception
 from kronos_nova.cycle import levels
 from kronos_nova.db import pagination
@@ -18,7 +19,8 @@ def list_plans(context: Context, request: contract.ListPlans) -> contract.Plans:
     :raises NotInScope: the aggregate has no plan, and Kronos does not look after it
     """
     found = pagination.plans(context.database, request.limit, request.marker,
-                             aggregate=request.aggregate, state=request.state)
+                             aggregate=request.aggregate, state=request.state,
+                             since=request.since, until=request.until)
     if request.aggregate and not found:
         switching.refuse_unknown(context.conf, request.aggregate)
     return contract.Plans(plans=[view(contract.Plan, each) for each in found],
@@ -70,11 +72,14 @@ def _report(context, report):
     return contract.PlanReport(
         policies=[contract.PlannedPolicy.made_from(each) for each in report.policies],
         moves=[planned(each, names) for each in report.moves],
-        not_moved=[contract.Stayed(reason=each.reason, count=each.count)
-                   for each in report.not_moved],
+        not_moved=[stayed(each.reason, each.count) for each in report.not_moved],
         refusals=[contract.Refusal.made_from(each, hosts=list(each.hosts))
                   for each in report.refusals],
         warnings=list(report.warnings), notes=list(report.notes))
+
+
+def stayed(reason: str, count: int) -> contract.Stayed:
+    return contract.Stayed(reason=reason, count=count, means=reasons.WHY_SERVERS_STAY[reason])
 
 
 def planned(move: plans.PlannedMove, names: dict[str, str]) -> contract.PlannedMove:

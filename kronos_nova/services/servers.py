@@ -5,9 +5,11 @@ from kronos_client.contract import servers as contract
 from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import move_queries
 from kronos_nova.db import refusals
+from kronos_nova.db import server_names
 from kronos_nova.objects import plan as plans
 from kronos_nova.services import moves
-from kronos_nova.services import names as server_names
+from kronos_nova.services import names as known_names
+from kronos_nova.services import pages
 from kronos_nova.services import plans as plan_service
 from kronos_nova.services.context import Context
 
@@ -16,13 +18,24 @@ MOST_MOVES = 20
 too often shows less. Chosen as what a screen shows."""
 
 
+def list_servers(context: Context, request: contract.ListServers) -> contract.Servers:
+    """
+    :raises ServerNotFound: there is no such server as the marker
+    """
+    found = server_names.ServerNames(context.database).page(
+        request.limit, request.marker, request.name or '')
+    return contract.Servers(
+        servers=[contract.Server(uuid=uuid, name=name, seen_at=at) for uuid, name, at in found],
+        next=pages.marker_of([uuid for uuid, _name, _at in found], request))
+
+
 def explain(context: Context, request: contract.ExplainServer) -> contract.Explanation:
     """
     :raises ServerNotFound: no server of that name or uuid is known
     :raises ServerAmbiguous: several servers have that name
     """
-    uuid, now = server_names.uuid_of(context, request.server), context.utcnow()
-    stays_because, stays_in = server_names.stay_of(context.database, uuid)
+    uuid, now = known_names.uuid_of(context, request.server), context.utcnow()
+    stays_because, stays_in = known_names.stay_of(context.database, uuid)
     planned, planned_in = _planned(context, uuid)
     cooldowns = db_cooldowns.Cooldowns(context.database)
     until, because = next(((until, reason) for each, until, reason, _since
@@ -68,4 +81,4 @@ def _explained(context, found):
         for move, as_it_was in zip(moves.views(context.database, found), planned, strict=True)]
 
 
-FUNCTIONS = {contract.EXPLAIN.name: explain}
+FUNCTIONS = {contract.LIST.name: list_servers, contract.EXPLAIN.name: explain}

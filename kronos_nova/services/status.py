@@ -3,18 +3,15 @@
 import msgspec
 
 from kronos_client.contract import status as contract
-from kronos_client.contract.base import Page
 from kronos_client.contract.base import Request
-from kronos_nova.db import pagination
 from kronos_nova.operations import health
 from kronos_nova.operations import overview
 from kronos_nova.operations import switching
-from kronos_nova.services import pages
 from kronos_nova.services.context import Context
 
 
 def show(context: Context, _request: Request) -> contract.Status:
-    return contract.Status.made_from(_observer(context).read())
+    return contract.Status.made_from(_observer(context).read(), cloud=_cloud(context.conf))
 
 
 def list_aggregates(context: Context, _request: Request) -> contract.Aggregates:
@@ -34,12 +31,9 @@ def show_aggregate(context: Context, request: contract.OneAggregate) -> contract
                 if each.name == request.aggregate)
 
 
-def list_hosts(context: Context, request: Page) -> contract.Hosts:
-    found = pagination.scores(context.database, request.limit, request.marker)
-    return contract.Hosts(next=pages.marker_of(list(found), request), hosts=[
-        contract.Host(name=host, scores=[
-            contract.HostScore(policy=row.policy, value=row.value, measured_at=row.at)
-            for row in rows]) for host, rows in found.items()])
+def _cloud(conf):
+    """The name of the cloud, None where nova.conf has none."""
+    return conf.kronos_api.cloud_name or conf.kronos_nova.region_name
 
 
 def _observer(context):
@@ -53,4 +47,4 @@ def _measured(aggregate, hosts, drained):
 
 
 FUNCTIONS = {contract.SHOW.name: show, contract.LIST_AGGREGATES.name: list_aggregates,
-             contract.SHOW_AGGREGATE.name: show_aggregate, contract.LIST_HOSTS.name: list_hosts}
+             contract.SHOW_AGGREGATE.name: show_aggregate}

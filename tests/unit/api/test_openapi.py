@@ -56,9 +56,10 @@ class DocumentTest(test_host.WithRecordedCloud, base.ApiTestCase):
             path = operation.path.format(aggregate='gpu', plan=plan, move=move.uuid, server='vm1',
                                          drain='none', host='a', snapshot='none')
             if operation.method == 'GET' and operation.gives is not None and (
-                    operation.name not in ('drains:show', 'maintenance:show')):
+                    operation.name not in ('drains:show', 'hosts:show', 'maintenance:show')):
                 self.check(self.ask(path), operation.gives.__name__)
-        self.check(self.ask('/v1/maintenance', expected=404), 'Errors')
+        for path in ('/v1/maintenance', '/v1/hosts/a'):
+            self.check(self.ask(path, expected=404), 'Errors')
 
     def check(self, given, name):
         jsonschema.validate(given, {'$ref': f'#/components/schemas/{name}',

@@ -30,7 +30,7 @@ NEW = (re.compile(r'\d{4}-\d\d-\d\dT[\d:.]+Z'), re.compile(r'[0-9a-f]{8}(-[0-9a-
 PLAIN = frozenset((
     'status:show', 'aggregates:list', 'hosts:list', 'plans:list', 'moves:list', 'automation:show',
     'automation:history', 'automation:pause', 'automation:resume', 'automation:stop', 'drains:list',
-    'maintenance:show', 'maintenance:stop', 'maintenance:end', 'quarantine:list'))
+    'maintenance:show', 'maintenance:stop', 'maintenance:end', 'quarantine:list', 'servers:list'))
 """Operations whose requests may be empty."""
 
 
@@ -71,6 +71,7 @@ class ParityTest(test_host.WithRecordedCloud, base.ApiTestCase):
         """Requests of each operation, some of which are refused, by its name."""
         return {**{name: [{}] for name in PLAIN}, **{
             'aggregates:show': [{'aggregate': 'gpu'}, {'aggregate': 'x'}],
+            'hosts:show': [{'host': 'a'}, {'host': 'x'}],
             'plans:show': [{'plan': self.proposed}, {'plan': 'x'}],
             'plans:approve': [{'plan': self.proposed, 'skip': [1]}, {'plan': 'x'},
                               {'plan': self.proposed, 'skip': [9]}],

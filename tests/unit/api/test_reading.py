@@ -6,6 +6,7 @@ import datetime
 from kronos_nova import clock
 from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import drains as db_drains
+from kronos_nova.db import evaluations
 from kronos_nova.db import maintenances as db_maintenances
 from kronos_nova.db import models
 from kronos_nova.db import refusals
@@ -14,6 +15,7 @@ from kronos_nova.db import server_names
 from kronos_nova.db import switches
 from kronos_nova.drain import states as drains
 from kronos_nova.objects import automation
+from kronos_nova.objects import host_load
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -62,6 +64,79 @@ class AggregatesTest(base.ApiTestCase):
         self.assertEqual((['host3', 'host4'], None),
                          ([each['name'] for each in rest['hosts']], rest['next']))
         self.assertEqual(0.3, rest['hosts'][0]['scores'][0]['value'])
+        self.assertEqual((None, None, []), tuple(
+            rest['hosts'][0][name] for name in ('state', 'servers', 'aggregates')))
+
+
+class NamesTest(base.ApiTestCase):
+    """Hosts and servers by a part of their names."""
+
+    def setUp(self):
+        super().setUp()
+        known = evaluations.Evaluations(self.database)
+        for name, hosts in (('gpu', ('gpu-1', 'both')), ('db', ('DB-1', 'both')),
+                            ('gone', ('gone-1',))):
+            known.save(plans.AggregateReport(
+                name=name, outcome=plans.BALANCED, mode='spread', planner='spread'),
+                [host_load.HostLoad(name=host, state='disabled', servers=3, servers_after=2,
+                                    scores={}) for host in hosts], clock.utcnow())
+        server_names.ServerNames(self.database).save(
+            {'1': 'web-1', '2': 'Web-2', '3': 'db_1', '4': 'db%1', '5': 'web-1'}, clock.utcnow())
+
+    def hosts(self, conditions=''):
+        return [each['name'] for each in self.ask(f'/v1/hosts?{conditions}')['hosts']]
+
+    def servers(self, conditions=''):
+        return [each['uuid'] for each in self.ask(f'/v1/servers?{conditions}')['servers']]
+
+    def test_hosts_without_a_score_are_there_and_those_out_of_scope_are_not(self):
+        self.assertEqual(['DB-1', 'both', 'gpu-1'], self.hosts())
+        self.assertEqual(['DB-1'], self.hosts('name=db'))
+        self.assertEqual({'name': 'both', 'aggregates': ['db', 'gpu'], 'state': 'disabled',
+                          'servers': 3, 'scores': []}, self.ask('/v1/hosts/both'))
+        self.assertEqual('kronos.host_not_found', self.refuse('/v1/hosts/gone-1', 404)['code'])
+
+    def test_servers_are_found_whatever_their_case_and_no_character_stands_for_others(self):
+        self.assertEqual({'1', '2', '5'}, {*self.servers('name=WEB')})
+        self.assertEqual(['3'], self.servers('name=_'))
+        self.assertEqual(['4'], self.servers('name=%25'))
+
+    def test_servers_come_a_page_at_a_time(self):
+        whole = self.servers()
+        self.assertEqual(5, len({*whole}))
+        for limit in (1, 2, 5):
+            found, marker = [], ''
+            while marker is not None:
+                page = self.ask(f'/v1/servers?limit={limit}&marker={marker}' if marker else
+                                f'/v1/servers?limit={limit}')
+                found += [each['uuid'] for each in page['servers']]
+                marker = page['next']
+            self.assertEqual(whole, found)
+        self.assertEqual('kronos.server_not_found',
+                         self.refuse('/v1/servers?marker=none', 404)['code'])
+
+
+class CloudTest(base.ApiTestCase):
+    kronos = 'aggregates = gpu, db\n[kronos_nova]\nregion_name = Vienna'
+
+    def test_its_name_is_that_of_the_page_or_of_the_region(self):
+        self.assertEqual('Vienna', self.ask('/v1/status')['cloud'])
+        self.conf.set_override('cloud_name', 'production', 'kronos_api')
+        self.assertEqual('production', self.ask('/v1/status')['cloud'])
+
+    def test_without_either_it_has_none(self):
+        self.conf.set_override('region_name', None, 'kronos_nova')
+        self.assertIsNone(self.ask('/v1/status')['cloud'])
+
+    def test_what_is_stopped_is_told_with_who_since_when_and_why(self):
+        at = clock.utcnow().replace(microsecond=0)
+        switches.SwitchBoard(self.database).set(automation.Switch(
+            kind=automation.PAUSE, value='stop', aggregate='gpu', set_by='jane', set_at=at,
+            reason='smoke'))
+        [pause] = self.ask('/v1/status')['pauses']
+        self.assertEqual(('gpu', 'stop', 'jane', 'smoke', at), (
+            *(pause[name] for name in ('aggregate', 'value', 'set_by', 'reason')),
+            datetime.datetime.fromisoformat(pause['set_at'])))
 
 
 class PlansTest(base.ApiTestCase):
@@ -105,6 +180,10 @@ class PlansTest(base.ApiTestCase):
         self.assertEqual([plan], [each['uuid'] for each in self.ask(
             '/v1/plans?aggregate=gpu&state=executing')['plans']])
         self.assertEqual([], self.ask('/v1/plans?aggregate=gpu&state=done')['plans'])
+        for condition, count in (('since=2020-01-01T00:00:00Z', 2),
+                                 ('until=2020-01-01T00:00:00Z', 0),
+                                 ('since=2099-01-01T00:00:00Z', 0)):
+            self.assertEqual(count, len(self.ask(f'/v1/plans?{condition}')['plans']), condition)
         self.assertEqual(2, len(self.ask(f'/v1/moves?plan={plan}&state=planned')['moves']))
         self.assertEqual(['vm2'], [each['instance_uuid'] for each in self.ask(
             '/v1/moves?instance=vm2')['moves']])

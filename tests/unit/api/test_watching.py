@@ -59,7 +59,9 @@ class WatchingTest(base.ApiTestCase):
              'scores_after': [0.5, 0.5]},
             {'name': 'b', 'state': 'disabled', 'servers': 0, 'servers_after': 1,
              'scores': [0.25, None], 'scores_after': [0.5, None]}], found['hosts'])
-        self.assertEqual([{'reason': 'locked', 'count': 2}], found['not_moved'])
+        self.assertEqual([
+            {'reason': 'locked', 'count': 2,
+             'means': 'locked by its owner or an administrator'}], found['not_moved'])
         self.assertEqual((plans.NO_MOVE, 0.5), (
             found['outcome'], found['policies'][0]['imbalance_before']))
 
@@ -78,6 +80,11 @@ class WatchingTest(base.ApiTestCase):
         self.assertEqual([[0.5], [0.2]], [point['imbalances'] for point in found['points']])
         self.assertEqual(3, len(self.ask('/v1/aggregates/gpu/history?hours=48')['points']))
         self.refuse('/v1/aggregates/gpu/history?hours=0', 400)
+        since, until = (f'{now - datetime.timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}'
+                        for hours in (40, 1.5))
+        found = self.ask(f'/v1/aggregates/gpu/history?since={since}&until={until}')
+        self.assertEqual([[0.9], [0.5]], [point['imbalances'] for point in found['points']])
+        self.assertEqual(found['points'][0]['at'], found['oldest'])
 
     def test_a_long_history_is_thinned(self):
         now = clock.utcnow()

@@ -46,6 +46,9 @@ class EvaluationsTest(testtools.TestCase):
         self.kept.save(a_report(imbalance, **report), list(loads), self.clock())
         self.clock.go(60)
 
+    def since(self, aggregate, start):
+        return self.kept.between(aggregate, start, self.clock())
+
     def test_of_the_hosts_the_latest_is_kept_and_of_the_imbalance_all(self):
         begun = self.clock()
         for value in (0.5, 0.2):
@@ -56,17 +59,17 @@ class EvaluationsTest(testtools.TestCase):
         self.assertEqual((begun + datetime.timedelta(seconds=60), (0.2, 0.2)),
                          (at, load.scores['cpu']))
         self.assertEqual([{'cpu': (0.5, 0.1)}, {'cpu': (0.2, 0.1)}],
-                         [each.policies for each in self.kept.since('gpu', begun)])
-        self.assertEqual(1, len(self.kept.since('gpu', begun + datetime.timedelta(seconds=1))))
+                         [each.policies for each in self.since('gpu', begun)])
+        self.assertEqual(1, len(self.since('gpu', begun + datetime.timedelta(seconds=1))))
 
     def test_nothing_is_known_of_what_was_never_evaluated(self):
         self.assertEqual((None, []), self.kept.hosts('gpu'))
-        self.assertEqual([], self.kept.since('gpu', self.clock()))
+        self.assertEqual([], self.since('gpu', self.clock()))
 
     def test_what_is_thinned_keeps_its_peaks_and_its_order(self):
         for value in (0.1, 0.1, 0.9, 0.1, 0.2, 0.1, 0.1):
             self.keep(value)
-        found = self.kept.since('gpu', self.clock() - datetime.timedelta(hours=1))
+        found = self.since('gpu', self.clock() - datetime.timedelta(hours=1))
         thin = evaluations.thinned(found, 3)
         self.assertEqual([0.9, 0.2, 0.1], [each.policies['cpu'][0] for each in thin])
         self.assertEqual(sorted(each.at for each in thin), [each.at for each in thin])
@@ -79,8 +82,8 @@ class EvaluationsTest(testtools.TestCase):
         self.keep(0.2)
         days = retention.Days(**{name: 0 for name in (
             'plans', 'moves', 'events', 'reports', 'repairs', 'quarantines', 'tasks',
-            'operations', 'notifications')}, evaluations=14)
+            'operations', 'notifications', 'sums')}, evaluations=14)
         self.assertEqual(1, retention.Retention(self.database, days).step(
             self.clock())['evaluations'])
-        self.assertEqual(1, len(self.kept.since(
+        self.assertEqual(1, len(self.since(
             'gpu', datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC))))

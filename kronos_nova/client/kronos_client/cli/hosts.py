@@ -11,6 +11,7 @@ from kronos_client.cli import columns
 from kronos_client.cli import command
 from kronos_client.contract import drains as contract
 from kronos_client.contract import errors
+from kronos_client.contract.base import OneHost
 
 # Exit codes, documented in maintenance.rst.
 EMPTY, NOT_YET, BLOCKED, DOWN = 0, 3, 4, 5
@@ -53,7 +54,7 @@ class _OfHosts(command.Command):
     """A command that may wait for hosts to be empty."""
 
     def occupancy(self, host):
-        return self.call(contract.OCCUPIED, contract.OneHost(host=host))
+        return self.call(contract.OCCUPIED, OneHost(host=host))
 
     def wait(self, hosts, out):
         """Show how hosts get empty, until all are or nothing changes any more.
@@ -249,7 +250,7 @@ class Release(command.Command):
         return parser
 
     def take_action(self, parsed_args):
-        asked = [self.call(contract.RELEASE, contract.OneHost(host=host))
+        asked = [self.call(contract.RELEASE, OneHost(host=host))
                  for host in dict.fromkeys(parsed_args.hosts)]
         deadline_at = time.monotonic() + RELEASE_SECONDS
         return max(self._wait(drain, deadline_at) for drain in asked)

@@ -4,6 +4,7 @@ the command does."""
 from kronos_client.cli import columns
 from kronos_client.cli import command
 from kronos_client.contract import maintenance as contract
+from kronos_client.contract.base import OneHost
 
 COLUMNS = ('Host', 'State', 'Servers left', 'Blocked')
 AT_WORK = ('draining', 'hook', 'returning')
@@ -68,7 +69,7 @@ class Done(command.Command):
         return parser
 
     def take_action(self, parsed_args):
-        found = self.call(contract.DONE, contract.ServicedHost(host=parsed_args.host))
+        found = self.call(contract.DONE, OneHost(host=parsed_args.host))
         if not found.is_run:
             self.say('Noted. No process runs the maintenance; "kronos-manage maintenance resume" '
                      'continues it.')

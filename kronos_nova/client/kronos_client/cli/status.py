@@ -76,7 +76,8 @@ def _as_text(found, aggregates):
 
 
 def _lines(found, aggregates):
-    yield f'Kronos at {columns.local(found.at)}: {_verdict(found)}'
+    cloud = f' of {found.cloud}' if found.cloud else ''
+    yield f'Kronos{cloud} at {columns.local(found.at)}: {_verdict(found)}'
     for aggregate in aggregates:
         yield ''
         yield from _aggregate(aggregate, found.at)

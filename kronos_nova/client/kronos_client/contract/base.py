@@ -32,6 +32,12 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
                                for name in cls.__struct_fields__ if name not in given})
 
 
+class OneHost(Request):
+    """``host`` is the name of a host."""
+
+    host: Name
+
+
 class Page(Request):
     """A part of a list. ``marker`` is ``next`` of the page before."""
 

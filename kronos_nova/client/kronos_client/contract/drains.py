@@ -7,6 +7,7 @@ import msgspec
 
 from kronos_client.contract.base import Maybe
 from kronos_client.contract.base import Name
+from kronos_client.contract.base import OneHost
 from kronos_client.contract.base import Reason
 from kronos_client.contract.base import Request
 from kronos_client.contract.base import Response
@@ -91,12 +92,6 @@ class BeginDrains(Request):
     parallel: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None
     deadline: Annotated[datetime.datetime, msgspec.Meta(tz=True)] | None = None
     keep_spare: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
-
-
-class OneHost(Request):
-    """``host`` is the name of a host."""
-
-    host: str
 
 
 class ComputeService(Response):

@@ -55,19 +55,25 @@ class Point(Response):
 
 class History(Response):
     """Imbalance over time, the oldest first. Of evaluations that lie too close together the worst
-    is shown. ``thresholds`` are the latest."""
+    is shown. ``thresholds`` are the latest. ``oldest`` is the time of the first evaluation that is
+    kept of the aggregate, null where none is."""
 
     since: Time
+    until: Time
+    oldest: Maybe
     policies: list[str]
     thresholds: list[float]
     points: list[Point]
 
 
 class ShowHistory(Request):
-    """The last ``hours`` of an aggregate."""
+    """An aggregate between ``since`` and ``until``. ``until`` is now by default, ``since`` is
+    ``hours`` before it."""
 
     aggregate: str
     hours: Annotated[int, msgspec.Meta(ge=1, le=24 * 366)] = 24
+    since: Maybe = None
+    until: Maybe = None
 
 
 SHOW = Operation(

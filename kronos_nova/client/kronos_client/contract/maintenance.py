@@ -1,8 +1,7 @@
 """Maintenance: hosts that are serviced one after the other."""
 
 from kronos_client.contract.base import Maybe
-from kronos_client.contract.base import Name
-from kronos_client.contract.base import Request
+from kronos_client.contract.base import OneHost
 from kronos_client.contract.base import Response
 from kronos_client.contract.base import Time
 from kronos_client.contract.operation import OPERATOR
@@ -38,12 +37,6 @@ class Maintenance(Response):
     is_run: bool
 
 
-class ServicedHost(Request):
-    """``host`` is the name of a host of the maintenance."""
-
-    host: Name
-
-
 SHOW = Operation(
     name='maintenance:show', method='GET', path='/v1/maintenance', response=Maintenance,
     command='maintenance show', refusals=(404,), summary='The maintenance in progress.')
@@ -57,7 +50,7 @@ END = Operation(
     summary='End a maintenance; hosts that wait are not serviced.')
 DONE = Operation(
     name='maintenance:done', method='POST', path='/v1/maintenance/hosts/{host}/done',
-    request=ServicedHost, response=Maintenance, command='maintenance done', audience=OPERATOR,
+    request=OneHost, response=Maintenance, command='maintenance done', audience=OPERATOR,
     refusals=(404, 409), summary='Report that a host was serviced.')
 
 OPERATIONS = (SHOW, STOP, END, DONE)

@@ -103,10 +103,11 @@ class PlannedMove(Response):
 
 
 class Stayed(Response):
-    """The number of servers that stayed for one reason."""
+    """The number of servers that stayed for one reason, and the meaning of its word."""
 
     reason: str
     count: int
+    means: str
 
 
 class Refusal(Response):
@@ -135,8 +136,13 @@ class PlanDetail(Plan):
 
 
 class ListPlans(Page):
+    """All conditions hold together. ``since`` and ``until`` select plans that were made between
+    them."""
+
     aggregate: Name | None = None
     state: Name | None = None
+    since: Maybe = None
+    until: Maybe = None
 
 
 class OnePlan(Request):

@@ -1,8 +1,11 @@
 """Servers: why one was moved, or stays."""
 
 from kronos_client.contract.base import Maybe
+from kronos_client.contract.base import Name
+from kronos_client.contract.base import Page
 from kronos_client.contract.base import Request
 from kronos_client.contract.base import Response
+from kronos_client.contract.base import Time
 from kronos_client.contract.moves import Move
 from kronos_client.contract.operation import Operation
 from kronos_client.contract.plans import NextBest
@@ -48,9 +51,33 @@ class ExplainServer(Request):
     at: Maybe = None
 
 
+class Server(Response):
+    """A server that Kronos knows. ``seen_at`` is when its name was last read."""
+
+    uuid: str
+    name: str
+    seen_at: Time
+
+
+class Servers(Response):
+    """``next`` is the marker of the next page, or null."""
+
+    servers: list[Server]
+    next: str | None
+
+
+class ListServers(Page):
+    """``name`` is a part of the names, without regard to case. ``marker`` is a uuid."""
+
+    name: Name | None = None
+
+
+LIST = Operation(
+    name='servers:list', method='GET', path='/v1/servers', request=ListServers, response=Servers,
+    refusals=(404,), summary='The servers of the aggregates that were evaluated, by name.')
 EXPLAIN = Operation(
     name='servers:explain', command='explain', method='GET',
     path='/v1/servers/{server}/explanation', request=ExplainServer, response=Explanation,
     refusals=(404, 409), summary='Why a server was moved, or why it stays.')
 
-OPERATIONS = (EXPLAIN,)
+OPERATIONS = (LIST, EXPLAIN)

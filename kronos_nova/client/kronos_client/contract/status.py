@@ -1,7 +1,7 @@
 """The state of Kronos: aggregates, workers, drains, and what an operator should know."""
 
+from kronos_client.contract.automation import Pause
 from kronos_client.contract.base import Maybe
-from kronos_client.contract.base import Page
 from kronos_client.contract.base import Request
 from kronos_client.contract.base import Response
 from kronos_client.contract.base import Time
@@ -114,11 +114,14 @@ class MaintenanceState(Response):
 
 class Status(Response):
     """The state of Kronos. ``problems`` are the conditions, the worst first; ``severity`` is that
-    of the first, or null."""
+    of the first, or null. ``cloud`` is the name of the cloud, null where nova.conf has none.
+    ``pauses`` are the pauses and stops in force, the oldest first."""
 
     at: Time
+    cloud: str | None
     severity: str | None
     problems: list[Problem]
+    pauses: list[Pause]
     workers: list[Worker]
     drains: list[DrainState]
     maintenance: MaintenanceState | None
@@ -133,26 +136,6 @@ class OneAggregate(Request):
     aggregate: str
 
 
-class HostScore(Response):
-    """The last score of a host in a policy, a fraction."""
-
-    policy: str
-    value: float
-    measured_at: Time
-
-
-class Host(Response):
-    name: str
-    scores: list[HostScore]
-
-
-class Hosts(Response):
-    """``next`` is the marker of the next page, or null."""
-
-    hosts: list[Host]
-    next: str | None
-
-
 SHOW = Operation(
     name='status:show', command='status', method='GET', path='/v1/status', response=Status,
     summary='The conditions that an operator should know of, workers, drains and maintenance.')
@@ -162,8 +145,4 @@ LIST_AGGREGATES = Operation(
 SHOW_AGGREGATE = Operation(
     name='aggregates:show', method='GET', path='/v1/aggregates/{aggregate}',
     request=OneAggregate, response=Aggregate, refusals=(404,), summary='One aggregate in scope.')
-LIST_HOSTS = Operation(
-    name='hosts:list', method='GET', path='/v1/hosts', request=Page, response=Hosts,
-    summary='The last scores of every host.')
-
-OPERATIONS = (SHOW, LIST_AGGREGATES, SHOW_AGGREGATE, LIST_HOSTS)
+OPERATIONS = (SHOW, LIST_AGGREGATES, SHOW_AGGREGATE)

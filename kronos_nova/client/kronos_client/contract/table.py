@@ -3,6 +3,7 @@
 from kronos_client.contract import automation
 from kronos_client.contract import drains
 from kronos_client.contract import evaluations
+from kronos_client.contract import hosts
 from kronos_client.contract import maintenance
 from kronos_client.contract import moves
 from kronos_client.contract import plans
@@ -11,6 +12,7 @@ from kronos_client.contract import report
 from kronos_client.contract import servers
 from kronos_client.contract import status
 
-OPERATIONS = (*status.OPERATIONS, *plans.OPERATIONS, *moves.OPERATIONS, *servers.OPERATIONS,
-              *automation.OPERATIONS, *evaluations.OPERATIONS, *drains.OPERATIONS,
-              *maintenance.OPERATIONS, *quarantine.OPERATIONS, *report.OPERATIONS)
+OPERATIONS = (*status.OPERATIONS, *hosts.OPERATIONS, *plans.OPERATIONS, *moves.OPERATIONS,
+              *servers.OPERATIONS, *automation.OPERATIONS, *evaluations.OPERATIONS,
+              *drains.OPERATIONS, *maintenance.OPERATIONS, *quarantine.OPERATIONS,
+              *report.OPERATIONS)

@@ -1,0 +1,54 @@
+"""Hosts as the last evaluations found them."""
+
+from kronos_client.contract.base import Name
+from kronos_client.contract.base import OneHost
+from kronos_client.contract.base import Page
+from kronos_client.contract.base import Response
+from kronos_client.contract.base import Time
+from kronos_client.contract.operation import Operation
+
+
+class HostScore(Response):
+    """The last score of a host in a policy, a fraction."""
+
+    policy: str
+    value: float
+    measured_at: Time
+
+
+class Host(Response):
+    """A host as the last evaluation of its aggregate found it.
+
+    aggregates : names of the aggregates in scope that it belongs to
+    state : ``up``, ``disabled``, ``down`` or ``forced down``; null before the first evaluation
+    servers : number of servers on it; null before the first evaluation
+    """
+
+    name: str
+    aggregates: list[str]
+    state: str | None
+    servers: int | None
+    scores: list[HostScore]
+
+
+class Hosts(Response):
+    """``next`` is the marker of the next page, or null."""
+
+    hosts: list[Host]
+    next: str | None
+
+
+class ListHosts(Page):
+    """``name`` is a part of the names, without regard to case."""
+
+    name: Name | None = None
+
+
+LIST = Operation(
+    name='hosts:list', method='GET', path='/v1/hosts', request=ListHosts, response=Hosts,
+    summary='Every host with its aggregates, its state and its last scores, by name.')
+SHOW = Operation(
+    name='hosts:show', method='GET', path='/v1/hosts/{host}', request=OneHost, response=Host,
+    refusals=(404,), summary='One host: its aggregates, its state and its last scores.')
+
+OPERATIONS = (LIST, SHOW)

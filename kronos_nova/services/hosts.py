@@ -1,0 +1,63 @@
+"""Hosts: list and show them, as the last evaluations found them."""
+
+import collections
+from collections.abc import Collection
+
+from kronos_client.contract import hosts as contract
+from kronos_client.contract.base import OneHost
+from kronos_nova import exception
+from kronos_nova.cycle import aggregates
+from kronos_nova.db import evaluations
+from kronos_nova.db import scores
+from kronos_nova.objects.host_load import HostLoad
+from kronos_nova.services import pages
+from kronos_nova.services.context import Context
+
+
+def list_hosts(context: Context, request: contract.ListHosts) -> contract.Hosts:
+    found, part = _found(context), (request.name or '').lower()
+    names = sorted(name for name in found if part in name.lower()
+                   and (request.marker is None or name > request.marker))[:request.limit]
+    return contract.Hosts(hosts=_views(context, found, names),
+                          next=pages.marker_of(names, request))
+
+
+def show(context: Context, request: OneHost) -> contract.Host:
+    """
+    :raises HostNotFound: no evaluation found such a host
+    """
+    found = _found(context)
+    if request.host not in found:
+        raise exception.HostNotFound(
+            what=f'Host {request.host}', problem='no aggregate in scope had it when it was '
+            'evaluated', remedy='"openstack compute service list" has the names that Nova knows.')
+    [shown] = _views(context, found, [request.host])
+    return shown
+
+
+def _found(context):
+    """{host: {aggregate: HostLoad}} of every host of the aggregates in scope."""
+    in_scope = {*aggregates.aggregates_in_scope(context.conf)}
+    found: dict[str, dict[str, HostLoad]] = collections.defaultdict(dict)
+    for aggregate, loads in evaluations.Evaluations(context.database).all_hosts().items():
+        for load in loads if aggregate in in_scope else ():
+            found[load.name][aggregate] = load
+    return {**dict.fromkeys(scores.Scores(context.database).hosts(), {}), **found}
+
+
+def _views(context: Context, found: dict[str, dict[str, HostLoad]],
+           names: Collection[str]) -> list[contract.Host]:
+    scored = scores.Scores(context.database).of_hosts(names)
+    return [_view(name, found[name], scored.get(name, ())) for name in names]
+
+
+def _view(name, loads, scored):
+    load = next(iter(loads.values()), None)
+    return contract.Host(
+        name=name, aggregates=sorted(loads), state=load and load.state,
+        servers=load and load.servers, scores=[
+            contract.HostScore(policy=row.policy, value=row.value, measured_at=row.at)
+            for row in scored])
+
+
+FUNCTIONS = {contract.LIST.name: list_hosts, contract.SHOW.name: show}
