@@ -59,6 +59,14 @@ Days for which the imbalance that each evaluation found is kept; the page of ``k
 it. A row of some hundred bytes for each aggregate and evaluation: twenty aggregates with an
 ``evaluation_interval`` of 300 make one MB a day. 0 keeps it for ever.
 """),
+    cfg.IntOpt('sums_retention_days', mutable=True, default=731, min=0, help="""
+Days for which sums of days are kept, for "kronos-manage report": moves that were dropped, and
+minutes of hot hosts and of contention.
+
+A row of some hundred bytes for each aggregate and day, and one for each aggregate, project and day
+with moves: 20 aggregates and 300 moves a day make some 30 MB in two years. Raise it to compare
+longer times. 0 keeps them for ever.
+"""),
 ]
 
 

@@ -271,6 +271,41 @@ class EvaluationRow(Base):
                       sa.Index('evaluations_at_idx', 'at'))
 
 
+class LoadSumRow(Base):
+    """The load of an aggregate's hosts in a day (UTC); see :class:`kronos_nova.db.sums.LoadSum`."""
+
+    __tablename__ = 'load_sums'
+
+    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
+    day = sa.Column(sa.Date, nullable=False)
+    aggregate = sa.Column(sa.String(255), nullable=False)
+    observed_seconds = sa.Column(sa.Double, nullable=False)
+    hot_seconds = sa.Column(sa.Double, nullable=False)
+    contended_seconds = sa.Column(sa.Double, nullable=False)
+
+    __table_args__ = (sa.Index('load_sums_day_aggregate_idx', 'day', 'aggregate', unique=True),)
+
+
+class MoveSumRow(Base):
+    """The moves of a day (UTC) that were dropped; see :class:`kronos_nova.db.sums.MoveSum`.
+    ``project_id`` is empty where it was not known."""
+
+    __tablename__ = 'move_sums'
+
+    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
+    day = sa.Column(sa.Date, nullable=False)
+    aggregate = sa.Column(sa.String(255), nullable=False)
+    project_id = sa.Column(sa.String(255), nullable=False)
+    completed = sa.Column(sa.Integer, nullable=False)
+    failed = sa.Column(sa.Integer, nullable=False)
+    abandoned = sa.Column(sa.Integer, nullable=False)
+    memory_mb = sa.Column(sa.BigInteger, nullable=False)
+    seconds = sa.Column(sa.Double, nullable=False)
+
+    __table_args__ = (sa.Index('move_sums_key_idx', 'day', 'aggregate', 'project_id',
+                               unique=True),)
+
+
 class WorkerRow(Base):
     """A process that lives writes another ``heartbeat_at`` with every tick: that the time changes
     is the sign of life. ``role`` is ``executor``, which carries out moves, or ``engine``, which

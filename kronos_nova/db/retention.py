@@ -15,6 +15,7 @@ from sqlalchemy import orm
 from kronos_nova.db import future_times
 from kronos_nova.db import leases
 from kronos_nova.db import models
+from kronos_nova.db import sums
 from kronos_nova.db.retry import retried
 from kronos_nova.drain import states as drains
 from kronos_nova.objects import maintenance as maintenances
@@ -53,6 +54,7 @@ class Days:
     operations: int
     notifications: int
     evaluations: int
+    sums: int
 
     @classmethod
     def from_conf(cls, conf):
@@ -129,6 +131,8 @@ class Retention:
         if not keys:
             return 0
         with self.database.writer() as session:
+            if model is models.MoveRow:
+                sums.add_moves(session, keys)
             for dependent in DEPENDENTS.get(model, ()):
                 session.execute(sa.delete(dependent.class_).where(dependent.in_(keys)))
             return session.execute(sa.delete(model).where(key.in_(keys))).rowcount
@@ -213,6 +217,16 @@ def _evaluations(before):
         evaluation.at < before).order_by(evaluation.at)
 
 
+def _load_sums(before):
+    row = models.LoadSumRow
+    return row, sa.select(row.id).where(row.day < before.date()).order_by(row.day)
+
+
+def _move_sums(before):
+    row = models.MoveSumRow
+    return row, sa.select(row.id).where(row.day < before.date()).order_by(row.day)
+
+
 def _notifications(before):
     notification = models.NotificationRow
     return notification, sa.select(notification.id).where(notification.at < before)
@@ -222,9 +236,9 @@ SELECTS = {'events': _events, 'reports': _reports, 'moves': _moves, 'plans': _pl
            'repairs': _repairs, 'quarantines': _quarantines, 'tasks': _tasks,
            'switch_events': _switch_events, 'drains': _drains, 'maintenances': _maintenances,
            'server_names': _server_names, 'notifications': _notifications,
-           'evaluations': _evaluations}
+           'evaluations': _evaluations, 'load_sums': _load_sums, 'move_sums': _move_sums}
 KEPT_AS = {'switch_events': 'operations', 'drains': 'operations', 'maintenances': 'operations',
-           'server_names': 'moves'}
+           'server_names': 'moves', 'load_sums': 'sums', 'move_sums': 'sums'}
 """Whose days are a table's that has none of its own."""
 DEPENDENTS = {models.MoveRow: (models.MoveEventRow.move_uuid,),
               models.PlanRow: (models.ReportRow.plan_uuid,)}

@@ -1,70 +1,147 @@
-"""Sums of the journal's moves."""
+"""Sums of moves and of loads, and a comparison of the time before and after the first move."""
 
 import collections
 import dataclasses
 import datetime
+from collections.abc import Iterable
 
 from kronos_client.contract import report as contract
 from kronos_nova.db import move_queries
+from kronos_nova.db import sums as db_sums
 from kronos_nova.objects import move as moves
 from kronos_nova.operations import switching
 from kronos_nova.services.context import Context
 
 YEAR = datetime.timedelta(days=365)
+DAY = datetime.timedelta(days=1)
+
+Key = tuple[str | None, str | None, str | None]
+"""Month, project and aggregate of a sum; None where sums are not by that."""
 
 
 @dataclasses.dataclass(slots=True)
 class _Sums:
-    states: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    moves: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     servers: set = dataclasses.field(default_factory=set)
-    memory_mb: int = 0
-    seconds: float = 0.0
+    is_single: bool = True
+    loads: collections.Counter | None = None
 
 
 def show(context: Context, request: contract.ShowReport) -> contract.Report:
     """
-    :raises NotInScope: no move is found, and Kronos does not look after the aggregate
+    :raises NotInScope: nothing is found, and Kronos does not look after the aggregate
     """
     until = request.until or context.utcnow()
     since = request.since or until - YEAR
-    found: dict[tuple, _Sums] = collections.defaultdict(_Sums)
-    for move in move_queries.ended(context.database, since, until, project_id=request.project,
-                                   aggregate=request.aggregate):
-        _add(found[_key(move, request.by)], move)
+    known = db_sums.Sums(context.database)
+    days = since.astimezone(datetime.UTC).date(), until.astimezone(datetime.UTC).date()
+    # Hosts are of no project.
+    loads = [] if request.project else known.loads(*days, request.aggregate)
+    found: dict[Key, _Sums] = collections.defaultdict(_Sums)
+    _add_moves(found, request, move_queries.ended(
+        context.database, since, until, project_id=request.project, aggregate=request.aggregate))
+    _add_dropped(found, request, known.moves(
+        *days, project_id=request.project, aggregate=request.aggregate))
+    if contract.PROJECT not in request.by:
+        _add_loads(found, request, loads)
     if request.aggregate and not found:
         switching.refuse_unknown(context.conf, request.aggregate)
     return contract.Report(
-        since=since, until=until, oldest=move_queries.oldest_end(context.database), sums=[
-            _view(key, sums) for key, sums in sorted(found.items(), key=_order)])
+        since=since, until=until, oldest=_oldest(context, known),
+        sums=[_view(key, sums) for key, sums in sorted(found.items(), key=_order)],
+        comparison=_comparison(known, request, days))
 
 
-def _key(move, by):
-    month = f'{move.finished_at:%Y-%m}'
-    return (month if contract.MONTH in by else None,
-            move.project_id if contract.PROJECT in by else None,
-            move.aggregate if contract.AGGREGATE in by else None)
+def _add_moves(found, request, ended):
+    for move in ended:
+        sums = found[_key(request.by, move.finished_at, move.project_id, move.aggregate)]
+        sums.moves.update(db_sums.figures(move))
+        if move.state == moves.COMPLETED:
+            sums.servers.add(move.instance_uuid)
+
+
+def _add_dropped(found, request, dropped: Iterable[db_sums.MoveSum]):
+    for each in dropped:
+        sums = found[_key(request.by, each.day, each.project_id, each.aggregate)]
+        sums.moves.update({name: getattr(each, name) for name in db_sums.FIGURES})
+        sums.is_single = False
+
+
+def _add_loads(found, request, loads: Iterable[db_sums.LoadSum]):
+    for each in loads:
+        sums = found[_key(request.by, each.day, None, each.aggregate)]
+        sums.loads = (sums.loads or collections.Counter()) + _seconds(each)
+
+
+def _seconds(load):
+    return collections.Counter({'observed': load.observed_seconds, 'hot': load.hot_seconds,
+                                'contended': load.contended_seconds})
+
+
+def _key(by, day, project, aggregate) -> Key:
+    return (f'{day:%Y-%m}' if contract.MONTH in by else None,
+            project if contract.PROJECT in by else None,
+            aggregate if contract.AGGREGATE in by else None)
 
 
 def _order(found):
     return [value or '' for value in found[0]]
 
 
-def _add(sums, move):
-    sums.states[move.state] += 1
-    if move.state == moves.COMPLETED:
-        sums.servers.add(move.instance_uuid)
-        sums.memory_mb += move.memory_mb
-        if move.requested_at:
-            sums.seconds += (move.finished_at - move.requested_at).total_seconds()
+def _oldest(context, known):
+    day = known.oldest_day()
+    return min(filter(None, (
+        move_queries.oldest_end(context.database),
+        day and datetime.datetime.combine(day, datetime.time(), datetime.UTC))), default=None)
 
 
 def _view(key, sums):
     month, project, aggregate = key
-    return contract.MoveSums(
-        month=month, project=project, aggregate=aggregate, servers=len(sums.servers),
-        memory_mb=sums.memory_mb, seconds=sums.seconds,
-        **{state: sums.states[state] for state in (moves.COMPLETED, moves.FAILED,
-                                                   moves.ABANDONED)})
+    loads = {f'{name}_seconds': None if sums.loads is None else float(sums.loads[name])
+             for name in ('observed', 'hot', 'contended')}
+    return contract.Sums(
+        month=month, project=project, aggregate=aggregate,
+        servers=len(sums.servers) if sums.is_single else None,
+        **{name: sums.moves[name] for name in db_sums.FIGURES}, **loads)
+
+
+def _comparison(known, request, days) -> contract.Comparison:
+    """The days after that of the first move, and as many before it; that day counts for neither."""
+    first = known.first_move(request.aggregate)
+    if request.project:
+        return _uncompared('Hosts are of no project: loads are not compared for one.')
+    if first is None:
+        return _uncompared('No move was completed yet, so there is nothing to compare.')
+    after = max(days[0], first + DAY), days[1]
+    length = after[1] - after[0]
+    before = first - DAY - length, first - DAY
+    later = _load(known.loads(*after, request.aggregate), after) if length >= 0 * DAY else None
+    earlier = _load(known.loads(*before, request.aggregate), before)
+    if later is None:
+        said = (f'The report has no evaluation after {first}, the day of the first completed '
+                'move.')
+    elif earlier is None:
+        said = (f'No evaluation before {first}, the day of the first completed move, is kept, so '
+                'there is nothing to compare with.')
+    else:
+        said = (f'Before and after {first}, the day of the first completed move. Demand may have '
+                'changed meanwhile: a comparison with no moves at the same time is not made.')
+    return contract.Comparison(explanation=said, before=earlier, after=later)
+
+
+def _uncompared(explanation):
+    return contract.Comparison(explanation=explanation, before=None, after=None)
+
+
+def _load(loads, days):
+    total = sum((_seconds(each) for each in loads), collections.Counter())
+    if not total['observed']:
+        return None
+    observed = total['observed'] / DAY.total_seconds()
+    return contract.LoadOfTime(
+        since=days[0], until=days[1], observed_days=observed,
+        hot_minutes=total['hot'] / 60 / observed,
+        contended_minutes=total['contended'] / 60 / observed)
 
 
 FUNCTIONS = {contract.SHOW.name: show}

@@ -111,17 +111,19 @@ class SameTest(CommandsTestCase):
                 row.state, row.memory_mb, row.project_id = state, 2048, 'p1'
                 row.requested_at = now + number * datetime.timedelta(minutes=58)
                 row.finished_at = row.requested_at + datetime.timedelta(minutes=3)
+        unknown = dict.fromkeys(('Observed minutes', 'Hot minutes', 'Contended minutes'))
         self.assertEqual([
             {'Month': '2026-10', 'Completed': 1, 'Failed': 0, 'Abandoned': 0, 'Servers': 1,
-             'GiB': 2.0, 'Minutes': 3.0},
+             'GiB': 2.0, 'Minutes': 3.0, **unknown},
             {'Month': '2026-11', 'Completed': 1, 'Failed': 1, 'Abandoned': 0, 'Servers': 1,
-             'GiB': 2.0, 'Minutes': 3.0}], self.same('report'))
+             'GiB': 2.0, 'Minutes': 3.0, **unknown}], self.same('report'))
         [row] = self.same('report', '--by', 'aggregate', '--by', 'project')
         self.assertEqual(('p1', 'gpu', 2), (row['Project'], row['Aggregate'], row['Completed']))
         self.assertEqual(['2026-11'], [row['Month'] for row in self.same(
             'report', '--since', '2026-11-01')])
-        self.assertIn('The journal has moves since 2026-10-31 23:03:00 UTC.',
+        self.assertIn('Moves are known since 2026-10-31 23:03:00 UTC.',
                       self.openstack('report'))
+        self.assertIn('The report has no evaluation after 2026-10-31', self.openstack('report'))
         self.openstack('report', '--aggregate', 'nope', expected=1)
 
     def test_levels_switches_and_quarantine(self):

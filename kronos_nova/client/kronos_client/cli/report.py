@@ -1,4 +1,4 @@
-"""The command that shows sums of moves."""
+"""The command that shows sums of moves and of loads."""
 
 import msgspec
 
@@ -7,14 +7,19 @@ from kronos_client.cli import columns
 from kronos_client.cli import command
 from kronos_client.contract import report as contract
 
-SUMS = ('Completed', 'Failed', 'Abandoned', 'Servers', 'GiB', 'Minutes')
+SUMS = ('Completed', 'Failed', 'Abandoned', 'Servers', 'GiB', 'Minutes', 'Observed minutes',
+        'Hot minutes', 'Contended minutes')
 
 
 class Report(command.Lister):
-    """Show sums of moves that have ended, by month (UTC), project or aggregate.
+    """Show sums of moves that have ended and of loads, by month (UTC), project or aggregate.
 
-    Servers, GiB and minutes are those of completed moves. The journal has moves for
-    [kronos_database] moves_retention_days.
+    Servers, GiB and minutes are those of completed moves. Observed minutes are those of aggregates
+    that evaluations with data cover, hot minutes those of hosts above 0.9 in a policy, contended
+    minutes those of servers whose host is full in a policy. Empty is not known. Sums are kept for
+    [kronos_database] sums_retention_days.
+
+    A table for people is preceded by the load before and after the first completed move.
     """
 
     def get_parser(self, prog_name):
@@ -38,11 +43,30 @@ class Report(command.Lister):
             by=by, since=parsed_args.since, until=parsed_args.until, project=parsed_args.project,
             aggregate=parsed_args.aggregate))
         if found.oldest and found.oldest > found.since and parsed_args.formatter == 'table':
-            self.say(f'The journal has moves since {columns.local(found.oldest)}.')
+            self.say(f'Moves are known since {columns.local(found.oldest)}.')
+        if parsed_args.formatter == 'table':
+            for line in _compared(found.comparison):
+                self.say(line)
         return (*map(str.capitalize, by), *SUMS), [
             (*(columns.Optional(value) for value in _names(each, by)), each.completed, each.failed,
-             each.abandoned, each.servers, round(each.memory_mb / 1024, 1),
-             round(each.seconds / 60, 1)) for each in found.sums]
+             each.abandoned, columns.Optional(each.servers), round(each.memory_mb / 1024, 1),
+             round(each.seconds / 60, 1), *map(_minutes, (
+                 each.observed_seconds, each.hot_seconds, each.contended_seconds)))
+            for each in found.sums]
+
+
+def _compared(comparison):
+    """Lines such as "Before, 2026-05-01 to 2026-05-31: a day has 52 hot minutes, ..."."""
+    yield comparison.explanation
+    for name, load in (('Before', comparison.before), ('After', comparison.after)):
+        if load is not None:
+            yield (f'{name}, {load.since} to {load.until}: a day of an aggregate has '
+                   f'{load.hot_minutes:.0f} hot minutes of hosts and {load.contended_minutes:.0f} '
+                   f'contended minutes of servers, by {load.observed_days:.1f} days of evaluations')
+
+
+def _minutes(seconds):
+    return columns.Optional(None if seconds is None else round(seconds / 60, 1))
 
 
 def _names(sums, by):

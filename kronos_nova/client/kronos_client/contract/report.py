@@ -1,5 +1,6 @@
-"""Reports: what moves there were, in sums."""
+"""Reports: what moves there were, in sums, and how loaded the hosts were before and after them."""
 
+import datetime
 from typing import Literal
 
 from kronos_client.contract.base import Maybe
@@ -13,13 +14,18 @@ MONTH, PROJECT, AGGREGATE = BY = ('month', 'project', 'aggregate')
 """What sums can be made for."""
 
 
-class MoveSums(Response):
-    """Sums over the moves that ended in a time.
+class Sums(Response):
+    """Sums over the moves that ended in a time, and over the loads of the hosts in its days (UTC).
 
     month : ``2026-11``, in UTC; null where sums are not by month, as project and aggregate
     project : uuid; also null for moves whose project is not known
-    servers : that were moved, each counted once
+    servers : that were moved, each counted once; null where some of the moves are not kept singly
+        any more
     memory_mb, seconds : of the completed moves: size of their servers, from request to end
+    observed_seconds : of the aggregates, that evaluations with data cover; null where none is kept
+        and in sums by project, as the next two
+    hot_seconds : of hosts above 0.9 in a policy
+    contended_seconds : of servers whose host is full in a policy
     """
 
     month: str | None
@@ -28,23 +34,47 @@ class MoveSums(Response):
     completed: int
     failed: int
     abandoned: int
-    servers: int
+    servers: int | None
     memory_mb: int
     seconds: float
+    observed_seconds: float | None
+    hot_seconds: float | None
+    contended_seconds: float | None
+
+
+class LoadOfTime(Response):
+    """The load of hosts from one day to another (UTC), both included, in minutes a day and
+    aggregate: of hosts above 0.9, and of servers whose host is full."""
+
+    since: datetime.date
+    until: datetime.date
+    observed_days: float
+    hot_minutes: float
+    contended_minutes: float
+
+
+class Comparison(Response):
+    """The load after the first completed move, and as long before it. Either is null where no
+    evaluation of its time is kept. ``explanation`` says what is compared, or why nothing is."""
+
+    explanation: str
+    before: LoadOfTime | None
+    after: LoadOfTime | None
 
 
 class Report(Response):
-    """``oldest`` is when the first move that the journal still has has ended."""
+    """``oldest`` is when the first move that the sums have has ended."""
 
     since: Time
     until: Time
     oldest: Maybe
-    sums: list[MoveSums]
+    sums: list[Sums]
+    comparison: Comparison
 
 
 class ShowReport(Request):
     """Without ``by`` there is one sum of all. ``since`` is a year before ``until`` by default,
-    ``until`` is now."""
+    ``until`` is now. Of moves that are not kept singly, and of loads, whole days (UTC) count."""
 
     by: list[Literal['month', 'project', 'aggregate']] = []
     since: Maybe = None
@@ -56,6 +86,6 @@ class ShowReport(Request):
 SHOW = Operation(
     name='report:show', command='report', method='GET', path='/v1/report', request=ShowReport,
     response=Report, is_slow=True, refusals=(404,),
-    summary='Sums of moves by month, project and aggregate.')
+    summary='Sums of moves and loads by month, project and aggregate, before and after.')
 
 OPERATIONS = (SHOW,)

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
-revision = '0027'
+revision = '0028'
 down_revision = None
 
 SERVERS = ('mysql', 'mariadb', 'postgresql')
@@ -284,6 +284,29 @@ def create_planning_history():
         sa.Column('policies', TEXT, nullable=False),
         sa.Index('evaluations_aggregate_at_idx', 'aggregate', 'at'),
         sa.Index('evaluations_at_idx', 'at'),
+        **OPTIONS)
+    op.create_table(
+        'load_sums',
+        sa.Column('id', sa.Integer, primary_key=True, autoincrement=True),
+        sa.Column('day', sa.Date, nullable=False),
+        sa.Column('aggregate', sa.String(255), nullable=False),
+        sa.Column('observed_seconds', sa.Double, nullable=False),
+        sa.Column('hot_seconds', sa.Double, nullable=False),
+        sa.Column('contended_seconds', sa.Double, nullable=False),
+        sa.Index('load_sums_day_aggregate_idx', 'day', 'aggregate', unique=True),
+        **OPTIONS)
+    op.create_table(
+        'move_sums',
+        sa.Column('id', sa.Integer, primary_key=True, autoincrement=True),
+        sa.Column('day', sa.Date, nullable=False),
+        sa.Column('aggregate', sa.String(255), nullable=False),
+        sa.Column('project_id', sa.String(255), nullable=False),
+        sa.Column('completed', sa.Integer, nullable=False),
+        sa.Column('failed', sa.Integer, nullable=False),
+        sa.Column('abandoned', sa.Integer, nullable=False),
+        sa.Column('memory_mb', sa.BigInteger, nullable=False),
+        sa.Column('seconds', sa.Double, nullable=False),
+        sa.Index('move_sums_key_idx', 'day', 'aggregate', 'project_id', unique=True),
         **OPTIONS)
 
 

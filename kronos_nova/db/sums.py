@@ -1,0 +1,177 @@
+"""Sums by day, which outlive what they are made of: moves that are dropped, and loads of hosts.
+
+A move that is dropped is added to the sums of its day in the same transaction, so that each move is
+counted once: in the journal, or here.
+"""
+
+import collections
+import dataclasses
+import datetime
+from collections.abc import Collection
+from collections.abc import Iterable
+
+import sqlalchemy as sa
+from sqlalchemy import orm
+
+from kronos_nova.db import models
+from kronos_nova.db.engine import Database
+from kronos_nova.db.retry import retried
+from kronos_nova.objects import move as moves
+from kronos_nova.objects.host_load import HostLoad
+from kronos_nova.objects.plan import HOT_SCORE
+
+COVERED = datetime.timedelta(hours=1)
+"""Time that an evaluation stands for at most. Raised, the load of a time without evaluations is
+taken from one that is far off; lowered, sums have gaps where evaluations are rare. Chosen as the
+longest pause after a failed evaluation."""
+
+FULL = 1.0
+"""Load of a host, as a fraction, from which its servers want all it has or more. Raised, contention
+of hosts whose measure stops at 1 is not seen; lowered, hosts that are merely hot count. By
+definition of a fraction."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MoveSum:
+    """The moves of a day in an aggregate and a project that were dropped. ``project_id`` is None
+    where it was not known."""
+
+    day: datetime.date
+    aggregate: str
+    project_id: str | None
+    completed: int
+    failed: int
+    abandoned: int
+    memory_mb: int
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSum:
+    """The load of an aggregate's hosts in a day: seconds that evaluations with data cover, seconds
+    of hosts above 0.9 in a policy, and seconds of servers on hosts that are full in a policy."""
+
+    day: datetime.date
+    aggregate: str
+    observed_seconds: float
+    hot_seconds: float
+    contended_seconds: float
+
+
+def add_loads(session: orm.Session, aggregate: str, loads: Collection[HostLoad],
+              since: datetime.datetime | None, now: datetime.datetime) -> None:
+    """Add the loads of an evaluation for the time since the one before.
+
+    :param since: when the one before was; None where there was none, and nothing is added
+    """
+    if since is None or since >= now or not any(load.scores for load in loads):
+        return
+    seconds = min(now - since, COVERED).total_seconds()
+    row = models.LoadSumRow
+    key = {'day': now.date(), 'aggregate': aggregate}
+    found = session.scalars(sa.select(row).filter_by(**key).with_for_update()).one_or_none()
+    if found is None:
+        found = row(**key, observed_seconds=0.0, hot_seconds=0.0, contended_seconds=0.0)
+        session.add(found)
+    highest = [(load, max((before for before, _after in load.scores.values()), default=0.0))
+               for load in loads]
+    found.observed_seconds += seconds
+    found.hot_seconds += seconds * sum(score > HOT_SCORE for _load, score in highest)
+    found.contended_seconds += seconds * sum(load.servers for load, score in highest
+                                             if score >= FULL)
+
+
+def add_moves(session: orm.Session, uuids: Collection[str]) -> None:
+    """Add moves that are about to be dropped to the sums of their days."""
+    move, row = models.MoveRow, models.MoveSumRow
+    found: dict[tuple, collections.Counter] = collections.defaultdict(collections.Counter)
+    for each in session.execute(sa.select(
+            move.finished_at, move.aggregate, move.project_id, move.state, move.memory_mb,
+            move.requested_at).where(move.uuid.in_(uuids)).with_for_update()):
+        found[(each.finished_at.date(), each.aggregate, each.project_id or '')].update(
+            figures(each))
+    for key, sums in found.items():
+        names = dict(zip(('day', 'aggregate', 'project_id'), key, strict=True))
+        known = session.scalars(sa.select(row).filter_by(**names).with_for_update()).one_or_none()
+        if known is None:
+            known = row(**names, **dict.fromkeys(FIGURES, 0))
+            session.add(known)
+        for name in FIGURES:
+            setattr(known, name, getattr(known, name) + sums[name])
+
+
+FIGURES = ('completed', 'failed', 'abandoned', 'memory_mb', 'seconds')
+"""What is summed of moves, by the names of the columns."""
+
+
+def figures(move: sa.Row) -> dict[str, float]:
+    """What one move adds to a sum."""
+    is_complete = move.state == moves.COMPLETED
+    took = (move.finished_at - move.requested_at).total_seconds() if (
+        is_complete and move.requested_at) else 0.0
+    return {move.state: 1, 'memory_mb': move.memory_mb if is_complete else 0, 'seconds': took}
+
+
+class Sums:
+    """Sums of days that are kept."""
+
+    def __init__(self, database: Database):
+        self.database = database
+
+    @retried
+    def moves(self, since: datetime.date, until: datetime.date,
+              **wanted: str | None) -> list[MoveSum]:
+        """Those of the days of a time, both included.
+
+        :param wanted: column to the value that it must have; None is any
+        """
+        found = self._read(models.MoveSumRow, since, until, wanted)
+        return [MoveSum(day=row.day, aggregate=row.aggregate, project_id=row.project_id or None,
+                        **{name: getattr(row, name) for name in FIGURES}) for row in found]
+
+    @retried
+    def loads(self, since: datetime.date, until: datetime.date,
+              aggregate: str | None) -> list[LoadSum]:
+        """Those of the days of a time, both included.
+
+        :param aggregate: its name; None is any
+        """
+        found = self._read(models.LoadSumRow, since, until, {'aggregate': aggregate})
+        return [LoadSum(day=row.day, aggregate=row.aggregate,
+                        observed_seconds=row.observed_seconds, hot_seconds=row.hot_seconds,
+                        contended_seconds=row.contended_seconds) for row in found]
+
+    def _read(self, row, since, until, wanted):
+        with self.database.reader() as session:
+            return session.scalars(sa.select(row).where(
+                row.day >= since, row.day <= until, *(
+                    getattr(row, name) == value for name, value in wanted.items()
+                    if value is not None)).order_by(row.day)).all()
+
+    @retried
+    def oldest_day(self) -> datetime.date | None:
+        """The first day with moves that were dropped, None if there is none."""
+        with self.database.reader() as session:
+            return session.scalar(sa.select(sa.func.min(models.MoveSumRow.day)))
+
+    @retried
+    def first_move(self, aggregate: str | None) -> datetime.date | None:
+        """The day on which the first move that is known was completed, None if none was.
+
+        :param aggregate: its name; None is any
+        """
+        move, row = models.MoveRow, models.MoveSumRow
+        with self.database.reader() as session:
+            kept = session.scalar(_limited(sa.select(sa.func.min(move.finished_at)).where(
+                move.state == moves.COMPLETED), move, aggregate))
+            summed = session.scalar(_limited(sa.select(sa.func.min(row.day)).where(
+                row.completed > 0), row, aggregate))
+        return min(_known((kept and kept.date(), summed)), default=None)
+
+
+def _limited(query, model, aggregate):
+    return query if aggregate is None else query.where(model.aggregate == aggregate)
+
+
+def _known(days: Iterable[datetime.date | None]) -> list[datetime.date]:
+    return [day for day in days if day is not None]

@@ -1,0 +1,142 @@
+"""Sums by day: loads as evaluations found them, and moves that were dropped."""
+
+import datetime
+
+import testtools
+
+from kronos_nova.db import evaluations
+from kronos_nova.db import models
+from kronos_nova.db import retention
+from kronos_nova.db import sums
+from kronos_nova.objects import host_load
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from tests.unit.db import fixtures
+
+DAY = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
+ALWAYS = datetime.date(2000, 1, 1), datetime.date(2100, 1, 1)
+
+
+def a_host(name, score, servers=10, policy='cpu'):
+    scores = {} if score is None else {policy: (score, 0.1)}
+    return host_load.HostLoad(name=name, state='up', servers=servers, servers_after=servers,
+                              scores=scores)
+
+
+class SumsTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.database = self.useFixture(fixtures.ControlDatabase()).database
+        self.sums = sums.Sums(self.database)
+        self.evaluations = evaluations.Evaluations(self.database)
+
+    def evaluate(self, minutes, *loads, name='gpu'):
+        self.evaluations.save(plans.AggregateReport(
+            name=name, outcome=plans.BALANCED, mode='spread', planner='spread'), list(loads),
+            DAY + datetime.timedelta(minutes=minutes))
+
+    def drop(self, now, **days):
+        names = ('plans', 'moves', 'events', 'reports', 'repairs', 'quarantines', 'tasks',
+                 'operations', 'notifications', 'evaluations', 'sums')
+        return retention.Retention(self.database, retention.Days(
+            **dict.fromkeys(names, 0) | days)).step(now)
+
+
+class LoadsTest(SumsTestCase):
+    def loads(self, aggregate=None):
+        return [(f'{each.day}', each.aggregate, each.observed_seconds / 60, each.hot_seconds / 60,
+                 each.contended_seconds / 60) for each in self.sums.loads(*ALWAYS, aggregate)]
+
+    def test_an_evaluation_stands_for_the_time_since_the_one_before(self):
+        self.evaluate(0, a_host('a', 0.95))
+        self.assertEqual([], self.loads())
+        self.evaluate(5, a_host('a', 0.95), a_host('b', 0.91), a_host('c', 0.9))
+        self.evaluate(15, a_host('a', 1.0, 7), a_host('b', 1.2, 3), a_host('c', 0.2))
+        self.assertEqual([('2026-03-01', 'gpu', 15.0, 2 * 5.0 + 2 * 10.0, 10 * 10.0)],
+                         self.loads())
+
+    def test_a_host_that_is_hot_in_two_policies_counts_once(self):
+        self.evaluate(0, a_host('a', 0.95))
+        load = host_load.HostLoad(name='a', state='up', servers=1, servers_after=1, scores={
+            'cpu': (0.95, 0.95), 'memory': (0.99, 0.99)})
+        self.evaluate(5, load)
+        self.assertEqual([('2026-03-01', 'gpu', 5.0, 5.0, 0.0)], self.loads())
+
+    def test_what_was_not_measured_is_not_observed(self):
+        self.evaluate(0, a_host('a', 0.95))
+        self.evaluate(5, a_host('a', None))
+        self.evaluate(10)
+        self.assertEqual([], self.loads())
+
+    def test_a_time_without_evaluations_counts_for_an_hour_at_most(self):
+        self.evaluate(0, a_host('a', 0.95))
+        self.evaluate(600, a_host('a', 0.95))
+        self.assertEqual([('2026-03-01', 'gpu', 60.0, 60.0, 0.0)], self.loads())
+
+    def test_days_and_aggregates_have_sums_of_their_own(self):
+        for name in ('gpu', 'db'):
+            for minutes in (0, 10, 24 * 60, 24 * 60 + 10):
+                self.evaluate(minutes, a_host('a', 0.95), name=name)
+        self.assertEqual([('2026-03-01', 'db', 10.0), ('2026-03-02', 'db', 70.0)],
+                         [each[:3] for each in self.loads('db')])
+        self.assertEqual(4, len(self.loads()))
+
+    def test_a_clock_that_went_back_adds_nothing(self):
+        self.evaluate(60, a_host('a', 0.95))
+        self.evaluate(30, a_host('a', 0.95))
+        self.assertEqual([], self.loads())
+
+
+class MovesTest(SumsTestCase):
+    def end(self, number, state, day, project='p1'):
+        """Have a move that ended on a day, three minutes after its request."""
+        at = DAY + datetime.timedelta(days=day)
+        with self.database.writer() as session:
+            if session.get(models.PlanRow, 'plan') is None:
+                session.add(models.PlanRow(
+                    uuid='plan', aggregate='gpu', mode='spread', planner='spread', state='done',
+                    created_at=DAY, expires_at=DAY, move_count=1))
+            session.add(models.MoveRow(
+                uuid=f'move{number}', plan_uuid='plan', aggregate='gpu', ordinal=number,
+                depends_on='[]', phase='spread', instance_uuid=f'vm{number}', source='a',
+                destination='b', memory_mb=1024, reason='', state=state, not_before=at,
+                created_at=at, requested_at=at - datetime.timedelta(minutes=3), finished_at=at,
+                settled_at=at, project_id=project))
+
+    def moves(self):
+        return [(f'{each.day}', each.project_id, each.completed, each.failed, each.abandoned,
+                 each.memory_mb, each.seconds) for each in self.sums.moves(*ALWAYS)]
+
+    def test_a_move_that_is_dropped_is_counted_once(self):
+        for number, (state, day, project) in enumerate((
+                (moves.COMPLETED, 0, 'p1'), (moves.COMPLETED, 0, 'p1'), (moves.FAILED, 0, 'p1'),
+                (moves.ABANDONED, 1, None), (moves.COMPLETED, 60, 'p1'))):
+            self.end(number, state, day, project)
+        now = DAY + datetime.timedelta(days=70)
+        for _time in range(2):
+            self.drop(now, moves=30)
+            self.assertEqual([('2026-03-01', 'p1', 2, 1, 0, 2048, 360.0),
+                              ('2026-03-02', None, 0, 0, 1, 0, 0.0)], self.moves())
+        self.drop(now + datetime.timedelta(days=60), moves=30)
+        self.assertEqual(3, len(self.moves()))
+        self.assertEqual(datetime.date(2026, 3, 1), self.sums.first_move(None))
+        self.assertIsNone(self.sums.first_move('other'))
+
+    def test_those_of_a_day_are_dropped_in_several_steps(self):
+        for number in range(5):
+            self.end(number, moves.COMPLETED, 0)
+        keeper = retention.Retention(self.database, retention.Days(**dict.fromkeys((
+            'plans', 'events', 'reports', 'repairs', 'quarantines', 'tasks', 'operations',
+            'notifications', 'evaluations', 'sums'), 0), moves=30))
+        for _time in range(3):
+            keeper.step(DAY + datetime.timedelta(days=70), batch=2)
+        self.assertEqual([('2026-03-01', 'p1', 5, 0, 0, 5 * 1024, 5 * 180.0)], self.moves())
+
+    def test_sums_are_kept_for_two_years_and_no_longer(self):
+        self.end(1, moves.COMPLETED, 0)
+        for minutes in (0, 5):
+            self.evaluate(minutes, a_host('a', 0.95))
+        for days, count in ((730, 1), (733, 0)):
+            self.drop(DAY + datetime.timedelta(days=days), moves=30, sums=731)
+            self.assertEqual(count, len(self.moves()), days)
+            self.assertEqual(count, len(self.sums.loads(*ALWAYS, None)), days)
