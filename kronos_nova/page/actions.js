@@ -15,7 +15,6 @@ export class Actions {
     this.client = client;
     this.changed = changed;
     this.permitted = new Set();
-    this.ceiling = 'auto';
   }
 
   /* What the role may not do is not offered. */
@@ -42,7 +41,7 @@ export class Actions {
       `${plural(chosen.length, 'server')} will be migrated live, ${memory(size)} of memory.`,
       ...(skip.length ? [`Left out: ${plural(skip.length, 'move')}, and with them those that depend on them.`] : []),
       'Before it starts, the plan is held against the cloud as it is then.']});
-    if (given) await this.run('POST', `v1/plans/${plan.uuid}/approve`, {skip}, answer => `Approved: ${answer.chosen} of ${plural(answer.moves, 'move')}.`);
+    if (given) await this.run('POST', `v1/plans/${segment(plan.uuid)}/approve`, {skip}, answer => `Approved: ${answer.chosen} of ${plural(answer.moves, 'move')}.`);
   }
 
   async reject(plan) {
@@ -74,16 +73,22 @@ export class Actions {
   }
 
   async level(aggregate) {
+    const {ceiling} = await this.client.get('v1/automation').catch(error => {
+      tell(error.message);
+      return {ceiling: null};
+    });
+    if (ceiling === null) return;
     const given = await ask({title: `Level of ${aggregate.name}`, confirm: 'Set', fields: [
-      {name: 'level', label: 'Level', type: 'select', options: LEVELS.slice(0, LEVELS.indexOf(this.ceiling) + 1), value: aggregate.level}, REASON],
+      {name: 'level', label: 'Level', type: 'select', options: LEVELS.slice(0, LEVELS.indexOf(ceiling) + 1), value: aggregate.level}, REASON],
     text: ['off: not evaluated. observe: plans are only shown. approve: plans wait for approval. auto: plans run.',
-      ...(this.ceiling === 'auto' ? [] : [`nova.conf permits nothing above "${this.ceiling}".`])]});
+      ...(ceiling === 'auto' ? [] : [`nova.conf permits nothing above "${ceiling}".`])]});
     if (given) await this.run('PUT', `v1/aggregates/${segment(aggregate.name)}/automation`, given, `${aggregate.name}: level ${given.level}.`);
   }
 
-  async drain() {
+  /* hosts: those that are proposed */
+  async drain(hosts = '') {
     const given = await ask({title: 'Drain hosts', confirm: 'Check', fields: [
-      {name: 'hosts', label: 'Hosts, separated by spaces', required: true}, REASON,
+      {name: 'hosts', label: 'Hosts, separated by spaces', required: true, value: hosts}, REASON,
       {name: 'with_stopped', label: 'move servers that are stopped, too (cold)', type: 'check'}],
     text: 'First it is only looked whether everything fits elsewhere. That may take some seconds.'});
     if (!given) return;

@@ -1,31 +1,95 @@
 /* One aggregate: its levels, its imbalance over time, its hosts, its plan, and what stays and why. */
 
+import { addressOf } from './address.js';
 import { ago, button, el, put, when } from './elements.js';
 import { course, courseTable } from './charts.js';
+import { segment } from './client.js';
+import { conditions, Filters, RANGE } from './filters.js';
 import { healthKind, healthText } from './fleet.js';
 import { Hosts } from './hosts.js';
+import { dated } from './links.js';
 import { outcomeBadge, policiesPart, stayedPart } from './parts.js';
-import { plansList } from './lists.js';
 import { PlanPart } from './plan.js';
-import { Explain } from './explain.js';
+import { View } from './view.js';
 
-export class AggregatePart {
-  constructor(client, actions) {
-    this.actions = actions;
+/* Where there is most to see. */
+const foremost = aggregates => [...aggregates].sort((a, b) => Boolean(b.plan) - Boolean(a.plan) || (a.health ?? -1) - (b.health ?? -1))[0];
+
+export class AggregateView extends View {
+  constructor(page) {
+    super(page, 'aggregates');
+    this.kept = {};
     this.title = el('h2');
     this.facts = el('div');
     this.buttons = el('span', {class: 'tools'});
-    this.hosts = new Hosts(true);
-    this.plan = new PlanPart(actions);
-    this.plans = plansList(client);
-    this.course = el('section', {class: 'course', id: 'history'});
+    this.others = el('select', {id: 'others', 'aria-label': 'Aggregate', on: {change: () => page.go(addressOf('aggregates', this.others.value))}});
+    this.hosts = new Hosts(true, name => page.go(addressOf('hosts', name)));
+    this.plan = new PlanPart(page.actions);
+    this.filters = new Filters('aggregates', RANGE, page.go);
+    this.courses = el('div');
     this.stayed = el('div');
-    this.node = el('div', {id: 'aggregate'},
-      el('section', {id: 'chosen'}, el('div', {class: 'head'}, this.title, this.buttons), this.facts),
-      el('div', {class: 'columns'}, this.course, this.policiesSection = el('section', {id: 'policies'}, el('h2', {}, 'Policies at the last evaluation'))),
+    this.node.append(this.found = el('div', {id: 'aggregate'},
+      el('section', {id: 'chosen'}, el('div', {class: 'head'}, this.title, this.others, this.buttons), this.facts),
+      this.plan.node,
+      el('div', {class: 'columns'}, el('section', {class: 'course', id: 'history'}, el('h2', {}, 'Imbalance over time'), this.filters.node, this.courses), this.policiesSection = el('section', {id: 'policies'}, el('h2', {}, 'Policies at the last evaluation'))),
       this.hosts.node,
-      this.plan.node, this.plans.node,
-      el('section', {id: 'stayed'}, el('h2', {}, 'What stays, and why'), this.stayed, new Explain(client).node));
+      el('section', {id: 'stayed'}, el('h2', {}, 'What stays, and why'), this.stayed)),
+    this.nothing = el('section', {}, 'No aggregate is in scope.'));
+  }
+
+  async learn({name, query}) {
+    const [{aggregates}, {drains}] = await Promise.all([this.client.get('v1/aggregates'), this.client.get('v1/drains')]);
+    // Nothing jumps away under somebody's hands: what is shown stays chosen.
+    const chosen = name ? aggregates.find(each => each.name === name) ?? await this.client.get(`v1/aggregates/${segment(name)}`)
+      : aggregates.find(each => each.name === this.kept.name) ?? foremost(aggregates);
+    if (chosen) await this.learnMore(chosen, query);
+    return {aggregates, drains, chosen};
+  }
+
+  /* What is large is asked for when it is another than before. */
+  async learnMore(aggregate, query) {
+    const {name, plan} = aggregate, path = `v1/aggregates/${segment(name)}`, {kept} = this;
+    const range = conditions(query, ['since', 'until']), isOther = kept.name !== name, jobs = [];
+    const found = isOther ? {name, plan: null, moves: []} : {...kept};
+    if (isOther || kept.evaluatedAt !== aggregate.evaluated_at) {
+      found.evaluatedAt = aggregate.evaluated_at;
+      jobs.push(this.client.get(`${path}/evaluation`).then(answer => { found.evaluation = answer; }));
+    }
+    if (isOther || kept.evaluatedAt !== aggregate.evaluated_at || kept.range !== range) {
+      found.range = range;
+      jobs.push(this.client.get(`${path}/history?${range}`).then(answer => { found.history = answer; }));
+    }
+    if (!plan) Object.assign(found, {plan: null, planState: null, moves: []});
+    else {
+      if (found.plan?.uuid !== plan.uuid || found.planState !== plan.state) jobs.push(this.client.get(`v1/plans/${plan.uuid}`).then(answer => { found.plan = answer; found.planState = plan.state; }));
+      if (plan.state === 'executing') jobs.push(this.client.all(`v1/moves?plan=${plan.uuid}`, 'moves').then(answer => { found.moves = answer; }));
+      else found.moves = [];
+    }
+    await Promise.all(jobs);
+    this.learnt = found;
+  }
+
+  draw({aggregates, drains, chosen}, _status, address) {
+    this.found.hidden = !chosen;
+    this.nothing.hidden = Boolean(chosen);
+    if (!chosen) return;
+    this.kept = this.learnt;
+    this.isMoving = Boolean(chosen.plan) && chosen.plan.state !== 'proposed';
+    this.offer(aggregates, chosen.name);
+    this.filters.show({...address, name: chosen.name});
+    this.show(chosen, this.kept, drains);
+  }
+
+  get isBusy() {
+    return this.isMoving;
+  }
+
+  offer(aggregates, name) {
+    const names = aggregates.map(each => each.name);
+    if (names.join('\n') !== this.offered) this.others.replaceChildren(...names.map(each => el('option', {value: each}, each)));
+    this.offered = names.join('\n');
+    if (document.activeElement !== this.others) this.others.value = name;
+    this.others.hidden = names.length < 2;
   }
 
   /* aggregate: as the list has it; found: {evaluation, history, plan, moves}; drains: those of the cloud */
@@ -37,8 +101,8 @@ export class AggregatePart {
     if (found.evaluation !== this.evaluation) this.drawEvaluation(found.evaluation);
     if (found.history !== this.history) this.drawHistory(found.history);
     [this.evaluation, this.history, this.drained] = [found.evaluation, found.history, JSON.stringify(drains)];
-    this.plan.show(found.plan, aggregate.plan, found.moves);
-    this.plans.show(found.plans);
+    const hosts = aggregate.plan?.state === 'proposed' ? new Map(found.evaluation.hosts.map(host => [host.name, host])) : null;
+    this.plan.show(found.plan, aggregate.plan, found.moves, hosts);
   }
 
   drawButtons(aggregate) {
@@ -56,7 +120,7 @@ export class AggregatePart {
     const facts = [['Health', el('span', {class: `health ${healthKind(aggregate.health)}`}, `${healthText(aggregate.health)}${aggregate.health === null ? '' : ' of 100'}`)],
       ['Level', `${aggregate.level}${aggregate.set_by ? `, set by ${aggregate.set_by}` : ''}`], ['Paused', aggregate.paused],
       ['Last evaluation', [outcomeBadge(aggregate.outcome, []), ` ${aggregate.reason}`]], ['Evaluated', aggregate.evaluated_at ? `${when(aggregate.evaluated_at)}, ${ago(aggregate.evaluated_at)}` : null],
-      ['Next', aggregate.next_at ? when(aggregate.next_at) : null], ['Moves may start', aggregate.window_opens_at ? `from ${when(aggregate.window_opens_at)}` : null],
+      ['Next evaluation', aggregate.next_at ? when(aggregate.next_at) : null], ['Moves may start', aggregate.window_opens_at ? `from ${when(aggregate.window_opens_at)}` : null],
       ['How', evaluation?.planner ? `${evaluation.mode}, planner ${evaluation.planner}` : null]].filter(([, value]) => value);
     this.facts.replaceChildren(el('dl', {class: 'facts'}, facts.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value)))),
       ...aggregate.warnings.map(text => el('div', {class: 'warning'}, text)));
@@ -79,7 +143,9 @@ export class AggregatePart {
 
   drawHistory(history) {
     const charts = history.policies.map((name, n) => course(name, history.points.map(point => ({at: new Date(point.at), value: point.imbalances[n]})), history.thresholds[n])).filter(Boolean);
-    this.course.replaceChildren(el('h2', {}, 'Imbalance, the last 24 hours'), charts.length ? el('div', {class: 'charts'}, charts) : el('div', {class: 'muted'}, 'Nothing was measured.'),
-      ...(charts.length ? [courseTable(history)] : []));
+    const lacks = history.oldest && new Date(history.oldest) > new Date(history.since);
+    this.courses.replaceChildren(charts.length ? el('div', {class: 'charts'}, charts) : el('div', {class: 'muted'}, 'Nothing was measured in that time.'),
+      ...(charts.length ? [courseTable(history)] : []),
+      el('div', {class: 'muted'}, 'From ', dated(history.since), ' to ', dated(history.until), ...(lacks ? ['; the first evaluation that is kept is of ', dated(history.oldest)] : []), '.'));
   }
 }

@@ -1,6 +1,6 @@
 /* Bars, curves and courses: small drawings whose figures stand beside them as text. */
 
-import { el, svg, figure, percent, plural, clock, table, when } from './elements.js';
+import { el, svg, figure, percent, plural, moment, table } from './elements.js';
 
 const part = value => `${(Math.max(0, Math.min(1, value)) * 100).toFixed(1)}%`;
 
@@ -64,7 +64,7 @@ export function course(name, points, threshold) {
       frame(high, `Imbalance of ${name} over time: ${marks}`,
         svg('rect', {class: 'excess', width: WIDE, height: limit}),
         svg('path', {class: 'line before', d: line}), svg('path', {class: 'line limit', d: `M0 ${limit}H${WIDE}`}))),
-    el('div', {class: 'times', 'aria-hidden': 'true'}, el('span', {}, clock(points[0].at)), el('span', {}, clock(points.at(-1).at))));
+    el('div', {class: 'times', 'aria-hidden': 'true'}, el('span', {}, moment(points[0].at)), el('span', {}, moment(points.at(-1).at))));
 }
 
 /* The combined imbalance, move by move. */
@@ -83,8 +83,22 @@ export function courseTable(history) {
     if (!details.open || details.children.length > 1) return;
     details.append(table('Imbalance over time, the newest first',
       [['At'], ['Outcome'], ...history.policies.map(name => [name, 'num'])],
-      el('tbody', {}, history.points.slice(-50).reverse().map(point => el('tr', {}, el('td', {}, when(point.at)), el('td', {}, point.outcome.replace('_', ' ')),
+      el('tbody', {}, history.points.slice(-50).reverse().map(point => el('tr', {}, el('td', {}, moment(new Date(point.at))), el('td', {}, point.outcome.replace('_', ' ')),
         point.imbalances.map(value => el('td', {class: 'num'}, figure(value))))))));
   });
   return details;
+}
+
+/* Figures of some things, month by month for instance, as columns that start at 0. What is not known has no column.
+   series: [[name, kind]]; points: [[label, values in the order of the series]] */
+export function columns(label, series, points) {
+  const high = 120, top = Math.max(...points.flatMap(([, values]) => values.filter(value => value !== null)), 0) || 1;
+  const wide = WIDE / Math.max(1, points.length), each = wide * 0.7 / series.length;
+  const shapes = points.flatMap(([, values], n) => values.map((value, m) => value === null ? null
+    : svg('rect', {class: `column ${series[m][1]}`, x: (n * wide + wide * 0.15 + m * each).toFixed(1), width: Math.max(1, each - 1).toFixed(1), y: (high - value / top * high).toFixed(1), height: (value / top * high).toFixed(1)})));
+  return el('figure', {class: 'chart'},
+    el('figcaption', {}, el('b', {}, label), ' ', series.map(([name, kind]) => el('span', {class: 'key'}, el('b', {class: `swatch ${kind}`}), `${name} `))),
+    el('div', {class: 'plot'}, el('div', {class: 'scale', 'aria-hidden': 'true'}, el('span', {}, top.toLocaleString('en', {maximumFractionDigits: 1})), el('span', {}, '0')),
+      frame(high, `${label}: ${points.map(([name, values]) => `${name} ${values.map((value, m) => `${series[m][0]} ${value === null ? 'not known' : value.toLocaleString('en', {maximumFractionDigits: 1})}`).join(', ')}`).join('; ')}`, shapes)),
+    el('div', {class: 'times', 'aria-hidden': 'true'}, el('span', {}, points[0]?.[0] ?? ''), el('span', {}, points.at(-1)?.[0] ?? '')));
 }

@@ -30,18 +30,20 @@ export const table = (caption, columns, body, attributes = {}) => el('table', at
 /* A region that scrolls by itself can be reached and scrolled by keyboard. */
 export const scrolled = (label, child, attributes = {}) => el('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': label, ...attributes}, child);
 
-/* Rows that stay the same nodes while what they show changes, so that focus and selection stay. */
+/* Rows that stay the same nodes while what they show changes, so that focus and selection stay. They stand behind
+   `after`, or first. */
 export class Rows {
-  constructor(body, key, make) {
+  constructor(body, key, make, after = null) {
     this.body = body;
     this.key = key;
     this.make = make;
+    this.after = after;
     this.known = new Map();
   }
 
   show(items) {
     const gone = new Set(this.known.keys());
-    let place = this.body.firstChild;
+    let place = this.after ? this.after.nextSibling : this.body.firstChild;
     for (const item of items) {
       const key = this.key(item);
       gone.delete(key);
@@ -76,6 +78,14 @@ export function duration(seconds) {
   if (whole < 5400) return `${Math.round(whole / 60)} min`;
   const hours = Math.floor(whole / 3600);
   return hours < 48 ? `${hours} h ${Math.round(whole % 3600 / 60)} min` : `${Math.round(whole / 86400)} days`;
+}
+
+/* How long something may take, in steps so coarse that nobody takes it for a countdown. */
+export function roughly(seconds) {
+  if (seconds < 60) return 'about a minute';
+  if (seconds < 600) return `about ${Math.ceil(seconds / 60)} min`;
+  if (seconds < 5400) return `about ${Math.ceil(seconds / 600) * 10} min`;
+  return `about ${Math.ceil(seconds / 3600)} h`;
 }
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];

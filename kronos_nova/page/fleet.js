@@ -1,10 +1,11 @@
 /* All aggregates, one line each, and what somebody should know of the cloud. */
 
-import { ago, badge, button, duration, el, figure, plural, put, scrolled, table, Rows } from './elements.js';
+import { ago, badge, el, figure, plural, put, roughly, scrolled, table, Rows } from './elements.js';
 import { bar, meter } from './charts.js';
+import { aggregateLink, hostLink } from './links.js';
+import { ENDED } from './moves.js';
 import { outcomeBadge } from './parts.js';
 
-const ENDED = ['completed', 'failed', 'abandoned'];
 const SOUND = 90, FAIR = 60;
 
 export const healthKind = health => health === null ? 'muted' : health >= SOUND ? 'good' : health >= FAIR ? '' : 'bad';
@@ -20,7 +21,7 @@ export function describePlan(plan) {
   if (!plan) return 'no plan';
   if (plan.state === 'proposed') return `${plural(plan.moves, 'move')} to be approved`;
   const [ended, all] = progressOf(plan);
-  const left = plan.remaining_seconds === null ? '' : `, ${duration(plan.remaining_seconds)} left`;
+  const left = plan.remaining_seconds === null ? '' : `, ${roughly(plan.remaining_seconds)} more`;
   return `${plan.purpose === 'drain' ? 'drain' : 'plan'} ${plan.state}: ${ended} of ${plural(all, 'move')}${left}`;
 }
 
@@ -36,8 +37,7 @@ export function cell(attributes, draw) {
 }
 
 export class Fleet {
-  constructor(choose) {
-    this.choose = choose;
+  constructor() {
     const body = el('tbody');
     this.rows = new Rows(body, each => each.name, each => this.row(each));
     this.title = el('h2', {}, 'Aggregates');
@@ -45,13 +45,11 @@ export class Fleet {
       [['Aggregate'], ['Health', 'num'], ['Level'], ['Last evaluation'], ['Imbalance and threshold'], ['Hosts', 'num'], ['Plan'], ['Evaluated', 'num']], body, {class: 'cards'}), {class: 'scroll short'}));
   }
 
-  show(aggregates, chosen) {
-    this.chosen = chosen;
+  show(aggregates) {
     this.rows.show(aggregates);
   }
 
   row(first) {
-    const pick = button(first.name, () => this.choose(first.name), {class: 'link'});
     const cells = [
       [{class: 'num', 'data-label': 'Health'}, each => el('span', {class: `health ${healthKind(each.health)}`}, healthText(each.health)), each => each.health],
       [{'data-label': 'Level'}, each => [each.level, each.paused ? [' ', badge(each.paused.startsWith('stop') ? 'stopped' : 'paused', 'warn')] : null], each => [each.level, each.paused]],
@@ -62,12 +60,8 @@ export class Fleet {
         each => [describePlan(each.plan), each.plan && progressOf(each.plan)]],
       [{class: 'num muted', 'data-label': 'Evaluated'}, each => ago(each.evaluated_at), each => ago(each.evaluated_at)],
     ].map(([attributes, draw, key]) => [cell(attributes, draw), key]);
-    const node = el('tr', {'data-name': first.name}, el('th', {scope: 'row', class: 'full'}, pick), cells.map(([made]) => made.node));
-    return {node, update: each => {
-      cells.forEach(([made, key]) => made.update(each, key(each)));
-      node.setAttribute('data-chosen', String(each.name === this.chosen));
-      pick.setAttribute('aria-pressed', String(each.name === this.chosen));
-    }};
+    const node = el('tr', {'data-name': first.name}, el('th', {scope: 'row', class: 'full'}, aggregateLink(first.name)), cells.map(([made]) => made.node));
+    return {node, update: each => cells.forEach(([made, key]) => made.update(each, key(each)))};
   }
 }
 
@@ -100,7 +94,7 @@ export class Maintenance {
     const list = el('ul', {class: 'plainlist'});
     this.rows = new Rows(list, each => each.host, first => {
       const state = el('span');
-      return {node: el('li', {'data-host': first.host}, el('b', {class: 'host'}, first.host), ' ', state),
+      return {node: el('li', {'data-host': first.host}, hostLink(first.host), ' ', state),
         update: each => state.replaceChildren(badge(each.state, {finished: 'good', failed: 'bad', 'left out': 'warn'}[each.state] ?? 'plain'))};
     });
     this.node = el('section', {id: 'maintenance'}, this.title, list);

@@ -10,8 +10,10 @@ const SMALLEST = 9, LARGEST = 46, HIGHEST = 230;
 export const shade = value => { const n = STEPS.findIndex(step => value <= step); return n < 0 ? 6 : n; };
 
 export class HeatMap {
-  constructor(label) {
+  /* open: called with the name of the host that is chosen, by a click or by Enter; null: none can be */
+  constructor(label, open = null) {
     this.label = label;
+    this.open = open;
     this.hosts = [];
     this.at = -1;
     this.canvas = el('canvas', {role: 'img', tabindex: 0, 'aria-label': label});
@@ -19,6 +21,7 @@ export class HeatMap {
     this.node = el('div', {class: 'map'}, this.canvas, this.told, legend());
     this.canvas.addEventListener('pointermove', event => this.point(this.under(event)));
     this.canvas.addEventListener('pointerleave', () => this.point(-1));
+    if (open) this.canvas.addEventListener('click', event => this.choose(this.under(event)));
     this.canvas.addEventListener('keydown', event => this.walk(event));
     this.canvas.addEventListener('focus', () => { if (this.at < 0 && this.hosts.length) this.point(0); });
     this.canvas.addEventListener('blur', () => this.point(-1));
@@ -103,7 +106,12 @@ export class HeatMap {
     this.draw();
   }
 
+  choose(n) {
+    if (this.open && this.hosts[n]) this.open(this.hosts[n].name);
+  }
+
   walk(event) {
+    if (event.key === 'Enter') this.choose(this.at);
     const step = {ArrowRight: 1, ArrowLeft: -1, ArrowDown: this.across, ArrowUp: -this.across}[event.key];
     const last = this.hosts.length - 1;
     const to = step !== undefined ? this.at + step : {Home: 0, End: last}[event.key];

@@ -18,11 +18,13 @@ const ORDERS = {
 /* hosts, in the order of their names: [{name, state, servers: [before, after], scores: [[before, after] or null], mark, notes}]
    with a score for each of the policies; notes are badges: [[text, kind]] */
 export class Hosts {
-  constructor(plans) {
+  /* plans: whether loads after a plan are drawn; open: called with the name of a host that is chosen, or null */
+  constructor(plans, open = null) {
     this.plans = plans;
+    this.open = open;
     this.state = {measure: 'highest', order: 'fullest first', text: '', inPlan: false, view: null};
-    this.before = new HeatMap('Load of hosts');
-    this.after = new HeatMap('Load of hosts after the plan');
+    this.before = new HeatMap('Load of hosts', open);
+    this.after = new HeatMap('Load of hosts after the plan', open);
     this.body = el('tbody');
     this.rows = new Rows(this.body, host => host.name, host => this.row(host));
     this.count = el('span', {class: 'muted', id: 'host-count', role: 'status'});
@@ -67,7 +69,7 @@ export class Hosts {
     this.measures.replaceChildren(...['highest', ...policies].map(name => el('option', {value: name}, name === 'highest' ? 'highest of all' : name)));
     this.state.measure = 'highest';
     this.rows.show([]);
-    this.list.replaceChildren(scrolled('Hosts', table('Hosts', [['Host'], ['Servers', 'num'], ...policies.map(name => [name])], this.body)));
+    this.list.replaceChildren(scrolled('Hosts', table('Hosts', [['Host'], ['Servers', 'num'], ...policies.map(name => [name])], this.body, {class: 'cards'})));
   }
 
   draw() {
@@ -94,7 +96,7 @@ export class Hosts {
     }
     maps.forEach((map, part) => map.show(shown.map(host => ({
       name: host.name, value: value(host, part), state: host.state, mark: Boolean(host.mark), text: this.told(host, part)})),
-    `Map of the load of ${plural(shown.length, 'host')}${part ? ' after the plan' : ''}; arrow keys go from host to host, the table has the same as text`));
+    `Map of the load of ${plural(shown.length, 'host')}${part ? ' after the plan' : ''}; arrow keys go from host to host, ${this.open ? 'Enter opens one, ' : ''}the table has the same as text`));
   }
 
   told(host, part) {
@@ -103,8 +105,9 @@ export class Hosts {
   }
 
   row(first) {
-    const note = el('span'), count = el('td', {class: 'num'}), cells = this.policies.map(() => el('td'));
-    const node = el('tr', {'data-host': first.name}, el('th', {scope: 'row', class: 'host'}, first.name, ' ', note), count, cells);
+    const note = el('span'), count = el('td', {class: 'num', 'data-label': 'Servers'}), cells = this.policies.map(name => el('td', {'data-label': name}));
+    const name = this.open ? button(first.name, () => this.open(first.name), {class: 'link host'}) : el('span', {class: 'host'}, first.name);
+    const node = el('tr', {'data-host': first.name}, el('th', {scope: 'row', class: 'full'}, name, ' ', note), count, cells);
     let before = '';
     return {node, update: host => {
       const now = JSON.stringify(host);

@@ -1,13 +1,26 @@
-/* The page of a running Kronos: asks, shows, and asks again when something happened or a while has passed. */
+/* The page of a running Kronos: shows the view that its address names, asks, and asks again when something happened or
+   a while has passed. */
 
+import { addressOf, parse } from './address.js';
 import { byId, button, clock, el, put } from './elements.js';
 import { Actions } from './actions.js';
-import { AggregatePart } from './aggregate.js';
-import { Client, segment } from './client.js';
+import { AggregateView } from './aggregate.js';
+import { Client } from './client.js';
 import { tell } from './dialogs.js';
-import { drainsList, quarantineList, switchesList, workersList } from './lists.js';
-import { Fleet, Maintenance, Problems, severityBadge } from './fleet.js';
+import { severityBadge } from './fleet.js';
+import { HostView } from './host.js';
 import { login, loginAgain } from './login.js';
+import { HostsView } from './machines.js';
+import { MaintenanceView } from './maintenance.js';
+import { Navigation, searchForm } from './navigation.js';
+import { OverviewView } from './overview.js';
+import { PlansView } from './plans.js';
+import { ReportsView } from './reports.js';
+import { SearchView } from './search.js';
+import { ServerView } from './server.js';
+import { ServersView } from './servers.js';
+import { SettingsView } from './settings.js';
+import { Stopped } from './stopped.js';
 import { Stream } from './stream.js';
 import { startTheme } from './theme.js';
 
@@ -18,24 +31,31 @@ const HAPPENED_MS = 500;
 /* While events are heard of, looks without one are for what has none: health, processes, time. */
 const HEARD_MS = 10000;
 const WARN_BEFORE_MS = 5 * 60 * 1000;
+const BAD_REQUEST = 400, FORBIDDEN = 403, NOT_FOUND = 404, CONFLICT = 409;
+/* Answers about what an address names; any other is about the service. */
+const OF_ADDRESSES = [BAD_REQUEST, FORBIDDEN, NOT_FOUND, CONFLICT];
+
+/* {view: [what shows all, what shows one]} */
+const SHOWN_BY = {overview: [OverviewView], aggregates: [AggregateView], plans: [PlansView], hosts: [HostsView, HostView], servers: [ServersView, ServerView],
+  maintenance: [MaintenanceView], reports: [ReportsView], settings: [SettingsView], search: [SearchView]};
 
 const client = new Client();
+const go = address => { location.hash = address; };
 
 class Page {
   constructor(access) {
     this.access = access;
-    this.actions = new Actions(client, () => { this.restBefore = null; return this.refresh(); });
+    this.actions = new Actions(client, () => this.refresh());
     this.actions.permitted = new Set(access.may);
-    this.kept = {};
-    this.fleet = new Fleet(name => this.choose(name));
-    this.problems = new Problems();
-    this.maintenance = new Maintenance();
-    this.aggregate = new AggregatePart(client, this.actions);
-    this.lists = {drains: drainsList(this.actions), quarantine: quarantineList(this.actions), switches: switchesList(), workers: workersList()};
-    this.aggregate.node.hidden = true;
-    byId('content').replaceChildren(this.problems.node, this.fleet.node, this.aggregate.node, this.maintenance.node, this.lists.drains.node,
-      el('div', {class: 'columns'}, this.lists.quarantine.node, this.lists.workers.node), this.lists.switches.node);
+    this.views = new Map();
+    this.stopped = new Stopped(this.actions);
+    this.navigation = new Navigation();
+    this.place = el('div');
+    this.refused = el('section', {id: 'refused', role: 'status'});
+    byId('content').replaceChildren(this.stopped.node, this.place);
+    byId('views').replaceChildren(this.navigation.node, searchForm(go));
     this.seen = () => { if (!document.hidden) this.refresh(); };
+    this.moved = () => { this.address = null; this.refresh(); };
     this.drawHead();
   }
 
@@ -47,6 +67,7 @@ class Page {
     this.isHeard = false;
     this.stream = this.actions.may('events:listen') ? new Stream(client, () => this.poke(), isHeard => { this.isHeard = isHeard; }) : null;
     document.addEventListener('visibilitychange', this.seen);
+    window.addEventListener('hashchange', this.moved);
     this.refresh();
   }
 
@@ -57,13 +78,14 @@ class Page {
     [this.timer, this.pokeTimer].forEach(clearTimeout);
     this.isPoked = false;
     document.removeEventListener('visibilitychange', this.seen);
+    window.removeEventListener('hashchange', this.moved);
   }
 
   end() {
     this.halt();
     // Questions that this page asked are nobody else's to answer.
     document.querySelectorAll('dialog:not(:has(#login))').forEach(dialog => dialog.close());
-    for (const id of ['global', 'whoami', 'severity', 'fresh']) byId(id).replaceChildren();
+    for (const id of ['global', 'whoami', 'severity', 'fresh', 'cloud', 'views']) byId(id).replaceChildren();
   }
 
   drawHead() {
@@ -81,12 +103,6 @@ class Page {
     tell('Your token expires in five minutes or less; what is shown stays, and you will be asked to log in again.');
   }
 
-  choose(name) {
-    this.chosen = name;
-    history.replaceState(null, '', `#${encodeURIComponent(name)}`);
-    return this.refresh();
-  }
-
   /* Something happened: a look follows at once, or a while after the last. */
   poke() {
     if (this.isOver || document.hidden || this.isPoked) return;
@@ -94,7 +110,7 @@ class Page {
     this.pokeTimer = setTimeout(() => { this.isPoked = false; this.refresh(); }, Math.max(0, (this.lookedAt ?? 0) + HAPPENED_MS - Date.now()));
   }
 
-  /* One look at a time; who asks while one is under way gets another after it. */
+  /* One look at a time; a caller that asks during one gets another after it. */
   refresh() {
     this.wanted = true;
     this.looking ??= this.looks().finally(() => { this.looking = null; });
@@ -120,20 +136,50 @@ class Page {
   }
 
   async look() {
-    const [status, {aggregates}, {drains}] = await Promise.all([client.get('v1/status'), client.get('v1/aggregates'), client.get('v1/drains')]);
-    const chosen = aggregates.find(each => each.name === this.chosen) ?? aggregates.find(each => each.name === fromAddress()) ?? foremost(aggregates);
-    // Nothing jumps away under somebody's hands: what is shown stays chosen.
-    this.chosen = chosen?.name;
-    if (chosen) await this.learn(chosen);
-    await this.learnRest(status, aggregates);
-    if (this.isOver) return;
-    this.isBusy = drains.some(drain => ['draining', 'requested'].includes(drain.state)) || aggregates.some(each => each.plan && each.plan.state !== 'proposed');
-    this.draw(status, aggregates, drains, chosen);
+    const address = this.address ??= parse(location.hash), view = this.viewOf(address);
+    const asked = client.get('v1/status');
+    const [status, found] = await Promise.all([asked, Promise.resolve(view.learn(address, asked)).catch(error => {
+      if (!OF_ADDRESSES.includes(error.status)) throw error;
+      return error;
+    })]);
+    // Somebody went elsewhere meanwhile: a look at that follows.
+    if (this.isOver || address !== this.address) return;
+    this.show(view, address, found, status);
+    this.isBusy = view.isBusy || status.drains.some(drain => ['draining', 'requested'].includes(drain.state));
     this.at = new Date(status.at);
     this.drawFresh(null);
     this.watchExpiry(this.at);
     if (!this.isDrawn) performance.mark('kronos-drawn');
     this.isDrawn = true;
+  }
+
+  /* Views are kept while others are shown: what was chosen in them stays. */
+  viewOf({view, name}) {
+    const known = view in SHOWN_BY ? view : 'overview', [all, one = all] = SHOWN_BY[known], made = name ? one : all;
+    if (!this.views.has(made)) this.views.set(made, new made({client, actions: this.actions, go}));
+    return this.views.get(made);
+  }
+
+  show(view, address, found, status) {
+    byId('severity').replaceChildren(severityBadge(status.severity));
+    put(byId('cloud'), status.cloud ?? '');
+    this.stopped.show(status.pauses);
+    const isRefused = found instanceof Error;
+    if (isRefused) put(this.refused, found.message);
+    else view.draw(found, status, address);
+    this.enter(isRefused ? this.refused : view.node, view, address);
+  }
+
+  /* Another view is announced, and begins at its top. */
+  enter(node, view, address) {
+    if (this.place.firstChild !== node) this.place.replaceChildren(node);
+    this.navigation.show(view.view);
+    document.title = [address.name || view.heading, address.name ? view.heading : null, 'Kronos', byId('cloud').textContent].filter(Boolean).join(' · ');
+    if (this.entered && address !== this.entered && (address.view !== this.entered.view || address.name !== this.entered.name)) {
+      scrollTo(0, 0);
+      byId('main').focus({preventScroll: true});
+    }
+    this.entered = address;
   }
 
   /* Of when it is what is shown, and what is in the way of something newer. */
@@ -142,52 +188,7 @@ class Page {
     put(byId('fresh'), problem ? `${[problem, time && `What is shown is ${time};`].filter(Boolean).join(' ')} asked again every few seconds.` : time);
     byId('fresh').className = problem ? 'bad' : 'muted';
   }
-
-  draw(status, aggregates, drains, chosen) {
-    byId('severity').replaceChildren(severityBadge(status.severity));
-    this.problems.show(status.problems);
-    this.maintenance.show(status.maintenance);
-    this.fleet.show(aggregates, chosen?.name);
-    this.aggregate.node.hidden = !chosen;
-    if (chosen) this.aggregate.show(chosen, this.kept, drains);
-    this.lists.drains.show(drains);
-    this.lists.workers.show(status.workers);
-    this.lists.quarantine.show(this.quarantined ?? []);
-    this.lists.switches.show(this.switches ?? []);
-  }
-
-  /* What is large is asked for when it is another than before. */
-  async learn(aggregate) {
-    const {name, plan} = aggregate, path = `v1/aggregates/${segment(name)}`, {kept} = this;
-    const isOther = kept.name !== name, jobs = [];
-    const found = isOther ? {name, plan: null, moves: []} : {...kept};
-    found.planKey = plan ? `${plan.uuid} ${plan.state}` : '';
-    if (found.planKey !== kept.planKey || kept.evaluatedAt !== aggregate.evaluated_at) jobs.push(client.get(`v1/plans?aggregate=${segment(name)}&limit=8`).then(answer => { found.plans = answer.plans; }));
-    if (isOther || kept.evaluatedAt !== aggregate.evaluated_at) {
-      found.evaluatedAt = aggregate.evaluated_at;
-      jobs.push(client.get(`${path}/evaluation`).then(answer => { found.evaluation = answer; }), client.get(`${path}/history?hours=24`).then(answer => { found.history = answer; }));
-    }
-    if (!plan) Object.assign(found, {plan: null, planState: null, moves: []});
-    else {
-      if (found.plan?.uuid !== plan.uuid || found.planState !== plan.state) jobs.push(client.get(`v1/plans/${plan.uuid}`).then(answer => { found.plan = answer; found.planState = plan.state; }));
-      if (plan.state === 'executing') jobs.push(client.all(`v1/moves?plan=${plan.uuid}`, 'moves').then(answer => { found.moves = answer; }));
-      else found.moves = [];
-    }
-    await Promise.all(jobs);
-    this.kept = found;
-  }
-
-  async learnRest(status, aggregates) {
-    const key = JSON.stringify([status.quarantined, aggregates.map(each => [each.level, each.set_by, each.paused])]);
-    if (key === this.restBefore) return;
-    const [quarantine, switches, automation] = await Promise.all([client.get('v1/quarantine'), client.get('v1/automation/history?limit=20'), client.get('v1/automation')]);
-    [this.quarantined, this.switches, this.actions.ceiling, this.restBefore] = [quarantine.servers, switches.events, automation.ceiling, key];
-  }
 }
-
-/* Where there is most to see. */
-const foremost = aggregates => [...aggregates].sort((a, b) => Boolean(b.plan) - Boolean(a.plan) || (a.health ?? -1) - (b.health ?? -1))[0];
-const fromAddress = () => decodeURIComponent(location.hash.slice(1));
 
 let page = null;
 
@@ -199,7 +200,7 @@ async function enter(token) {
     client.keep(null);
     throw error;
   });
-  // Whoever comes back goes on where they were; for anybody else it is another page.
+  // One who comes back continues where they were; for anybody else it is another page.
   if (!page || !isSame(page.access, access)) {
     page?.end();
     page = new Page(access);
@@ -241,6 +242,7 @@ async function comeBack() {
   }
 }
 
+if (!location.hash) history.replaceState(null, '', addressOf('overview'));
 startTheme();
 if (client.token) comeBack();
 else login(client, '', enter);

@@ -3,30 +3,6 @@
 import { el, badge, button, figure, memory, plural, table, scrolled } from './elements.js';
 import { bar, descent } from './charts.js';
 
-export const WHY_NOT = {
-  not_active: 'not ACTIVE, so live migration cannot move it',
-  busy: 'Nova is doing something else with it',
-  locked: 'locked by its owner or an administrator',
-  excluded: 'asked not to be moved, by metadata, flavor or project',
-  quarantine: 'its last migration failed for good; it is left alone until that ends or an operator releases it',
-  cooldown: 'moved not long ago; left alone until its cooldown ends',
-  no_profile: 'no load is known of it',
-  group: 'every host that would help breaks a rule of its server group',
-  capacity: 'every host that would help is full, as placement counts',
-  zone: 'every host that would help is in another availability zone or cell',
-  isolation: 'every host that would help does not admit its project or flavor',
-  reserve: 'it would take of the room that is kept free',
-  returning: 'it left the hosts that would help not long ago',
-  rule: 'a rule that was installed here forbids it',
-  refused: 'Nova refuses the hosts that would help, or did so not long ago',
-  endless: 'it writes memory faster than can be copied, and its live migration would not end',
-  cap: 'as many of its project, or because of one load, were moved as may be',
-  threshold: 'every move that would help makes a policy worse and leaves it above its threshold',
-  late: 'its turn would come when the plan is too old',
-  no_gain: 'no move of it makes the imbalance smaller',
-  budget: 'a move would help, but the cycle has no more of them to spend',
-};
-
 const OUTCOMES = {planned: 'plain', balanced: 'good', cooling: 'plain', draining: 'plain', no_data: 'bad', failed: 'bad', no_move: 'warn'};
 const TOLERANCE = 1e-9;
 
@@ -40,8 +16,8 @@ export function outcomeBadge(outcome, policies) {
   return policies.some(above) && ['planned', 'balanced'].includes(outcome) ? badge(`${words}, above threshold`, 'warn') : badge(words, OUTCOMES[outcome] ?? 'plain');
 }
 
-/* policies: [{name, weight, threshold, detail, before, after}] */
-export function policiesPart(policies, combined) {
+/* policies: [{name, weight, threshold, detail, before, after}]; label: of its own where a view has several */
+export function policiesPart(policies, combined, label = 'Imbalance by policy') {
   const full = Math.max(0.001, ...policies.flatMap(policy => [policy.before ?? 0, policy.after ?? 0, policy.threshold * 1.2]));
   const changes = policies.some(policy => policy.after !== policy.before);
   const rows = policies.map(policy => el('tr', {'data-policy': policy.name},
@@ -54,7 +30,7 @@ export function policiesPart(policies, combined) {
       : [el('td', {class: 'num'}, '–'), changes ? el('td', {class: 'num'}, '–') : null, el('td', {class: 'wide'}, policy.detail), el('td', {}, badge('no data', 'bad'))]));
   if (combined && combined[0] !== null) rows.push(el('tr', {}, el('th', {scope: 'row'}, 'combined'), el('td'), el('td'),
     el('td', {class: 'num'}, figure(combined[0])), changes ? el('td', {class: 'num'}, figure(combined[1])) : null, el('td'), el('td')));
-  return scrolled('Imbalance by policy', table('Imbalance by policy',
+  return scrolled(label, table(label,
     [['Policy'], ['Weight', 'num'], ['Threshold', 'num'], ['Imbalance', 'num'], ...(changes ? [['After', 'num']] : []), ['Fullest host less emptiest'], ['']],
     el('tbody', {}, rows)));
 }
@@ -92,11 +68,11 @@ const plannedRow = move => el('tr', {},
   el('td', {}, route(move.source, move.destination)), el('td', {class: 'num'}, memory(move.memory_mb)),
   el('td', {class: 'num'}, figure(move.after)), el('td', {class: 'why'}, why(move.reason)));
 
-/* stayed: [{reason, count, instances}]; instances, where they are known, are [{name, uuid, host}] */
+/* stayed: [{reason, means, count, instances}]; instances, where they are known, are [{name, uuid, host}] */
 export function stayedPart(stayed) {
   return el('div', {class: 'stayed'}, stayed.map(skip => {
     const row = [el('b', {class: 'word'}, skip.reason.replace('_', ' ')), el('span', {class: 'num'}, skip.count.toLocaleString('en')),
-      el('span', {class: 'muted'}, WHY_NOT[skip.reason] ?? '')];
+      el('span', {class: 'muted'}, skip.means)];
     if (!skip.instances) return el('div', {class: 'reason'}, row);
     const list = el('div', {class: 'list'});
     const fill = () => {

@@ -1,36 +1,109 @@
-/* The plan of an aggregate: what waits to be decided on, and moves on their way. */
+/* The plan of an aggregate: what waits to be decided on, and moves on their way, folded by what belongs together. */
 
-import { badge, button, change, clock, el, duration, memory, plural, put, table, scrolled, when, Rows } from './elements.js';
+import { button, change, el, memory, plural, put, roughly, scrolled, table, Rows } from './elements.js';
 import { meter } from './charts.js';
 import { cell, progressOf } from './fleet.js';
-import { numbered, route, server, why } from './parts.js';
+import { dated, planLink, routeLinks, serverLink } from './links.js';
+import { ENDED, reasonOf, stateOf } from './moves.js';
+import { numbered } from './parts.js';
+import { Picture } from './picture.js';
 
-const ENDED = ['completed', 'failed', 'abandoned'];
-const KINDS = {completed: 'good', failed: 'bad', abandoned: 'warn', migrating: 'plain', planned: 'plain'};
+/* Plans of so many moves need no folding. */
+const SHORT = 12;
 const FIRST = 50;
-const rank = move => move.state === undefined ? 0 : ENDED.includes(move.state) ? 2 : move.state === 'planned' ? 1 : 0;
+const COLUMNS = [['#', 'num'], ['Server'], ['From and to'], ['Memory', 'num'], ['State'], ['Why'], ['']];
+
+/* The fold of a move: [key, place among folds, title]. Moves of a group help only together; in a plan that was started
+   it matters more how far each move is. */
+function foldOf(move) {
+  if (move.state === undefined) return move.group ? [`group ${move.group}`, move.group, `Group ${move.group}, which helps only as a whole`] : ['alone', Infinity, 'Each of use without the others'];
+  if (ENDED.includes(move.state)) return ['ended', 2, 'Ended'];
+  return move.state === 'planned' ? ['waiting', 1, 'Waiting'] : ['running', 0, 'In progress'];
+}
+
+export function folded(moves) {
+  const folds = new Map();
+  for (const move of [...moves].sort((a, b) => a.ordinal - b.ordinal)) {
+    const [key, place, title] = foldOf(move);
+    if (!folds.has(key)) folds.set(key, {key, place, title, moves: []});
+    folds.get(key).moves.push(move);
+  }
+  return [...folds.values()].sort((a, b) => a.place - b.place);
+}
+
+const countStates = moves => moves.reduce((counts, {state}) => ({...counts, [state]: (counts[state] ?? 0) + 1}), {});
+
+/* One fold: a line that sums its moves up, and below it a row for each while it is open. */
+class Fold {
+  constructor(key, part) {
+    this.part = part;
+    this.isOpen = null;
+    this.isWhole = false;
+    this.toggle = button('', () => { this.isOpen = !this.isOpen; this.draw(); }, {class: 'link', 'aria-expanded': 'false'});
+    this.box = el('input', {type: 'checkbox', on: {change: () => part.choose(this.fold.moves, this.box.checked)}});
+    this.head = el('tr', {class: 'fold'}, el('th', {colspan: COLUMNS.length, scope: 'rowgroup'}, this.toggle));
+    this.more = button('', () => { this.isWhole = true; this.draw(); });
+    this.rest = el('tr', {}, el('td', {colspan: COLUMNS.length}, this.more));
+    this.body = el('tbody', {'data-fold': key}, this.head);
+    this.rows = new Rows(this.body, move => `${move.ordinal}`, move => part.row(move), this.head);
+    this.node = this.body;
+  }
+
+  update(fold) {
+    this.fold = fold;
+    this.isOpen ??= fold.key === 'running' || this.part.moves.length <= SHORT;
+    this.draw();
+  }
+
+  draw() {
+    const {moves, title} = this.fold, isLong = !this.isWhole && moves.length > FIRST;
+    put(this.toggle, `${this.isOpen ? '▾' : '▸'} ${title}: ${plural(moves.length, 'move')}, ${memory(moves.reduce((sum, move) => sum + move.memory_mb, 0))}`);
+    this.toggle.setAttribute('aria-expanded', String(this.isOpen));
+    this.rows.show(!this.isOpen ? [] : isLong ? moves.slice(0, FIRST) : moves);
+    if (!this.part.mayChoose) this.box.remove();
+    else if (!this.box.parentNode) this.toggle.before(this.box, ' ');
+    this.box.setAttribute('aria-label', `Make all moves of: ${title}`);
+    put(this.more, `Show all ${moves.length}`);
+    if (this.isOpen && isLong) this.body.append(this.rest);
+    else this.rest.remove();
+    this.mark();
+  }
+
+  mark() {
+    const chosen = this.fold.moves.filter(move => !this.part.skipped.has(move.ordinal)).length;
+    this.box.checked = chosen > 0;
+    this.box.indeterminate = chosen > 0 && chosen < this.fold.moves.length;
+  }
+}
 
 export class PlanPart {
   constructor(actions) {
     this.actions = actions;
     this.skipped = new Set();
-    this.isWhole = false;
-    this.body = el('tbody');
-    this.rows = new Rows(this.body, move => `${move.ordinal}`, move => this.row(move));
+    this.folds = new Map();
     this.title = el('h2', {}, 'Plan');
     this.facts = el('div');
     this.buttons = el('div', {class: 'tools'});
-    this.more = button('', () => { this.isWhole = true; this.draw(); });
-    this.list = el('div', {}, scrolled('Moves', table('Moves', [['#', 'num'], ['Server'], ['From and to'], ['Memory', 'num'], ['State'], ['Why'], ['']], this.body, {class: 'cards'}), {class: 'scroll whole'}), this.more);
+    this.table = table('Moves', COLUMNS, null, {class: 'cards moves'});
+    this.rows = new Rows(this.table, fold => fold.key, fold => this.fold(fold), this.table.lastChild);
+    this.picture = new Picture();
+    this.list = el('div', {}, this.picture.node, scrolled('Moves', this.table, {class: 'scroll whole'}));
     this.node = el('section', {id: 'plan'}, this.title, this.facts, this.buttons, this.list);
   }
 
-  /* plan: the plan in full, or null; open: what the list of aggregates says of it; moves: those of the journal */
-  show(plan, open, moves) {
+  fold({key}) {
+    const made = new Fold(key, this);
+    this.folds.set(key, made);
+    return made;
+  }
+
+  /* plan: the plan in full, or null; open: what the list of aggregates says of it; moves: those of the journal;
+     hosts: {name: {scores, scores_after}} of the evaluation that made it, where that is the last one */
+  show(plan, open, moves, hosts = null) {
     if (plan?.uuid !== this.plan?.uuid) {
       this.skipped.clear();
-      this.isWhole = false;
       this.rows.show([]);
+      this.folds.clear();
     }
     [this.plan, this.open] = [plan, open];
     this.list.hidden = !plan;
@@ -39,45 +112,45 @@ export class PlanPart {
       put(this.title, 'Plan');
       put(this.facts, 'No plan waits or runs.');
       this.facts.className = 'muted';
+      this.factsBefore = null;
       return;
     }
-    this.moves = this.merged(plan, moves);
+    // Before a plan runs its moves are in its report alone; then they are the journal's.
+    this.moves = moves.length ? moves : (plan.report?.moves ?? []).map(move => ({...move, ordinal: move.order}));
+    this.picture.show(plan, this.moves, hosts);
     this.draw();
   }
 
-  /* Before a plan runs its moves are in its report alone; then they are the journal's. */
-  merged(plan, moves) {
-    if (moves.length) return [...moves].sort((a, b) => rank(a) - rank(b) || a.ordinal - b.ordinal);
-    return (plan.report?.moves ?? []).map(move => ({...move, ordinal: move.order}));
-  }
-
   get mayChoose() {
-    return this.plan.state === 'proposed' && this.actions.may('plans:approve');
+    return (this.open?.state ?? this.plan.state) === 'proposed' && this.actions.may('plans:approve');
   }
 
   draw() {
-    const {plan, open, moves} = this, state = open?.state ?? plan.state;
+    const {plan, moves} = this, state = this.open?.state ?? plan.state;
     put(this.title, `${plan.purpose === 'drain' ? 'Drain' : 'Plan'}: ${plural(moves.length, 'move')}, ${memory(moves.reduce((sum, move) => sum + move.memory_mb, 0))} to copy`);
-    this.drawFacts(plan, open, state);
+    this.drawFacts(plan, state);
     this.drawButtons(state);
-    this.rows.show(this.isWhole ? moves : moves.slice(0, FIRST));
-    this.more.hidden = this.isWhole || moves.length <= FIRST;
-    put(this.more, `Show all ${moves.length}`);
+    const folds = folded(moves), keys = new Set(folds.map(fold => fold.key));
+    for (const key of this.folds.keys()) if (!keys.has(key)) this.folds.delete(key);
+    this.rows.show(folds);
+    this.table.parentNode.hidden = !moves.length;
   }
 
-  drawFacts(plan, open, state) {
-    const [ended, all, lost] = open ? progressOf(open) : [0, 0, 0];
-    const facts = [['State', state], ['Made', when(plan.created_at)],
+  drawFacts(plan, state) {
+    const {open, moves} = this;
+    const [ended, all, lost] = progressOf(open ?? {moves: moves.length, states: countStates(moves)});
+    const facts = [['State', state], ['Made', plan.created_at, planLink(plan.uuid, dated(plan.created_at))],
       ['Combined imbalance', plan.combined_before === null ? null : change(plan.combined_before, plan.combined_after)],
-      ['Approved by', plan.approved_by], ['Expires', state === 'proposed' ? when(plan.expires_at) : null],
+      ['Would end at, by the last evaluation', plan.combined_now === null || state !== 'proposed' ? null : plan.combined_now.toFixed(3)],
+      ['Approved by', plan.approved_by], ['Expires', state === 'proposed' ? plan.expires_at : null, dated(plan.expires_at)],
       ['Ended', state === 'proposed' || !all ? null : `${ended} of ${all}${lost ? `, ${lost} of them not well` : ''}`],
-      ['Left', open && open.remaining_seconds !== null ? duration(open.remaining_seconds) : null],
-      ['Waits for', plan.waits_for], ['Note', plan.reason]].filter(([, value]) => value);
-    const now = JSON.stringify(facts);
+      ['Expected to end', open && open.remaining_seconds !== null ? `in ${roughly(open.remaining_seconds)}, by how long past moves took` : null],
+      ['Waits for', plan.waits_for], ['Note', plan.reason], ['Moves', moves.length ? null : 'its report is not kept any more']].filter(([, value]) => value);
+    const now = JSON.stringify(facts.map(([name, value]) => [name, value]));
     if (now === this.factsBefore) return;
     this.factsBefore = now;
     this.facts.className = '';
-    this.facts.replaceChildren(el('dl', {class: 'facts'}, facts.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value)))),
+    this.facts.replaceChildren(el('dl', {class: 'facts'}, facts.map(([name, value, drawn]) => el('div', {}, el('dt', {}, name), el('dd', {}, drawn ?? value)))),
       ...(state === 'proposed' ? [] : [meter(100 * ended / Math.max(1, all), 'Moves that ended')]));
   }
 
@@ -98,17 +171,20 @@ export class PlanPart {
   }
 
   /* Moves of a group help only together, and are chosen together. */
+  choose(moves, isChosen) {
+    const groups = new Set(moves.map(move => move.group).filter(Boolean)), orders = new Set(moves.map(move => move.ordinal));
+    for (const each of this.moves.filter(move => orders.has(move.ordinal) || groups.has(move.group))) {
+      if (isChosen) this.skipped.delete(each.ordinal);
+      else this.skipped.add(each.ordinal);
+    }
+    for (const box of this.table.querySelectorAll('input[data-choice]')) box.checked = !this.skipped.has(Number(box.dataset.choice));
+    for (const fold of this.folds.values()) fold.mark();
+    this.drawButtons('proposed');
+  }
+
   choice(move) {
-    const box = el('input', {type: 'checkbox', checked: !this.skipped.has(move.ordinal), 'aria-label': `Make move ${move.ordinal}`});
-    box.addEventListener('change', () => {
-      for (const each of this.moves.filter(other => other.ordinal === move.ordinal || move.group && other.group === move.group)) {
-        if (box.checked) this.skipped.delete(each.ordinal);
-        else this.skipped.add(each.ordinal);
-      }
-      for (const other of this.body.querySelectorAll('input[data-choice]')) other.checked = !this.skipped.has(Number(other.dataset.choice));
-      this.drawButtons(this.plan.state);
-    });
-    box.dataset.choice = move.ordinal;
+    const box = el('input', {type: 'checkbox', 'data-choice': move.ordinal, checked: !this.skipped.has(move.ordinal), 'aria-label': `Make move ${move.ordinal}`,
+      on: {change: () => this.choose([move], box.checked)}});
     return [box, ' ', numbered(move.ordinal, move.group)];
   }
 
@@ -116,27 +192,14 @@ export class PlanPart {
     const mayAbort = move => move.uuid && !ENDED.includes(move.state) && this.actions.may('moves:abort');
     const cells = [
       [{class: 'num'}, move => this.mayChoose ? this.choice(move) : numbered(move.ordinal, move.group), () => this.mayChoose],
-      [{class: 'full'}, move => server(move.instance_name, move.instance_uuid), move => move.instance_name],
-      [{class: 'full'}, move => route(move.source, move.destination), move => move.destination],
+      [{}, move => serverLink(move.instance_name, move.instance_uuid), move => move.instance_name],
+      [{class: 'full'}, move => routeLinks(move.source, move.destination), move => move.destination],
       [{class: 'num', 'data-label': 'Memory'}, move => memory(move.memory_mb), move => move.memory_mb],
-      [{class: 'full'}, stateOf, move => [move.state, move.progress, move.estimated_end, move.error, move.abort_requested, move.retry_count]],
-      [{class: 'why full'}, move => why(move.reason), move => move.reason],
+      [{}, stateOf, move => [move.state, move.progress, move.estimated_end, move.error, move.abort_requested, move.retry_count]],
+      [{class: 'why full'}, move => reasonOf(move.reason), move => move.reason],
       [{}, move => mayAbort(move) ? button(move.abort_requested ? 'Aborting' : 'Abort…', () => this.actions.abort(move), {disabled: move.abort_requested, 'data-abort': move.uuid, 'aria-label': `Abort move ${move.ordinal}`}) : null,
         move => [move.uuid, mayAbort(move), move.abort_requested]],
     ].map(([attributes, draw, key]) => [cell(attributes, draw), key]);
     return {node: el('tr', {'data-move': first.ordinal}, cells.map(([made]) => made.node)), update: move => cells.forEach(([made, key]) => made.update(move, key(move)))};
   }
-}
-
-export function stateOf(move) {
-  if (!move.state) return badge('proposed', 'plain');
-  const parts = [badge(move.state, KINDS[move.state] ?? 'plain')];
-  if (move.abort_requested && !ENDED.includes(move.state)) parts.push(' ', badge('abort asked for', 'warn'));
-  if (move.state === 'migrating') {
-    if (move.progress !== null) parts.push(el('div', {}, meter(move.progress, 'Memory copied'), ` ${Math.round(move.progress)} %`));
-    if (move.estimated_end) parts.push(el('div', {class: 'muted'}, `about ${clock(new Date(move.estimated_end))}`));
-  }
-  if (move.retry_count) parts.push(el('div', {class: 'muted'}, `${plural(move.retry_count, 'try').replace('trys', 'tries')} before`));
-  if (move.error) parts.push(el('div', {class: move.state === 'failed' ? 'bad effect' : 'effect'}, move.error));
-  return parts;
 }

@@ -37,13 +37,29 @@ class PageTestCase(base.ApiTestCase):
 
     # -- as a person does
 
-    def open(self, token=base.OPERATOR):
-        self.driver.get(f'{self.url}/ui/')
+    def open(self, token=base.OPERATOR, place='aggregates'):
+        """Log in at an address within the page."""
+        self.driver.get(f'{self.url}/ui/#/{place}')
         self.click('#by-token')
         self.find('[name=token]').send_keys(token)
         self.find('[name=token]').send_keys(Keys.ENTER)
         if token:
-            self.wait('#aggregate canvas, #hosts tbody tr')
+            self.wait_for_view(place)
+
+    def go(self, place):
+        """Follow a link to another view."""
+        self.driver.execute_script('location.hash = arguments[0]', f'#/{place}')
+        self.wait_for_view(place)
+
+    def wait_for_view(self, place):
+        view = place.partition('?')[0].partition('/')[0]
+        self.wait(f'.view[data-view={view}]')
+
+    def unfold(self):
+        """Open every fold of the plan."""
+        self.wait('#plan .fold button')
+        for each in self.driver.find_elements(By.CSS_SELECTOR, '.fold [aria-expanded=false]'):
+            each.click()
 
     def look(self):
         """Have the page look now, as it does when its tab is shown again."""

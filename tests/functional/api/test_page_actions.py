@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 
 from selenium.common import exceptions
-from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
 from kronos_nova import clock
@@ -30,6 +29,7 @@ class PlanTest(pages.PageTestCase):
     def test_a_plan_is_approved_without_a_move(self):
         self.open()
         self.assertIn('Approve 50 of 50 moves', self.text('#approve'))
+        self.unfold()
         self.find('[data-move="7"] [type=checkbox]').click()
         self.assertIn('Approve 49 of 50 moves', self.text('#approve'))
         self.click('#approve')
@@ -49,6 +49,7 @@ class PlanTest(pages.PageTestCase):
                 dataclasses.replace(move, group=1 if move.order in (7, 9) else None)
                 for move in report.moves)).to_summary_json()
         self.open()
+        self.unfold()
         self.assertIn('9, group 1', self.text('[data-move="9"]'))
         self.find('[data-move="7"] [type=checkbox]').click()
         self.assertIn('Approve 48 of 50 moves', self.text('#approve'))
@@ -76,13 +77,15 @@ class PlanTest(pages.PageTestCase):
         self.open()
         self.click('#pause-all')
         self.confirm(reason='packet loss')
-        self.wait_for(lambda: 'packet loss' in self.text('#aggregate'))
+        self.wait_for(lambda: 'packet loss' in self.text('#stopped'))
         self.click('#resume-all')
         self.confirm()
         self.wait_for(lambda: self.count('#pause'))
         self.click('#stop')
         self.confirm(reason='smoke')
-        self.wait_for(lambda: 'stopped' in self.text('[data-name=racks]'))
+        self.wait_for(lambda: 'stopped' in self.text('#stopped'))
+        self.go('overview')
+        self.assertIn('stopped', self.text('[data-name=racks]'))
         self.assertNotIn('stopped', self.text('[data-name=gpu]'))
 
     def test_what_is_refused_is_told(self):
@@ -95,7 +98,7 @@ class PlanTest(pages.PageTestCase):
 
     def test_a_host_is_released(self):
         self.filled.drain()
-        self.open()
+        self.open(place='maintenance')
         self.assertIn('2 of 30', self.text('#drains'))
         with contextlib.suppress(exceptions.NoSuchElementException):
             self.find('#drains summary').click()
@@ -103,12 +106,6 @@ class PlanTest(pages.PageTestCase):
         self.find('#drains tbody button').click()
         self.confirm()
         self.wait_for(lambda: 'is released' in self.text('#notice'))
-
-    def test_a_server_is_explained(self):
-        self.open(base.READER)
-        self.find('#explain [name=server]').send_keys(
-            fakes_large_cloud.Filled.server(61), Keys.ENTER)
-        self.wait_for(lambda: 'locked' in self.text('#stayed [role=status]'))
 
     def test_whoever_thinks_better_of_it_changes_nothing(self):
         self.open()
@@ -167,7 +164,7 @@ class PlanTest(pages.PageTestCase):
         cooldowns = db_cooldowns.Cooldowns(self.database)
         server = fakes_large_cloud.Filled.server(3)
         cooldowns.quarantine(server, -1, 'MigrationFailed', clock.utcnow())
-        self.open()
+        self.open(place='servers')
         self.wait_for(lambda: 'MigrationFailed' in self.text('#quarantine'))
         self.find('#quarantine tbody button').click()
         self.assertIn('web-00003', self.wait('dialog').text)
@@ -180,7 +177,7 @@ class DrainTest(test_host.WithRecordedCloud, pages.PageTestCase):
     content = {'hosts': 12, 'servers': 100}
 
     def begin(self, hosts):
-        self.open()
+        self.open(place='maintenance')
         self.click('#drain')
         self.wait('dialog [name=hosts]').send_keys(hosts)
         self.confirm(reason='new memory')

@@ -35,6 +35,7 @@ class TokenTest(pages.PageTestCase):
 
     def test_one_that_ends_is_asked_for_again_and_the_page_stays_as_it_is(self):
         self.open()
+        self.unfold()
         self.find('[data-move="7"] [type=checkbox]').click()
         self.find('#filter').send_keys('compute-001')
         self.click('#pause')
@@ -56,7 +57,7 @@ class TokenTest(pages.PageTestCase):
         self.come_back('another')
         self.wait_for(lambda: not self.count('#login'))
         self.confirm(reason='tence')
-        self.wait_for(lambda: 'half a sentence' in self.text('#aggregate'))
+        self.wait_for(lambda: 'half a sentence' in self.text('#stopped'))
         self.assertIn('Approve 49 of 50 moves', self.text('#approve'))
         self.assertEqual('compute-001', self.find('#filter').get_attribute('value'))
         self.journal.reject_plan(self.plan_uuid, 'another', clock.utcnow())
@@ -140,7 +141,7 @@ class AwayTest(pages.PageTestCase):
         self.look()
         self.wait_for(lambda: 'keystone does not answer' in self.fresh())
         self.assertIn('What is shown is as of', self.fresh())
-        self.assertIn('racks', self.text('#aggregates'))
+        self.assertIn('racks', self.text('#chosen'))
         self.driver.refresh()
         self.wait_for(lambda: 'keystone does not answer' in self.text('#content'))
         auth_token.AuthProtocol.fetch_token = known
@@ -153,7 +154,7 @@ class AwayTest(pages.PageTestCase):
         self.end_service()
         self.look()
         self.wait_for(lambda: 'kronos-api does not answer' in self.fresh())
-        self.assertIn('racks', self.text('#aggregates'))
+        self.assertIn('racks', self.text('#chosen'))
         self.browser.requests()
         self.conf.set_override('port', int(self.url.rpartition(':')[2]), 'kronos_api')
         self.serve(application.make(self.conf, self.services()))
@@ -173,4 +174,4 @@ class TokenAloneTest(pages.PageTestCase):
         self.assertEqual(0, self.count('[name=password], #by-password'))
         self.assertEqual([], self.browser.violations())
         self.find('[name=token]').send_keys(base.READER, Keys.ENTER)
-        self.wait('#aggregate')
+        self.wait('#aggregates')
