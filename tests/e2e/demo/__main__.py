@@ -34,9 +34,9 @@ LOOK = 0.5
 
 
 class Demo:
-    def __init__(self, plan, cloud, screen, names):
+    def __init__(self, plan, cloud, screen, names, picture):
         self._plan, self._cloud, self._screen = plan, cloud, screen
-        self._names = names
+        self._names, self._picture = names, picture
         self._observer = Observer(cloud, plan)
         self._sampler = evidence.Sampler(cloud)
         self._pulse = hypervisors.Pulse(cloud) if cloud.hypervisors else None
@@ -58,7 +58,7 @@ class Demo:
                 result |= self._compare(result['moves'])
             if self._cloud.api:
                 self._screen.step('the page, openstack kronos, a recording and its replay')
-                result['faces'] = faces.look(self._cloud)
+                result['faces'] = faces.look(self._cloud, self._picture)
                 result['passed'] = result['passed'] and result['faces']['passed']
             return result
 
@@ -192,8 +192,9 @@ def summary(result, out):
     for line in _heard(result):
         out.print(line)
     if found := result.get('faces'):
-        out.print(f'page: {found["page"]["url"]} answered {found["page"]["status"]}; openstack '
-                  f'kronos status, recording and replay: '
+        drawn = found['page'].get('picture') or found['page']['not_drawn']
+        out.print(f'page: {found["page"]["url"]} answered {found["page"]["status"]} ({drawn}); '
+                  f'openstack kronos status, recording and replay: '
                   f'{"worked" if found["passed"] else "see the result"}')
     audit = result['audit']
     out.print(f'allocations: {audit["active"]} of {audit["servers"]} servers ACTIVE; ' +
@@ -298,7 +299,7 @@ def main():
     kept = False
     try:
         with screen:
-            result = Demo(plan, cloud, screen, names).run()
+            result = Demo(plan, cloud, screen, names, arguments.output.with_suffix('.png')).run()
         arguments.output.write_text(json.dumps(result, indent=2) + '\n')
         summary(result, out)
         out.print(f'details: {arguments.output}')

@@ -3,12 +3,14 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 
 import requests
 
 from tests.e2e.box import conffile
+from tests.e2e.box import identity
 from tests.e2e.box.settings import PYTHONPATH
 from tests.e2e.box.settings import command
 
@@ -17,10 +19,11 @@ SECONDS = 120
 machine fails it."""
 
 
-def look(cloud):
+def look(cloud, picture):
     """Use each of them once.
 
     :param cloud: a Cloud with keystone
+    :param picture: path of a file that the page is drawn into
     :returns: a dict for result.json; ``passed`` is whether each did what it should
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -31,12 +34,37 @@ def look(cloud):
     status = _run(cloud, 'openstack', 'kronos', 'status', '-f', 'json',
                   package='python-openstackclient')
     return {
-        'page': {'url': page.url, 'status': page.status_code},
+        'page': {'url': page.url, 'status': page.status_code, **_draw(cloud, picture)},
         'openstack_kronos_status': _outcome(status),
         'recorded': recorded.returncode, 'replayed': _outcome(replayed),
         # 3 is a warning: a plan that has just ended may be one.
         'passed': page.ok and status.returncode in (0, 3)
         and not recorded.returncode and not replayed.returncode}
+
+
+def _draw(cloud, picture):
+    """Draw the page after a login: where the picture is, or why there is none."""
+    if not all(map(shutil.which, ('chromium', 'chromedriver'))):
+        return {'not_drawn': 'chromium and chromium-driver are not installed'}
+    # Only now: a demo without a browser needs neither.
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support import expected_conditions
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    from tests.browser import Browser
+    with Browser() as browser:
+        browser.size(1400, 1000)
+        browser.driver.get(f'{cloud.api.url}/ui/#/overview')
+        wait = WebDriverWait(browser.driver, SECONDS)
+        for name, value in (('user', 'admin'), ('password', identity.PASSWORD),
+                            ('project', 'admin')):
+            wait.until(expected_conditions.visibility_of_element_located(
+                (By.NAME, name))).send_keys(value)
+        browser.driver.find_element(By.CSS_SELECTOR, '#login [type=submit]').click()
+        wait.until(expected_conditions.visibility_of_element_located(
+            (By.CSS_SELECTOR, '#aggregates tbody tr')))
+        picture.write_bytes(browser.driver.get_screenshot_as_png())
+    return {'picture': str(picture)}
 
 
 def _configured(cloud, folder):

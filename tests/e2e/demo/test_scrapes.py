@@ -2,6 +2,7 @@
 
 import io
 import os
+import pathlib
 import subprocess
 import threading
 
@@ -50,7 +51,8 @@ class ScrapesTest(testtools.TestCase):
         with (Scraper(cloud.alerting.exporter_url) as scraper,
               view.Plain(console.Console(file=said)) as screen):
             cloud.progress = screen.step
-            result = demo.Demo(plan, cloud, screen, {}).run()
+            result = demo.Demo(plan, cloud, screen, {}, pathlib.Path(
+                self.useFixture(fixtures.TempDir()).path, 'page.png')).run()
         self.assertTrue(result['passed'], result)
         self.assertLess(30, len(scraper.answers))
         self.assertEqual({}, {
