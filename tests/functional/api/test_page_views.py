@@ -24,6 +24,8 @@ HIGHEST = {(1400, 1000): 3000, (390, 844): 6000}
 """Pixels that a plan of 50 moves takes at most, by the size of the window: 5,100 and 13,100 before
 plans were folded."""
 
+FROZEN_MS = 1000
+
 BROKEN_NAMES = """
 const wide = document.documentElement.clientWidth;
 return [...document.querySelectorAll('.host, .name')].filter(node => node.checkVisibility() &&
@@ -67,13 +69,18 @@ class LargeTest(ViewsTestCase):
         for place in self.places:
             self.go(place)
             self.wait_for(lambda: not self.count('#refused'))
+            self.assertLess(max(self.long_tasks(), default=0), FROZEN_MS, place)
             for size, is_phone in (((1400, 1000), False), ((390, 844), True)):
                 self.browser.size(*size, is_phone)
                 self.assertEqual([], self.browser.violations(), f'{place} {size}')
                 self.assertEqual([], self.driver.execute_script(BROKEN_NAMES), f'{place} {size}')
                 self.assertSound()
                 self.browser.screenshot(f'view-{place.replace("/", "-")[:30]}-{size[0]}')
-        self.assertLess(max(self.driver.execute_script('return longTasks'), default=0), 1000)
+            self.long_tasks()       # those of the checker of accessibility
+
+    def long_tasks(self):
+        """Milliseconds of each long task since this was last asked."""
+        return self.driver.execute_script('return longTasks.splice(0)')
 
     def test_a_plan_is_short_until_it_is_unfolded(self):
         self.open(base.READER, f'plans/{self.plan_uuid}')
@@ -261,7 +268,7 @@ class FactsTest(ViewsTestCase):
         self.finish(50)
         with self.database.writer() as session:
             session.delete(session.get(models.ReportRow, self.plan_uuid))
-        self.assertEqual(plans.DONE, self.journal.plan(self.plan_uuid).state)
+            session.get(models.PlanRow, self.plan_uuid).state = plans.DONE
         self.open(base.READER, f'plans/{self.plan_uuid}')
         self.wait_for(lambda: self.count('#plan [data-fold=ended]'))
         self.assertEqual(0, self.count('#plan .picture [data-policy]'))
