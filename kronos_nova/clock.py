@@ -38,3 +38,9 @@ def stamp(time: datetime.datetime) -> str:
     """A time in ISO 8601 for other programs, to the microsecond, such as
     ``2026-11-22T18:00:00.000000Z``."""
     return f'{naive(time).isoformat(timespec="microseconds")}Z'
+
+
+def earlier(time: datetime.datetime, length: datetime.timedelta) -> datetime.datetime:
+    """The time that is so much earlier, or the first of the calendar."""
+    first = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+    return time - length if time.astimezone(datetime.UTC) - first > length else first

@@ -5,6 +5,7 @@ import datetime
 from kronos_client.contract import evaluations as contract
 from kronos_client.contract import plans
 from kronos_client.contract.status import OneAggregate
+from kronos_nova import clock
 from kronos_nova.db import cycles
 from kronos_nova.db import evaluations
 from kronos_nova.operations import overview
@@ -53,7 +54,8 @@ def history(context: Context, request: contract.ShowHistory) -> contract.History
     name = request.aggregate
     switching.refuse_unknown(context.conf, name, is_single=True)
     until = request.until or context.utcnow()
-    since = request.since or until - datetime.timedelta(hours=request.hours)
+    since = request.since or clock.earlier(
+        until, datetime.timedelta(hours=request.hours))
     known = evaluations.Evaluations(context.database)
     found = known.between(name, since, until)
     latest = {policy: pair[1] for each in found for policy, pair in each.policies.items()}

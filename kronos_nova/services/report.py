@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterable
 
 from kronos_client.contract import report as contract
+from kronos_nova import clock
 from kronos_nova.db import move_queries
 from kronos_nova.db import sums as db_sums
 from kronos_nova.objects import move as moves
@@ -32,7 +33,7 @@ def show(context: Context, request: contract.ShowReport) -> contract.Report:
     :raises NotInScope: nothing is found, and Kronos does not look after the aggregate
     """
     until = request.until or context.utcnow()
-    since = request.since or until - YEAR
+    since = request.since or clock.earlier(until, YEAR)
     known = db_sums.Sums(context.database)
     days = since.astimezone(datetime.UTC).date(), until.astimezone(datetime.UTC).date()
     # Hosts are of no project.
@@ -113,7 +114,7 @@ def _comparison(known, request, days) -> contract.Comparison:
     if first is None:
         return _uncompared('No move was completed yet, so there is nothing to compare.')
     after = max(days[0], first + DAY), days[1]
-    length = after[1] - after[0]
+    length = min(after[1] - after[0], first - DAY - datetime.date.min)
     before = first - DAY - length, first - DAY
     later = _load(known.loads(*after, request.aggregate), after) if length >= 0 * DAY else None
     earlier = _load(known.loads(*before, request.aggregate), before)

@@ -199,6 +199,18 @@ class PlansTest(base.ApiTestCase):
                          '/v1/servers/vm1/explanation?at='):
                 self.refuse(f'{path}{time}', 400)
 
+    def test_times_at_the_ends_of_the_calendar(self):
+        self.plan(('vm1', 'a', 'b'), state=plans.EXECUTING)
+        with self.database.writer() as session:
+            for row in session.query(models.MoveRow):
+                row.state, row.finished_at = moves.COMPLETED, self.now
+        for path in ('/v1/report?', '/v1/moves?', '/v1/plans?', '/v1/aggregates/gpu/history?'):
+            self.refuse(f'{path}since=2026-01-01T00:00:00', 400)    # without a zone
+            for first in ('0001-01-01T00:00:00Z', '9999-12-31T23:59:59Z'):
+                self.ask(f'{path}since={first}')
+                self.ask(f'{path}until={first}')
+            self.ask(f'{path}since=0001-01-01T00:00:00Z&until=9999-12-31T23:59:59Z')
+
     def test_a_plan_tells_every_move_and_why(self):
         uuid = self.plan(('vm1', 'a', 'b'), ('vm2', 'b', 'c', 1))
         found = self.ask(f'/v1/plans/{uuid}')

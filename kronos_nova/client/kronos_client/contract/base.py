@@ -6,7 +6,7 @@ from typing import Self
 
 import msgspec
 
-Time = datetime.datetime
+Time = Annotated[datetime.datetime, msgspec.Meta(tz=True)]
 Maybe = Time | None
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
