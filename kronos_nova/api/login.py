@@ -5,8 +5,10 @@ and keystone decides as for anybody else.
 """
 
 import math
+import re
 import threading
 import time
+import unicodedata
 from collections.abc import Callable
 
 import falcon
@@ -22,6 +24,7 @@ from kronos_client.contract.base import Name
 from kronos_client.contract.base import Response
 from kronos_client.contract.base import Time
 from kronos_nova import boundary
+from kronos_nova.api import client_address
 
 LOG = logging.getLogger(__name__)
 
@@ -42,6 +45,9 @@ AT_ADDRESS, OF_USER = 4, 10
 """Wrong passwords of one address, and of one user from anywhere, in times of ``login_tries``.
 Raised, passwords can be tried longer; lowered, people behind one proxy lock each other out, and an
 attacker locks out a user."""
+
+BLANKS = re.compile(r'\s+(?=@|$)')
+"""Blanks at the end of the name of a user or a domain."""
 
 Text = Name
 
@@ -92,9 +98,10 @@ class WrongPasswords:
     def forget(self, user: str, address: str) -> None:
         """The user has given the right password at that address."""
         with self._lock:
-            self._found.pop((user, address), None)
+            self._found.pop((_plain(user), client_address.network_of(address)), None)
 
     def _limits(self, user, address):
+        user, address = _plain(user), client_address.network_of(address)
         return (((user, address), self._tries), ((None, address), AT_ADDRESS * self._tries),
                 ((user, None), OF_USER * self._tries)) if self._tries else ()
 
@@ -103,6 +110,14 @@ class WrongPasswords:
 
     def _left(self, key):
         return self._found[key][1] + self._seconds - self._clock() if key in self._found else 0.0
+
+
+def _plain(user):
+    """The name as MySQL compares it for keystone: without regard to case, to accents and to blanks
+    at the end of a name."""
+    letters = (each for each in unicodedata.normalize('NFKD', user.casefold())
+               if not unicodedata.combining(each))
+    return BLANKS.sub('', ''.join(letters))
 
 
 class Login:
@@ -122,7 +137,8 @@ class Login:
         if (request.content_type or '').partition(';')[0] != falcon.MEDIA_JSON:
             raise falcon.HTTPUnsupportedMediaType(description='application/json is needed.')
         given = msgspec.json.decode(request.bounded_stream.read(), type=Credentials)
-        who = (f'{given.user}@{given.user_domain}', request.remote_addr)
+        who = (f'{given.user}@{given.user_domain}', client_address.address_of(
+            request.env, self._conf.oslo_middleware.enable_proxy_headers_parsing))
         left = self._wrong.seconds_left(*who)
         if left > 0:
             LOG.warning('A login as %s from %s is refused: too many wrong passwords.',

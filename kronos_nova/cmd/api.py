@@ -112,6 +112,8 @@ def serve(made, conf):
         AdmissionLimit(made, most), group.listeners, host=group.address, port=group.port,
         threads=most + SPARE + group.listeners,
         outbuf_high_watermark=MOST_UNSENT, ident=None,
+        # By default waitress removes what a proxy reports, and every client has its address.
+        clear_untrusted_proxy_headers=not conf.oslo_middleware.enable_proxy_headers_parsing,
         max_request_body_size=LARGER * conf.oslo_middleware.max_request_body_size)
     # waitress has no argument for these, and sets them for every connection that it accepts.
     server.adj.socket_options = [*server.adj.socket_options, (

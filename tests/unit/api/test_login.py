@@ -37,7 +37,7 @@ class Keystone(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class LoginTest(base.ApiTestCase):
+class LoginTestCase(base.ApiTestCase):
     def setUp(self):
         self.keystone = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Keystone)
         self.keystone.asked, self.keystone.status = [], 201
@@ -51,9 +51,12 @@ class LoginTest(base.ApiTestCase):
         self.addCleanup(self.keystone.server_close)
         self.addCleanup(self.keystone.shutdown)
 
-    def login(self, expected=200, **given):
-        return self.ask('/ui/login', 'POST', token=None, expected=expected, json={**GIVEN, **given})
+    def login(self, expected=200, headers=None, **given):
+        return self.ask('/ui/login', 'POST', token=None, expected=expected,
+                        json={**GIVEN, **given}, headers=headers or {})
 
+
+class LoginTest(LoginTestCase):
     def test_a_password_is_shown_to_keystone_and_a_token_given(self):
         self.assertEqual({'token': 'the-token', 'expires_at': '2030-01-01T00:00:00Z'},
                          self.login())
@@ -145,6 +148,17 @@ class LoginTest(base.ApiTestCase):
         self.assertEqual([], self.keystone.asked)
 
 
+class ProxyTest(LoginTestCase):
+    kronos = 'aggregates = gpu, db\n[oslo_middleware]\nenable_proxy_headers_parsing = true'
+
+    def test_clients_behind_a_proxy_are_told_apart_and_none_has_an_address_for_each_try(self):
+        self.keystone.status = 401
+        for number in range(21):
+            self.login(401 if number < 20 else 429, user=f'user{number}', headers={
+                'X-Forwarded-For': f'10.0.0.{number}, 198.51.100.7'})
+        self.login(401, user='another', headers={'X-Forwarded-For': '198.51.100.8'})
+
+
 class WrongPasswordsTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
@@ -184,6 +198,18 @@ class WrongPasswordsTest(testtools.TestCase):
         self.wrong.forget('jane', 'a')
         self.fail(2)
         self.assertEqual(0, self.wrong.seconds_left('jane', 'a'))
+
+    def test_ways_to_write_a_name_that_keystone_takes_for_one_are_one(self):
+        for user in ('Jane@Default', 'JANE @default', 'j\u00e1ne@Default  '):
+            self.fail(1, user)
+        self.assertLess(0, self.wrong.seconds_left('jane@Default', 'a'))
+        self.wrong.forget('jANE@Default', 'a')
+        self.assertEqual(0, self.wrong.seconds_left('jane@Default', 'a'))
+
+    def test_addresses_of_one_ipv6_network_are_one(self):
+        for number in range(12):
+            self.fail(1, f'user{number}', f'2001:db8::{number:x}')
+        self.assertLess(0, self.wrong.seconds_left('another', '2001:db8::ffff'))
 
     def test_an_attack_from_many_addresses_takes_little_memory(self):
         for number in range(2 * login.MOST_KEPT):

@@ -1,0 +1,66 @@
+"""The address of a client, which a proxy reports and the client itself can claim.
+
+oslo.middleware takes a whole header of a proxy for the address. A proxy appends to what the client
+has sent, so only the last entry is the proxy's own.
+"""
+
+import ipaddress
+from collections.abc import Mapping
+
+from kronos_nova import boundary
+
+LONGEST = 100
+"""Characters of an address. Raised, a log line is longer; lowered, an IPv6 address with its zone is
+cut. Chosen above the longest address, which has 45 characters and a zone."""
+
+IPV6_PREFIX = 64
+"""Bits of an IPv6 address that are of one network. Raised, one machine has many addresses of its
+own; lowered, neighbours share a limit. By RFC 4291, which gives each network 64."""
+
+
+def address_of(env: Mapping[str, str], trusts_proxy: bool) -> str:
+    """The address from which a request came, fit for a log.
+
+    :param env: of the request, by WSGI
+    :param trusts_proxy: whether the headers of a proxy are used
+    """
+    claimed = env.get('REMOTE_ADDR') or 'unknown'
+    if trusts_proxy:
+        claimed = _last(env.get('HTTP_X_FORWARDED_FOR')) or _last_for(
+            env.get('HTTP_FORWARDED')) or claimed
+    found = _parsed(claimed)
+    return str(found) if found else boundary.shown(claimed, LONGEST)
+
+
+def network_of(address: str) -> str:
+    """The network that limits count: an IPv4 address, or the 64 bits before an IPv6 one."""
+    found = _parsed(address)
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((found, IPV6_PREFIX), strict=False).network_address)
+    return address
+
+
+def _last(header):
+    return (header or '').rpartition(',')[2].strip()
+
+
+def _last_for(header):
+    """The client in the last entry of a ``Forwarded`` header, RFC 7239."""
+    pairs = (pair.partition('=') for pair in _last(header).split(';'))
+    return next((value.strip() for name, _sign, value in pairs
+                 if name.strip().lower() == 'for'), '')
+
+
+def _parsed(text):
+    """The address in a text such as ``192.0.2.1``, ``192.0.2.1:4711`` or ``"[2001:db8::1]:80"``,
+    None where there is none."""
+    plain = text.strip().strip('"')
+    if plain.startswith('['):
+        plain = plain[1:].partition(']')[0]
+    elif plain.count(':') == 1:
+        plain = plain.partition(':')[0]
+    try:
+        found = ipaddress.ip_address(plain)
+    except ValueError:
+        return None
+    return getattr(found, 'ipv4_mapped', None) or found
