@@ -17,18 +17,6 @@ from kronos_nova.db import models
 from kronos_nova.db.engine import Database
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import move as moves
-from kronos_nova.objects.host_load import HostLoad
-from kronos_nova.objects.plan import HOT_SCORE
-
-COVERED = datetime.timedelta(hours=1)
-"""Time that an evaluation stands for at most. Raised, the load of a time without evaluations is
-taken from one that is far off; lowered, sums have gaps where evaluations are rare. Chosen as the
-longest pause after a failed evaluation."""
-
-FULL = 1.0
-"""Load of a host, as a fraction, from which its servers want all it has or more. Raised, contention
-of hosts whose measure stops at 1 is not seen; lowered, hosts that are merely hot count. By
-definition of a fraction."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,29 +44,6 @@ class LoadSum:
     observed_seconds: float
     hot_seconds: float
     contended_seconds: float
-
-
-def add_loads(session: orm.Session, aggregate: str, loads: Collection[HostLoad],
-              since: datetime.datetime | None, now: datetime.datetime) -> None:
-    """Add the loads of an evaluation for the time since the one before.
-
-    :param since: when the one before was; None where there was none, and nothing is added
-    """
-    if since is None or since >= now or not any(load.scores for load in loads):
-        return
-    seconds = min(now - since, COVERED).total_seconds()
-    row = models.LoadSumRow
-    key = {'day': now.date(), 'aggregate': aggregate}
-    found = session.scalars(sa.select(row).filter_by(**key).with_for_update()).one_or_none()
-    if found is None:
-        found = row(**key, observed_seconds=0.0, hot_seconds=0.0, contended_seconds=0.0)
-        session.add(found)
-    highest = [(load, max((before for before, _after in load.scores.values()), default=0.0))
-               for load in loads]
-    found.observed_seconds += seconds
-    found.hot_seconds += seconds * sum(score > HOT_SCORE for _load, score in highest)
-    found.contended_seconds += seconds * sum(load.servers for load, score in highest
-                                             if score >= FULL)
 
 
 def add_moves(session: orm.Session, uuids: Collection[str]) -> None:
