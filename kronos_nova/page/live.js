@@ -86,6 +86,7 @@ class Page {
     // Questions that this page asked are nobody else's to answer.
     document.querySelectorAll('dialog:not(:has(#login))').forEach(dialog => dialog.close());
     for (const id of ['global', 'whoami', 'severity', 'fresh', 'cloud', 'views']) byId(id).replaceChildren();
+    document.title = 'Kronos';
   }
 
   drawHead() {
@@ -155,7 +156,7 @@ class Page {
 
   /* Views are kept while others are shown: what was chosen in them stays. */
   viewOf({view, name}) {
-    const known = view in SHOWN_BY ? view : 'overview', [all, one = all] = SHOWN_BY[known], made = name ? one : all;
+    const known = Object.hasOwn(SHOWN_BY, view) ? view : 'overview', [all, one = all] = SHOWN_BY[known], made = name ? one : all;
     if (!this.views.has(made)) this.views.set(made, new made({client, actions: this.actions, go}));
     return this.views.get(made);
   }

@@ -42,7 +42,7 @@ export class ReportsView extends View {
     this.chart.replaceChildren(...(report.sums.length ? [columns('Moves', KINDS, report.sums.map(sums => [name(sums), KINDS.map(([kind]) => sums[kind])])),
       columns('Memory moved, GiB', [['completed', 'after']], report.sums.map(sums => [name(sums), [sums.memory_mb / 1024]])),
       ...(report.sums.some(sums => sums.hot_seconds !== null) ? [columns('Minutes of load', LOADS, report.sums.map(sums => [name(sums), [minutes(sums.hot_seconds), minutes(sums.contended_seconds)]]))] : [])] : []));
-    this.list.replaceChildren(report.sums.length ? scrolled('Moves and loads in sums', table('Moves and loads in sums', [...by.map(each => [each]), ['Completed', 'num'], ['Failed', 'num'], ['Abandoned', 'num'], ['Servers', 'num'], ['Memory', 'num'], ['Minutes', 'num'], ['Hot host minutes', 'num'], ['Contended minutes', 'num']],
+    this.list.replaceChildren(report.sums.length ? scrolled('Moves and loads in sums', table('Moves and loads in sums', [...by.map(each => [each[0].toUpperCase() + each.slice(1)]), ['Completed', 'num'], ['Failed', 'num'], ['Abandoned', 'num'], ['Servers', 'num'], ['Memory', 'num'], ['Minutes', 'num'], ['Hot host minutes', 'num'], ['Contended minutes', 'num']],
       el('tbody', {}, report.sums.map(sums => row(by, sums))), {class: 'cards'}), {class: 'scroll whole'}) : el('div', {class: 'muted'}, 'No move ended in that time, and no evaluation of it is kept.'),
     el('div', {class: 'muted'}, 'From ', dated(report.since), ' to ', dated(report.until), ...(report.oldest ? ['; the first move that is known ended ', dated(report.oldest)] : []), '.'));
     this.compared.replaceChildren(...comparison(report.comparison));

@@ -34,7 +34,7 @@ class PageTest(base.ExecutorTestCase):
 
     def log_in(self):
         """With the password of the box' administrator, by keystone."""
-        self.driver.get(f'{self.cloud.api.url}/ui/')
+        self.driver.get(f'{self.cloud.api.url}/ui/#/aggregates')
         for name, value in (('user', 'admin'), ('password', identity.PASSWORD),
                             ('project', 'admin')):
             self.wait_for(lambda name=name: self.find(f'[name={name}]')).send_keys(value)
@@ -97,7 +97,7 @@ class PageTest(base.ExecutorTestCase):
         self.wait_for(lambda: 'abandoned' in self.find(f'[data-move="{first.ordinal}"]').text)
         self.assertEqual(moves.ABANDONED, self.journal.move(first.uuid).state)
         self.do('#stop-all')
-        self.wait_for(lambda: 'stopped' in self.find('#aggregates').text)
+        self.wait_for(lambda: 'stopped' in self.find('#stopped').text)
         self.wait_for(lambda: 'No plan waits or runs' in self.find('#plan').text)
         self.assertEqual({moves.COMPLETED: AT_ONCE, moves.ABANDONED: AT_ONCE}, {
             state: self.states(plan).count(state) for state in {*self.states(plan)}})
@@ -118,5 +118,6 @@ class PageTest(base.ExecutorTestCase):
         Select(self.wait_for(lambda: self.find('dialog [name=level]'))).select_by_value('observe')
         self.addCleanup(self.cloud.manage, 'automation', 'set', 'auto')
         self.find('dialog #confirm').click()
+        self.find('nav [data-view=settings]').click()
         self.wait_for(lambda: 'observe' in self.find('#switches').text)
         self.assertIn('observe', self.cloud.manage('automation', 'show'))

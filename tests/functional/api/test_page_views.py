@@ -137,6 +137,18 @@ class AddressTest(ViewsTestCase):
             self.wait_for(lambda said=said: said in self.text('#refused'), place)
         self.find('nav [data-view=settings]').click()
         self.wait('#levels')
+        for place in ('constructor', '__proto__', 'none', '%'):
+            self.driver.execute_script('location.hash = arguments[0]', f'#/{place}')
+            self.wait('#aggregates')
+            self.go('settings')
+
+    def test_nothing_of_a_view_is_left_after_logging_out(self):
+        self.open(base.READER, f'hosts/{Filled.host(7)}')
+        self.wait_for(lambda: Filled.host(7) in self.driver.title)
+        self.find('#whoami button').click()
+        self.wait('#login')
+        self.assertEqual('Kronos', self.driver.title)
+        self.assertNotIn(Filled.host(7), self.driver.page_source)
 
     def test_views_are_walked_by_keyboard_and_back_leads_back(self):
         self.open(base.READER, 'overview')
