@@ -101,15 +101,16 @@ class Feed:
 
     # -- for listeners
 
-    def listen(self, last_id: str | None, seconds: float) -> 'Stream':
+    def listen(self, last_id: str | None, seconds: float, who: str = '') -> 'Stream':
         """
         :param last_id: of the last event that the listener has, where it comes back
         :param seconds: after which the stream ends at the latest
+        :param who: the user; one that has few streams takes the place of one that has many
         :raises TooManyListeners: there are as many as may be
         :raises DBError: the control database does not answer
         """
         with self.changed:
-            self._refuse_too_many()
+            self._make_room(who)
             if self._thread is None:
                 self._begin()
                 self._thread = threading.Thread(target=self._watch, daemon=True, name='events')
@@ -118,14 +119,25 @@ class Feed:
             if self._looked_at is None:
                 raise self._error or db_exc.DBError('the control database is slow to answer')
             # Others came while this one waited, which gives the lock away.
-            self._refuse_too_many()
-            made = Stream(self, last_id, min(seconds, LONGEST_SECONDS))
+            self._make_room(who)
+            made = Stream(self, last_id, min(seconds, LONGEST_SECONDS), who)
             self._listeners.add(made)
             return made
 
-    def _refuse_too_many(self):
-        if len(self._listeners) >= self._most_listeners:
+    def _make_room(self, who):
+        """End a stream of the user that has most, if there is no room and the user has two fewer.
+
+        :raises TooManyListeners: there is no room, and the user has as many streams as others
+        """
+        if len(self._listeners) < self._most_listeners:
+            return
+        counts = collections.Counter(each.who for each in self._listeners)
+        [(fullest, most)] = counts.most_common(1)
+        if most < counts[who] + 2:
             raise exception.TooManyListeners(most=self._most_listeners)
+        min((each for each in self._listeners if each.who == fullest),
+            key=lambda each: each.ends_at).close()
+        self.changed.notify_all()
 
     def leave(self, stream: 'Stream') -> None:
         with self.changed:
@@ -241,9 +253,10 @@ class Stream:
     It is for one thread, but for :meth:`close`.
     """
 
-    def __init__(self, feed: Feed, last_id: str | None, seconds: float):
+    def __init__(self, feed: Feed, last_id: str | None, seconds: float, who: str):
+        self.who = who
+        self.ends_at = time.monotonic() + seconds
         self._feed = feed
-        self._until = time.monotonic() + seconds
         self._next, given = feed.place_of(last_id)
         self._given = collections.deque(
             [f'retry: {RETRY_MILLISECONDS}\n\n'.encode(), *given])
@@ -264,12 +277,12 @@ class Stream:
                 now = time.monotonic()
                 if now >= heartbeat_at:
                     return b': still here\n\n'
-                self._feed.changed.wait(min(heartbeat_at, self._until) - now)
+                self._feed.changed.wait(min(heartbeat_at, self.ends_at) - now)
         self.close()
         raise StopIteration
 
     def _is_over(self):
-        return self._is_closed or self._feed.is_closed or time.monotonic() >= self._until
+        return self._is_closed or self._feed.is_closed or time.monotonic() >= self.ends_at
 
     def _some(self):
         taken, size = [], 0

@@ -95,7 +95,7 @@ VIEWS = {PLAN: lambda plan: plan_service.view(plans.Plan, plan), DRAIN: drain_se
 def listen(call: Call) -> Stream:
     services, expires_at = call.services, call.expires_at
     left = (expires_at - services.utcnow()).total_seconds()
-    return services.feed.listen(call.last_event_id, left)
+    return services.feed.listen(call.last_event_id, left, call.who)
 
 
 OPERATIONS = (

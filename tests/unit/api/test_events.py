@@ -12,6 +12,7 @@ from keystonemiddleware import fixture as keystone_fixture
 from oslo_db import exception as db_exc
 
 from kronos_nova import clock
+from kronos_nova import exception
 from kronos_nova.api import application
 from kronos_nova.api import event_feed
 from kronos_nova.api import events
@@ -328,6 +329,19 @@ class FeedTest(EventsTestCase):
             time.sleep(0.01)
         self.there[('plan', 'p')] = 'later'
         self.assertIn('later', self.take(self.feed.listen(None, 60), 'synced'))
+
+    def test_one_user_with_all_streams_keeps_nobody_out(self):
+        self.feed._most_listeners = 4
+        streams = [self.feed.listen(None, 60 + number, 'greedy') for number in range(4)]
+        self.assertRaises(exception.TooManyListeners, self.feed.listen, None, 60, 'greedy')
+        others = []
+        for greedy in streams[:2]:
+            others.append(self.feed.listen(None, 60, 'jane'))
+            self.take(others[-1], 'synced')
+            self.assertTrue(greedy._is_closed)
+            self.assertLessEqual(len(list(greedy)), 1)
+        # Both have as many; which is fair.
+        self.assertEqual(2, sum(each.who == 'greedy' for each in self.feed._listeners))
 
     def test_all_streams_end_when_the_server_does(self):
         stream = self.feed.listen(None, 60)
