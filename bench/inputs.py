@@ -15,6 +15,7 @@ from kronos_nova.model import Problem
 
 DATA = pathlib.Path(__file__).parent / 'data'
 CPU_RATIO = 4.0
+POLICIES = 'cpu', 'memory'
 
 
 def read(name: str):
@@ -30,23 +31,25 @@ def cluster_names() -> list[str]:
 
 def problem(*, mode: str, loads: np.ndarray, vm_host: np.ndarray, limits: np.ndarray,
             demands: np.ndarray, threshold: float, **others) -> Problem:
-    """A problem with two policies, cpu and memory, of equal weight.
+    """A problem with policies of equal weight: cpu, memory, and further ones by number.
 
-    loads : float64 (V, 2), what each instance adds to a host of scale 1
+    loads : float64 (V, P), what each instance adds to a host of scale 1
     """
-    count, vms = len(limits), len(vm_host)
-    scale = others.pop('host_scale', np.ones((count, 2)))
-    scores, used = np.zeros((count, 2)), np.zeros(limits.shape)
+    count, vms, policies = len(limits), len(vm_host), loads.shape[1]
+    scale = others.pop('host_scale', np.ones((count, policies)))
+    scores, used = np.zeros((count, policies)), np.zeros(limits.shape)
     np.add.at(scores, vm_host, loads * scale[vm_host])
     np.add.at(used, vm_host, demands)
     return Problem(**{
         'hosts': tuple(f'cmp{n:05d}' for n in range(count)),
         'vms': tuple(f'vm{n:07d}' for n in range(vms)),
-        'policies': ('cpu', 'memory'), 'resource_classes': ('VCPU', 'MEMORY_MB'),
-        'policy_weights': np.full(2, 0.5), 'thresholds': np.full(2, threshold),
+        'policies': (*POLICIES, *(f'p{n}' for n in range(2, policies)))[:policies],
+        'resource_classes': ('VCPU', 'MEMORY_MB'),
+        'policy_weights': np.full(policies, 1 / policies),
+        'thresholds': np.full(policies, threshold),
         'scores': scores, 'weights': loads, 'host_scale': scale,
-        'capacity_scores': scores.copy() if mode == 'pack' else np.full((count, 2), np.nan),
-        'capacity_thresholds': np.full(2, 1.0 if mode == 'pack' else np.inf),
+        'capacity_scores': scores.copy() if mode == 'pack' else np.full(scores.shape, np.nan),
+        'capacity_thresholds': np.full(policies, 1.0 if mode == 'pack' else np.inf),
         'vm_host': vm_host, 'memory_mb': demands[:, 1].astype(np.int64),
         'movable': np.ones(vms, bool), 'available': np.ones(count, bool),
         'used': used, 'limits': limits, 'demands': demands, **others})

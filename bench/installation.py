@@ -20,6 +20,8 @@ AGGREGATE = 'cluster'
 BEGIN = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC).timestamp()
 MARKS = 0.9, 0.8
 """``high`` and ``target`` of the policies of mode ``relieve``."""
+PINNED = {'kronos:move': 'never'}
+"""Metadata of servers that may not be moved."""
 FULL = 1.0
 """``capacity_threshold`` of the policies of mode ``pack``."""
 
@@ -139,7 +141,7 @@ class Cloud:
             uuid=name, name=f'instance-{vm:08x}', display_name=f'vm{vm}',
             host=problem.hosts[self.place[vm]], project_id='bench', status='ACTIVE',
             vcpus=resources['VCPU'], memory_mb=resources['MEMORY_MB'], disk_gb=0,
-            resources=resources)
+            resources=resources, metadata={} if problem.movable[vm] else PINNED)
 
 
 def policies_file(problem: Problem, mode: str, threshold: float, budget: int,
@@ -165,8 +167,8 @@ def policies(problem: Problem, mode: str = 'spread', threshold: float = 0.05,
 
 
 def _differ(problem):
-    """Whether hosts differ in size."""
-    return bool((problem.host_scale != 1.0).any())
+    """Whether hosts differ in size, so that policies have to say what a server weighs where."""
+    return bool((problem.host_scale != 1.0).any() or (problem.limits != problem.limits[0]).any())
 
 
 def _uuid(name):

@@ -104,3 +104,124 @@ def _shuffle(rng, at, place, demands, limits, count):
             used[at[vm]] -= demands[vm]
             used[host] += demands[vm]
             at[vm] = host
+
+
+def spreading(kind: str, seed: int) -> tuple[Problem, int]:
+    """A small cloud whose load is uneven, and the moves that a plan may have.
+
+    :param kind: ``S3``, tight memory; ``S4``, groups that are kept apart, and three servers in ten
+        that may not move; ``S5``, three policies of different weights, two sizes of hosts, groups,
+        servers that may not move, tight memory
+    """
+    rng = np.random.default_rng([seed, 3, int(kind[1])])
+    size = np.ones(8)
+    if kind == 'S5':
+        size[rng.permutation(8)[:4]] = 0.5
+    demands = FLAVORS[rng.integers(len(FLAVORS) - 1, size=56 if kind == 'S4' else 64)]
+    at, limits = _uneven(rng, demands, HOST * size[:, None])
+    if kind != 'S4':
+        limits[:, 1] = _tight(rng, at, demands, limits[:, 1])
+    policies = 3 if kind == 'S5' else 2
+    loads = _loads(rng, demands, policies)
+    scale = np.repeat(1 / size[:, None], policies, axis=1)
+    loads *= rng.uniform(0.7, 0.95) / _highest(loads, at, scale)
+    weights = rng.dirichlet(np.ones(policies))
+    groups = _groups(rng, at) if kind != 'S3' else ()
+    movable = np.ones(len(at), bool) if kind == 'S3' else rng.random(len(at)) >= 0.3
+    return inputs.problem(
+        mode='spread', loads=loads, vm_host=at, limits=limits, demands=demands,
+        threshold=0.03, host_scale=scale, policy_weights=weights, movable=movable,
+        groups=_apart(groups)), 8 if kind == 'S5' else 6
+
+
+def packing(kind: str, seed: int) -> tuple[Problem, int]:
+    """A cloud of twelve hosts of three sizes that are used in part, and the moves that a plan may
+    have.
+
+    :param kind: ``P3``, half as many moves; ``P5``, no groups; ``P6``, groups
+    """
+    rng = np.random.default_rng([seed, 5, int(kind[1])])
+    limits = np.array([[64.0, 131072.0], [96.0, 262144.0], [128.0, 262144.0]])[
+        rng.integers(3, size=12)]
+    fill = rng.uniform(0.33, 0.9, size=12)
+    flavors = FLAVORS[2:]
+    at, demands = [], []
+    for host, limit in enumerate(limits):
+        left = limit * fill[host]
+        while (left >= flavors).all(axis=1).any():
+            fits = flavors[(left >= flavors).all(axis=1)]
+            demands.append(fits[rng.integers(len(fits))])
+            left = left - demands[-1]
+            at.append(host)
+    at, demands = np.array(at), np.array(demands)
+    scale = limits.max(axis=0) / limits
+    loads = demands / limits.max(axis=0) * rng.uniform(0.3, 0.9, size=(len(at), 2))
+    return inputs.problem(
+        mode='pack', loads=loads, vm_host=at, limits=limits, demands=demands, threshold=0.0,
+        host_scale=scale, groups=_apart(_groups(rng, at)) if kind == 'P6' else ()
+    ), 30 if kind == 'P3' else 60
+
+
+def relieving(seed: int) -> tuple[Problem, int]:
+    """A cloud of ten hosts of three sizes, of which two or three are hot and the others have little
+    headroom, and the moves that a plan may have."""
+    rng = np.random.default_rng([seed, 7])
+    limits = HOST * rng.choice([0.5, 1.0, 1.5], size=10)[:, None]
+    scale = limits.max(axis=0) / limits
+    at, demands = [], []
+    for host, limit in enumerate(limits):
+        left = limit * rng.uniform(0.6, 0.92)
+        while (left >= FLAVORS).all(axis=1).any():
+            fits = FLAVORS[(left >= FLAVORS).all(axis=1)]
+            demands.append(fits[rng.integers(len(fits))])
+            left = left - demands[-1]
+            at.append(host)
+    at, demands = np.array(at), np.array(demands)
+    loads = _loads(rng, demands, 2)
+    scores = np.zeros(limits.shape)
+    np.add.at(scores, at, loads * scale[at])
+    level = rng.uniform(0.5, 0.72, size=limits.shape)
+    for host in rng.permutation(10)[:rng.integers(2, 4)]:
+        level[host, rng.integers(2)] = rng.uniform(0.86, 0.95)
+    loads *= (level / scores)[at]
+    return inputs.problem(
+        mode='spread', loads=loads, vm_host=at, limits=limits, demands=demands, threshold=1.0,
+        host_scale=scale, groups=_apart(_groups(rng, at))), 60
+
+
+def _apart(groups) -> tuple[Group, ...]:
+    return tuple(Group(uuid=f'g{n}', name=f'g{n}', members=members, anti=True, hard=True)
+                 for n, members in enumerate(groups))
+
+
+def _uneven(rng, demands, limits):
+    """Servers on hosts of which some get several times as many: (place, limits)."""
+    used, place = np.zeros(limits.shape), []
+    share = rng.dirichlet(np.full(len(limits), 1.5))
+    for demand in demands:
+        fits = (used + demand <= limits).all(axis=1)
+        place.append(int(rng.choice(len(limits), p=share * fits / (share * fits).sum())))
+        used[place[-1]] += demand
+    return np.array(place), limits.copy()
+
+
+def _tight(rng, place, demands, memory):
+    """MiB of hosts of which 3 to 13 % are free; a host without servers keeps what it has."""
+    used = np.bincount(place, weights=demands[:, 1], minlength=len(memory))
+    tight = np.ceil(used / rng.uniform(0.87, 0.97, size=len(memory)) / 1024) * 1024
+    return np.where(used > 0, tight, memory)
+
+
+def _loads(rng, demands, policies):
+    """What servers add to a host: by processors, by memory, and by neither."""
+    part = rng.uniform(0.1, 0.9, size=(len(demands), policies))
+    size = np.ones(part.shape)
+    size[:, :2] = demands / HOST
+    size[:, 2:] = 1 / len(demands)
+    return size * part
+
+
+def _highest(loads, place, scale):
+    scores = np.zeros(scale.shape)
+    np.add.at(scores, place, loads * scale[place])
+    return scores.max(axis=0)

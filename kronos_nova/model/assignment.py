@@ -175,38 +175,46 @@ class Assignment:
         return weights / np.bincount(self.kind, minlength=len(weights))[:, None]
 
     def ended(self, solution: Solution) -> Ended:
-        """Which instances of each kind go where: the heaviest to the host with the least load."""
-        arrive, leave, stay = solution.arrive, solution.leave, solution.stay
+        """Which instances of each kind go where: the heaviest to the host with the least load. The
+        moves of one round after the other."""
         problem, weights = self.problem, self.problem.policy_weights
-        home = self.state.vm_host[self.vms]
         load = self.state.scores[self.hosts] @ weights
-        moves, stays = [], []
-        for kind in range(len(self.sample)):
-            vms = np.flatnonzero(self.kind == kind)
-            size = problem.weights[self.vms[vms]] @ weights
-            vms = vms[np.lexsort((self.vms[vms], -size))]
-            if self.is_leaving[kind]:
-                going = vms[:len(vms) - int(stay[kind])]
-                stays += self.vms[vms[len(going):]].tolist()
-            else:
+        moves, is_left = [], np.ones(len(self.vms), dtype=bool)
+        for arrive, leave in zip(solution.arrive, solution.leave, strict=True):
+            for kind in range(len(self.sample)):
                 both = np.minimum(arrive[kind], leave[kind])
-                arrive[kind] -= both
-                leave[kind] -= both
-                going = np.concatenate([
-                    vms[home[vms] == self.hosts[h]][::-1][:leave[kind, h]]
-                    for h in np.flatnonzero(leave[kind])] or [vms[:0]])
-            places = np.repeat(np.arange(len(self.hosts)), arrive[kind])
-            for vm in going.tolist():
-                each = load[places]
-                at = int(each.argmin())
-                host = places[at]
-                places = np.delete(places, at)
-                load[host] += problem.weights[self.vms[vm]] * problem.host_scale[
-                    self.hosts[host]] @ weights
-                moves.append((int(self.vms[vm]), int(self.hosts[host])))
-        return Ended(moves, np.array(sorted(stays), dtype=np.intp),
-                     not stays or (
+                going = self._going(kind, is_left, int(arrive[kind].sum()), leave[kind] - both)
+                places = np.repeat(np.arange(len(self.hosts)), arrive[kind] - both)
+                is_left[going] = False
+                for vm in going.tolist():
+                    each = load[places]
+                    at = int(each.argmin())
+                    host = places[at]
+                    places = np.delete(places, at)
+                    load[host] += problem.weights[self.vms[vm]] * problem.host_scale[
+                        self.hosts[host]] @ weights
+                    moves.append((int(self.vms[vm]), int(self.hosts[host])))
+        stays = self.vms[is_left & self.must]
+        return Ended(moves, np.sort(stays),
+                     not len(stays) or (
                          self.is_exact and solution.bound > STAYS * (len(stays) - 0.5)))
+
+    def _going(self, kind: int, is_left: np.ndarray, count: int, leave: np.ndarray) -> np.ndarray:
+        """intp: the instances of a kind that go next, as positions; the heaviest first of those
+        that have to leave, the lightest of each host of the others.
+
+        :param is_left: bool (v,), those that have not gone
+        :param count: of those that have to leave
+        :param leave: intp (h,), of the others
+        """
+        vms = np.flatnonzero((self.kind == kind) & is_left)
+        size = self.problem.weights[self.vms[vms]] @ self.problem.policy_weights
+        vms = vms[np.lexsort((self.vms[vms], -size))]
+        if self.is_leaving[kind]:
+            return vms[:count]
+        home = self.state.vm_host[self.vms[vms]]
+        return np.concatenate([vms[home == self.hosts[h]][::-1][:leave[h]]
+                               for h in np.flatnonzero(leave)] or [vms[:0]])
 
 
 def parts_of_free_room(state: State, vms: np.ndarray) -> np.ndarray:

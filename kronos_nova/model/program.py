@@ -3,6 +3,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +27,8 @@ ways that cost the same, the one to the less loaded hosts is taken."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Solution:
-    """arrive, leave : intp (k, h), how many of each kind arrive at each host, and leave it
+    """arrive, leave : intp (r, k, h), how many of each kind arrive at each host in each round, and
+        leave it
     stay : intp (k,), how many of those that have to leave do not
     cost : of the solution; bound : below which none can be
     """
@@ -44,16 +46,22 @@ class Program:
     What leaves arrives: each kind by itself, because where it comes from does not matter. Room, and
     groups that are kept apart, hold at the end; what else must hold or is worth something is added
     by methods.
+
+    With several rounds there is an order for each solution: what arrives in a round fits before
+    anything leaves in that round, so the moves of a round are possible in any order.
     """
 
-    def __init__(self, assignment: 'Assignment', move: float | None = None):
-        """:param move: MiB that a move costs in addition to the memory that it copies; None for the
-        mean memory
+    def __init__(self, assignment: 'Assignment', move: float | None = None, rounds: int = 1):
         """
-        self.of = of = assignment
+        :param move: MiB that a move costs in addition to the memory that it copies; None for the
+            mean memory
+        :param rounds: 1 for any end, whether or not there is an order
+        """
+        self.of, self.rounds = assignment, rounds
+        of = self.of
         self.here, self.count = of.here(), np.bincount(of.kind, minlength=len(of.sample))
-        self.arrive = np.argwhere(of.permitted())
-        self.leave = np.argwhere(self.here > 0)
+        self.arrive = np.tile(np.argwhere(of.permitted()), (rounds, 1))
+        self.leave = np.tile(np.argwhere(self.here > 0), (rounds, 1))
         self.stay = np.flatnonzero(of.is_leaving)
         self._rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._low: list[float] = []
@@ -92,9 +100,19 @@ class Program:
             came = np.flatnonzero(self.arrive[:, 0] == kind)
             left = count + np.flatnonzero(self.leave[:, 0] == kind)
             stay = count + len(self.leave) + np.flatnonzero(self.stay == kind)
-            total = float(self.count[kind]) if self.of.is_leaving[kind] else 0.0
-            self._add(np.concatenate([came, left, stay]), np.concatenate([
-                np.ones(len(came)), -np.ones(len(left)), np.ones(len(stay))]), total, total)
+            if self.of.is_leaving[kind]:
+                columns, total = np.append(came, stay), float(self.count[kind])
+                self._add(columns, np.ones(len(columns)), total, total)
+                continue
+            # Of each round as many columns, the first round first.
+            for some, others in zip(came.reshape(self.rounds, -1), left.reshape(self.rounds, -1),
+                                    strict=True):
+                self._add(np.append(some, others), np.append(np.ones(len(some)),
+                                                             -np.ones(len(others))), 0.0, 0.0)
+        if self.rounds > 1:
+            for same in (count + np.arange(len(self.leave))).reshape(self.rounds, -1).T:
+                self._add(same, np.ones(self.rounds), -np.inf,
+                          float(self.here[tuple(self.leave[same[0] - count])]))
 
     @functools.cached_property
     def _flows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -111,13 +129,25 @@ class Program:
         """
         kind, host, sign = self._flows
         row, value = rows[host], sign * amount[kind, host]
-        counts = value != 0
-        order = np.flatnonzero(counts)[np.argsort(row[counts], kind='stable')]
-        begin = np.searchsorted(row[order], np.arange(len(most) + 1))
-        for n in np.flatnonzero(np.isfinite(most)):
-            columns = order[begin[n]:begin[n + 1]]
-            if (value[columns] > 0).any():
-                self._add(columns, value[columns], -np.inf, float(most[n]))
+        for counts in self._at_once():
+            counts = counts & (value != 0)
+            order = np.flatnonzero(counts)[np.argsort(row[counts], kind='stable')]
+            begin = np.searchsorted(row[order], np.arange(len(most) + 1))
+            for n in np.flatnonzero(np.isfinite(most)):
+                columns = order[begin[n]:begin[n + 1]]
+                if (value[columns] > 0).any():
+                    self._add(columns, value[columns], -np.inf, float(most[n]))
+
+    def _at_once(self) -> Iterator[np.ndarray]:
+        """bool (n,), of the columns of what arrives and leaves, those that count together: all at
+        the end, or for each round what has arrived by its end and has left by its begin."""
+        if self.rounds == 1:
+            yield np.ones(len(self.arrive) + len(self.leave), dtype=bool)
+            return
+        arrives, leaves = (np.repeat(np.arange(self.rounds), len(each) // self.rounds)
+                           for each in (self.arrive, self.leave))
+        for number in range(self.rounds):
+            yield np.concatenate([arrives <= number, leaves < number])
 
     def _room(self) -> None:
         problem, state, hosts = self.of.problem, self.of.state, self.of.hosts
@@ -225,9 +255,10 @@ class Program:
             for n in np.flatnonzero(self.arrive[:, 1] == host):
                 count = self._most[0][n]
                 self._add(np.array([n, is_empty]), np.array([1.0, count]), -np.inf, count)
-            for n in np.flatnonzero(self.leave[:, 1] == host):
-                self._add(np.array([first + n, is_empty]), np.array([1.0, -self._most[1][n]]),
-                          0.0, np.inf)
+            leave = np.flatnonzero(self.leave[:, 1] == host)
+            for same in leave.reshape(self.rounds, -1).T:
+                self._add(np.append(first + same, is_empty), np.append(
+                    np.ones(len(same)), -self._most[1][same[0]]), 0.0, np.inf)
         every = np.arange(begin, self.columns)
         self._add(every, np.ones(len(every)), float(least), np.inf)
 
@@ -282,9 +313,11 @@ class Program:
             return None
         whole = np.rint(found.x[:self.integers]).astype(np.intp)
         first, second = len(self.arrive), len(self.arrive) + len(self.leave)
-        arrive, leave = np.zeros((2, kinds, hosts), dtype=np.intp)
-        arrive[tuple(self.arrive.T)] = whole[:first]
-        leave[tuple(self.leave.T)] = whole[first:second]
+        arrive, leave = np.zeros((2, self.rounds, kinds, hosts), dtype=np.intp)
+        for found_in, pairs, counts in ((arrive, self.arrive, whole[:first]),
+                                        (leave, self.leave, whole[first:second])):
+            number = np.repeat(np.arange(self.rounds), len(pairs) // self.rounds)
+            found_in[number, pairs[:, 0], pairs[:, 1]] = counts
         stay = np.zeros(kinds, dtype=np.intp)
         stay[self.stay] = whole[second:]
         bound = found.mip_dual_bound

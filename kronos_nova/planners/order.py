@@ -22,6 +22,10 @@ PLACES = 3
 serve, and each costs a question for every move that waits."""
 ASKED_FIRST = 32
 """Moves that are asked about first, before all others: of these one is nearly always possible."""
+DEAD_ENDS = 32
+"""Dead ends from which the search for an order turns back before it gives up. Raised, an order is
+found more often without putting instances aside, in more time; lowered, less often. Of 200 tight
+clouds of eight hosts none took more than 20."""
 
 
 class Ordering:
@@ -46,17 +50,44 @@ class Ordering:
     def do_all(self, moves: list[tuple[int, int]]) -> bool:
         """Make ``moves`` (instance, destination), in the order given as far as that is possible.
 
+        Where no move is possible any more, other orders are tried, and then instances are put aside.
+
         Returns whether all are made; if not, nothing makes room for those that are left, or the
         budget has nothing left to put an instance aside with.
         """
-        waiting = np.array(moves, dtype=np.intp).reshape(-1, 2)
+        waiting = every = np.array(moves, dtype=np.intp).reshape(-1, 2)
+        begin, home = len(self.done), self.state.vm_host[every[:, 0]]
+        is_first = True
         while len(waiting):
             possible = self._first_possible(waiting)
             if possible is not None:
                 self.do(*waiting[possible].tolist())
                 waiting = np.delete(waiting, possible, axis=0)
-            elif not self._park(*waiting.T):
+                continue
+            if is_first and self._do_in_other_order(every, home, begin):
+                return True
+            if not self._park(*waiting.T):
                 return False
+            is_first = False
+        return True
+
+    def _do_in_other_order(self, moves: np.ndarray, home: np.ndarray, begin: int) -> bool:
+        """Make all moves in an order that is searched for; nothing changes where none is found.
+
+        :param home: intp (n,), where the instances were
+        :param begin: moves that had been made before any of these
+        """
+        if len(self.done) == begin:
+            return False  # none of them is possible first
+        state, source = self.state.copy(), dict(zip(moves[:, 0].tolist(), home.tolist(),
+                                                    strict=True))
+        for vm, _host in reversed(self.done[begin:]):
+            state.move(vm, source[vm])
+        order = find_order(state, moves)
+        if order is None:
+            return False
+        self.state = state
+        self.done[begin:] = [(int(vm), int(host)) for vm, host in moves[order]]
         return True
 
     def _first_possible(self, moves: np.ndarray) -> int | None:
@@ -106,6 +137,48 @@ class Ordering:
                 self.do(vm, int(host))
                 return True
         return False
+
+
+def find_order(state: State, moves: np.ndarray) -> list[int] | None:
+    """Search depth first for an order in which each move is possible.
+
+    Where instances are, and so what is possible, depends on the set of the moves that are made, not
+    on their order: no set is looked at twice. A move to a host to which no other goes makes no
+    other impossible: it needs no alternative.
+
+    :param state: before the moves; after them if an order is found, as before if none is
+    :param moves: intp (n, 2), instances and their destinations, each instance once
+    :returns: the positions of the moves; None if none is found
+    """
+    vms, hosts = moves.T
+    home, waits = state.vm_host[vms], np.ones(len(moves), dtype=bool)
+    seen: set[bytes] = set()
+    made: list[int] = []
+    others: list[list[int]] = []
+    dead_ends = 0
+    while waits.any():
+        left = np.flatnonzero(waits)
+        choice: list[int] = []
+        if waits.tobytes() not in seen:
+            seen.add(waits.tobytes())
+            possible = left[state.delta((vms[left], hosts[left])).feasible]
+            arrivals = np.bincount(hosts[left], minlength=len(state.guests))[hosts[possible]]
+            harmless = possible[arrivals == 1]
+            choice = harmless[:1].tolist() or possible.tolist()
+        if not choice:
+            dead_ends += 1
+        while not choice and made:
+            last = made.pop()
+            state.move(int(vms[last]), int(home[last]))
+            waits[last] = True
+            choice = others.pop() if dead_ends <= DEAD_ENDS else []
+        if not choice:
+            return None
+        made.append(choice.pop(0))
+        others.append(choice)
+        state.move(int(vms[made[-1]]), int(hosts[made[-1]]))
+        waits[made[-1]] = False
+    return made
 
 
 class Prefixes:

@@ -36,6 +36,28 @@ class OrderingTest(testtools.TestCase):
         self.assertEqual([SPOILS], self.ordered([SPOILS], most=np.array([0.3])))
 
 
+class OtherOrderTest(testtools.TestCase):
+    """Host 1 has room for one instance. Of the two that go there the one from host 2 has to be
+    first: only then there is room on host 2 for the one that leaves host 1 to the other."""
+
+    PROBLEM = dataclasses.replace(
+        clouds.idle([0, 1, 2], hosts=3), limits=np.array([[1.0], [2.0], [1.0]]),
+        used=np.array([[1.0], [1.0], [1.0]]))
+    FIRST, SECOND, THIRD = (2, 1), (1, 2), (0, 1)
+
+    def test_a_dead_end_is_left_without_putting_an_instance_aside(self):
+        ordering = Ordering(clouds.start(self.PROBLEM), Limits(budget=3))
+        self.assertTrue(ordering.do_all([self.THIRD, self.FIRST, self.SECOND]))
+        self.assertEqual([self.FIRST, self.SECOND, self.THIRD], ordering.done)
+        self.assertEqual([1, 2, 1], ordering.state.vm_host.tolist())
+
+    def test_what_is_possible_is_made_where_there_is_no_order(self):
+        ordering = Ordering(clouds.start(self.PROBLEM), Limits(budget=2))
+        self.assertFalse(ordering.do_all([self.THIRD, self.FIRST]))
+        self.assertEqual([self.THIRD], ordering.done)
+        self.assertEqual([1, 1, 2], ordering.state.vm_host.tolist())
+
+
 class PossibleTest(testtools.TestCase):
     def test_a_move_beyond_the_budget_makes_the_room_that_an_earlier_one_needs(self):
         problem = dataclasses.replace(
