@@ -1,25 +1,60 @@
 """How often the search finds what exists, on random clouds that nothing was chosen by."""
 
+import dataclasses
 import statistics
 
+import numpy as np
+
 from bench import report
+from kronos_nova.model import Problem
 
 CLASSES = 'E1', 'E2', 'E3'
+SPREAD, PACK, RELIEVE = ('S3', 'S4', 'S5'), ('P3', 'P5', 'P6'), ('R',)
+MARKS = 0.85, 0.75
+"""``high`` and ``target`` of the clouds with hot hosts."""
+SECONDS = 30.0
+"""Seconds of wall time that the reference has for one cloud."""
 
 
 def register(subparsers):
-    parser = subparsers.add_parser('optimum', help='hosts that can be emptied, against those that '
-                                                   'are')
+    parser = subparsers.add_parser(
+        'optimum', help='hosts that can be emptied, against those that are; plans of the other '
+                        'modes against an integer program')
     parser.add_argument('--clouds', type=int, default=40, metavar='N',
                         help='clouds of each class (default 40)')
     parser.add_argument('--seed', type=int, default=0, help='of the first cloud (default 0)')
+    parser.add_argument('--classes', nargs='+', default=list(CLASSES),
+                        choices=(*CLASSES, *SPREAD, *PACK, *RELIEVE),
+                        help='classes of clouds (default E1 E2 E3); those of spread, pack and '
+                             'relieve take 5 to 30 s a cloud')
     parser.set_defaults(run=run)
 
 
 def run(args) -> report.Report:
+    seeds = range(args.seed, args.seed + args.clouds)
+    tables, failures = [], []
+    for chosen, judge in ((CLASSES, _emptying), (SPREAD, _spreading), (PACK, _packing),
+                          (RELIEVE, _relieving)):
+        kinds = [kind for kind in chosen if kind in args.classes]
+        if kinds:
+            table, failed = judge(kinds, seeds)
+            tables.append(table)
+            failures += failed
+    return report.Report(
+        tables=tuple(tables),
+        notes=('One cycle of plan_cycle with the default options and evacuate_disabled_hosts; of '
+               'spread, pack and relieve without restraint. Each cloud of E1, E2 and E3 is made '
+               'from an end in which its disabled hosts are empty.',
+               f'The reference is an integer program of its own, at most {SECONDS:g} s a cloud. '
+               'Plans are compared where an order for its end is found that puts no instance '
+               'aside.'),
+        failures=tuple(failures))
+
+
+def _emptying(kinds, seeds):
     rows, failures = [], []
-    for kind in CLASSES:
-        found = [emptied(kind, seed) for seed in range(args.seed, args.seed + args.clouds)]
+    for kind in kinds:
+        found = [emptied(kind, seed) for seed in seeds]
         for slack in sorted({each[0] for each in found}):
             some = [each for each in found if each[0] == slack]
             _slack, whole, others, wrong, seconds = zip(*some, strict=True)
@@ -30,20 +65,164 @@ def run(args) -> report.Report:
                 failures.append(f'{kind}, slack {slack}: {sum(whole)} of {len(some)} emptied')
             if sum(wrong):
                 failures.append(f'{kind}, slack {slack}: {sum(wrong)} times "cannot" is wrong')
-    return report.Report(
-        tables=(report.Table('hosts emptied, where all servers can leave', (
-            'class', 'slack', 'clouds', 'emptied', 'others give way', '"cannot" is wrong',
-            'CPU s, median', 'most'), rows),),
-        notes=('One cycle of plan_cycle with the default options and evacuate_disabled_hosts. Each '
-               'cloud is made from an end in which its disabled hosts are empty.',),
-        failures=tuple(failures))
+    return report.Table('hosts emptied, where all servers can leave', (
+        'class', 'slack', 'clouds', 'emptied', 'others give way', '"cannot" is wrong',
+        'CPU s, median', 'most'), rows), failures
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pair:
+    """A plan beside the reference's.
+
+    ours, other : what the class is judged by, of the plan and of the reference
+    is_proven : no end is better than the reference's
+    is_orderable : an order for the reference's end is found
+    seconds : of the processor, for the plan
+    """
+
+    ours: tuple[float, ...]
+    other: tuple[float, ...]
+    is_proven: bool
+    is_orderable: bool
+    seconds: float
+
+
+def compared(kind: str, seed: int) -> Pair:
+    """Plan one cloud, and let the reference end it.
+
+    :param kind: a class of spread, pack or relieve
+    """
+    from bench import installation
+    from bench import operation
+    from bench import optimum_classes as classes
+    from bench import optimum_reference as reference
+
+    if kind in SPREAD:
+        mode, (problem, budget) = 'spread', classes.spreading(kind, seed)
+        end = reference.spread(problem, budget, SECONDS)
+        value, most = combined, reference.CEILING
+    elif kind in PACK:
+        mode, (problem, budget) = 'pack', classes.packing(kind, seed)
+        end = reference.pack(problem, budget, SECONDS)
+        value, most = freed, reference.CEILING
+    else:
+        mode, (problem, budget) = 'relieve', classes.relieving(seed)
+        end = reference.relieve(problem, budget, SECONDS, *MARKS)
+        value, most = relieved, MARKS[1]
+    case = operation.Installation(
+        installation.Cloud(problem),
+        installation.policies(problem, mode, float(problem.thresholds[0]), budget, MARKS),
+        installation.conf(restraint=0))
+    [found] = case.evaluate()
+    vms, hosts = problem.vms.index, problem.hosts.index
+    moves = [(vms(move.instance_uuid), hosts(move.destination)) for move in found.moves]
+    other = end.moves if end is not None else []
+    return Pair(value(problem, moves), value(problem, other),
+                end is not None and end.is_proven,
+                end is not None and reference.has_order(
+                    problem, other, np.full(len(problem.policies), most)), case.cpu_seconds)
+
+
+def combined(problem: Problem, moves: list[tuple[int, int]]) -> tuple[float]:
+    """The combined imbalance after the moves."""
+    _place, scores = _ended(problem, moves)
+    return (float(np.ptp(scores, axis=0) @ problem.policy_weights),)
+
+
+def freed(problem: Problem, moves: list[tuple[int, int]]) -> tuple[int, float]:
+    """The hosts that the moves free, and their GiB with 4 more for each."""
+    place, _scores = _ended(problem, moves)
+    hosts = len(problem.hosts)
+    before, after = (np.bincount(each, minlength=hosts) for each in (problem.vm_host, place))
+    return int(((before > 0) & (after == 0)).sum()), _gib(problem, moves) + 4 * len(moves)
+
+
+def relieved(problem: Problem, moves: list[tuple[int, int]]) -> tuple[int, int, float]:
+    """Of the hot hosts those at their targets, and those at their marks after the moves; GiB."""
+    _place, scores = _ended(problem, moves)
+    high, target = MARKS
+    hot = (problem.scores > high).any(axis=1)
+    at_target, at_mark = ((scores[hot] <= mark + 1e-9).all(axis=1).sum() for mark in (target, high))
+    return int(at_target), int(at_mark), _gib(problem, moves)
+
+
+def _ended(problem, moves):
+    place, scores = problem.vm_host.copy(), np.zeros(problem.scores.shape)
+    for vm, host in moves:
+        place[vm] = host
+    np.add.at(scores, place, problem.weights * problem.host_scale[place])
+    return place, scores
+
+
+def _gib(problem, moves):
+    return sum(int(problem.memory_mb[vm]) for vm, _host in moves) / 1024
+
+
+def _spreading(kinds, seeds):
+    rows, failures = [], []
+    for kind in kinds:
+        pairs = [compared(kind, seed) for seed in seeds]
+        same, others = _split(pairs)
+        ratios = [pair.ours[0] / pair.other[0] for pair in same] or [float('nan')]
+        rest = [pair.ours[0] / pair.other[0] for pair in others] or [float('nan')]
+        rows.append((kind, len(pairs), sum(pair.is_proven for pair in pairs), len(same),
+                     statistics.median(ratios), max(ratios), max(rest), *_seconds(pairs)))
+        if statistics.median(ratios) > 1.005 or max(ratios) > 1.05:
+            failures.append(f'{kind}: {max(ratios):.3f} of the best imbalance')
+    return report.Table('combined imbalance, against the best end', (
+        'class', 'clouds', 'proven', 'with an order', 'ratio, median', 'worst',
+        'worst without an order', 'CPU s, median', 'most'), rows), failures
+
+
+def _packing(kinds, seeds):
+    rows, failures = [], []
+    for kind in kinds:
+        pairs = [compared(kind, seed) for seed in seeds]
+        same, _others = _split(pairs)
+        fewer = sum(pair.ours[0] < pair.other[0] for pair in same)
+        ratios = [pair.ours[1] / pair.other[1] for pair in same
+                  if pair.ours[0] == pair.other[0] > 0] or [float('nan')]
+        rows.append((kind, len(pairs), sum(pair.is_proven for pair in pairs), len(same), fewer,
+                     sum(pair.ours[0] > pair.other[0] for pair in same),
+                     statistics.median(ratios), max(ratios), *_seconds(pairs)))
+        if fewer > 0.02 * len(same) or statistics.median(ratios) > 1.01 or max(ratios) > 1.10:
+            failures.append(f'{kind}: {fewer} times fewer hosts, {max(ratios):.3f} of the cost')
+    return report.Table('hosts freed, against the best end', (
+        'class', 'clouds', 'proven', 'with an order', 'fewer hosts', 'more hosts', 'cost, median',
+        'worst', 'CPU s, median', 'most'), rows), failures
+
+
+def _relieving(kinds, seeds):
+    rows, failures = [], []
+    for kind in kinds:
+        pairs = [compared(kind, seed) for seed in seeds]
+        same, _others = _split(pairs)
+        fewer = sum(pair.ours[:2] < pair.other[:2] for pair in same)
+        ratios = [pair.ours[2] / pair.other[2] for pair in same
+                  if pair.ours[:2] == pair.other[:2] and pair.other[2]] or [float('nan')]
+        rows.append((kind, len(pairs), sum(pair.is_proven for pair in pairs), len(same), fewer,
+                     statistics.median(ratios), max(ratios), *_seconds(pairs)))
+        if fewer or statistics.median(ratios) > 1.0 or max(ratios) > 1.05:
+            failures.append(f'{kind}: {fewer} times fewer hosts, {max(ratios):.3f} of the GiB')
+    return report.Table('hot hosts relieved, against the best end', (
+        'class', 'clouds', 'proven', 'with an order', 'fewer hosts', 'GiB, median', 'worst',
+        'CPU s, median', 'most'), rows), failures
+
+
+def _split(pairs):
+    """(those with an order, those without)"""
+    return ([pair for pair in pairs if pair.is_orderable],
+            [pair for pair in pairs if not pair.is_orderable])
+
+
+def _seconds(pairs):
+    seconds = [pair.seconds for pair in pairs]
+    return statistics.median(seconds), max(seconds)
 
 
 def emptied(kind: str, seed: int) -> tuple[float, bool, int, bool, float]:
     """(slack, whether all servers left, moves of others, whether it was called proven that one
     could not, seconds of the processor)"""
-    import numpy as np
-
     from bench import installation
     from bench import operation
     from bench import optimum_classes

@@ -20,6 +20,10 @@ all moves of others that could be worth one."""
 PASSING = 100.0
 """What it costs that a host passes its load limit by all of its size, in the same unit. Lowered,
 fewer other instances are moved to keep hosts below it."""
+SLOWED = 4.0
+"""How many times as long as on an idle machine a program may take; HiGHS counts wall time. Raised,
+a plan depends less on other processes, and may pass its deadline by more; lowered, the other way
+round."""
 LOADED = 0.01
 """What it costs to send an instance to a host of load 1 rather than 0, in the same unit: of two
 ways that cost the same, the one to the less loaded hosts is taken."""
@@ -291,6 +295,7 @@ class Program:
         """The cheapest solution that is found; None if none was.
 
         :param gap: part of the cost by which it may be more than the least
+        :param seconds: of the processor that are left
         :param nodes: of the branch and bound, after which it ends with the best so far
         """
         from scipy import optimize  # half a second, and only where a program is needed
@@ -301,7 +306,7 @@ class Program:
         matrix = sparse.csr_array((values, (rows, columns)), shape=(len(self._low), self.columns))
         options = {'node_limit': nodes, 'mip_rel_gap': gap}
         if np.isfinite(seconds):
-            options['time_limit'] = max(seconds, 0.1)
+            options['time_limit'] = SLOWED * max(seconds, 0.1)
         is_whole = np.arange(self.columns) < self.integers
         is_whole[self._is_whole] = True
         found = optimize.milp(

@@ -1,4 +1,4 @@
-"""Small clouds of every class of the bench: what can be emptied is."""
+"""Small clouds of the classes of the bench: what can be emptied is, and plans are the best."""
 
 import testtools
 
@@ -11,3 +11,24 @@ class EmptyingTest(testtools.TestCase):
             for seed in range(1000, 1005):
                 _slack, whole, _others, is_wrong, _seconds = optimum.emptied(kind, seed)
                 self.assertEqual((True, False), (whole, is_wrong), f'{kind}, seed {seed}')
+
+
+class ComparedTest(testtools.TestCase):
+    """Plans beside the best ends of an integer program that shares nothing with the planners."""
+
+    def pairs(self, kind, seeds):
+        found = [optimum.compared(kind, seed) for seed in seeds]
+        self.assertTrue(all(pair.is_proven and pair.is_orderable for pair in found))
+        return [(pair.ours, pair.other) for pair in found]
+
+    def test_hot_hosts_get_to_their_targets_with_the_least_memory(self):
+        for ours, other in self.pairs('R', range(3)):
+            self.assertEqual(other, ours)
+
+    def test_the_load_is_as_even_as_it_can_be_where_groups_are_apart(self):
+        for ours, other in self.pairs('S4', range(2)):
+            self.assertAlmostEqual(other[0], ours[0])
+
+    def test_the_load_is_as_even_as_it_can_be_where_memory_is_scarce(self):
+        [(ours, other)] = self.pairs('S3', [0])
+        self.assertAlmostEqual(other[0], ours[0])
