@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 from typing import Protocol
 
+from kronos_nova.objects.eligibility import LIVE_STATUSES
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
 
-ACTIVE, SHUTOFF = 'ACTIVE', 'SHUTOFF'
+SHUTOFF = 'SHUTOFF'
 
 
 class PlanRequest(Protocol):
@@ -41,7 +42,7 @@ class BalanceRequest:
         return host.service.is_evacuable
 
     def statuses(self, _instance: Instance) -> tuple[str, ...]:
-        return (ACTIVE,)
+        return LIVE_STATUSES
 
 
 BALANCING = BalanceRequest()

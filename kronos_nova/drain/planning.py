@@ -21,7 +21,6 @@ from kronos_nova.cycle.metrics import Measurements
 from kronos_nova.cycle.metrics import MetricsReader
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.prices import MinGain
-from kronos_nova.cycle.requests import ACTIVE
 from kronos_nova.cycle.requests import SHUTOFF
 from kronos_nova.cycle.restraint import Restraint
 from kronos_nova.cycle.windows import Windows
@@ -52,7 +51,7 @@ FAILURES = 2
 the second time may still be bad luck."""
 
 WORDS = {
-    'not_active': 'it is {status}, and only what is ACTIVE or SHUTOFF is moved',
+    'not_active': 'it is {status}, and only what is ACTIVE, PAUSED or SHUTOFF is moved',
     'busy': 'Nova is at work on it ({task_state})',
     'excluded': 'its flavor or project may not be moved, or a cell, a zone or an isolated host '
                 'stands in its way',
@@ -90,7 +89,8 @@ class DrainRequest:
     def statuses(self, instance: Instance) -> tuple[str, ...]:
         if instance.uuid in self.give_up:
             return ()
-        return (ACTIVE, SHUTOFF) if instance.host in self.include_stopped else (ACTIVE,)
+        is_cold_too = instance.host in self.include_stopped
+        return (*eligibility.LIVE_STATUSES, SHUTOFF) if is_cold_too else eligibility.LIVE_STATUSES
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from kronos_nova import exception
 from kronos_nova.db import shared_clock
 from kronos_nova.drain import states as drains
 from kronos_nova.executor import options
+from kronos_nova.objects import eligibility
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -27,7 +28,7 @@ ABORT_AGAIN_SECONDS = 10
 """After which Nova is asked once more to end a migration that it said it would: its message may be
 lost. Asked with every look, a compute that has several to end is busy with the questions."""
 
-STATUS = {drains.LIVE: 'ACTIVE', drains.COLD: 'SHUTOFF'}
+STATUSES = {drains.LIVE: eligibility.LIVE_STATUSES, drains.COLD: ('SHUTOFF',)}
 """Of an instance before and after a move of each kind."""
 
 TO_CONFIRM = 'VERIFY_RESIZE'
@@ -147,8 +148,8 @@ class Runner:
             self._outdate(move, 'it does not exist any more')
         if instance.host != move.source:
             self._outdate(move, f'it is on {instance.host}, not on {move.source} any more')
-        if instance.status != STATUS[move.kind]:
-            self._outdate(move, f'it is {instance.status}, not {STATUS[move.kind]}')
+        if instance.status not in STATUSES[move.kind]:
+            self._outdate(move, f'it is {instance.status}, not {" or ".join(STATUSES[move.kind])}')
         if instance.task_state:
             self._outdate(move, f'it is busy: {instance.task_state}')
         # A tenant's lock is not in the way of an operator who wants a host empty.
@@ -365,7 +366,7 @@ class Runner:
             raise exception.MigrationFailed(
                 instance=move.instance_uuid,
                 reason=f'Nova says completed but it is on {instance.host}')
-        elif instance.status not in ('ACTIVE', STATUS[move.kind]):
+        elif instance.status not in ('ACTIVE', *STATUSES[move.kind]):
             raise exception.MigrationFailed(instance=move.instance_uuid,
                                             reason=f'it arrived but is {instance.status}')
         else:

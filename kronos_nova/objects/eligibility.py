@@ -16,6 +16,9 @@ WORDS = (NEVER, ONLY_EVACUATE, ALWAYS)
 KEY = 'kronos:move'
 """Server metadata or flavor extra spec with one of the words above."""
 
+LIVE_STATUSES = 'ACTIVE', 'PAUSED'
+"""Statuses in which Nova migrates an instance live (``nova.compute.api.API.live_migrate``)."""
+
 # What a move is for.
 TO_BALANCE = 'balance'
 TO_EVACUATE = 'evacuate'
@@ -73,7 +76,7 @@ def _said(instance: Instance, opt_out: OptOut) -> Iterator[tuple[str, str]]:
 
 
 def obstacle(instance: Instance, opt_out: OptOut, verb: str,
-             statuses: Collection[str] = ('ACTIVE',)) -> str | None:
+             statuses: Collection[str] = LIVE_STATUSES) -> str | None:
     """Why an instance may not be moved for that: a word of
     :data:`~kronos_nova.objects.plan.SKIP_REASONS`, or None.
 

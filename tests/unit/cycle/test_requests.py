@@ -37,7 +37,7 @@ class RequestTest(testtools.TestCase):
                                (host('a', state='down'), (False, False)),
                                (host('a', status='disabled', forced_down=True), (False, False))):
             self.assertEqual(expected, (BALANCING.takes(each), BALANCING.empties(each)))
-        self.assertEqual(('ACTIVE',), BALANCING.statuses(server('vm', 'a')))
+        self.assertEqual(('ACTIVE', 'PAUSED'), BALANCING.statuses(server('vm', 'a')))
 
     def test_a_drain_empties_its_sources_and_nothing_else(self):
         for status in ('enabled', 'disabled'):
@@ -52,7 +52,8 @@ class RequestTest(testtools.TestCase):
             host('c'), host('d'), host('d', status='disabled'))])
 
     def test_stopped_servers_leave_where_that_is_asked_for(self):
-        self.assertEqual([('ACTIVE', 'SHUTOFF'), ('ACTIVE',), ('ACTIVE',), ()], [
+        self.assertEqual([
+            ('ACTIVE', 'PAUSED', 'SHUTOFF'), ('ACTIVE', 'PAUSED'), ('ACTIVE', 'PAUSED'), ()], [
             DRAIN.statuses(each) for each in (
                 server('vm', 'a'), server('vm', 'b'), server('vm', 'd'), server('tried', 'a'))])
 

@@ -87,6 +87,12 @@ class DrainTest(testtools.TestCase):
         self.assertEqual({'vm0', 'vm1', 'vm2', 'vm3'}, {*self.moved(found)})
         self.assertEqual(({'a': 4}, {}), (found.left, found.blocked))
 
+    def test_a_paused_server_leaves_live(self):
+        self.server('vm1', status='PAUSED')
+        self.server('other', host='b')
+        found = self.plan()
+        self.assertEqual(({'vm1'}, {}, set()), ({*self.moved(found)}, found.blocked, found.cold))
+
     def test_the_planner_is_given_the_cloud_as_it_is_and_what_is_asked_for(self):
         self.server('on')
         self.server('off', status='SHUTOFF')
@@ -147,7 +153,7 @@ policies:
     def test_every_server_that_stays_has_its_reason(self):
         self.hosts.pop('c')
         self.room['b'] = 3
-        self.server('paused', status='PAUSED')
+        self.server('suspended', status='SUSPENDED')
         self.server('busy', task_state='rebuilding')
         self.server('large', vcpus=4)
         self.server('twin1')
@@ -157,8 +163,8 @@ policies:
         found = self.plan()
         self.assertEqual({}, self.moved(found))
         said = found.blocked['a']
-        self.assertEqual({'paused', 'busy', 'large', 'twin1'}, {*said})
-        for uuid, word in (('paused', 'PAUSED'), ('busy', 'rebuilding'), ('large', 'room'),
+        self.assertEqual({'suspended', 'busy', 'large', 'twin1'}, {*said})
+        for uuid, word in (('suspended', 'SUSPENDED'), ('busy', 'rebuilding'), ('large', 'room'),
                            ('twin1', 'group')):
             self.assertIn(word, said[uuid])
 

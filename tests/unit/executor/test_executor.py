@@ -181,7 +181,8 @@ class ExecutorTest(ExecutorTestCase):
         wrong = {
             'it does not exist any more': lambda: self.nova.instances.clear(),
             'it is on b, not on a any more': lambda: self.nova.puts('b'),
-            'it is PAUSED, not ACTIVE': lambda: self.nova.puts('a', status='PAUSED'),
+            'it is SUSPENDED, not ACTIVE or PAUSED': lambda: self.nova.puts(
+                'a', status='SUSPENDED'),
             'it is locked': lambda: self.nova.puts('a', locked=True),
             'it is busy: rebuilding': lambda: self.nova.puts('a', task_state='rebuilding'),
             'destination b is not up and enabled': lambda: self.nova.services.update(b=DISABLED),
@@ -671,6 +672,13 @@ class ExecutorTest(ExecutorTestCase):
                                  self.clock() + datetime.timedelta(hours=1),
                                  purpose=automation.DRAIN, cold=cold)
         return board
+
+    def test_a_paused_server_is_migrated_live_and_stays_paused(self):
+        self.drain(status='PAUSED', cold=())
+        self.assertEqual(moves.MIGRATING, self.tick())
+        self.nova.says('completed')
+        self.nova.puts('b', status='PAUSED')
+        self.assertEqual(moves.COMPLETED, self.tick())
 
     def test_a_stopped_server_is_migrated_cold_and_confirmed(self):
         self.drain()

@@ -1,7 +1,7 @@
 """Why servers stay: the word of each reason in reports, and what it means."""
 
 WHY_SERVERS_STAY = {
-    'not_active': 'not ACTIVE, so live migration cannot move it',
+    'not_active': 'neither ACTIVE nor PAUSED, so live migration cannot move it',
     'busy': 'Nova is doing something else with it',
     'locked': 'locked by its owner or an administrator',
     'excluded': 'excluded from moves by metadata, flavor or project',
