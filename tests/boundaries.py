@@ -7,7 +7,7 @@ CONDUCTOR = (
     'kronos_nova.plugin.allocation_claim.AllocationClaim.__init__',
     'kronos_nova.plugin.allocation_claim.AllocationClaim.candidates',
     'nova.scheduler.client.query.SchedulerQueryClient.select_destinations',
-    'kronos_nova.plugin.allocation_claim.AllocationClaim.take',
+    'kronos_nova.plugin.allocation_claim.AllocationClaim.claim',
     'nova.compute.rpcapi.ComputeAPI.check_can_live_migrate_destination',
     'kronos_nova.plugin.live_migration.AtomicLiveMigrationTask._record_destination',
     'kronos_nova.db.tasks.Tasks.hand_over',

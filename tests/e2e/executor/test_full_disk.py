@@ -34,6 +34,7 @@ class FullDiskTest(test_fault_table.FaultTestCase):
             cls.disk.rmdir()
             raise cls.skipException(f'mount: {done.stderr}')
         cls.root = cls.disk / 'cloud'
+        cls.root.mkdir()
         try:
             super().setUpClass()
         except BaseException:
