@@ -16,7 +16,8 @@ Decide how a live migration that breaks off ends by asking the hypervisors of bo
 guest runs. In nova-compute, at the source.
 
 If disabled, Nova decides by what its driver raised: an instance whose guest runs on may be put into
-ERROR, and a guest whose QEMU died may be recorded as moved.
+ERROR, and a guest whose QEMU died may be recorded as moved. An instance whose guest has arrived is
+put into ERROR if placement does not delete the allocation of the migration.
 
 Related: ``interrupted_migrations`` has no effect without it.
 """),

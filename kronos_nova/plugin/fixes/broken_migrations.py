@@ -193,6 +193,24 @@ class SettlesBrokenMigrations:
                                                attempt.migration)
         attempt.is_completed = True
 
+    def _delete_allocation_after_move(self, context, instance, migration):
+        """Delete what the migration holds, as Nova does. Once the guest runs at its destination, a
+        placement that does not delete the allocation makes no error of the instance."""
+        try:
+            super()._delete_allocation_after_move(context, instance, migration)
+        except Exception as error:
+            if not self._has_left() or not (
+                    isinstance(error, nova_exception.AllocationDeleteFailed)
+                    or outages.is_outage(error)):
+                raise
+            LOG.warning('The allocation of migration %s could not be deleted: %s. The guest has '
+                        'arrived. The reconciler of nova-conductor deletes the allocation, as does '
+                        '"kronos-manage allocations heal".', migration.uuid, first_line(error),
+                        instance=instance)
+
+    def _has_left(self):
+        return self._attempt is not None and self._attempt.has_left
+
     def _rollback_live_migration(self, context, instance, dest, migrate_data=None,
                                  migration_status='failed', source_bdms=None,
                                  pre_live_migration=False):
