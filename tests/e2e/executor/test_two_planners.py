@@ -58,6 +58,9 @@ class TwoPlannersTestCase(base.ExecutorTestCase):
     def open_moves(self):
         return [each for each in self.journal.moves(limit=1000) if each.state not in moves.TERMINAL]
 
+    def moves_of(self, servers):
+        return [each for each in self.journal.moves(limit=1000) if each.instance_uuid in servers]
+
     def crowd(self):
         """Boot servers on one host, and wait until the load is spread."""
         crowd = self.boot(CROWD, self.hosts[0])
@@ -89,7 +92,7 @@ class TwoPlannersTestCase(base.ExecutorTestCase):
         return [each['what'] for each in found['problems']]
 
     def assert_planned_once(self):
-        self.boot(len(self.hosts))
+        first = [uuid for uuid, _host in self.boot(len(self.hosts))]
         self.start_engine()
         wait_for(lambda: any('kronos-engine' in each for each in self.warnings()), 120,
                  lambda: f'status says nothing of the engine: {self.warnings()}', interval=2)
@@ -97,13 +100,10 @@ class TwoPlannersTestCase(base.ExecutorTestCase):
         for number in range(ROUNDS):
             crowd, planners = self.crowd()
             seen |= planners
+            self.assert_well_done(self.moves_of([*first, *crowd]))
             self.kill_planner(number)
             self._delete(crowd)
         print(f'\nPLANNERS {sorted(seen)}: {len(self.journal.plans(limit=1000))} plans', flush=True)
-        done = self.journal.moves(limit=1000)
-        self.assertEqual({moves.COMPLETED}, {each.state for each in done})
-        self.assert_asked_once_a_try(done)
-        self.assert_allocations_exact()
         self.assertEqual(set(), {each.state for each in self.journal.plans(limit=1000)} - {
             plans.DONE, plans.OBSERVED, plans.SUPERSEDED})
         self.assertEqual({True, False}, {each.startswith('conductor') for each in seen})
