@@ -16,7 +16,11 @@ POINTS = tuple(itertools.product(boundaries.EXECUTOR, ('before', 'after')))
 
 @ddt.ddt
 class DeathsTest(base.ExecutorTestCase):
-    """One of two workers of a conductor dies; Nova starts another."""
+    """One of two workers of a conductor dies; Nova starts another.
+
+    There is one move at a time: a nova-compute that waits for an answer of the worker about another
+    migration would have to give that up.
+    """
 
     computes, conductors, workers = 2, 1, 2
 
@@ -32,10 +36,8 @@ class DeathsTest(base.ExecutorTestCase):
     @ddt.idata(POINTS)
     @ddt.unpack
     def test_each_move_is_made_once(self, path, moment):
-        servers = self.boot(2, self.hosts[0])
+        [(server, host)] = self.boot(1, self.hosts[0])
         self.order.write_text(f'{path} {moment}')
         self.addCleanup(self.order.unlink, missing_ok=True)
-        done = self.carry_out([base.planned(uuid, host, self.hosts[1], number)
-                               for number, (uuid, host) in enumerate(servers, 1)])
-        self.assert_well_done(done)
+        self.assert_well_done(self.carry_out([base.planned(server, host, self.hosts[1], 1)]))
         wait_for(lambda: not self.order.exists(), 5, 'no worker died')
