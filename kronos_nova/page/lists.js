@@ -19,7 +19,7 @@ export class List {
       const cells = columns.map(([name, draw, on, attributes]) => [cell({'data-label': name || null, ...attributes}, draw), on ?? (each => each)]);
       return {node: el('tr', {}, cells.map(([made]) => made.node)), update: each => cells.forEach(([made, on]) => made.update(each, on(each)))};
     });
-    this.table = scrolled(title, table(title, columns.map(([name]) => [name]), body, {class: 'cards'}), {class: 'scroll short'});
+    this.table = scrolled(title, table(title, columns.map(([name, , , attributes]) => [name, attributes?.class?.includes('num') ? 'num' : null]), body, {class: 'cards'}), {class: 'scroll short'});
     this.node = el('section', {id}, el('div', {class: 'head'}, this.title, tools.filter(Boolean)), this.empty, this.table);
   }
 

@@ -22,17 +22,17 @@ export function policiesPart(policies, combined, label = 'Imbalance by policy') 
   const changes = policies.some(policy => policy.after !== policy.before);
   const rows = policies.map(policy => el('tr', {'data-policy': policy.name},
     el('th', {scope: 'row'}, policy.name),
-    el('td', {class: 'num'}, policy.weight.toFixed(2)), el('td', {class: 'num'}, figure(policy.threshold)),
+    el('td', {class: 'num', 'data-label': 'Weight'}, policy.weight.toFixed(2)), el('td', {class: 'num', 'data-label': 'Threshold'}, figure(policy.threshold)),
     isMeasured(policy)
-      ? [el('td', {class: 'num'}, figure(policy.before)), changes ? el('td', {class: `num ${above(policy) ? 'bad' : 'good'}`}, figure(policy.after)) : null,
-        el('td', {class: 'wide'}, bar(policy.before, changes ? policy.after : null, policy.threshold, full)),
+      ? [el('td', {class: 'num', 'data-label': 'Imbalance'}, figure(policy.before)), changes ? el('td', {class: `num ${above(policy) ? 'bad' : 'good'}`, 'data-label': 'After'}, figure(policy.after)) : null,
+        el('td', {class: 'wide full'}, bar(policy.before, changes ? policy.after : null, policy.threshold, full)),
         el('td', {}, above(policy) ? badge('above threshold', 'warn') : badge('within', 'good'))]
-      : [el('td', {class: 'num'}, '–'), changes ? el('td', {class: 'num'}, '–') : null, el('td', {class: 'wide'}, policy.detail), el('td', {}, badge('no data', 'bad'))]));
+      : [el('td', {class: 'num'}, '–'), changes ? el('td', {class: 'num'}, '–') : null, el('td', {class: 'wide full'}, policy.detail), el('td', {}, badge('no data', 'bad'))]));
   if (combined && combined[0] !== null) rows.push(el('tr', {}, el('th', {scope: 'row'}, 'combined'), el('td'), el('td'),
-    el('td', {class: 'num'}, figure(combined[0])), changes ? el('td', {class: 'num'}, figure(combined[1])) : null, el('td'), el('td')));
+    el('td', {class: 'num', 'data-label': 'Imbalance'}, figure(combined[0])), changes ? el('td', {class: 'num', 'data-label': 'After'}, figure(combined[1])) : null, el('td'), el('td')));
   return scrolled(label, table(label,
     [['Policy'], ['Weight', 'num'], ['Threshold', 'num'], ['Imbalance', 'num'], ...(changes ? [['After', 'num']] : []), ['Fullest host less emptiest'], ['']],
-    el('tbody', {}, rows)));
+    el('tbody', {}, rows), {class: 'cards'}));
 }
 
 /* A reason in parts: what the move is for, and below what it changes. Its memory has a column of its own. */

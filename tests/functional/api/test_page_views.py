@@ -33,6 +33,12 @@ return [...document.querySelectorAll('.host, .name')].filter(node => node.checkV
 """
 """Short names that stand on several lines."""
 
+TOO_WIDE = """
+return [...document.querySelectorAll('.scroll')].filter(node => node.checkVisibility() &&
+  node.scrollWidth > node.clientWidth + 1).map(node => node.getAttribute('aria-label'));
+"""
+"""Regions whose content is wider than they are."""
+
 
 class ViewsTestCase(pages.PageTestCase):
     content = {'hosts': 120, 'servers': 1000}
@@ -74,6 +80,7 @@ class LargeTest(ViewsTestCase):
                 self.browser.size(*size, is_phone)
                 self.assertEqual([], self.browser.violations(), f'{place} {size}')
                 self.assertEqual([], self.driver.execute_script(BROKEN_NAMES), f'{place} {size}')
+                self.assertEqual([], self.driver.execute_script(TOO_WIDE), f'{place} {size}')
                 self.assertSound()
                 self.browser.screenshot(f'view-{place.replace("/", "-")[:30]}-{size[0]}')
             self.long_tasks()       # those of the checker of accessibility
