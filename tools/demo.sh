@@ -18,7 +18,7 @@
 # run side by side, of one checkout or of several. KRONOS_DEMO_VENV names a virtual environment that
 # has everything already and is used as it is, KRONOS_DEMO_CONSTRAINTS other versions
 # (constraints-33.txt: Nova 33). Where chromium and chromium-driver are installed, the page is drawn
-# into a picture beside the result.
+# into a picture, result.png.
 set -eu
 
 source_dir=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)

@@ -30,7 +30,7 @@ def skips(conf: cfg.ConfigOpts) -> dict[str, str]:
 def check(conf: cfg.ConfigOpts) -> tuple[str, None]:
     """
     :returns: the detail of the check, and no value for others
-    :raises ConfigurationError: kronos-api would not start, or nobody could log in
+    :raises ConfigurationError: kronos-api would not start, or would refuse every login
     """
     for group, options in auth_token.list_opts():
         conf.register_opts(options, group=group)
@@ -65,7 +65,7 @@ def _plugin(conf):
     if getattr(plugin, 'auth_url', None) is None:
         raise exception.ConfigurationError(
             what='[keystone_authtoken]', problem='has no address and user for keystone, so '
-            'kronos-api can judge no token and nobody can log in', remedy=REMEDY)
+            'kronos-api can judge no token and refuses every login', remedy=REMEDY)
     return plugin
 
 

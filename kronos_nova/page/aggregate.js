@@ -39,7 +39,7 @@ export class AggregateView extends View {
 
   async learn({name, query}) {
     const [{aggregates}, {drains}] = await Promise.all([this.client.get('v1/aggregates'), this.client.get('v1/drains')]);
-    // Nothing jumps away under somebody's hands: what is shown stays chosen.
+    // What is shown stays chosen.
     const chosen = name ? aggregates.find(each => each.name === name) ?? await this.client.get(`v1/aggregates/${segment(name)}`)
       : aggregates.find(each => each.name === this.kept.name) ?? foremost(aggregates);
     if (chosen) await this.learnMore(chosen, query);

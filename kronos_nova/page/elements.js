@@ -80,7 +80,7 @@ export function duration(seconds) {
   return hours < 48 ? `${hours} h ${Math.round(whole % 3600 / 60)} min` : `${Math.round(whole / 86400)} days`;
 }
 
-/* How long something may take, in steps so coarse that nobody takes it for a countdown. */
+/* How long something may take, in steps so coarse that it does not read like a countdown. */
 export function roughly(seconds) {
   if (seconds < 60) return 'about a minute';
   if (seconds < 600) return `about ${Math.ceil(seconds / 60)} min`;

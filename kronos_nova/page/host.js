@@ -51,7 +51,7 @@ export class HostView extends View {
     this.moves.show(moves, hasMore);
   }
 
-  /* Nova is asked when somebody wants to know: that takes seconds. */
+  /* Nova is asked on request only: that takes seconds. */
   async ask(name) {
     this.servers.replaceChildren('Nova is asked…');
     const said = await this.client.get(`v1/hosts/${segment(name)}/occupancy`).then(occupied, error => [el('div', {class: 'bad'}, error.message)]);

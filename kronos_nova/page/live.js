@@ -143,7 +143,7 @@ class Page {
       if (!OF_ADDRESSES.includes(error.status)) throw error;
       return error;
     })]);
-    // Somebody went elsewhere meanwhile: a look at that follows.
+    // The address has changed meanwhile: a look at that follows.
     if (this.isOver || address !== this.address) return;
     this.show(view, address, found, status);
     this.isBusy = view.isBusy || status.drains.some(drain => ['draining', 'requested'].includes(drain.state));

@@ -23,7 +23,7 @@ export class ReportsView extends View {
     this.node.append(el('section', {id: 'report'}, el('h2', {}, 'Moves and loads in sums'), this.filters.node, this.chart, this.list), this.compared);
   }
 
-  /* Sums of years are asked for once, and again where somebody asks for others. */
+  /* Sums of years are asked for once, and again when the conditions change. */
   async learn(address) {
     const key = JSON.stringify(address);
     if (key !== this.learntFor) {

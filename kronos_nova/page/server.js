@@ -37,12 +37,12 @@ export class ServerView extends View {
       ['Refused', found.refused_because && `${found.refused_because} (${found.refused_hosts.join(', ')})`]].filter(([, value]) => value);
     this.facts.replaceChildren(el('dl', {class: 'story'}, facts.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value)))),
       ...(facts.length === 1 ? ['It is in no plan and under no restriction, and the last evaluation gives no reason why it stays.'] : []));
-    this.moves.replaceChildren(...(found.moves.length ? found.moves.map(told) : [el('li', {class: 'muted'}, 'None is kept.')]));
+    this.moves.replaceChildren(...(found.moves.length ? found.moves.map(entry) : [el('li', {class: 'muted'}, 'None is kept.')]));
   }
 }
 
 /* One move: when, where to, what became of it, why, what its plan had to gain, and the best alternative. */
-function told(move) {
+function entry(move) {
   const {next_best: other, plan_imbalance_before: before, plan_imbalance_after: after} = move;
   const seconds = move.requested_at && move.finished_at ? (new Date(move.finished_at) - new Date(move.requested_at)) / 1000 : null;
   return el('li', {'data-move': move.uuid}, el('div', {}, planLink(move.plan_uuid, dated(move.requested_at ?? move.created_at)), ' ', routeLinks(move.source, move.destination), ' ', stateOf(move),
