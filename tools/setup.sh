@@ -23,6 +23,13 @@ wanted=$(cat requirements.txt test-requirements.txt doc/requirements.txt constra
     setup.cfg kronos_nova/client/setup.cfg bindep.txt tests/e2e/requirements.txt | sha256sum)
 [ "${1:-}" != --if-needed ] || [ "$(cat .venv/set-up 2>/dev/null)" != "$wanted" ] || exit 0
 
+for venv in .venv .venv-33; do
+    if [ -L "$venv" ]; then
+        echo "$source_dir/$venv is a link: installing here would change the environment of another" \
+            "checkout. Remove the link." >&2
+        exit 2
+    fi
+done
 debian_packages test
 
 environment() {
