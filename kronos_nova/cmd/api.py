@@ -84,7 +84,7 @@ def services(conf) -> Services:
     return Services(
         conf=conf, database=database, utcnow=database.utcnow, read_cloud=lambda: opened().read(),
         host_api=lambda: opened().hosts,
-        planner_ports=lambda: cloud.planner_ports(conf),
+        planner_ports=lambda: cloud.planner_ports(conf, opened().dry_run),
         feed=Feed(events.EventSource(conf, database), database.utcnow, group.listeners),
         snapshots=SnapshotFolder(group.snapshots_path, group.replay_seconds, group.replay_memory,
                                  replay.__name__))

@@ -10,7 +10,11 @@ from kronos_nova.executor.openstack_hosts import OpenStackHostApi
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.metrics import prometheus
+from kronos_nova.objects.dry_run import DryRun
+from kronos_nova.objects.dry_run import not_asked
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.placement.client import PlacementClient
+from kronos_nova.placement.dry_run import PlacementDryRun
 from kronos_nova.plugin import standalone
 
 
@@ -19,10 +23,12 @@ class Cloud:
     """
     read : the cloud as it is now
     hosts : what is on single hosts
+    dry_run : asks Nova's scheduler about a move; outside Nova, placement
     """
 
     read: Callable[[], Snapshot]
     hosts: HostApi
+    dry_run: DryRun = not_asked
 
 
 def open_cloud(app) -> Cloud:
@@ -32,14 +38,21 @@ def open_cloud(app) -> Cloud:
     """
     if app.conf.kronos.run_in == 'daemons':
         connection = connect(app.conf)
-        return Cloud(OpenStackInventory(connection).read, OpenStackHostApi(connection))
+        return Cloud(OpenStackInventory(connection).read, OpenStackHostApi(connection),
+                     lambda *asked: PlacementDryRun(PlacementClient(connection.placement))(*asked))
     standalone.load_nova(app.options.config_file, app.options.config_dir)
     # Only now: see there.
+    from kronos_nova.plugin import dry_run
     from kronos_nova.plugin import host_api
     from kronos_nova.plugin import inventory
-    return Cloud(inventory.InProcessInventory().read, host_api.InProcessHostApi())
+    return Cloud(inventory.InProcessInventory().read, host_api.InProcessHostApi(),
+                 dry_run.SchedulerDryRun())
 
 
-def planner_ports(conf) -> PlannerPorts:
-    """What planning reaches out to from a command: the metrics, and no scheduler."""
-    return PlannerPorts(source=prometheus.for_cycle(conf), clock=time.monotonic, now=time.time())
+def planner_ports(conf, dry_run: DryRun) -> PlannerPorts:
+    """Make what planning reaches out to from a command.
+
+    :param dry_run: of the cloud that is open
+    """
+    return PlannerPorts(source=prometheus.for_cycle(conf), clock=time.monotonic, now=time.time(),
+                        dry_run=dry_run)

@@ -131,7 +131,7 @@ class Checker(orders.Checker):
     def __init__(self, app):
         self.cloud = cloud.open_cloud(app)
         super().__init__(app.conf, databases.control_database(app.conf), self.cloud.read,
-                         lambda: cloud.planner_ports(app.conf))
+                         lambda: cloud.planner_ports(app.conf, self.cloud.dry_run))
 
 
 class Run(_Running):

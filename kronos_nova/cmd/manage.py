@@ -89,7 +89,7 @@ class ClientManager:
         return InProcessClient(Context(
             conf=conf, database=found, who=database.operator(),
             read_cloud=lambda: self._cloud.read(), host_api=lambda: self._cloud.hosts,
-            planner_ports=lambda: self._module.planner_ports(conf)))
+            planner_ports=lambda: self._module.planner_ports(conf, self._cloud.dry_run)))
 
     @functools.cached_property
     def _cloud(self):

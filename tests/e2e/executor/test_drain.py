@@ -130,6 +130,27 @@ class DrainTest(DrainTestCase):
         self.assertEqual('enabled', self.cloud.client.services()['compute1']['status'])
         self.audit()
 
+    def test_the_check_asks_novas_scheduler(self):
+        self.add_trait('compute1', 'CUSTOM_LICENCE')
+        self.cloud.client.create_flavor('licensed', vcpus=1, ram=64, extra_specs={
+            'trait:CUSTOM_LICENCE': 'required'})
+        licensed = self.server_like(flavor='licensed')
+        [(other, _host)] = self.boot(1, 'compute1')
+        code, said = self.run_manage('host', 'drain', 'compute1', '--check')
+        self.assertEqual(BLOCKED, code, said)
+        self.assertIn('2 servers, 1 can leave', said)
+        self.assertRegex(said, rf"blocked: .*{licensed}.*: Nova's scheduler refuses every other "
+                               'host')
+        self.assertNotIn(other, said)
+
+    def add_trait(self, host, trait):
+        client = self.cloud.client
+        client.placement('PUT', f'/traits/{trait}')
+        [uuid] = [uuid for uuid, name in client.providers().items() if name == host]
+        path = f'/resource_providers/{uuid}/traits'
+        known = client.placement('GET', path)
+        client.placement('PUT', path, json={**known, 'traits': [*known['traits'], trait]})
+
     def test_it_goes_on_when_everything_is_killed_in_the_middle(self):
         self.orders(default={'seconds': 4})
         servers = [uuid for uuid, _host in self.boot(8, 'compute1')]
