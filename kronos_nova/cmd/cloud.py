@@ -13,8 +13,7 @@ from kronos_nova.metrics import prometheus
 from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import not_asked
 from kronos_nova.objects.snapshot import Snapshot
-from kronos_nova.placement.client import PlacementClient
-from kronos_nova.placement.dry_run import PlacementDryRun
+from kronos_nova.placement import dry_run
 from kronos_nova.plugin import standalone
 
 
@@ -39,20 +38,20 @@ def open_cloud(app) -> Cloud:
     if app.conf.kronos.run_in == 'daemons':
         connection = connect(app.conf)
         return Cloud(OpenStackInventory(connection).read, OpenStackHostApi(connection),
-                     lambda *asked: PlacementDryRun(PlacementClient(connection.placement))(*asked))
+                     dry_run.from_connection(connection))
     standalone.load_nova(app.options.config_file, app.options.config_dir)
     # Only now: see there.
-    from kronos_nova.plugin import dry_run
     from kronos_nova.plugin import host_api
     from kronos_nova.plugin import inventory
+    from kronos_nova.plugin.dry_run import SchedulerDryRun
     return Cloud(inventory.InProcessInventory().read, host_api.InProcessHostApi(),
-                 dry_run.SchedulerDryRun())
+                 SchedulerDryRun())
 
 
-def planner_ports(conf, dry_run: DryRun) -> PlannerPorts:
+def planner_ports(conf, asked: DryRun) -> PlannerPorts:
     """Make what planning reaches out to from a command.
 
-    :param dry_run: of the cloud that is open
+    :param asked: about moves, that of the cloud that is open
     """
     return PlannerPorts(source=prometheus.for_cycle(conf), clock=time.monotonic, now=time.time(),
-                        dry_run=dry_run)
+                        dry_run=asked)

@@ -1,6 +1,5 @@
 """The planning worker that kronos-engine starts; see kronos_nova.engine.planning_worker."""
 
-import functools
 import sys
 
 from kronos_nova.cmd import daemon
@@ -8,8 +7,7 @@ from kronos_nova.drain.progress import HostDrains
 from kronos_nova.engine import planning_worker
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
-from kronos_nova.placement.client import PlacementClient
-from kronos_nova.placement.dry_run import PlacementDryRun
+from kronos_nova.placement import dry_run
 
 
 def main(argv=None):
@@ -24,13 +22,8 @@ def make_sources(conf):
     connection = connect(conf)
     inventory = OpenStackInventory(connection)
     return planning_worker.Sources(inventory=inventory, history=inventory.past_moves,
-                                   dry_run=_dry_run(connection), requesters=(HostDrains,))
-
-
-def _dry_run(connection):
-    """Of placement, reached when it is first asked."""
-    made = functools.cache(lambda: PlacementDryRun(PlacementClient(connection.placement)))
-    return lambda *asked: made()(*asked)
+                                   dry_run=dry_run.from_connection(connection),
+                                   requesters=(HostDrains,))
 
 
 if __name__ == '__main__':

@@ -7,12 +7,14 @@ from outside; the live migration itself asks them.
 """
 
 import collections
+import functools
 from urllib import parse
 
 from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.objects.dry_run import AGREED
+from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import Verdict
 from kronos_nova.placement.client import PlacementClient
 
@@ -48,6 +50,12 @@ class PlacementDryRun:
         return Verdict(refused=f'placement has no candidate for {wanted}'
                                f'{" with " + ", ".join(traits) if traits else ""} on '
                                f'{destination.name}')
+
+
+def from_connection(connection) -> DryRun:
+    """Make one of a connection of openstacksdk, which is used when it is first asked."""
+    made = functools.cache(lambda: PlacementDryRun(PlacementClient(connection.placement)))
+    return lambda *asked: made()(*asked)
 
 
 def _query(instance, destination):
