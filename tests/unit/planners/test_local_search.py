@@ -6,6 +6,7 @@ from unittest import mock
 
 import numpy as np
 import testtools
+from hypothesis import assume
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -48,8 +49,7 @@ class LocalSearchTest(testtools.TestCase):
         state = clouds.start(problem)
         limits = Limits(budget=6)
         space = SearchSpace(state, limits.budget)
-        if len(space.hosts) < 2 or not len(space.vms):
-            return
+        assume(len(space.hosts) >= 2 and len(space.vms))
         found = Incumbents([End(space.state.combined(), [])])
         search = LocalSearch(space, found, limits)
         search.effort = EFFORT
@@ -104,8 +104,7 @@ class GroupPolicyTest(testtools.TestCase):
         state = clouds.start(problem)
         space = SearchSpace(state, 9)
         rules = [rule for rule in state.model.rules if isinstance(rule, GroupPolicy)]
-        if not (len(space.vms) and rules):
-            return
+        assume(len(space.vms) and rules)
         self.problem = problem
         place, count = space.home.copy(), len(space.hosts)
         for vm in any_.sample(range(len(place)), len(place) // 2):
