@@ -181,8 +181,8 @@ def relieve(problem: Problem, budget: int, seconds: float, high: float,
 
 def has_order(problem: Problem, moves: list[tuple[int, int]], most: np.ndarray,
               effort: int = 20000) -> bool:
-    """Whether an order is found in which room, groups and loads are kept after each move, without
-    putting instances aside.
+    """Return whether an order is found in which room, groups and loads are kept after each move,
+    without putting instances aside.
 
     :param most: float64 (P,), loads that no destination passes, unless it has as much now
     :param effort: sets of made moves that are looked at

@@ -121,7 +121,7 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
 
 
 def is_tight(space: SearchSpace) -> bool:
-    """Whether most moves of a small cluster are impossible while nothing else has moved."""
+    """Return whether most moves of a small cluster are impossible while nothing else has moved."""
     if len(space.vms) * len(space.hosts) > EXACT_PAIRS:
         return False
     feasible = space.state.delta((space.vms[:, None], space.hosts)).feasible
