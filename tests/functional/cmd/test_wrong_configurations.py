@@ -88,7 +88,7 @@ class WrongConfigurationsTest(configured.ConfiguredTestCase):
         done = self.run_command('-f', 'json')
         self.assertEqual((0, ''), (done.returncode, done.stderr), done.stdout)
         states = {row['check']: row['state'] for row in json.loads(done.stdout)['checks']}
-        self.assertEqual({'claims', 'plugin'},
+        self.assertEqual({'api', 'claims', 'plugin'},
                          {name for name, state in states.items() if state != 'ok'})
 
     @ddt.data(*WRONG)
