@@ -6,7 +6,9 @@ import statistics
 import numpy as np
 
 from bench import report
+from kronos_nova.model import Model
 from kronos_nova.model import Problem
+from kronos_nova.model import State
 
 CLASSES = 'E1', 'E2', 'E3'
 SPREAD, PACK, RELIEVE = ('S3', 'S4', 'S5'), ('P3', 'P5', 'P6'), ('R',)
@@ -92,10 +94,9 @@ def compared(kind: str, seed: int) -> Pair:
 
     :param kind: a class of spread, pack or relieve
     """
-    from bench import installation
-    from bench import operation
     from bench import optimum_classes as classes
     from bench import optimum_reference as reference
+    from bench import trial
 
     if kind in SPREAD:
         mode, (problem, budget) = 'spread', classes.spreading(kind, seed)
@@ -109,37 +110,28 @@ def compared(kind: str, seed: int) -> Pair:
         mode, (problem, budget) = 'relieve', classes.relieving(seed)
         end = reference.relieve(problem, budget, SECONDS, *MARKS)
         value, most = relieved, MARKS[1]
-    case = operation.Installation(
-        installation.Cloud(problem),
-        installation.policies(problem, mode, float(problem.thresholds[0]), budget, MARKS),
-        installation.conf(restraint=0))
-    [found] = case.evaluate()
-    vms, hosts = problem.vms.index, problem.hosts.index
-    moves = [(vms(move.instance_uuid), hosts(move.destination)) for move in found.moves]
+    moves, seconds = trial.cycle(problem, mode, budget, MARKS, restraint=0)
     other = end.moves if end is not None else []
     return Pair(value(problem, moves), value(problem, other),
                 end is not None and end.is_proven,
                 end is not None and reference.has_order(
-                    problem, other, np.full(len(problem.policies), most)), case.cpu_seconds)
+                    problem, other, np.full(len(problem.policies), most)), seconds)
 
 
 def combined(problem: Problem, moves: list[tuple[int, int]]) -> tuple[float]:
     """The combined imbalance after the moves."""
-    _place, scores = _ended(problem, moves)
-    return (float(np.ptp(scores, axis=0) @ problem.policy_weights),)
+    return (_ended(problem, moves).combined(),)
 
 
 def freed(problem: Problem, moves: list[tuple[int, int]]) -> tuple[int, float]:
     """The hosts that the moves free, and their GiB with 4 more for each."""
-    place, _scores = _ended(problem, moves)
-    hosts = len(problem.hosts)
-    before, after = (np.bincount(each, minlength=hosts) for each in (problem.vm_host, place))
+    before, after = (_ended(problem, each).guests for each in ([], moves))
     return int(((before > 0) & (after == 0)).sum()), _gib(problem, moves) + 4 * len(moves)
 
 
 def relieved(problem: Problem, moves: list[tuple[int, int]]) -> tuple[int, int, float]:
     """Of the hot hosts those at their targets, and those at their marks after the moves; GiB."""
-    _place, scores = _ended(problem, moves)
+    scores = _ended(problem, moves).scores
     high, target = MARKS
     hot = (problem.scores > high).any(axis=1)
     at_target, at_mark = ((scores[hot] <= mark + 1e-9).all(axis=1).sum() for mark in (target, high))
@@ -147,11 +139,7 @@ def relieved(problem: Problem, moves: list[tuple[int, int]]) -> tuple[int, int, 
 
 
 def _ended(problem, moves):
-    place, scores = problem.vm_host.copy(), np.zeros(problem.scores.shape)
-    for vm, host in moves:
-        place[vm] = host
-    np.add.at(scores, place, problem.weights * problem.host_scale[place])
-    return place, scores
+    return State(Model(problem)).after(moves)
 
 
 def _gib(problem, moves):
@@ -162,7 +150,8 @@ def _spreading(kinds, seeds):
     rows, failures = [], []
     for kind in kinds:
         pairs = [compared(kind, seed) for seed in seeds]
-        same, others = _split(pairs)
+        same, others = ([pair for pair in pairs if pair.is_orderable is wanted]
+                        for wanted in (True, False))
         ratios = [pair.ours[0] / pair.other[0] for pair in same] or [float('nan')]
         rest = [pair.ours[0] / pair.other[0] for pair in others] or [float('nan')]
         rows.append((kind, len(pairs), sum(pair.is_proven for pair in pairs), len(same),
@@ -178,7 +167,7 @@ def _packing(kinds, seeds):
     rows, failures = [], []
     for kind in kinds:
         pairs = [compared(kind, seed) for seed in seeds]
-        same, _others = _split(pairs)
+        same = [pair for pair in pairs if pair.is_orderable]
         fewer = sum(pair.ours[0] < pair.other[0] for pair in same)
         ratios = [pair.ours[1] / pair.other[1] for pair in same
                   if pair.ours[0] == pair.other[0] > 0] or [float('nan')]
@@ -196,7 +185,7 @@ def _relieving(kinds, seeds):
     rows, failures = [], []
     for kind in kinds:
         pairs = [compared(kind, seed) for seed in seeds]
-        same, _others = _split(pairs)
+        same = [pair for pair in pairs if pair.is_orderable]
         fewer = sum(pair.ours[:2] < pair.other[:2] for pair in same)
         ratios = [pair.ours[2] / pair.other[2] for pair in same
                   if pair.ours[:2] == pair.other[:2] and pair.other[2]] or [float('nan')]
@@ -207,12 +196,6 @@ def _relieving(kinds, seeds):
     return report.Table('hot hosts relieved, against the best end', (
         'class', 'clouds', 'proven', 'with an order', 'fewer hosts', 'GiB, median', 'worst',
         'CPU s, median', 'most'), rows), failures
-
-
-def _split(pairs):
-    """(those with an order, those without)"""
-    return ([pair for pair in pairs if pair.is_orderable],
-            [pair for pair in pairs if not pair.is_orderable])
 
 
 def _seconds(pairs):

@@ -30,7 +30,7 @@ def emptying(kind: str, seed: int) -> Problem:
     if kind == 'E3':
         size[rng.permutation(HOSTS)[:HOSTS // 2]] = 2.0
     limits = HOST * size[:, None]
-    place, demands = _filled(rng, limits[count:], 1.0 - slack)
+    place, demands = _filled(rng, limits[count:] * [1.0, 1.0 - slack])
     place += count
     groups = _groups(rng, place) if kind == 'E3' else ()
     at = _taken(rng, place, demands, limits, count, groups)
@@ -49,13 +49,15 @@ def emptying(kind: str, seed: int) -> Problem:
                            hard=True) for n, members in enumerate(groups)))
 
 
-def _filled(rng, limits, part):
-    """Servers on hosts until nothing fits any more: (place, demands)."""
+def _filled(rng, rooms, flavors=FLAVORS):
+    """Servers on hosts until nothing fits any more: (place, demands).
+
+    :param rooms: the room of each host; taken one after the other, as each may draw from ``rng``
+    """
     place, demands = [], []
-    for host, limit in enumerate(limits):
-        left = limit * [1.0, part]
-        while (left >= FLAVORS).all(axis=1).any():
-            fits = FLAVORS[(left >= FLAVORS).all(axis=1)]
+    for host, left in enumerate(rooms):
+        while (left >= flavors).all(axis=1).any():
+            fits = flavors[(left >= flavors).all(axis=1)]
             demands.append(fits[rng.integers(len(fits))])
             left = left - demands[-1]
             place.append(host)
@@ -144,16 +146,7 @@ def packing(kind: str, seed: int) -> tuple[Problem, int]:
     limits = np.array([[64.0, 131072.0], [96.0, 262144.0], [128.0, 262144.0]])[
         rng.integers(3, size=12)]
     fill = rng.uniform(0.33, 0.9, size=12)
-    flavors = FLAVORS[2:]
-    at, demands = [], []
-    for host, limit in enumerate(limits):
-        left = limit * fill[host]
-        while (left >= flavors).all(axis=1).any():
-            fits = flavors[(left >= flavors).all(axis=1)]
-            demands.append(fits[rng.integers(len(fits))])
-            left = left - demands[-1]
-            at.append(host)
-    at, demands = np.array(at), np.array(demands)
+    at, demands = _filled(rng, limits * fill[:, None], FLAVORS[2:])
     scale = limits.max(axis=0) / limits
     loads = demands / limits.max(axis=0) * rng.uniform(0.3, 0.9, size=(len(at), 2))
     return inputs.problem(
@@ -168,15 +161,7 @@ def relieving(seed: int) -> tuple[Problem, int]:
     rng = np.random.default_rng([seed, 7])
     limits = HOST * rng.choice([0.5, 1.0, 1.5], size=10)[:, None]
     scale = limits.max(axis=0) / limits
-    at, demands = [], []
-    for host, limit in enumerate(limits):
-        left = limit * rng.uniform(0.6, 0.92)
-        while (left >= FLAVORS).all(axis=1).any():
-            fits = FLAVORS[(left >= FLAVORS).all(axis=1)]
-            demands.append(fits[rng.integers(len(fits))])
-            left = left - demands[-1]
-            at.append(host)
-    at, demands = np.array(at), np.array(demands)
+    at, demands = _filled(rng, (limit * rng.uniform(0.6, 0.92) for limit in limits))
     loads = _loads(rng, demands, 2)
     scores = np.zeros(limits.shape)
     np.add.at(scores, at, loads * scale[at])

@@ -58,15 +58,27 @@ def installed(problem: Problem, mode: str, budget: int, **overrides) -> Trial:
 
     :param overrides: options of ``[kronos]`` with other values
     """
+    return judge(problem, *cycle(problem, mode, budget, **overrides))
+
+
+def cycle(problem: Problem, mode: str, budget: int,
+          marks: tuple[float, float] = installation.MARKS,
+          **overrides) -> tuple[list[tuple[int, int]], float]:
+    """Run one cycle with the options of an installation.
+
+    :param marks: ``high`` and ``target`` of mode ``relieve``
+    :param overrides: options of ``[kronos]`` with other values
+    :returns: the moves (instance, destination), and seconds of the processor
+    """
     case = operation.Installation(
         installation.Cloud(problem),
-        installation.policies(problem, mode, float(problem.thresholds[0]), budget),
+        installation.policies(problem, mode, float(problem.thresholds[0]), budget, marks),
         installation.conf(**overrides))
     [found] = case.evaluate()
     vms, hosts = ({name: n for n, name in enumerate(names)}
                   for names in (problem.vms, problem.hosts))
-    return judge(problem, [(vms[move.instance_uuid], hosts[move.destination])
-                           for move in found.moves], case.cpu_seconds)
+    return [(vms[move.instance_uuid], hosts[move.destination])
+            for move in found.moves], case.cpu_seconds
 
 
 def judge(problem: Problem, moves: list[tuple[int, int]], seconds: float) -> Trial:

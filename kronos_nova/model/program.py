@@ -148,10 +148,13 @@ class Program:
         if self.rounds == 1:
             yield np.ones(len(self.arrive) + len(self.leave), dtype=bool)
             return
-        arrives, leaves = (np.repeat(np.arange(self.rounds), len(each) // self.rounds)
-                           for each in (self.arrive, self.leave))
+        arrives, leaves = self._round_of(self.arrive), self._round_of(self.leave)
         for number in range(self.rounds):
             yield np.concatenate([arrives <= number, leaves < number])
+
+    def _round_of(self, pairs: np.ndarray) -> np.ndarray:
+        """intp (n,): the round of each column of what arrives, or of what leaves."""
+        return np.repeat(np.arange(self.rounds), len(pairs) // self.rounds)
 
     def _room(self) -> None:
         problem, state, hosts = self.of.problem, self.of.state, self.of.hosts
@@ -321,8 +324,7 @@ class Program:
         arrive, leave = np.zeros((2, self.rounds, kinds, hosts), dtype=np.intp)
         for found_in, pairs, counts in ((arrive, self.arrive, whole[:first]),
                                         (leave, self.leave, whole[first:second])):
-            number = np.repeat(np.arange(self.rounds), len(pairs) // self.rounds)
-            found_in[number, pairs[:, 0], pairs[:, 1]] = counts
+            found_in[self._round_of(pairs), pairs[:, 0], pairs[:, 1]] = counts
         stay = np.zeros(kinds, dtype=np.intp)
         stay[self.stay] = whole[second:]
         bound = found.mip_dual_bound

@@ -24,8 +24,8 @@ ASKED_FIRST = 32
 """Moves that are asked about first, before all others: of these one is nearly always possible."""
 DEAD_ENDS = 32
 """Dead ends from which the search for an order turns back before it gives up. Raised, an order is
-found more often without putting instances aside, in more time; lowered, less often. Chosen so that
-it costs a few milliseconds."""
+found more often without putting instances aside, in more time; lowered, less often. For plans
+of 6 to 8 moves without an order the search takes 1 ms."""
 
 
 class Ordering:

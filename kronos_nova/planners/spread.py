@@ -138,7 +138,8 @@ def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
         if reached <= (1.0 + NEAR) * found.best.cost + STUCK:
             break
         some = Incumbents([End(space.state.objective(), [])])
-        add_best(space, some, limits, rounds)
+        if add_best(space, some, limits, rounds) == np.inf:
+            continue
         best = best_possible(space, some, limits, [[], best])
     return best
 
@@ -179,8 +180,7 @@ def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int 
     program.keep_load_limits()
     program.limit_moves(limits.budget)
     program.even_out(space.worst)
-    solution = program.solve(limits.deadline - limits.clock(), GAP,
-                             NODES // rounds)
+    solution = program.solve(limits.deadline - limits.clock(), GAP, NODES // rounds)
     if solution is None:
         return np.inf
     moves = choice.ended(solution).moves
