@@ -79,7 +79,7 @@ class SwitchedOffTest(testtools.TestCase):
 
     def test_log_filters(self):
         self.switch_off('log_filters')
-        name = 'kronos.test.library'
+        name = 'kronos-test-library'
         with mock.patch.dict(log_filters.NOISE, {name: 'noise'}):
             log_filters.install()
         self.assertEqual([], logging.getLogger(name).filters)
