@@ -1,6 +1,7 @@
 """The atomic live migration task in a whole Nova with a real placement."""
 
 import datetime
+import threading
 
 import oslo_messaging as messaging
 from nova import context
@@ -16,6 +17,7 @@ from kronos_nova.db import tasks
 from kronos_nova.placement import audit
 from kronos_nova.placement import reconcile
 from kronos_nova.plugin import conductor
+from kronos_nova.plugin import managers
 from kronos_nova.plugin import nova_records
 from tests.functional import base
 
@@ -361,6 +363,19 @@ class RevertingComputeTest(AtomicTestCase):
 
         self.stub_out('nova.virt.fake.FakeDriver.live_migration', live_migration)
 
+    def live_migrations_ended(self):
+        """An event, set once a source has done all that it does for a live migration."""
+        ended, course = threading.Event(), managers.Compute._do_live_migration
+
+        def do_live_migration(*args, **kwargs):
+            try:
+                return course(*args, **kwargs)
+            finally:
+                ended.set()
+
+        self.stub_out('kronos_nova.plugin.managers.Compute._do_live_migration', do_live_migration)
+        return ended
+
     def test_a_rollback_gives_the_source_back_in_one_request(self):
         server = self.boot('host1')
         self.roll_back()
@@ -397,7 +412,10 @@ class RevertingComputeTest(AtomicTestCase):
             self._wait_until_deleted(server)
 
         self.roll_back(delete)
+        ended = self.live_migrations_ended()
         self.migrate(server, 'host2')
+        # What nova-compute writes last would be tried for minutes once the database is gone.
+        self.assertTrue(ended.wait(60))
 
         def nobody_holds_anything():
             posts = [body for method, body in self.writes(server) if method == 'POST']
